@@ -35,6 +35,7 @@ from ddbload.cli.output import (
     EXIT_FAILED,
     EXIT_REJECTS,
     live_reading,
+    print_notice,
     print_stderr,
     print_stdout,
     printable,
@@ -44,7 +45,14 @@ from ddbload.cli.payload_options import max_rejects_option, source_options
 from ddbload.cli.run_result import print_detected, source_format
 from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import GZIP, UNCOMPRESSED, ZSTD, Payload
-from ddbload.contracts.results import FAILED, SUCCEEDED, SUCCEEDED_WITH_REJECTS, Failure, RowCounts
+from ddbload.contracts.results import (
+    FAILED,
+    NO_ROWS,
+    SUCCEEDED,
+    SUCCEEDED_WITH_REJECTS,
+    Failure,
+    RowCounts,
+)
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
 
 if TYPE_CHECKING:
@@ -240,6 +248,8 @@ def convert_command(
         say(json.dumps(outcome.to_json()))
     elif not quiet and (outcome.error is None or outcome.rows.read):
         say(*outcome.lines(source))
+    if not quiet and outcome.error is None and not outcome.rows.read:
+        print_notice(NO_ROWS)
     return outcome.exit_code
 
 

@@ -13,6 +13,7 @@ from ddbload.cli.output import (
     EXIT_INTERRUPTED,
     EXIT_REJECTS,
     print_json,
+    print_notice,
     print_stderr,
     print_stdout,
     printable,
@@ -23,6 +24,7 @@ from ddbload.contracts.results import (
     DONE,
     FAILED,
     INTERRUPTED,
+    NO_ROWS,
     Failure,
     PlanTotals,
     Report,
@@ -237,6 +239,8 @@ def show_result(result: Result, *, as_json: bool, quiet: bool, list_rejects: str
         print_json(result.to_json())
     elif not quiet and (result.error is None or result.rows.read):
         print_stdout(*result.lines(list_rejects))
+    if not quiet and result.status in DONE and not result.rows.read:
+        print_notice(NO_ROWS)
     return result.exit_code
 
 

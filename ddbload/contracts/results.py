@@ -19,6 +19,8 @@ STATUSES = SUCCEEDED, SUCCEEDED_WITH_REJECTS, FAILED, INTERRUPTED, CANCELLED = (
 """Outcomes of a finished run."""
 DONE = frozenset((SUCCEEDED, SUCCEEDED_WITH_REJECTS))
 """Outcomes of a run that has nothing left to do."""
+NO_ROWS = "the source has no rows: check that it is the one you mean"
+"""Warning about a run that has succeeded, and read nothing."""
 MAX_CAUSE = 2000
 """Characters kept of an error message. A Fail state would take 32,768."""
 

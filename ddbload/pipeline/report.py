@@ -14,6 +14,7 @@ from ddbload.contracts.results import (
     DONE,
     FAILED,
     INTERRUPTED,
+    NO_ROWS,
     SUCCEEDED,
     SUCCEEDED_WITH_REJECTS,
     ExecutionAttempt,
@@ -149,6 +150,8 @@ def report_execution(
             break
     if context.tag_loaded and report.tags is None and report.status in DONE:
         report = _tag_loaded(report, record, ledger, context)
+    if report.status in DONE and not report.rows.read and context.notice is not None:
+        context.notice(f"run {run}: {NO_ROWS}")
     return ExecutionOutput(
         run,
         report.status,

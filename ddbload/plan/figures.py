@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ddbload.contracts.payload import EDGES, PARQUET
+from ddbload.contracts.results import NO_ROWS
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import LIST_PRICE_REGION, NOT_BILLED, WritePrice
 from ddbload.dynamodb.write_modes import DELETE
@@ -22,6 +24,9 @@ from ddbload.plan.capacity import (
 from ddbload.plan.survey import Survey
 from ddbload.plan.table_facts import TableFacts
 from ddbload.source.s3_object import RANGE_BYTES
+
+_LEAST_EXPANSION = 1.05
+"""Bytes of rows for a stored byte, above which objects are taken for compressed ones."""
 
 
 def figures(
@@ -55,11 +60,14 @@ def figures(
     limits = rank_limits(facts, load, max_wcu=options.max_wcu, workers=workers)
     seconds = limits[0].seconds if load.units else 0.0
     better = suggest_prewarm(facts, load, limits)
+    preflight = preflight_work(record, chunks, survey, scale)
     warnings = list_warnings(record, facts, survey, limits, now)
     if prewarm is not None:
         warnings.append(prewarm_warning(facts, prewarm))
     if uncut is not None and survey.bytes * scale > 2 * record.chunk_bytes:
         warnings.append(PlanWarning("one_worker", f"one worker imports the source: {uncut}"))
+    if complete and not survey.rows:
+        warnings.append(PlanWarning("no_rows", NO_ROWS))
     if not complete:
         warnings.append(_sample_warning(scale))
     return {
@@ -83,9 +91,12 @@ def figures(
             "seconds": round(seconds, 1) if math.isfinite(seconds) else None,
             "limited_by": limits[0].what if load.units else None,
             "limits": [limit.to_json() for limit in limits if limit.units],
+            "preflight_seconds": round(preflight.seconds, 1),
             "prewarm": None if better is None else better.to_json(),
         },
-        "price": _price(record, facts, survey, load, seconds, workers, chunks, scale, better),
+        "price": _price(
+            record, facts, survey, load, seconds, workers, chunks, scale, better, preflight
+        ),
         "warnings": [each.to_json() for each in warnings],
     }
 
@@ -100,6 +111,35 @@ def estimate_chunks(record: RunRecord) -> int:
     if record.objects is None and not is_split(record):
         return 1
     return -(-(expected_bytes(record) - record.data_start.byte) // record.chunk_bytes)
+
+
+def preflight_work(
+    record: RunRecord, chunks: int, survey: Survey, scale: float
+) -> price.PreflightWork:
+    """Estimate what preflight reads of a source, which depends on how it is scanned."""
+    source, options = record.payload.source, record.payload.options
+    stored, objects = expected_bytes(record), record.objects or 1
+    # Of several objects each may be compressed or not: their text tells.
+    is_compressed = record.size is None and (
+        record.objects is None or (survey.expansion or 1.0) > _LEAST_EXPANSION
+    )
+    text = round(survey.bytes * scale) if is_compressed else 0
+    whole = price.PreflightWork.whole(stored, objects=objects, text=text)
+    is_large = stored / objects > record.chunk_bytes
+    if options.scan != EDGES or source.format == PARQUET:
+        return whole
+    if is_compressed:
+        if record.wants_index(stored // objects):
+            return whole
+        return price.PreflightWork.by_edges(stored, 0, 0, quoted=False, objects=objects)
+    return price.PreflightWork.by_edges(
+        stored,
+        max(0, chunks - 1) if is_large else 0,
+        options.row_limit,
+        # A window without quotes proves a row end only if it is longer than any row.
+        quoted=source.delimited and source.quote is not None,
+        objects=objects,
+    )
 
 
 def _load(survey: Survey, scale: float) -> Load:
@@ -179,6 +219,7 @@ def _price(
     chunks: int,
     scale: float,
     better: Prewarm | None,
+    preflight: price.PreflightWork,
 ) -> dict[str, Any]:
     replicas, infrequent = len(facts.replicas), facts.infrequent
     duration = seconds if math.isfinite(seconds) else 0.0
@@ -202,13 +243,14 @@ def _price(
             max(1, chunks),
             workers,
             duration,
+            preflight,
             record.objects or 1,
         ).lines(),
     ]
     reads = 0.0
     if record.payload.source.bucket is not None:
         requests = max(math.ceil(expected_bytes(record) / RANGE_BYTES), record.objects or 1)
-        reads = 2 * requests * price.S3_READ
+        reads = (requests + preflight.requests) * price.S3_READ
     stored = price.STORED_GB_MONTH_IA if infrequent else price.STORED_GB_MONTH
     entries = sum(
         each.sizes.bytes + price.INDEX_OVERHEAD * each.sizes.count for each in survey.indexes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 from ddbload.contracts.upload_rule import (
     DEFAULT_MEMORY_MB,
@@ -20,6 +21,8 @@ from ddbload.contracts.write_price import (
     WritePrice,
     dollars_text,
 )
+from ddbload.pipeline.preflight.edge_probe import FIRST_WINDOW_BYTES
+from ddbload.pipeline.reading.open_sources import HEAD_BYTES
 from ddbload.source.s3_object import RANGE_BYTES
 
 US_EAST_1_PRICE = WritePrice.of(LIST_PRICE_REGION, on_demand=True)
@@ -50,6 +53,10 @@ CPU_SECONDS = 5
 """CPU seconds for a million narrow rows, as `make bench` measured them."""
 SCAN_BYTES_PER_SECOND = 20e6
 """Bytes a second that preflight reads; far below what `make bench-scan` measures."""
+INFLATED_BYTES_PER_SECOND = 60e6
+"""Decompressed bytes a second in which preflight finds seek points; docs/scale.md assumes 100e6."""
+REQUESTS_PER_SECOND = 900.0
+"""Requests a second of preflight, for headers and windows, as in docs/scale.md."""
 SHORT_SECONDS = 5.0
 """Seconds of a Report or OnUpload invocation, and of any function's start."""
 METRICS = 7
@@ -74,6 +81,45 @@ class PriceLine:
 
 
 @dataclass(frozen=True, slots=True)
+class PreflightWork:
+    """Bytes and requests by which preflight learns where it can cut a source."""
+
+    bytes: int
+    requests: int
+    """GET requests."""
+    text: int = 0
+    """Bytes that it decompresses."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that it takes, by the slowest of the three."""
+        return max(
+            self.bytes / SCAN_BYTES_PER_SECOND,
+            self.text / INFLATED_BYTES_PER_SECOND,
+            self.requests / REQUESTS_PER_SECOND,
+        )
+
+    @classmethod
+    def whole(cls, size: int, *, objects: int = 1, text: int = 0) -> Self:
+        """Return the work of a scan that reads everything."""
+        return cls(size, max(math.ceil(size / RANGE_BYTES), objects), text)
+
+    @classmethod
+    def by_edges(
+        cls, size: int, cuts: int, row_limit: int, *, quoted: bool, objects: int = 1
+    ) -> Self:
+        """Return the most work of a scan that reads windows where it cuts.
+
+        Where text may be `quoted`, a window may have to be longer than any row.
+        """
+        longest = row_limit + 1
+        first = min(FIRST_WINDOW_BYTES, longest)
+        windows = cuts * (longest if quoted else first)
+        requests = objects + cuts * (2 if quoted and first < longest else 1)
+        return cls(min(size, objects * HEAD_BYTES + windows), requests)
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """Billed work of a deployed import."""
 
@@ -83,6 +129,7 @@ class Workload:
     workers: int
     seconds: float
     """Seconds from the first write to the last."""
+    preflight: PreflightWork
     objects: int = 1
 
     @property
@@ -94,15 +141,13 @@ class Workload:
     @property
     def preflights(self) -> int:
         """Preflight invocations."""
-        return max(1, math.ceil(self.bytes / SCAN_BYTES_PER_SECOND / _INVOCATION_SECONDS))
+        return max(1, math.ceil(self.preflight.seconds / _INVOCATION_SECONDS))
 
     @property
     def function_seconds(self) -> float:
         """Seconds of all functions; ImportChunk mostly waits for the table."""
         return (
-            self.workers * self.seconds
-            + self.bytes / SCAN_BYTES_PER_SECOND
-            + self.invocations * SHORT_SECONDS
+            self.workers * self.seconds + self.preflight.seconds + self.invocations * SHORT_SECONDS
         )
 
     @property
@@ -133,11 +178,11 @@ class Workload:
     def s3_reads(self) -> int:
         """GET requests.
 
-        These are the ranges of the source, twice; the run's record and the chunk for each
-        invocation; and each segment for Report and for following the run.
+        These are the ranges of the source, and what preflight reads of it; the run's record and
+        the chunk for each invocation; and each segment for Report and for following the run.
         """
         source = max(math.ceil(self.bytes / RANGE_BYTES), self.objects)
-        return 2 * source + 5 * self.segments + 2 * self.chunks + 50
+        return source + self.preflight.requests + 5 * self.segments + 2 * self.chunks + 50
 
     def lines(self) -> list[PriceLine]:
         """Return the price of all services other than DynamoDB."""

@@ -14,6 +14,7 @@ ZSTD_SIGNATURE = b"\x28\xb5\x2f\xfd"
 ZSTD_SKIPPABLE_SIGNATURES = tuple(bytes([0x50 + low]) + b"\x2a\x4d\x18" for low in range(16))
 """First bytes of metadata frames, with which Zstandard data may begin, too (RFC 8878)."""
 LONGEST_COMPRESSION_SIGNATURE = 4
+_COMPRESSED_NAMES = {(".gz", ".gzip", ".bgz"): GZIP, (".zst", ".zstd"): ZSTD}
 LONGEST_BYTE_ORDER_MARK = 4
 # UTF-32 before UTF-16: its little-endian mark begins with UTF-16's.
 _BYTE_ORDER_MARKS = (
@@ -55,6 +56,13 @@ def compression_of(start: bytes) -> str:
     if start.startswith(GZIP_SIGNATURE):
         return GZIP
     return ZSTD if start.startswith((ZSTD_SIGNATURE, *ZSTD_SKIPPABLE_SIGNATURES)) else UNCOMPRESSED
+
+
+def compression_by_name(name: str) -> str | None:
+    """Return the compression that a file's name ends with; None if it says nothing."""
+    return next(
+        (kind for ends, kind in _COMPRESSED_NAMES.items() if name.lower().endswith(ends)), None
+    )
 
 
 def encoding_of(start: bytes) -> str | None:

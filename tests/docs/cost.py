@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ddbload.contracts.payload import DEFAULT_CHUNK_BYTES
+from ddbload.contracts.payload import EDGES_MAX_ROW_BYTES as EDGES_ROW_BYTES
 from ddbload.contracts.write_price import (
     LIST_PRICE_DATE,
     LIST_PRICE_REGION,
@@ -21,13 +22,18 @@ from ddbload.contracts.write_price import (
     WRITE_UNIT_PRICE_IA,
     dollars_text,
 )
+from ddbload.pipeline.preflight.edge_probe import FIRST_WINDOW_BYTES
+from ddbload.pipeline.preflight.prepare import EDGES_ABOVE_BYTES
 from ddbload.pipeline.table_capacity import NEW_TABLE_RATE, choose_workers
 from ddbload.pipeline.warm_up import WARM_UNIT
 from ddbload.plan.price import (
     CHUNK_TRANSITIONS,
     CPU_SECONDS,
+    INFLATED_BYTES_PER_SECOND,
+    REQUESTS_PER_SECOND,
     RUN_TRANSITIONS,
     SCAN_BYTES_PER_SECOND,
+    PreflightWork,
     PriceLine,
     Workload,
     writes,
@@ -71,7 +77,12 @@ class Run:
 
     @property
     def work(self) -> Workload:
-        return Workload(self.bytes, self.chunks, self.workers, self.seconds)
+        preflight = (
+            PreflightWork.by_edges(self.bytes, self.chunks - 1, EDGES_ROW_BYTES, quoted=True)
+            if self.bytes > EDGES_ABOVE_BYTES
+            else PreflightWork.whole(self.bytes)
+        )
+        return Workload(self.bytes, self.chunks, self.workers, self.seconds, preflight)
 
     def lines(self) -> list[PriceLine]:
         """Return the lines of the bill: service, calculation, dollars."""
@@ -124,8 +135,10 @@ once; it shows the price and asks. The warm throughput stays.
   {TABLE_RATE // WORKERS:,} rows per second.
 - A million narrow rows take at most {CPU_SECONDS} seconds of one processor (measured with `make bench` on the
   development machine; Lambda's processors differ). At these rates the processor is not the limit.
-- Preflight reads {SCAN_BYTES_PER_SECOND / 1e6:.0f} MB per second. The source is read twice: by preflight, to find row
-  ends, and by the import. Above 2 GiB preflight reads only windows of it, and costs less than it says here.
+- Preflight reads {SCAN_BYTES_PER_SECOND / 1e6:.0f} MB per second. A source up to {EDGES_ABOVE_BYTES >> 30} GiB is read twice: by preflight, to find row
+  ends, and by the import. Of a larger one preflight reads, at each place where it cuts, a window of {FIRST_WINDOW_BYTES >> 10} KiB, and, where
+  quotes leave it open, one of {EDGES_ROW_BYTES >> 20} MiB; the table above counts both. In `ddbload plan`: many objects at {REQUESTS_PER_SECOND:.0f} requests a second, a
+  compressed object that is to be cut at {INFLATED_BYTES_PER_SECOND / 1e6:.0f} MB of text a second, and one that is not at its header.
 - A chunk makes {CHUNK_TRANSITIONS} state transitions (children are standard executions), a run
   {RUN_TRANSITIONS} more. Retries add to that.
 - The run is followed with `ddbload start`: one LIST request per second for each 1,000 chunks.

@@ -32,7 +32,9 @@ from ddbload.pipeline.reading.open_sources import (
     list_folder,
     open_location,
     read_whole,
+    refuse_empty,
 )
+from ddbload.rows.file_signatures import compression_by_name
 from ddbload.source.catalogs.exports import (
     DataFile,
     find_exports,
@@ -126,7 +128,7 @@ def find_objects(
     `SourceChanged` and what keeps a prefix from being listed.
     """
     if source.manifest is not None:
-        return _from_manifest(source.manifest, context, after)
+        return _from_manifest(source, source.manifest, context, after)
     if source.path is not None:
         return _from_path(source, source.path, context, after)
     if source.key is not None:
@@ -143,9 +145,9 @@ def _from_prefix(source: Source, context: Context, after: str | None) -> SourceO
     may_be_export = is_export or (source.format == AUTO and after is None)
     listing = list_bucket(bucket, prefix, context, None if is_export else after)
     if glob is not None or not may_be_export:
-        return SourceObjects(_with_positions(bucket, listing, glob))
+        return SourceObjects(_with_positions(source, listing, glob))
     first, started = _first_objects(listing)
-    keys = [each.key for each in first]
+    keys = [each.key for each in first if each.size]
     if len(keys) == _SEARCHED_OBJECTS and any("data/" in key for key in keys):
         # The manifests of an export are listed after its data files, which may be many.
         keys += [
@@ -161,26 +163,37 @@ def _from_prefix(source: Source, context: Context, after: str | None) -> SourceO
     if export is not None:
         listing.close()
         return _from_table_export(export, context, after)
-    return SourceObjects(_with_positions(bucket, itertools.chain(first, listing), None))
+    return SourceObjects(_with_positions(source, itertools.chain(first, listing)))
 
 
 def _with_positions(
-    bucket: str, listing: Iterable[ListedObject], glob: Glob | None
+    source: Source, listing: Iterable[ListedObject], glob: Glob | None = None
 ) -> Generator[FoundObject]:
+    bucket = source.bucket or ""
     for each in listing:
-        is_found = _has_rows(each) and (glob is None or glob.matches(each.key))
+        is_found = glob is None or glob.matches(each.key)
+        if is_found and not each.size:
+            refuse_empty(f"s3://{bucket}/{each.key}", source)
+        is_found = is_found and _has_rows(each)
         yield each.key, _pinned_version(bucket, each) if is_found else None
 
 
 def _first_objects(listing: Iterator[ListedObject]) -> tuple[list[ListedObject], list[str]]:
-    """Take the first objects with rows; also the keys that mark a started export among them."""
+    """Take the first objects with rows, and empty ones that may be refused.
+
+    Also the keys that mark a started export among them.
+    """
     first: list[ListedObject] = []
     started: list[str] = []
+    count = 0
     for each in listing:
         if _has_rows(each):
             first.append(each)
-            if len(first) == _SEARCHED_OBJECTS:
+            count += 1
+            if count == _SEARCHED_OBJECTS:
                 break
+        elif compression_by_name(each.key) is not None and len(first) == count:
+            first.append(each)
         elif posixpath.basename(each.key) == EXPORT_STARTED:
             started.append(each.key)
     return first, started
@@ -207,6 +220,8 @@ def _from_path(
         export = _only_export(source, folder.files, folder.empty)
         if export is not None:
             return _from_table_export(export, context, after)
+    for file in folder.empty:
+        refuse_empty(file, source)
     files = folder.files
     if after is not None:
         files = files[bisect.bisect_right(files, os.fsencode(after), key=os.fsencode) :]
@@ -251,7 +266,9 @@ def _from_table_export(location: str, context: Context, after: str | None) -> So
     return SourceObjects(objects, DYNAMODB_EXPORT)
 
 
-def _from_manifest(location: str, context: Context, after: str | None) -> SourceObjects:
+def _from_manifest(
+    source: Source, location: str, context: Context, after: str | None
+) -> SourceObjects:
     data = read_whole(location, context)
     if data is None:
         raise SourceNotFound(f"{location}: no such manifest")
@@ -263,6 +280,8 @@ def _from_manifest(location: str, context: Context, after: str | None) -> Source
             if entry.optional:
                 return None
             raise
+        if not pinned["size"]:
+            refuse_empty(entry.location, source)
         if entry.size is not None and pinned["size"] != entry.size:
             raise SourceChanged(
                 f"{entry.location} has {pinned['size']} bytes, and {location} says {entry.size}:"

@@ -13,9 +13,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ddbload.contracts.dialect import is_single_byte
-from ddbload.contracts.payload import AUTO, PARQUET, Source
+from ddbload.contracts.payload import AUTO, PARQUET, UNCOMPRESSED, Source
 from ddbload.errors import (
     BadHeader,
+    DamagedCompression,
     RowTooLong,
     SourceNotFound,
     SourceUnreadable,
@@ -24,7 +25,11 @@ from ddbload.errors import (
 )
 from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS
 from ddbload.pipeline.context import Context
-from ddbload.rows.file_signatures import LONGEST_COMPRESSION_SIGNATURE, compression_of
+from ddbload.rows.file_signatures import (
+    LONGEST_COMPRESSION_SIGNATURE,
+    compression_by_name,
+    compression_of,
+)
 from ddbload.source.byte_source import ByteSource, BytesSource, HeadCachingSource
 from ddbload.source.catalogs.exports import ExportedFile
 from ddbload.source.catalogs.folders import FolderFiles, find_files
@@ -312,11 +317,31 @@ def open_parquet(
 
 
 def compression_in(raw: ByteSource, source: Source) -> str:
-    """Return an object's compression: the payload's, or by its first bytes if that is `auto`."""
+    """Return an object's compression: the payload's, or by its first bytes if that is `auto`.
+
+    Raises `DamagedCompression` as `refuse_empty`.
+    """
+    if not raw.size:
+        refuse_empty(raw.name, source, source.compression)
     if source.compression != AUTO:
         return source.compression
     size = min(raw.size, LONGEST_COMPRESSION_SIGNATURE)
     return compression_of(b"".join(raw.stream(0, size, LONGEST_COMPRESSION_SIGNATURE)))
+
+
+def refuse_empty(name: str, source: Source, declared: str = AUTO) -> None:
+    """Raise `DamagedCompression` for an empty object that should be compressed.
+
+    The compression is `declared`, or the name tells it. Even compressed nothing has some bytes, so
+    an empty object was not written to its end.
+    """
+    kind = compression_by_name(name) if declared == AUTO else declared
+    if source.compression == UNCOMPRESSED or kind in (None, UNCOMPRESSED):
+        return
+    raise DamagedCompression(
+        f"{name}: not valid {kind}: the file is empty (0 bytes); copy or compress it again, or"
+        " leave it out"
+    )
 
 
 def known_size(file: DecodedSource) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import zlib
 
@@ -10,12 +11,16 @@ import zstandard
 
 from ddbload import errors
 from ddbload.contracts import run_record
+from ddbload.contracts.results import ExecutionOutput
+from ddbload.contracts.states import ReportTask
 from ddbload.pipeline.preflight import open_chunk
+from ddbload.pipeline.report import report_execution
 from ddbload.plan import plan
 from ddbload.source.decoding import inflate, seek_trail
 from tests.fakes.s3_faults import Fault
 from tests.unit.pipeline.expected import counts, outcome
-from tests.unit.pipeline.world import BUCKET, KEY, World, by_value
+from tests.unit.pipeline.world import BUCKET, KEY, RUN, World, by_value
+from tests.unit.pipeline.worlds import ManyObjects, assert_refused
 from tests.unit.source.gzip_files import bgzip, deflate, member, rows
 
 BLOCK = 1201
@@ -302,3 +307,61 @@ def test_damaged_gzip_is_refused_before_any_write():
         world.preflight()
     assert world.manifest == ()
     assert world.items == []
+
+
+# Empty objects.
+
+
+@pytest.mark.parametrize("name", ["in/x.csv.gz", "in/x.GZ", "x.bgz", "x.json.gzip", "x.zst"])
+def test_empty_object_with_the_name_of_compressed_data_is_refused(name):
+    world = World(b"", source={"key": name})
+    world.s3.put_object(Bucket=BUCKET, Key=name, Body=b"")
+    with pytest.raises(
+        errors.DamagedCompression, match=r"not valid (gzip|zstd): the file is empty"
+    ):
+        world.preflight()
+    assert world.in_ledger() == []
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+def test_empty_object_that_is_declared_as_compressed_is_refused(compression):
+    world = World(b"", source={"compression": compression})
+    assert_refused(world, errors.DamagedCompression, f"not valid {compression}: the file is empty")
+
+
+@pytest.mark.parametrize("source", [{"format": "csv"}, {}, {"prefix": None, "glob": "many/*.gz"}])
+@pytest.mark.parametrize("name", ["0.csv.gz", "2.csv.gz"])
+def test_empty_gzip_below_a_prefix_is_refused_by_its_name(source, name):
+    files = {"1.csv.gz": gzip.compress(b"id\n1\n"), name: b""}
+    world = ManyObjects(files=files, source=source)
+    with pytest.raises(errors.DamagedCompression, match=rf"s3://bucket/many/{name}: not valid"):
+        world.preflight()
+    assert "run.json" not in world.in_ledger()
+    assert world.items == []
+
+
+def test_empty_gzip_is_left_out_by_a_pattern_or_as_uncompressed():
+    files = {"1.csv": b"id\n1\n", "2.csv.gz": b"", "_SUCCESS": b"", "folder.gz/": b""}
+    world = ManyObjects(files=files, source={"prefix": None, "glob": "many/*.csv"})
+    assert world.run().rows.written == 1
+    world = ManyObjects(files=files, source={"compression": "none"})
+    assert world.run().rows.written == 1
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"id\n", b"\n\n", *map(gzip.compress, (b"", b"id\n", b"\n"))]
+)
+@pytest.mark.parametrize("scan", ["whole", "edges"])
+def test_source_without_rows_succeeds_and_warns(text, scan):
+    said: list[str] = []
+    world = World(text, source={"format": "csv"}, options={"scan": scan})
+    world.preflight()
+    for chunk in world.manifest:
+        world.import_one(chunk)
+    context = world.context()
+    context.notice = said.append
+    made = report_execution(ReportTask(RUN), context)
+    assert isinstance(made, ExecutionOutput)
+    assert (made.status, made.rows.read) == ("SUCCEEDED", 0)
+    (notice,) = (each for each in said if "no rows" in each)
+    assert "check that it is the one you mean" in notice
