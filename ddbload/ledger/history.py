@@ -10,7 +10,7 @@ Objects of the loads are written once and never changed. All are below
 
 - `object/<hash>/<run>.jsonl` for a run that loaded one object. The hash is of the object version,
   so one listing finds the runs that loaded it.
-- `objects/<digits>/<run>-<number>.jsonl` for a run that loaded several: up to 500,000 objects are
+- `objects/<digits>/<run>-<number>.jsonl` for a run that loaded several: up to 100,000 objects are
   1, 16 or 256 pages, by the first digits of their hashes. One object is looked for in three
   listings, and in one page for each such run into the table; the price for a million objects
   without a million writes.
@@ -24,6 +24,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -32,8 +33,10 @@ from ddbload.contracts.load_record import LoadRecord, ObjectVersion, location_ha
 from ddbload.errors import DdbloadError, LedgerDamaged
 from ddbload.ledger.store import Store
 
-GROUP_OBJECTS = 500_000
+GROUP_OBJECTS = 100_000
 """Objects that are kept in memory and written together."""
+PARALLEL_WRITES = 16
+"""Pages that are written at once."""
 _PAGE_OBJECTS = 2000
 """Objects of a page, about, where there are fewer than 256 pages."""
 _MOST_DIGITS = 2
@@ -91,11 +94,14 @@ class History:
                 self._put_page(f"{folder}object/{group[0][0]}/{load.run}.jsonl", load, group)
                 return
             pages: dict[str, list[tuple[str, bytes]]] = defaultdict(list)
-            digits = _digits(len(group))
+            count = _digits(len(group))
             for found in group:
-                pages[found[0][:digits] or "-"].append(found)
-            for name, page in pages.items():
-                self._put_page(f"{folder}objects/{name}/{load.run}-{number}.jsonl", load, page)
+                pages[found[0][:count] or "-"].append(found)
+            names = [f"{folder}objects/{digits}/{load.run}-{number}.jsonl" for digits in pages]
+            loads = [load] * len(pages)
+            with ThreadPoolExecutor(min(PARALLEL_WRITES, len(pages))) as pool:
+                for _ in pool.map(self._put_page, names, loads, pages.values()):
+                    pass
             number += 1
 
     def find(self, table: str, table_id: str, version: ObjectVersion) -> list[LoadRecord]:

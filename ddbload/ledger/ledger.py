@@ -52,6 +52,8 @@ T = TypeVar("T")
 _WORKERS = "progress/"
 FOLDER_PROGRESS_SECONDS, BUCKET_PROGRESS_SECONDS = 1.0, 5.0
 """Seconds between two writes of a worker's progress, for a ledger in a folder and in S3."""
+_PAGES_AT_ONCE = 8
+"""Pages of a listing, a thousand objects each, that are read concurrently."""
 REJECTS_AT_ONCE = 8
 """Objects of rejects, up to 32 MiB each, that are read concurrently and kept in memory."""
 
@@ -177,18 +179,26 @@ class Ledger(RunObjects):
 
         return self._read(name, decode)
 
-    def listing(self, name: str, page: int) -> list[dict[str, Any]]:
-        """Read the objects of a page of a listing. Raises `LedgerDamaged`."""
-        found = self.find_listing(name, page)
-        if found is None:
-            path = listing_page_name(name, page)
-            raise LedgerDamaged(f"{self._uri(path)} is missing; start a new run")
-        return found[0]
+    def listing(self, name: str, pages: Iterable[int]) -> Iterator[list[dict[str, Any]]]:
+        """Read the objects of pages of a listing, the first alone and others concurrently.
+
+        Raises `LedgerDamaged`.
+        """
+        left, at_once = iter(pages), 1
+        while names := [listing_page_name(name, page) for page in islice(left, at_once)]:
+            paths = [self._root + path for path in names]
+            for path, data in zip(names, self._store.get_all(paths), strict=True):
+                if data is None:
+                    raise LedgerDamaged(f"{self._uri(path)} is missing; start a new run")
+                yield self._decode(self._root + path, data, self._listing_decoder(path))[0]
+            at_once = min(2 * at_once, _PAGES_AT_ONCE)
 
     def find_listing(self, name: str, page: int) -> tuple[list[dict[str, Any]], str] | None:
         """Read the objects of a page, and the position behind them; None if missing."""
         path = listing_page_name(name, page)
+        return self._read(path, self._listing_decoder(path))
 
+    def _listing_decoder(self, path: str) -> Callable[[Any], tuple[list[dict[str, Any]], str]]:
         def decode(value: Any) -> tuple[list[dict[str, Any]], str]:
             after = ""
             if isinstance(value, dict):
@@ -200,7 +210,7 @@ class Ledger(RunObjects):
                 self._require_own(path, not self._stamp)
             return [dict(each) for each in value], after
 
-        return self._read(path, decode)
+        return decode
 
     def put_slices(self, chunk: Chunk, slices: Sequence[ObjectSlice]) -> None:
         """Write the slices of objects that a chunk reads; equal for equal byte ranges."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from ddbload.contracts.chunks import ListingCursor, ListingPart
 from ddbload.contracts.run_record import RunRecord
-from ddbload.errors import DdbloadError, SourceNotFound
+from ddbload.errors import DdbloadError, LedgerDamaged, SourceNotFound
 from ddbload.ledger.ledger import Ledger
 
 PinnedObject = Mapping[str, Any]
@@ -151,7 +151,12 @@ def iter_objects(record: RunRecord, ledger: Ledger, first: int) -> Iterator[Pinn
 
 def iter_listing(ledger: Ledger, name: str, first: int, end: int) -> Iterator[PinnedObject]:
     """Read the objects of a listing from number `first` to `end`, which is excluded."""
-    for number in range(first, end):
-        if number == first or number % PAGE_OBJECTS == 0:
-            page = ledger.listing(name, number // PAGE_OBJECTS)
-        yield page[number % PAGE_OBJECTS]
+    pages = ledger.listing(name, range(first // PAGE_OBJECTS, -(-end // PAGE_OBJECTS)))
+    number = first
+    for page in pages:
+        skipped = number % PAGE_OBJECTS
+        own = page[skipped : skipped + end - number]
+        yield from own
+        number += len(own)
+    if number != end:
+        raise LedgerDamaged(f"listing {name} has fewer objects than its run; start a new run")

@@ -44,8 +44,8 @@ WORKER_RATE = 20_000.0
 TEXT_BYTES_PER_SECOND = 150e6 / scale_aws.PROCESSOR
 """Text that a function decompresses."""
 MEMORY_GB = 1769 / 1024
-PART = 10
-"""Part of a million objects over which preflight is simulated."""
+WHOLE_PART = 50
+"""Part of a million objects over which a scan of everything is simulated."""
 UPLOADS_PER_SECOND = 150.0
 
 
@@ -140,7 +140,6 @@ def scenarios(scale: float = 1.0) -> list[Scenario]:
             f"a million CSV objects of {len(small) / 1000:.0f} KB",
             SimulatedObjects(million, len(small), lambda start, end: small[start:end]),
             0.0,
-            part=PART,
         ),
         Scenario(
             "100 uploads of 1 GB at once",
@@ -204,7 +203,7 @@ def simulate(
 
 def _whole_seconds(scenario: Scenario) -> float:
     """Simulate a scan of everything."""
-    part = simulate(replace(scenario, part=5 * scenario.part), "whole")
+    part = simulate(replace(scenario, part=WHOLE_PART), "whole")
     return part.preflight_seconds
 
 
@@ -313,11 +312,11 @@ code used here.
 
 ## Until the first write
 
-| load | first write | when preflight read everything | requests of preflight | bytes read by preflight | processor seconds |
-|---|---|---|---|---|---|
+| load | first write | when preflight read everything | invocations of preflight | its requests | bytes that it read | processor seconds |
+|---|---|---|---|---|---|---|
 {"".join(map(_preflight_line, outcomes))}
 *When preflight read everything* is computed: the bytes at {scale_aws.BYTES_PER_SECOND / 1e6:.0f} MB a second, compressed text at {TEXT_BYTES_PER_SECOND / 1e6:.0f} MB a second, and the same start of
-the Map. Of the million objects a tenth was simulated, and the figures multiplied (for reading everything a fiftieth). It is what `--scan whole` takes today. *Processor seconds* are those of preflight's code on the machine that made this page.
+the Map. Of the million small objects, where requests take the time, reading a fiftieth of them was simulated, and multiplied. It is what `--scan whole` takes today. *Processor seconds* are those of preflight's code on the machine that made this page.
 
 ## The whole load
 
@@ -335,39 +334,59 @@ begin at once, and cost a fraction.
 
 | what | value | source |
 |---|---|---|
-| first byte of an answer of S3 | {scale_aws.FIRST_BYTE_SECONDS * 1000:.0f} ms | "roughly 100–200 milliseconds" for small objects (Amazon S3 user guide, *Performance design patterns*) |
+| first byte of an answer of S3 | {scale_aws.FIRST_BYTE_SECONDS * 1000:.0f} ms, also for pages of a listing and objects of the ledger | "consistent small object latencies (and first-byte-out latencies for larger objects) of roughly 100–200 milliseconds" ([Amazon S3 user guide](https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html)) |
 | bytes that a function receives | {scale_aws.BYTES_PER_SECOND / 1e6:.0f} MB a second | AWS documents no figure; 400 to 700 Mbit/s were measured by others for large objects. Not measured here |
-| requests to a prefix | not limited: preflight makes fewer than 1,300 a second | 5,500 GET a second for each prefix (Amazon S3 user guide) |
-| processor of a function | {1 / scale_aws.PROCESSOR:.2f} times the one that made this page | 1,769 MB, the default, "has the equivalent of one vCPU" (AWS Lambda developer guide). The factor is a guess |
-| HTTP and TLS of a request | {scale_aws.HTTP_SECONDS * 1e6:.0f} µs by ddbload's client, {scale_aws.BOTO_SECONDS * 1000:.0f} ms by boto3 | 32 µs and 1.2 ms without TLS ([benchmarks.md](benchmarks.md#many-small-objects)), rounded up |
-| time of an invocation | {scale_imports.INVOCATION_SECONDS:.0f} s | Lambda's 15 minutes, less the reserve |
-| functions at once | {scale_imports.CONCURRENCY:,}, of which {scale_imports.STARTS_PER_SECOND:.0f} new ones a second | the default quota, and 1,000 every ten seconds for each function (AWS Lambda developer guide) |
+| requests to a prefix | not limited: preflight makes {_most_requests(outcomes):,.0f} a second at most | "at least 3,500 PUT/COPY/POST/DELETE or 5,500 GET/HEAD requests per second per partitioned Amazon S3 prefix" (the same page) |
+| processor of a function | {1 / scale_aws.PROCESSOR:.2f} times the one that made this page | 1,769 MB is ddbload's default: "At 1,769 MB, a function has the equivalent of one vCPU" ([AWS Lambda developer guide](https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html)). The factor is a guess |
+| HTTP and TLS of a request | {scale_aws.HTTP_SECONDS * 1e6:.0f} µs by ddbload's client, {scale_aws.BOTO_SECONDS * 1000:.0f} ms by boto3 | 32 µs and 1.2 ms without TLS ([benchmarks.md](benchmarks.md#many-small-objects)), rounded up. Listings, sources and segments go by the first, other objects of the ledger by the second |
+| time of an invocation | {scale_imports.INVOCATION_SECONDS:.0f} s | Lambda's 15 minutes, less the reserve of 30 seconds |
+| functions at once | {scale_imports.CONCURRENCY:,}, of which {scale_imports.STARTS_PER_SECOND:.0f} new ones a second | the default quota of an account; "for each function, your concurrency scaling rate is 1,000 execution environment instances every 10 seconds" ([AWS Lambda developer guide](https://docs.aws.amazon.com/lambda/latest/dg/scaling-behavior.html)) |
 | cold start, and a continuation | {scale_imports.START_SECONDS:.0f} s | guessed |
 | from Preflight to the first child of the Map | {scale_imports.MAP_SECONDS:.0f} s | guessed: AWS documents no figure |
 | executions that start | {UPLOADS_PER_SECOND:.0f} a second | [limits.md](limits.md#of-the-deployed-pipeline): after the first 800. So 100 are not limited |
-| Map Runs at once | 100 | the quota is 1,000 (AWS Step Functions developer guide) |
-| table | {TABLE_RATE:,.0f} write units a second from the beginning, shared evenly by all functions of all runs | the default quota of a table. A new on-demand table begins with 4,000, and takes longer |
+| Map Runs at once | {max(each.scenario.runs for each in outcomes)} | the quota of open Map Runs is 1,000 ([AWS Step Functions developer guide](https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html)) |
+| state transitions | {_most_transitions(outcomes):,.0f} a second at most, on the average of a load | the quota is 800 a second or more by region, less in new accounts (the same page) |
+| table | {TABLE_RATE:,.0f} write units a second from the beginning, shared evenly by all functions of all runs | "40,000 read request units and 40,000 write request units" per table ([Amazon DynamoDB developer guide](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html)). A new on-demand table begins with 4,000, and takes longer |
 | workers of a run | {WORKERS} | `auto`: one for each 1,000 write units |
 | rows | {ROW_BYTES} bytes of text, one write unit each; new keys; none is throttled, rejected or sent twice | – |
 | rows of one function | {WORKER_RATE:,.0f} a second at most | 5 s of processor for a million ([cost.md](cost.md)), a tenth of that rate |
 | text of gzip | {TEXT_BYTES_PER_SECOND / 1e6:.0f} MB a second | 150 MB for each second of the processor ([decision 0011](decisions/0011-gzip-seek-points.md)), by the factor above |
 | columns | as in the files of `tests/sim/scale.py`: windows of 16 KiB decide in quoted text, those of 1 MiB in text without quotes | – |
-| prices | us-east-1, {price.PRICES_OF} | `ddbload/plan/price.py` |
+| prices of us-east-1, {price.PRICES_OF} | Lambda on arm64: ${price.GB_SECOND:.10f} a GB-second, ${price.INVOCATION * 1e6:.2f} a million requests. Step Functions: ${price.TRANSITION * 1e3:.3f} a thousand transitions. S3: ${price.S3_WRITE * 1e3:.3f} a thousand PUT and LIST, ${price.S3_READ * 1e3:.4f} a thousand GET. DynamoDB: ${price.US_EAST_1_PRICE.dollars_per_million:.3f} a million write units on demand | AWS's price lists, as in `ddbload/plan/price.py` ([cost.md](cost.md)) |
+| requests that are priced | those of preflight as they were made; for imports one GET for each 8 MiB and for each object, and three PUT for each invocation | – |
 
-Left out: errors, throttled requests, listing pages that are slow, what Step Functions adds between states, the growth of an
+Left out: errors, throttled requests, requests that are slower than others, what Step Functions adds between states, the growth of an
 on-demand table, and other load on the account.
 """
+
+
+def _most_requests(outcomes: list[Outcome]) -> float:
+    """Return the requests a second of the preflight that makes the most."""
+    return max(sum(each.preflight_requests.values()) / each.preflight_seconds for each in outcomes)
+
+
+def _most_transitions(outcomes: list[Outcome]) -> float:
+    """Return the state transitions a second of the load that has the most."""
+    return max(
+        each.scenario.runs
+        * (each.chunks * price.CHUNK_TRANSITIONS + price.RUN_TRANSITIONS)
+        / each.wall
+        for each in outcomes
+    )
 
 
 def _preflight_line(each: Outcome) -> str:
     started = scale_imports.MAP_SECONDS + 2 * scale_imports.START_SECONDS
     before = _time(each.scenario.whole_seconds + started)
+    objects = each.scenario.objects
+    if each.preflight_bytes >= objects.count * objects.size:
+        before = "the same: up to 2 GiB it reads everything"
     requests = sum(each.preflight_requests.values())
     first = _time(each.first_write)
     if each.scenario.runs > 1:
         first += f"; of the last run {_time(each.last_first_write)}"
     return (
-        f"| {each.scenario.name} | {first} | {before} | {requests:,} |"
+        f"| {each.scenario.name} | {first} | {before} | {each.preflights:,} | {requests:,} |"
         f" {each.preflight_bytes / 1e9:,.2f} GB | {each.processor_seconds:,.0f} |\n"
     )
 
@@ -396,9 +415,7 @@ def main() -> int:
     for each in scenarios(args.scale):
         # Of small objects, requests and not bytes take the time.
         whole = each.whole_seconds or _whole_seconds(each)
-        # A part is small enough to be read as a whole, and all of it is not.
-        scan = "auto" if each.part == 1 else "edges"
-        outcomes.append(simulate(replace(each, whole_seconds=whole), scan, notice=_tell))
+        outcomes.append(simulate(replace(each, whole_seconds=whole), notice=_tell))
     sys.stdout.write(page(outcomes))
     return 0
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from ddbload.aws.http_client.http1 import Response
 from ddbload.ledger.bucket_store import READERS
+from ddbload.ledger.history import PARALLEL_WRITES
 from ddbload.pipeline.context import SEGMENT_READERS
 from tests.unit.pipeline.world import MemoryStore
 
@@ -224,8 +225,11 @@ class SimulatedLedger(MemoryStore):
         self.requests: Counter[str] = Counter()
 
     def get(self, name: str) -> bytes | None:
-        # Report reads segments concurrently.
-        self._pass("GET", SEGMENT_READERS if "/chunks/" in name else 1)
+        if "/chunks/" in name:
+            # Report reads segments concurrently, by ddbload's own client.
+            self._pass("GET", SEGMENT_READERS, HTTP_SECONDS)
+        else:
+            self._pass("GET")
         return self.objects.get(name)
 
     def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
@@ -243,7 +247,7 @@ class SimulatedLedger(MemoryStore):
         self.objects[name] = data
 
     def put_new(self, name: str, data: bytes) -> bool:
-        self._pass("PUT")
+        self._pass("PUT", PARALLEL_WRITES if name.startswith("history/") else 1)
         new = name not in self.objects
         self.objects.setdefault(name, data)
         return new
@@ -263,9 +267,9 @@ class SimulatedLedger(MemoryStore):
     def ages(self, prefix: str) -> dict[str, float]:
         return dict.fromkeys(self.names(prefix), 0.0)
 
-    def _pass(self, kind: str, at_once: int = 1) -> None:
+    def _pass(self, kind: str, at_once: int = 1, client: float = BOTO_SECONDS) -> None:
         self.function_clock.enter()
-        self.function_clock.time += FIRST_BYTE_SECONDS / at_once + BOTO_SECONDS
+        self.function_clock.time += FIRST_BYTE_SECONDS / at_once + client
         self.requests[kind] += 1
         self.function_clock.leave()
 

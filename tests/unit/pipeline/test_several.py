@@ -10,6 +10,7 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.payload import Payload
+from ddbload.ledger.object_listing import iter_objects
 from ddbload.pipeline.preflight.prepare import prepare_run
 from tests.unit.pipeline.chaos import Chaos, plan
 from tests.unit.pipeline.expected import status_for
@@ -194,7 +195,7 @@ def test_listing_and_slices_of_another_run_are_refused(kind):
         else:
             one.store.objects[mine] = other.store.objects[f"runs/{RUN}/{name}"]
     with pytest.raises(errors.LedgerDamaged, match="was not written by this run"):
-        one.import_one(one.manifest[0]) if kind == "parts" else one.ledger.listing(
-            str(record.listing), 0
+        one.import_one(one.manifest[0]) if kind == "parts" else list(
+            iter_objects(record, one.ledger, 0)
         )
     assert one.items == []
