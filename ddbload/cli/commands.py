@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -20,9 +19,12 @@ from ddbload.cli.logs_command import logs_command
 from ddbload.cli.ls_command import ls_command
 from ddbload.cli.options import refuse_two_values
 from ddbload.cli.output import (
+    EXIT_BROKEN_PIPE,
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     print_stderr,
+    report_stdout_error,
+    stdout_error,
 )
 from ddbload.cli.plan_command import plan_command
 from ddbload.cli.rejects_command import rejects_command
@@ -65,7 +67,8 @@ def commands() -> None:
     AWS settings are found like those of the AWS CLI (AWS_PROFILE, AWS_REGION,
     AWS_ENDPOINT_URL_DYNAMODB, shared config and credentials); options override them.
 
-    Exit status: 0 done, 1 failed, 2 wrong usage, 3 done with rejects, 130 interrupted.
+    Exit status: 0 done, 1 failed, 2 wrong usage, 3 done with rejects, 130 interrupted,
+    141 nobody reads standard output (as after `| head`).
     """  # noqa: D301 - click's mark for lines that stay apart is a backspace
 
 
@@ -84,6 +87,7 @@ def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
 
     `interrupted` tells whether KeyboardInterrupt was raised, even if another exception came of it.
     """
+    stdout = sys.stdout
     try:
         result = commands.main(list(arguments), prog_name="ddbload", standalone_mode=False)
         sys.stdout.flush()
@@ -94,6 +98,11 @@ def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
         error.show(shown)
         print_stderr(*shown.getvalue().rstrip("\n").split("\n"))
         return error.exit_code
+    except SystemExit:
+        # click ends so if a pipe is broken, after replacing standard output.
+        sys.stdout = stdout
+        stdout_error()
+        return EXIT_BROKEN_PIPE
     except click.Abort:
         # click turns KeyboardInterrupt into Abort.
         print_stderr("ddbload: interrupted")
@@ -104,22 +113,8 @@ def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
     except Exception as error:  # noqa: BLE001 - its text may quote row data: only its place is shown
         if interrupted():
             raise KeyboardInterrupt from None
-        failed = _stdout_error()
-        if failed is None:
-            print_stderr(f"ddbload: {unexpected(error, 'internal error').message}")
-        elif not isinstance(failed, BrokenPipeError):
-            print_stderr(f"ddbload: standard output: {failed.strerror}")
+        failed = stdout_error()
+        if failed is not None:
+            return report_stdout_error(failed)
+        print_stderr(f"ddbload: {unexpected(error, 'internal error').message}")
         return EXIT_FAILED
-
-
-def _stdout_error() -> OSError | None:
-    """Return the error of standard output, such as a full disk or a closed pipe, if any.
-
-    After an error standard output is redirected to nowhere: the flush at exit would fail as well.
-    """
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return error
-    return None

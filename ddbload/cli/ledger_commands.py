@@ -29,15 +29,21 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.run_location import find_run, run_command_line
 from ddbload.cli.run_result import Result, print_error
-from ddbload.contracts.results import Report, RowCounts, WriteStats
-from ddbload.errors import InvalidUsage, OutputUnwritable, RunNotFound, is_resumable
+from ddbload.contracts.results import FAILED, Failure, Report, RowCounts, WriteStats
+from ddbload.errors import (
+    InvalidUsage,
+    LedgerDamaged,
+    OutputUnwritable,
+    RunNotFound,
+    is_resumable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import RunLocation
-    from ddbload.contracts.results import Failure, Heartbeat
+    from ddbload.contracts.results import Heartbeat
     from ddbload.contracts.run_record import RunRecord
     from ddbload.pipeline.context import Context
     from ddbload.pipeline.executions import Execution
@@ -241,7 +247,12 @@ def report_command(
     if html == "-" and as_json:
         raise InvalidUsage("--html - and --json both write to standard output; give a file")
     there = find_run(run, ledger, stack, aws)
-    report, was_killed = _find_report(run, there)
+    try:
+        report, was_killed = _find_report(run, there)
+    except LedgerDamaged as damaged:
+        if not as_json or html is not None:
+            raise
+        report, was_killed = _empty_report(run, FAILED, Failure.of(damaged), 0.0), False
     result = Result.from_report(report, was_killed=was_killed)
     if html is not None:
         _write_page(html, report, there, show_rows=show_rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
@@ -14,10 +13,10 @@ import click
 from ddbload.cli.options import GroupedCommand, aws_options, input_option, output_option
 from ddbload.cli.output import (
     EXIT_DONE,
-    EXIT_FAILED,
-    print_stderr,
     print_stdout,
     printable,
+    report_stdout_error,
+    stdout_error,
 )
 from ddbload.errors import InvalidUsage
 
@@ -163,10 +162,6 @@ def _write(lines: Iterator[str]) -> int:
             sys.stdout.write("\n".join([*some, ""]))
             sys.stdout.flush()
         except OSError as error:
-            # Otherwise the flush at exit would fail as well.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if not isinstance(error, BrokenPipeError):
-                print_stderr(f"ddbload: standard output: {error.strerror}")
-            return EXIT_FAILED
+            return report_stdout_error(stdout_error() or error)
         size = _LINES_PER_WRITE
     return EXIT_DONE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import sys
 from typing import NoReturn
@@ -18,7 +17,9 @@ def main() -> NoReturn:
     interrupted = raise_on_interrupt()
     try:
         from ddbload.cli.commands import run
+        from ddbload.cli.output import buffer_stdout
 
+        buffer_stdout()
         status = run(sys.argv[1:], interrupted)
     except (Exception, KeyboardInterrupt) as error:
         if not interrupted() and isinstance(error, Exception):
@@ -30,22 +31,21 @@ def main() -> NoReturn:
 
 
 def _repair_streams() -> None:
-    """Reopen closed standard streams on nowhere, and let stdout print any character.
+    """Reopen closed standard streams on nowhere.
 
     The next file that is opened would get the number of a closed stream, and messages for the
-    terminal would be written into it. `sys.stdin` stays None if standard input was closed, so that
-    a closed input is not taken for an empty one.
+    terminal would be written into it. What is written to a closed standard output fails.
+    `sys.stdin` stays None if standard input was closed, so that a closed input is not taken for an
+    empty one.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
+            mode = os.O_RDONLY if number == 1 else os.O_RDWR
             # open takes the lowest free number; worker processes inherit it.
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+            os.set_inheritable(os.open(os.devnull, mode), True)
     if sys.stdout is None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
     if sys.stderr is None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # As stderr does: file names may not be valid UTF-8.
-        sys.stdout.reconfigure(errors="backslashreplace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -13,17 +14,22 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from ddbload.errors import Interrupted
+from ddbload.errors import Interrupted, OutputUnwritable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from _typeshed import ReadableBuffer
     from rich.console import Console
 
     from ddbload.runs.progress import RunProgress
 
 EXIT_DONE, EXIT_FAILED, EXIT_REJECTS = 0, 1, 3
 EXIT_INTERRUPTED = Interrupted.exit_code
+EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
+"""Exit status if the reader of standard output has closed it, as `head` does."""
+STDOUT = 1
+"""Descriptor of standard output."""
 LINE_SECONDS = 10.0
 """Seconds between two lines where nothing can be drawn, as in a log of CI."""
 
@@ -36,6 +42,59 @@ def ignore_closed_stderr() -> Iterator[None]:
     except OSError:
         # Otherwise the flush at exit would fail as well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+class Stdout(io.FileIO):
+    """Standard output that keeps its error, which whoever writes may have handled."""
+
+    error: OSError | None = None
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            self.error = error
+            raise
+
+
+def buffer_stdout() -> None:
+    """Buffer standard output, and have it print any character.
+
+    Python leaves it unbuffered if `PYTHONUNBUFFERED` is set, as in many containers: then a write
+    may end early without an error.
+    """
+    raw = Stdout(STDOUT, "w", closefd=False)
+    # As stderr does: file names may not be valid UTF-8.
+    sys.stdout = io.TextIOWrapper(
+        *(io.BufferedWriter(raw), sys.stdout.encoding, "backslashreplace"),
+        line_buffering=raw.isatty(),
+    )
+
+
+def stdout_error() -> OSError | None:
+    """Return the error of standard output, such as a full disk or a closed pipe, if any.
+
+    After an error standard output is redirected to nowhere: the flush at exit would fail as well.
+    """
+    error: OSError | None = None
+    try:
+        sys.stdout.flush()
+    except OSError as failed:
+        error = failed
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    if error is None and isinstance(raw, Stdout):
+        error = raw.error
+    if error is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return error
+
+
+def report_stdout_error(error: OSError) -> int:
+    """Print the error of standard output; return the exit status."""
+    if isinstance(error, BrokenPipeError):
+        return EXIT_BROKEN_PIPE
+    print_stderr(f"ddbload: {OutputUnwritable.__name__}: standard output: {error.strerror}")
+    return EXIT_FAILED
 
 
 def print_stdout(*lines: str) -> None:

@@ -170,7 +170,10 @@ class StreamSink(PlainSink):
         self.bytes = 0
 
     def write(self, data: bytes) -> None:
-        """Write and flush lines. Raises `OutputUnwritable` and `BrokenPipeError`."""
+        """Write and flush lines.
+
+        Raises `OutputUnwritable`, and `BrokenPipeError` if nobody reads standard output.
+        """
         self._write(data)
 
     def finish(self) -> None:
@@ -191,10 +194,10 @@ class StreamSink(PlainSink):
         try:
             self._stream.write(data)
             self._stream.flush()
-        except BrokenPipeError:
-            raise
         except OSError as error:
             if not self._close:
+                if isinstance(error, BrokenPipeError):
+                    raise
                 # Otherwise the flush at exit would fail as well.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             raise OutputUnwritable(f"{self._name}: {error.strerror}") from None

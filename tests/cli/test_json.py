@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ddbload.cli.commands import run
 from tests.cli.console import Console, Ended
 from tests.cli.transcript import make_table
 
@@ -68,6 +69,18 @@ def test_json_of_successful_import(console: Console, table):
     assert {k: v for k, v in reported.items() if k not in told_apart} == {
         k: v for k, v in found.items() if k not in told_apart
     }
+
+
+def test_json_of_a_damaged_ledger(console: Console, table, monkeypatch, capsys):
+    console.write("a.csv", "id,name\n1,one\n")
+    console.ddbload("import", "a.csv", table, "--run-id", "d", "--ledger", "kept")
+    console.path("kept/runs/d/manifest.json").write_text("{")
+    monkeypatch.chdir(console.folder)
+    code = run(["report", "d", "--ledger", "kept", "--json"], lambda: False)
+    told = capsys.readouterr()
+    found = checked(Ended(code, told.out, told.err))
+    assert (code, found["status"], found["error"]["name"]) == (1, "FAILED", "LedgerDamaged")
+    assert told.err.startswith("ddbload: LedgerDamaged: ")
 
 
 def test_json_of_import_with_rejects(console: Console, table):

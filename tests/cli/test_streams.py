@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
 import pytest
 
-from ddbload.cli import import_command
+from ddbload.cli import import_command, output
 from ddbload.cli.commands import run
 from tests.cli.console import PROGRAM, SECONDS, Ended
 from tests.cli.transcript import items, make_table
 
 WIDE = "x" * 500
+FULL = "OutputUnwritable: standard output: No space left on device"
+CLOSED = "OutputUnwritable: standard output: Bad file descriptor"
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +38,58 @@ def rejected(console, table):
 def test_command_ends_quietly_when_reader_closes_pipe(console, rejected):
     ended = console.shell("set -o pipefail; ddbload rejects r | head -n 1")
     assert ended.out == next(iter(console.ddbload("rejects", "r").out.splitlines(keepends=True)))
-    assert (ended.code, ended.err) == (1, "")
+    assert (ended.code, ended.err) == (141, "")
+
+
+WRITERS = (
+    "convert a.csv - --quiet --processes 1",
+    "plan a.csv {table} --json --quiet",
+    "plan a.csv {table} --quiet",
+    *("report r", "report r --json", "report r --html -", "status r", "status r --json"),
+    *("rejects r", "rejects r --summary", "rejects r --summary --json"),
+    *("runs", "runs --json", "history", "history --json", "--help", "--version", "plan --help"),
+)
+"""Commands that write to standard output."""
+
+
+@contextmanager
+def broken_stdout(kind: str) -> Iterator[int]:
+    """Yield a descriptor to which nothing can be written."""
+    if kind == "unread":
+        ours, theirs = os.pipe()
+        os.close(ours)
+    else:
+        path, mode = {"full": ("/dev/full", os.O_WRONLY), "closed": (os.devnull, os.O_RDONLY)}[kind]
+        theirs = os.open(path, mode)
+    try:
+        yield theirs
+    finally:
+        os.close(theirs)
+
+
+def test_commands_say_that_stdout_cannot_be_written(console, rejected, table, monkeypatch, capsys):
+    monkeypatch.chdir(console.folder)
+    for name, value in console.env.items():
+        monkeypatch.setenv(name, value)
+    for kind, status, reason in (
+        ("full", 1, FULL),
+        ("closed", 1, CLOSED),
+        ("unread", 141, None),
+    ):
+        told = "" if reason is None else f"ddbload: {reason}\n"
+        for command in WRITERS:
+            with broken_stdout(kind) as descriptor, monkeypatch.context() as patch:
+                patch.setattr(sys, "stdout", sys.stdout)
+                patch.setattr(output, "STDOUT", descriptor)
+                output.buffer_stdout()
+                ended = run(command.format(table=table).split(), lambda: False)
+                sys.stdout.close()
+                assert (ended, capsys.readouterr().err) == (status, told), (kind, command)
 
 
 def test_command_fails_quietly_when_pipe_has_no_reader(console, rejected, table):
-    for command in ("--help", "--version", "rejects r", "status r", f"import a.csv {table} --json"):
-        ours, theirs = os.pipe()
-        os.close(ours)
-        try:
+    for command in ("--help", "rejects r", f"import a.csv {table} --json"):
+        with broken_stdout("unread") as theirs:
             ended = subprocess.run(
                 [PROGRAM, *command.split()],
                 cwd=console.folder,
@@ -52,10 +100,8 @@ def test_command_fails_quietly_when_pipe_has_no_reader(console, rejected, table)
                 timeout=SECONDS,
                 check=False,
             )
-        finally:
-            os.close(theirs)
         told = Ended(ended.returncode, "", ended.stderr.decode())
-        assert told.code == 1, command
+        assert told.code == 141, command
         assert (told.told if command.startswith("import") else told.err) == "", command
 
 
@@ -63,9 +109,22 @@ def test_import_is_reported_when_stdout_is_full(console, dynamodb):
     make_table(dynamodb, "unheard", "id:N")
     console.write("a.csv", "id,name\n1,one\n")
     ended = console.shell("ddbload import a.csv unheard --run-id r > /dev/full")
-    assert (ended.code, ended.told) == (1, "ddbload: standard output: No space left on device\n")
+    assert (ended.code, ended.told) == (1, f"ddbload: {FULL}\n")
     assert list(items(dynamodb, "unheard")) == [{"id": {"N": "1"}, "name": {"S": "one"}}]
     assert console.ddbload("report", "r").code == 0
+
+
+@pytest.mark.parametrize("unbuffered", [None, "1"])
+@pytest.mark.parametrize("to", [">/dev/full", ">&-"])
+def test_conversion_fails_when_stdout_cannot_be_written(console, to, unbuffered):
+    """A closed standard output was replaced by one that takes everything, and the command ended
+    with 0; an unbuffered one that is full was an internal error.
+    """
+    console.write("a.csv", "id\n1\n")
+    for command in ("convert a.csv -", "convert a.csv out.jsonl"):
+        ended = console.shell(f"ddbload {command} {to}", PYTHONUNBUFFERED=unbuffered)
+        told = f"ddbload: {FULL if to == '>/dev/full' else CLOSED}\n"
+        assert (ended.code, told in ended.err) == (1, True), ended.err
 
 
 def test_run_that_was_cancelled_while_its_input_was_copied_imports_nothing(
