@@ -12,8 +12,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["tests.servers.fixtures", "tests.infra.fixtures"]
 
-DEFAULT_CASES = 250
-"""For each law: more than 20,000 over all of them, and 12,000 of splits (test_any_split)."""
+DEFAULT_CASES = 150
+"""For each law: more than 12,000 over all of them, and 12,000 of splits (test_any_split)."""
 
 settings.register_profile(
     "ddbload",

@@ -22,6 +22,7 @@ from typing import Any
 
 from tests.cli.console import ROOT, Console, Ended
 from tests.cli.transcript import settled
+from tests.e2e import repeated_synthesis
 from tests.e2e.processes import until
 
 BLOCK = re.compile(r"([^\n]*)\n\n```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -50,7 +51,7 @@ BOOKS = (
 REPOSITORY = re.compile(
     r"https://(github\.com/ddbload/ddbload/(blob|tree)|raw\.githubusercontent\.com/ddbload/ddbload)/main/"
 )
-CHECKOUT = ("app.py", "cdk.json", "node_modules")
+CHECKOUT = ("app.py", "node_modules")
 SLOWLY = 180.0
 """Seconds within which a run ends, even on a busy machine."""
 
@@ -187,10 +188,17 @@ def check_make(line: str) -> None:
     assert done.returncode == 0, f"{line}: {done.stderr}"
 
 
-def furnish(console: Console) -> None:
-    """Make a folder look like the checkout, without prompts or downloads."""
+def furnish(console: Console, syntheses: Path) -> None:
+    """Make a folder look like the checkout, without prompts or downloads.
+
+    `syntheses`: folder with what `cdk` has synthesized before.
+    """
     for name in CHECKOUT:
         console.path(name).symlink_to(ROOT / name)
+    # tests/infra/test_command_line.py runs `cdk` with the app of cdk.json.
+    settings = json.loads((ROOT / "cdk.json").read_text("utf-8"))
+    settings["app"] = f'"{sys.executable}" -m {repeated_synthesis.__name__} "{syntheses}"'
+    console.write("cdk.json", json.dumps(settings))
     console.path(".venv").symlink_to(sys.prefix)
     home = Path(console.env["HOME"])
     (home / ".cdk.json").write_text('{"requireApproval": "never"}')

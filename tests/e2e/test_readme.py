@@ -51,13 +51,18 @@ def aws_cli(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return aws_command_line(tmp_path_factory.mktemp("aws"))
 
 
+@pytest.fixture(scope="module")
+def syntheses(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("syntheses")
+
+
 @pytest.fixture
-def reader(account: LocalAws, aws_cli: Path, tmp_path: Path) -> Iterator[Reader]:
+def reader(account: LocalAws, aws_cli: Path, syntheses: Path, tmp_path: Path) -> Iterator[Reader]:
     folder = tmp_path / "folder"
     folder.mkdir()
     console = Console(folder, account.environment)
     console.env["PATH"] = os.pathsep.join([str(aws_cli), console.env["PATH"]])
-    furnish(console)
+    furnish(console, syntheses)
     yield Reader(console, client(account, "stepfunctions"), client(account, "s3"))
     assert console.leftovers() == []
 

@@ -14,48 +14,14 @@ from ddbload.cli.demo import child_process
 from ddbload.cli.demo import deployed as cdk_module
 from ddbload.cli.demo.deployed import Cdk
 from ddbload.errors import DemoUnavailable
-from tests.cli.console import PROGRAM, Console
+from tests.cli.console import PROGRAM
 from tests.e2e.processes import alive, children, command_of, started, until
+from tests.e2e.whole_demo import demo
 
-STEP = r" *\d+\.\d s  "
-URL = r"http://127\.0\.0\.1:\d+"
+__all__ = ["demo"]
+
 SLOWLY = 180.0
 """Seconds within which a demo makes progress, even on a busy machine."""
-
-
-@pytest.fixture
-def demo(console: Console) -> Console:
-    """Set up a console without AWS settings, except a few that must not matter."""
-    for name in [name for name in console.env if name.startswith("AWS_")]:
-        del console.env[name]
-    console.env["AWS_PROFILE"] = "somebody"
-    console.env["AWS_ENDPOINT_URL_S3"] = "http://127.0.0.1:9"
-    return console
-
-
-def test_demo_deploys_and_imports_generated_rows(demo):
-    ended = demo.ddbload("demo", "--rows", "6000")
-    assert (ended.code, ended.err) == (0, "")
-    run = re.search(r"starts a run: (upload-[0-9a-f]{40})\n", ended.out)
-    assert run is not None, ended.out
-    assert re.fullmatch(
-        r"generated 6,000 rows, [\d,]+ bytes, tab-separated\n"
-        rf"{STEP}AWS emulator: {URL}, DynamoDB {URL}\n"
-        rf"{STEP}cdk bootstrap and cdk synth\n"
-        rf"{STEP}cdk deploy: stack ddbload-demo\n"
-        rf"{STEP}upload: s3://[\w-]+/in/sample\.tsv\n"
-        rf"{STEP}the upload's event starts a run: {run[1]}\n"
-        r"( +\d+ %  [\d,]+ rows settled\n)+"
-        rf"run {run[1]}: SUCCEEDED\n"
-        r"  rows      6,000 read: 6,000 written\n"
-        r"  chunks    [23] of [23] imported and verified\n"
-        r"  time      .*\n  requests  .*\n  units     .*\n"
-        rf"  report    s3://[\w-]+/runs/{run[1]}/report\.json, until the demo ends\n"
-        r"verified by a scan: 6,000 items, one for each of the file's 6,000 keys, equal cell by"
-        r" cell\n",
-        ended.out,
-    ), ended.out
-    assert list(demo.folder.parent.joinpath("home").iterdir()) == []
 
 
 def test_demo_deploys_and_imports_file_with_rejects(demo):

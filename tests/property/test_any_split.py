@@ -26,7 +26,7 @@ from tests.oracle import csv_machine, json_machine
 from tests.property.document_files import Maker
 
 GROUPS = 20
-CASES = settings.default.max_examples * 40 // GROUPS
+CASES = settings.default.max_examples * 80 // GROUPS
 """Files of a group: 12,000 in all groups together, more when `make property` has more cases."""
 COLUMNS = ("id", "a")
 TABLE = Table("t", "id", (KeyAttribute("id", "S", 2048),))
