@@ -32,7 +32,7 @@ from ddbload.dynamodb.write_modes import (
     is_position,
     write_condition,
 )
-from ddbload.errors import TableNotFound
+from ddbload.errors import DdbloadError, TableNotFound
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 
@@ -330,7 +330,7 @@ class InsertRequests:
         unprocessed: list[int] = []
         alone: list[int] = []
         unsure: list[int] = []
-        denied: list[str] = []
+        denied: DdbloadError | None = None
         for index, result in enumerate(results):
             if not isinstance(result, Mapping):
                 return Unsure("an answer without a result for each statement")
@@ -339,7 +339,9 @@ class InsertRequests:
                 continue
             code = error.get("Code") if isinstance(error, Mapping) else None
             if code == "AccessDenied":
-                denied.append(str(error.get("Message") or code))
+                # A policy may deny some keys only; this row was not written.
+                denied = denied or self._denied(error)
+                alone.append(index)
             elif not isinstance(code, str) or code not in STATEMENT_ERRORS:
                 # InternalServerError, or a code that AWS may add.
                 alone.append(index)
@@ -348,15 +350,14 @@ class InsertRequests:
                 unprocessed.append(index)
             else:
                 alone.append(index)
-        if denied:
-            failure = AwsFailure(FailureKind.FATAL, "AccessDeniedException", denied[0], 400)
-            answer = answer_for_failure(failure, self._puts.table)
-            # A policy may deny some keys only: rows without an error are written.
-            nothing = len(denied) + len(unprocessed) + len(alone) - len(unsure)
-            if isinstance(answer, Fatal) and nothing < rows:
-                return replace(answer, unsure=True)
-            return answer
-        return Accepted(unprocessed, consumed_units(response), alone=alone, unsure=unsure)
+        consumed = consumed_units(response)
+        return Accepted(unprocessed, consumed, alone=alone, unsure=unsure, fatal=denied)
+
+    def _denied(self, error: Mapping[str, Any]) -> DdbloadError | None:
+        text = str(error.get("Message") or "")
+        failure = AwsFailure(FailureKind.FATAL, "AccessDeniedException", text, 400)
+        answer = answer_for_failure(failure, self._puts.table)
+        return answer.error if isinstance(answer, Fatal) else None
 
     def failed(self, failure: AwsFailure, rows: int, items: SentItems) -> Answer:
         """Interpret a failed request. Nothing of a batch that is refused was written."""

@@ -45,6 +45,8 @@ class Accepted:
     """Those of them that may have been written."""
     single_rows: bool = False
     """From now on every row must go in a request of its own."""
+    fatal: DdbloadError | None = None
+    """Error after which no request can succeed; the rows have the outcomes above nevertheless."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,6 +305,7 @@ class Scheduler:
         match answer:
             case Accepted():
                 self._handle_accepted(rows, sent, answer, now)
+                self._stop_for(answer.fatal)
             case Throttled():
                 self._handle_throttled(rows, sent, answer, now)
             case Unsure(reason):
@@ -319,8 +320,12 @@ class Scheduler:
             case Fatal(error):
                 if answer.unsure:
                     self._maybe_written.update(row.handle for row in rows)
-                self.fatal = self.fatal or error
-                self._stopped = True
+                self._stop_for(error)
+
+    def _stop_for(self, error: DdbloadError | None) -> None:
+        if error is not None:
+            self.fatal = self.fatal or error
+            self._stopped = True
 
     @property
     def stats(self) -> WriteStats:

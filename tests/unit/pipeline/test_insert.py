@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from ddbload.ledger import attempts
 from ddbload.ledger.attempts import Attempt
 from ddbload.rows import block_splitter
 from ddbload.write.scheduler.scheduler import Scheduler
-from tests.fakes.client import ServiceError, read_timeout
+from tests.fakes.client import Script, ServiceError, read_timeout
 from tests.fakes.dynamodb_faults import Fault, fails
 from tests.unit.pipeline.chaos import Chaos, Event, Killed, Plan
 from tests.unit.pipeline.world import RUN, TABLE, World
@@ -32,10 +33,16 @@ def world(count: int = ROWS, *, full: bool = False, **more: object) -> World:
     """A table with all of the file's items, or with none. Rows are of seven bytes."""
     made = World(rows(count), options={**INSERT, **more}, request_seconds=1.0)
     if full:
-        for number in range(count):
-            item = {"id": {"S": f"r{number:03d}"}, "a": {"S": "x"}}
-            made.dynamodb.put_item(TableName=TABLE, Item=item)
+        fill(made)
     return made
+
+
+def fill(world: World, but: Collection[str] = ()) -> None:
+    """Put the items of the file's rows as another run does, but for those with these keys."""
+    for line in world.data.splitlines()[1:]:
+        key, text = line.decode().split(",")
+        if key not in but:
+            world.dynamodb.put_item(TableName=TABLE, Item={"id": {"S": key}, "a": {"S": text}})
 
 
 @pytest.fixture(autouse=True)
@@ -144,6 +151,43 @@ def test_insert_counts_rows_as_written_that_were_put_beside_a_denied_one():
     report = it.report()
     assert report.rows == RowCounts(read=ROWS, written=ROWS)
     assert report.identical == 0
+
+
+def test_insert_skips_rows_of_another_run_whose_statements_were_denied():
+    """DynamoDB denies a statement by itself, and writes nothing of it."""
+    it = world()
+    it.preflight()
+    (chunk,) = it.manifest
+    denied = Fault(statement=lambda place: "AccessDenied" if place else None)
+    it.dynamodb.faults.add("batch_execute_statement", None, denied)
+    with pytest.raises(errors.AccessDenied):
+        it.import_step(chunk)
+    written = {item["id"]["S"] for item in it.items}
+    assert len(written) == 3
+    # Another run inserts the denied rows.
+    fill(it, written)
+    it.import_one(chunk)
+    report = it.report()
+    assert report.rows == RowCounts(read=ROWS, written=3, skipped=ROWS - 3)
+    assert report.identical == ROWS - 3
+
+
+@pytest.mark.parametrize("mode", ["insert", "put"])
+def test_rows_of_a_denied_request_are_not_counted_as_written(mode):
+    """DynamoDB denies a request before it writes anything."""
+    it = world(mode=mode)
+    it.preflight()
+    (chunk,) = it.manifest
+    for operation in ("batch_execute_statement", "put_item", "batch_write_item"):
+        it.dynamodb.faults.add(operation, fails("AccessDeniedException"), times=9)
+    with pytest.raises(errors.AccessDenied):
+        it.import_step(chunk)
+    it.dynamodb.faults = Script()
+    assert it.items == []
+    fill(it)
+    it.import_one(chunk)
+    rows = it.report().rows
+    assert (rows.skipped, rows.written) == ((ROWS, 0) if mode == "insert" else (0, ROWS))
 
 
 # Kills, and an empty table.

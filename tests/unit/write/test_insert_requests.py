@@ -13,6 +13,7 @@ mean that all statements in the BatchExecuteStatement succeeded".
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,8 +61,8 @@ def test_every_code_of_a_statement_has_an_answer():
         assert answers.pop(code) == Accepted([1], 3.0, alone=[], unsure=[])
     assert answers.pop("InternalServerError") == Accepted([], 3.0, alone=[1], unsure=[1])
     denied = answers.pop("AccessDenied")
-    assert isinstance(denied, Fatal)
-    assert isinstance(denied.error, AccessDenied)
+    assert isinstance(denied.fatal, AccessDenied)
+    assert replace(denied, fatal=None) == Accepted([], 3.0, alone=[1], unsure=[])
     assert set(answers) == {
         "ConditionalCheckFailed",
         "DuplicateItem",
@@ -74,24 +75,18 @@ def test_every_code_of_a_statement_has_an_answer():
         assert answer == Accepted([], 3.0, alone=[1], unsure=[])
 
 
-@pytest.mark.parametrize(
-    ("others", "unsure"),
-    [
-        ([None], True),
-        (["InternalServerError"], True),
-        (["AccessDenied"], False),
-        (["DuplicateItem", "ThrottlingError"], False),
-    ],
-)
 @pytest.mark.parametrize("first", [True, False])
-def test_rows_beside_a_denied_one_may_be_written(others, unsure, first):
+def test_rows_beside_a_denied_one_have_their_own_outcomes(first):
     """A policy with `dynamodb:LeadingKeys` denies some keys only."""
+    others = [None, "InternalServerError", "ThrottlingError", "DuplicateItem", "AccessDenied"]
     codes = ["AccessDenied", *others] if first else [*others, "AccessDenied"]
     results = [{} if code is None else {"Error": {"Code": code}} for code in codes]
     answer = make().accepted({"Responses": results}, len(codes), list)
-    assert isinstance(answer, Fatal)
-    assert isinstance(answer.error, AccessDenied)
-    assert answer.unsure is unsure
+    assert isinstance(answer.fatal, AccessDenied)
+    at = {code: index for index, code in enumerate(codes)}
+    assert answer.unprocessed == [at["ThrottlingError"]]
+    assert answer.unsure == [at["InternalServerError"]]
+    assert set(answer.alone) == set(range(6)) - {at[None], at["ThrottlingError"]}
 
 
 @pytest.mark.parametrize("code", ["SomethingNew", 7, None, [], {}])
