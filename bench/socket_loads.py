@@ -100,9 +100,15 @@ class Load:
     """Share of rows that all have one partition key."""
     starts: tuple[float, ...] = (0.0,)
     """Second at which each writer starts."""
+    more_rows: int = 0
+    """Further rows of the first writer, which has the table alone at first."""
     served: int = 0
     """Items a second that an application puts meanwhile."""
     clients: tuple[str, ...] = (OWN, RIVAL)
+
+    def rows_of(self, writer: int) -> int:
+        """Return the number of a writer's rows."""
+        return self.rows + (0 if writer else self.more_rows)
 
     def shape(self, name: str, writer: int = 0) -> Shape:
         """Describe a writer's file."""
@@ -130,9 +136,11 @@ LOADS = {
     "1,000 rows a key, on demand at 4,000": Load(30_000, ON_DEMAND, rows_of_key=1000),
     "a fifth with one key, on demand at 4,000": Load(25_000, ON_DEMAND, hot_share=0.2),
     "two writers, provisioned 1,000": Load(
-        18_000, Table(1000, 1), starts=(0.0, 5.0), clients=(OWN,)
+        12_000, Table(1000, 1), starts=(0.0, 5.0), more_rows=12_000, clients=(OWN,)
     ),
-    "four writers, provisioned 1,000": Load(9_000, Table(1000, 1), starts=(0.0, 2.0, 4.0, 6.0)),
+    "four writers, provisioned 1,000": Load(
+        8_000, Table(1000, 1), starts=(0.0, 2.0, 4.0, 6.0), more_rows=8_000
+    ),
     "beside an application, provisioned 1,000": Load(
         12_000, Table(1000, 1), served=300, clients=(*CLIENTS,)
     ),
@@ -149,8 +157,8 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder:
         files = [Path(folder, f"rows-{at}{each.suffix}") for at, each in enumerate(shapes)]
         due = ItemChecksum()
-        for file, shape in zip(files, shapes, strict=True):
-            shape.write(file, load.rows, turn)
+        for writer, (file, shape) in enumerate(zip(files, shapes, strict=True)):
+            shape.write(file, load.rows_of(writer), turn)
             due.add_all(expected_checksum(file, shape))
         sink.reset(scenario)
         with _serving(load, scenario, sink) as served, ThreadPoolExecutor(len(files)) as pool:
@@ -160,7 +168,7 @@ def measure(
                 time.sleep(max(0.0, began + load.starts[writer] - time.monotonic()))
                 environment = sink.environment(scenario, f"writer-{writer}")
                 return run_client(
-                    *(client, scenario, files[writer], load.rows),
+                    *(client, scenario, files[writer], load.rows_of(writer)),
                     *(environment, ANY_CORES, LIMIT_SECONDS),
                 )
 
@@ -168,7 +176,6 @@ def measure(
             wall = time.monotonic() - began
         counters = sink.counters()
     check(f"{client.label}, {name}", counters, due)
-    rows = load.rows * len(files)
     return {
         "load": name,
         "model": model,
@@ -177,7 +184,7 @@ def measure(
         "cpu": sum(each.ru_utime + each.ru_stime for each in costs),
         "requests": counters["requests"],
         "server": counters["busy"],
-        "of_ideal": wall / (rows / load.table.limit),
+        "of_ideal": wall / (due.items / load.table.limit),
         **_use(counters, load),
         **served,
     }
