@@ -203,6 +203,7 @@ def _use(counters: dict[str, Any], load: Load) -> Figures:
     return {
         "used": statistics.fmean(steady) / load.table.limit if steady else None,
         "returned": sum(returned) / (sum(returned) + sum(accepted)),
+        "units_by_second": accepted,
         "jain": None if alone or not any(shares) else jain(shares),
     }
 
