@@ -210,7 +210,7 @@ def test_insert_counts_own_rows_as_written_when_killed_at_any_moment(event, chun
 @pytest.mark.parametrize("first", [Event.DEADLINE, Event.KILL, Event.LATE, Event.DOUBLE])
 @pytest.mark.parametrize("second", [Event.KILL, Event.LATE, Event.DOUBLE, Event.STOP])
 def test_insert_counts_own_rows_as_written_when_killed_twice(first, second):
-    for moment in range(0, MOMENTS, 3):
+    for moment in range(0, MOMENTS, 6):
         for gap in (0, 2, 5, 11):
             it = world()
             _, report = survive(it, (moment, first, 0), (gap, second, 0), (gap, Event.LAND, 0))
@@ -221,7 +221,7 @@ def test_insert_counts_own_rows_as_written_when_killed_twice(first, second):
 def test_attempt_bounds_rows_in_doubt_after_kill(event):
     count = 30
     happened = 0
-    for moment in range(0, 100, 2):
+    for moment in range(0, 100, 3):
         chaos, report = survive(world(count, full=True), (moment, event, 0))
         assert report.rows.written + report.rows.skipped == count
         # Rows that are told of together, those that it speaks for besides, and those in between.
