@@ -278,3 +278,19 @@ def test_report_takes_the_state_of_a_run_that_waited_before_preflight_failed():
     assert state["wait"] == 5
     error = {"Error": "TableNotFound", "Cause": "{}"}
     assert not ReportTask.from_json({**state, "error": error}).planned
+
+
+@pytest.mark.usefixtures("small_pages")
+def test_execution_whose_listing_fails_is_reported_by_its_error():
+    world = slow(many(35))
+
+    def vanish(operation: str, params: Any) -> None:
+        if operation == "list_objects_v2":
+            world.clock.sleep(1.0)
+            if "StartAfter" in params:
+                raise errors.AccessDenied("no longer allowed")
+
+    world.s3.faults.decide = vanish
+    outcome = execute(world, world.payload, RUN, seconds=1.0)
+    assert (outcome["status"], outcome["error"]["name"]) == ("FAILED", "AccessDenied")
+    assert outcome["rows"]["read"] == 0
