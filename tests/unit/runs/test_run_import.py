@@ -35,6 +35,7 @@ from tests.unit.pipeline.expected import (
     table_of,
 )
 from tests.unit.pipeline.world import RUN, World
+from tests.unit.pipeline.worlds import ManyObjects
 from tests.unit.runs.local_runs import Settings, conduct
 
 DATA = b"id,n\n" + b"".join(b"r%d,%d\n" % (n, n) for n in range(300))
@@ -66,6 +67,18 @@ def test_each_step_has_a_new_deadline():
     # Three requests of 25 rows a step.
     assert max(segment.rows.read for segment in counted(world)) == 75
     assert ended.report.chunks == 2
+
+
+def test_listing_of_many_objects_takes_several_steps(monkeypatch):
+    monkeypatch.setattr("ddbload.ledger.object_listing.PAGE_OBJECTS", 10)
+    files = {f"{number:03d}.csv": b"id\nr%d\n" % number for number in range(45)}
+    world = ManyObjects(files=files)
+    world.store.hook = lambda moment, name, _: (
+        world.clock.sleep(1.0) if moment == "put_new" and "/listing/" in name else None
+    )
+    ended = conduct(world, seconds=1.0)
+    assert ended.report.rows.written == 45
+    assert len(world.in_ledger("listing/")) == 5 + 5
 
 
 @pytest.mark.parametrize(
