@@ -12,7 +12,7 @@ from localaws import LocalAws
 from tests.cli.console import Console
 from tests.e2e_stack.deployed import SOURCES, Cloud, Stack
 from tests.e2e_stack.files import plain
-from tests.e2e_stack.runs import Load, load
+from tests.e2e_stack.runs import Load, Run, load
 
 HERE = Path(__file__).parent
 NAME = "ddbload"
@@ -119,6 +119,21 @@ def hasty_loads(hasty: Stack) -> dict[str, Load]:
     hasty.configure("preflight", DDBLOAD_RESERVE_SECONDS=OVERDUE)
     pieces = load(hasty, plain(200), run="preflight", max_row_bytes=1500, chunk_bytes=500)
     return {"import": slowly, "preflight": pieces}
+
+
+@pytest.fixture(scope="session")
+def hasty_listing(hasty: Stack, hasty_loads: dict[str, Load]) -> tuple[Run, str]:
+    """Return the run of a prefix whose listing and reading take several invocations; its table."""
+    assert hasty_loads
+    table = hasty.cloud.table()
+    for number in range(3):
+        hasty.put(plain(2, first=2 * number), key=f"listed/{number}.csv")
+    payload = {
+        "run": {"id": "listed"},
+        "source": {"bucket": SOURCES, "prefix": "listed/"},
+        "target": {"table": table},
+    }
+    return Run(hasty, "listed", hasty.start(payload, "listed")), table
 
 
 @pytest.fixture

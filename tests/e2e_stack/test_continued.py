@@ -18,6 +18,16 @@ def test_preflight_continues_in_next_invocation(hasty_loads):
     assert ended.output["chunks"] > parts
 
 
+def test_listing_continues_in_next_invocation(hasty_listing):
+    run, table = hasty_listing
+    ended = run.ended
+    assert (ended.status, ended.cause) == ("SUCCEEDED", None)
+    parts = [name for name in run.names("listing/") if "/part-" in name]
+    assert len(parts) == 1
+    assert ended.entered("Preflight") == len(parts) + len(run.names("manifest/")) > 3
+    assert ended.output["rows"]["written"] == len(run.stack.cloud.items(table)) == 6
+
+
 def test_import_continues_in_next_invocation(hasty_loads):
     imported = hasty_loads["import"]
     assert imported.succeeds().output["chunks"] == 1
