@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ddbload.contracts.run_record import Cursor
@@ -21,13 +20,17 @@ class Block:
     start: Cursor
     terminated: bool = True
     """False for the source's last block if its last row has no line end."""
-    count_lines: Callable[[bytes], int] = field(default=count_line_ends, compare=False, repr=False)
+    line_ends: int | None = field(default=None, compare=False, repr=False)
+    """Line ends in the data; None: counted when the block is made."""
+    end: Cursor = field(init=False, compare=False, repr=False)
+    """Position after the block, where the next row begins."""
 
-    @property
-    def end(self) -> Cursor:
-        """Position after the block, where the next row begins."""
-        line = self.start.line + self.count_lines(self.data)
-        return Cursor(self.start.byte + len(self.data), line)
+    def __post_init__(self) -> None:
+        """Find the end once: every step of an import asks for it."""
+        lines = count_line_ends(self.data) if self.line_ends is None else self.line_ends
+        object.__setattr__(self, "line_ends", lines)
+        end = Cursor(self.start.byte + len(self.data), self.start.line + lines)
+        object.__setattr__(self, "end", end)
 
 
 class BlockSplitter:
@@ -69,7 +72,8 @@ class BlockSplitter:
         self._look_at = 0 if taken else 2 * len(data)
         if not taken:
             return None
-        block = Block(data[:taken], self.at, complete == taken, self._ends.count_lines)
+        rows = data[:taken]
+        block = Block(rows, self.at, complete == taken, self._ends.count_lines(rows))
         self.at = block.end
         return block
 

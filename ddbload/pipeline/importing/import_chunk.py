@@ -336,8 +336,9 @@ class _ChunkImport:
     def _report_progress(self) -> None:
         counts, work = self._scheduler.outcomes.counts, self._scheduler.stats
         self._samples.add(self._context.clock(), counts.read, work.consumed_wcu, work.throttled)
-        settled = self._feeder.settled_bytes(self._scheduler.outcomes.frontier)
-        self._trail.discard_before(self._start.byte + settled)
+        frontier = self._scheduler.outcomes.frontier
+        settled = self._feeder.settled_bytes(frontier)
+        self._trail.discard_before(self._feeder.block_start(frontier))
         self._context.progress(ChunkProgress(self._chunk.chunk, counts, work, settled))
         if self._session is not None:
             totals = WorkTotals(counts, work, settled)

@@ -141,11 +141,21 @@ class RowFeeder:
         return self._read_to
 
     def settled_bytes(self, frontier: int) -> int:
-        """Return the number of bytes from the start cursor to the row with this handle."""
+        """Estimate the bytes from the start cursor to the row with this handle, for progress.
+
+        Exact where a block begins, and at the end. Finding a row's true byte takes longer than
+        encoding its block, and progress is reported many times a second.
+        """
         if frontier < self.pending.rows:
-            byte = self.pending.byte(frontier)
+            byte = self.pending.estimated_byte(frontier)
             return byte - self._start.byte - self.padding_before(byte)
         return self.bytes_read
+
+    def block_start(self, frontier: int) -> int:
+        """Return the byte at which the block of a row begins; where reading is if it is unread."""
+        if frontier < self.pending.rows:
+            return self.pending.position_in_block(frontier)[0].block.start.byte
+        return self._read_to.byte
 
     def padding_before(self, byte: int) -> int:
         """Return how many bytes, from the start cursor to this one, no object has."""

@@ -106,6 +106,12 @@ class PendingRows:
         positions, row = self.position_in_block(handle)
         return positions.byte(row)
 
+    def estimated_byte(self, handle: int) -> int:
+        """Estimate the byte at which a row begins, as if rows of a block had one length."""
+        positions, row = self.position_in_block(handle)
+        block = positions.block
+        return block.start.byte + len(block.data) * row // positions.count
+
     def discard_before(self, frontier: int) -> None:
         """Free blocks and requests whose rows all have handles below `frontier`."""
         for pending in (self._blocks, self._requests):
