@@ -132,13 +132,13 @@ class BatchEncoder:
         cells, parsed, short = self._checked_cells(columns, odd)
         key_cells = [self._identities(place, cells, parsed, short=short) for place in self._keys]
         keys: list[tuple[Hashable, ...]] = list(zip(*key_cells, strict=True))
-        units = self._units(columns, [each.extra for each in parsed.values()], odd)
         around = self._encode_cells(columns, cells, parsed, odd, self._anchor, short=short)
         if self._anchor is None:
             puts, size = _join_optional(cells, around, columns.height)
             keys = [()] * columns.height
         else:
             puts, size = _join(cells, around)
+        units = self._units(columns, puts, [each.extra for each in parsed.values()], odd)
         row_bytes = -(-size // max(1, len(puts)))
         if columns.odd:
             return _spread(EncodedRows(puts, keys, units, row_bytes, odd), columns)
@@ -244,8 +244,15 @@ class BatchEncoder:
                     odd.update(row for row, cell in enumerate(column) if len(cell) > most)
 
     def _units(
-        self, columns: Columns, extra: Sequence[Sequence[int]], odd: set[int]
+        self,
+        columns: Columns,
+        puts: Sequence[str],
+        extra: Sequence[Sequence[int]],
+        odd: set[int],
     ) -> list[int] | None:
+        # An item's JSON is longer than what DynamoDB counts, and quickly measured.
+        if columns.longest is None and max(map(len, puts), default=0) <= WRITE_UNIT_BYTES:
+            return None
         longest = _longest_row(columns, extra)
         if longest + self._names_bytes <= WRITE_UNIT_BYTES or not columns.cells:
             return None

@@ -14,9 +14,11 @@ from ddbload.items.encode.request_json import compact_json
 from ddbload.items.typed_values import TEXT_READERS, CellValue
 from ddbload.rows.columns import FILLER, JSON_ESCAPED, from_octets, has_none_of, to_octets
 
-_PLAIN_NUMBERS = re.compile(r"(?:-?[0-9]++(?:\.[0-9]++)?+)?+(?:,(?:-?[0-9]++(?:\.[0-9]++)?+)?+)*+")
 PLAIN_LENGTH = 38
 """Longest number that surely has no more digits than DynamoDB keeps, and is in range."""
+_PLAIN = r"(?:-?[0-9]{1,19}+(?:\.[0-9]{1,18}+)?+)?+"
+_PLAIN_NUMBERS = re.compile(f"{_PLAIN}(?:,{_PLAIN})*+")
+"""Numbers of at most `PLAIN_LENGTH` characters and a sign, and empty cells, between commas."""
 
 _NO_OCTET = "\xff"
 """Character that octets never contain: UTF-8 has no such byte."""
@@ -52,12 +54,13 @@ def _strings(column: Sequence[str], odd: set[int], *, plain: bool, short: bool) 
 
 
 def _numbers(column: Sequence[str], odd: set[int], *, plain: bool, short: bool) -> EncodedCells:  # noqa: ARG001
-    if short or max(map(len, column), default=0) <= PLAIN_LENGTH:
-        text = "".join(column)
-        if not text or (text.isascii() and text.isdigit()):
+    text = "".join(column)
+    # Bytes are looked at in half the time of characters, and are digits in ASCII only.
+    if not text or text.encode("latin-1").isdigit():
+        if short or max(map(len, column), default=0) <= PLAIN_LENGTH:
             return column, CellForm.BARE
-        if "," not in text and _PLAIN_NUMBERS.fullmatch(",".join(column)):
-            return column, CellForm.BARE
+    elif "," not in text and _PLAIN_NUMBERS.fullmatch(",".join(column)):
+        return column, CellForm.BARE
     cells = list(column)
     for place, cell in enumerate(column):
         if cell:
@@ -99,8 +102,7 @@ CELL_ENCODERS: dict[str, Callable[..., EncodedCells]] = {
 def key_identities(column: Sequence[str], *, short: bool) -> Sequence[Hashable]:
     """Return an identity for each number of a column, equal for equal values."""
     if short or max(map(len, column), default=0) <= PLAIN_LENGTH:
-        digits = "".join(column)
-        if digits.isascii() and digits.isdigit() and all(column):
+        if "".join(column).encode("latin-1").isdigit() and all(column):
             # Digits without leading zeros identify the value as they stand.
             if ",0" not in "," + ",".join(column):
                 return column
