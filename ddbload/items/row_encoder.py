@@ -117,6 +117,8 @@ class FieldEncoder:
             # Last, where the request's body looks for it.
             attributes, types = (*attributes, position_attribute), (*types, "S")
         self._layout = layout
+        self.takes_escaped = layout.is_plain
+        """True if cells may come escaped for JSON: null markers and templates need their text."""
         self._builder = ItemBuilder(attributes, types, table, nulls)
         self._encoder = BatchEncoder(attributes, types, table, nulls, marks=mode == INSERT)
 
@@ -179,7 +181,7 @@ class DelimitedRowEncoder:
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
         # Columns are not kept: a row's JSON takes less memory than its cells.
-        columns = self.columns(block)
+        columns = self._reader.read(block, escape=self._fields.takes_escaped)
         places = self.positions(block, columns)
         return places, self.encode(columns, places)
 

@@ -13,6 +13,11 @@ from dataclasses import dataclass, field
 JSON_ESCAPED = bytes(range(0x20)) + b'"\\'
 """Bytes that RFC 8259 requires to be escaped inside a JSON string."""
 
+SHORT_ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
+"""Characters of ordinary text that JSON escapes, with their escapes, the backslash first."""
+RARELY_ESCAPED = bytes(set(JSON_ESCAPED) - {ord(character) for character, _ in SHORT_ESCAPES})
+"""The other bytes of `JSON_ESCAPED`: control characters."""
+
 FILLER = "0"
 """Placeholder for a missing or bad cell, valid for every type."""
 
@@ -31,6 +36,8 @@ class Columns:
     """Upper bound for the bytes of a row's cells together; None when unknown."""
     plain: bool = False
     """True when it is certain that no cell needs escapes in JSON."""
+    escaped: bool = False
+    """True when cells have been escaped as in a JSON string; see `rows.quoted_text`."""
 
     @property
     def height(self) -> int:

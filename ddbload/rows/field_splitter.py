@@ -56,6 +56,10 @@ class FieldSplitter:
             for mark, other in zip(self._marks, single, strict=True)
             if mark is not None and other is not None and mark != other
         ]
+        self.is_rfc_4180 = (
+            self._quote == '"' and self._escape is None and not self._replaced
+        ) and self.delimiter != "\\"
+        """True for the quote `"`, no escape, and a delimiter of one byte, not a backslash."""
         self._markers = _NullMarkers(dialect, markers)
         # An escape may stand before the first character of a delimiter of several, which then is
         # not a delimiter. `csv` cannot know that once the delimiter is replaced.

@@ -17,6 +17,7 @@ from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.columns import JSON_ESCAPED, Columns, from_octets, has_none_of, to_octets
 from ddbload.rows.field_splitter import FieldSplitter
+from ddbload.rows.quoted_text import LONG_CELL_BYTES, escaped_columns
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_positions import RowPositions
 from ddbload.rows.row_splitter import RowSplitter
@@ -108,11 +109,14 @@ class ColumnReader:
         """Parse one row, with its line end or without."""
         return self._parser.parse_row(data)
 
-    def read(self, block: Block) -> Columns:
-        """Read a block's rows as columns, without empty lines and comments."""
+    def read(self, block: Block, *, escape: bool = False) -> Columns:
+        """Read a block's rows as columns, without empty lines and comments.
+
+        `escape`: the cells may be escaped for JSON, where that saves time.
+        """
         try:
             if not self._parser.has_too_many_fields(block):
-                return self._read(block)
+                return self._read(block, escape=escape)
         except (UnicodeDecodeError, csv.Error):
             pass
         records = self._parser.parse_rows(block)
@@ -123,10 +127,17 @@ class ColumnReader:
             ],
         )
 
-    def _read(self, block: Block) -> Columns:
+    def _read(self, block: Block, *, escape: bool) -> Columns:
         splitter = self._splitter
         octets = splitter.octets(block.data)
         if not splitter.is_bare(octets):
+            long_cells = len(octets) >= LONG_CELL_BYTES * self._count * (
+                block.end.line - block.start.line
+            )
+            if escape and long_cells and splitter.is_rfc_4180:
+                escaped = escaped_columns(octets, splitter.delimiter, self._count)
+                if escaped is not None:
+                    return Columns(len(escaped[0]), escaped, plain=True, escaped=True)
             return self._transpose(splitter.fields(octets))
         if "\r" in octets:
             octets = octets.replace("\r\n", "\n")

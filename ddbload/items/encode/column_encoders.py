@@ -12,7 +12,14 @@ from ddbload.dynamodb.attribute_values import AttributeValue
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.items.encode.request_json import compact_json
 from ddbload.items.typed_values import TEXT_READERS, CellValue
-from ddbload.rows.columns import FILLER, JSON_ESCAPED, from_octets, has_none_of, to_octets
+from ddbload.rows.columns import (
+    FILLER,
+    RARELY_ESCAPED,
+    SHORT_ESCAPES,
+    from_octets,
+    has_none_of,
+    to_octets,
+)
 
 PLAIN_LENGTH = 38
 """Longest number that surely has no more digits than DynamoDB keeps, and is in range."""
@@ -22,10 +29,6 @@ _PLAIN_NUMBERS = re.compile(f"{_PLAIN}(?:,{_PLAIN})*+")
 
 _NO_OCTET = "\xff"
 """Character that octets never contain: UTF-8 has no such byte."""
-_SHORT_ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
-"""Characters of ordinary text that JSON escapes, the backslash first. Replacing them in a whole
-column takes a quarter of the time of escaping its cells one by one."""
-_RARELY_ESCAPED = bytes(set(JSON_ESCAPED) - {ord(character) for character, _ in _SHORT_ESCAPES})
 
 
 class CellForm(Enum):
@@ -46,9 +49,11 @@ def _strings(column: Sequence[str], odd: set[int], *, plain: bool, short: bool) 
     if plain:
         return column, CellForm.BARE
     text = joined = _NO_OCTET.join(column)
-    if has_none_of(_RARELY_ESCAPED, text.encode("latin-1")):
-        for character, escaped in _SHORT_ESCAPES:
-            text = text.replace(character, escaped)
+    if has_none_of(RARELY_ESCAPED, text.encode("latin-1")):
+        # In all cells at once, which takes three quarters of the time of cell by cell.
+        for character, escaped in SHORT_ESCAPES:
+            if character in text:
+                text = text.replace(character, escaped)
         return (column if text is joined else text.split(_NO_OCTET)), CellForm.BARE
     return list(map(quoted, column)), CellForm.QUOTED
 
@@ -101,12 +106,12 @@ CELL_ENCODERS: dict[str, Callable[..., EncodedCells]] = {
 
 def key_identities(column: Sequence[str], *, short: bool) -> Sequence[Hashable]:
     """Return an identity for each number of a column, equal for equal values."""
-    if short or max(map(len, column), default=0) <= PLAIN_LENGTH:
-        if "".join(column).encode("latin-1").isdigit() and all(column):
-            # Digits without leading zeros identify the value as they stand.
-            if ",0" not in "," + ",".join(column):
-                return column
-            return [cell.lstrip("0") or "0" for cell in column]
+    is_short = short or max(map(len, column), default=0) <= PLAIN_LENGTH
+    if is_short and all(column) and "".join(column).encode("latin-1").isdigit():
+        # Digits without leading zeros identify the value as they stand.
+        if ",0" not in "," + ",".join(column):
+            return column
+        return [cell.lstrip("0") or "0" for cell in column]
     return [_identity(cell) for cell in column]
 
 

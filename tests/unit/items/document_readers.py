@@ -71,7 +71,9 @@ def read(data: bytes, rules: DocumentRules) -> list[Item | Defect]:
 
 def _read(data: bytes, rules: DocumentRules) -> list[Item | Defect]:
     rows = DocumentEncoder(rules)
-    block = Block(data, START, terminated=data.endswith(b"\n"), line_ends=rows.ends.count_lines(data))
+    block = Block(
+        data, START, terminated=data.endswith(b"\n"), line_ends=rows.ends.count_lines(data)
+    )
     # Again: some things are remembered from rows that came before.
     rows.read(block)
     places, encoded = rows.read(block)

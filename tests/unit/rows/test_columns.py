@@ -12,10 +12,13 @@ from ddbload.rows.columns import Columns
 from ddbload.rows.row_parser import ColumnReader, RowParser
 
 
-def read(data: str, count: int = 2, dialect: Dialect | None = None) -> Columns:
+def read(
+    data: str, count: int = 2, dialect: Dialect | None = None, *, escape: bool = False
+) -> Columns:
     dialect = dialect or Dialect()
     reader = ColumnReader(RowParser(dialect, dialect_boundaries(dialect)), count)
-    return reader.read(Block(data.encode(errors="surrogateescape"), Cursor(0, 1)))
+    block = Block(data.encode(errors="surrogateescape"), Cursor(0, 1))
+    return reader.read(block, escape=escape)
 
 
 def good(columns: Columns) -> list[tuple[str, ...]]:
@@ -71,3 +74,45 @@ def test_cells_of_short_rows_take_no_memory_under_a_wide_header(row: str) -> Non
     assert columns.odd == set(range(rows))
     assert sum(map(len, columns.cells)) == width
     assert columns.cells_without(set()) is columns.cells
+
+
+LONG = "a text that is long enough to be escaped, at once"
+
+
+def test_long_quoted_texts_come_escaped() -> None:
+    columns = read(f'1,"{LONG}\n""quoted"" by \\"\n2,"""{LONG}"""\n', escape=True)
+    assert columns.escaped
+    assert columns.plain
+    assert columns.cells == [
+        ["1", "2"],
+        [f'{LONG}\\n\\"quoted\\" by \\\\', f'\\"{LONG}\\"'],
+    ]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        '1,"short"\n',
+        f'1,"{LONG}"',
+        f'1,"{LONG}"\r2,"{LONG}"\r',
+        f'1,"{LONG}"\n\n2,"{LONG}"\n',
+        f'1,"{LONG}"\n2,"{LONG}",3\n',
+        f'1,"{LONG}\x01"\n',
+        f'1,5" {LONG}"\n',
+        f'1,{LONG} 5""\n',
+    ],
+)
+def test_other_blocks_are_read_as_they_are(data: str) -> None:
+    columns = read(data, escape=True)
+    assert not columns.escaped
+    assert columns == read(data)
+
+
+@pytest.mark.parametrize(
+    "dialect", [Dialect(quote="'"), Dialect(delimiter="\\"), Dialect(escape="\\")]
+)
+def test_other_dialects_are_read_as_they_are(dialect: Dialect) -> None:
+    text = f'{dialect.quote}{LONG} a "b" c{dialect.quote}' if dialect.quote == "'" else f'"{LONG}"'
+    columns = read(f"1{dialect.delimiter}{text}\n", dialect=dialect, escape=True)
+    assert not columns.escaped
+    assert good(columns) == [("1", text[1:-1])]
