@@ -176,7 +176,7 @@ trials: setup node_modules ## Run what takes longer than CI: property, simulate,
 test-dynamodb-local: setup ## Run mode insert against DynamoDB Local; needs Java 17 and Maven
 	@command -v java >/dev/null && command -v javac >/dev/null && command -v mvn >/dev/null || \
 		{ echo "make: no java, javac and mvn here; DynamoDB Local needs Java 17 or newer, and Maven" >&2; exit 1; }
-	DDBLOAD_DYNAMODB_LOCAL=1 $(BIN)/python -m pytest --quiet $(ARGS) tests/dynamodb_local
+	DDBLOAD_DYNAMODB_LOCAL=1 $(BIN)/python -m pytest --quiet $(ARGS) tests/dynamodb_local tests/contract/test_statements.py
 
 # Each program asks a database on the internet. pip-audit is strict: what cannot be looked up fails.
 .PHONY: audit

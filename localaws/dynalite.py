@@ -1,7 +1,8 @@
 """Run dynalite, a strict DynamoDB for Node.js, as a child process.
 
 moto's DynamoDB is not used: it accepts batches, keys and numbers that AWS refuses, and refuses an
-item of the full 400 KB. `show_items.cjs` adds what dynalite lacks.
+item of the full 400 KB. `ADDITIONS` have what dynalite
+lacks.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ server.listen(0, process.argv[2], () => console.log(server.address().port))
 )
 
 
-SHOW_ITEMS = Path(__file__).resolve().with_name("show_items.cjs")
-"""Script to preload before dynalite; it finds the package by the variable DYNALITE."""
+ADDITIONS = [
+    Path(__file__).resolve().with_name(name) for name in ("show_items.cjs", "insert_statements.cjs")
+]
+"""Scripts to preload before dynalite; they find the package by the variable DYNALITE."""
 
 
 class DynaliteMissing(Exception):
@@ -50,8 +53,9 @@ class Dynalite:
         if node is None:
             raise DynaliteMissing("Node.js was not found on PATH: install Node.js 20 or later")
         package = str(_package())
+        preloaded = [word for path in ADDITIONS for word in ("--require", str(path))]
         self._process = subprocess.Popen(  # noqa: S603 - our own script, and Node from PATH
-            [node, "--require", str(SHOW_ITEMS), "-e", _SCRIPT, package, HOST],
+            [node, *preloaded, "-e", _SCRIPT, package, HOST],
             env={**os.environ, "DYNALITE": package},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -13,6 +13,7 @@ import pytest
 from botocore.config import Config
 from moto import mock_aws
 
+from tests.dynamodb_local.server import dynamodb_local
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.s3 import FakeS3
 
@@ -23,6 +24,9 @@ ACCOUNT = {
     "aws_access_key_id": "made-up",
     "aws_secret_access_key": "made-up",
 }
+LOCAL_ACCOUNT = {**ACCOUNT, "aws_access_key_id": "madeup", "aws_secret_access_key": "madeup"}
+"""DynamoDB Local takes letters and digits only."""
+SERVERS = ["fake", "dynalite"]
 
 
 @pytest.fixture(scope="session")
@@ -62,12 +66,19 @@ def dynalite_client(dynalite_endpoint) -> Any:
     return boto3.client("dynamodb", endpoint_url=dynalite_endpoint, config=ONCE, **ACCOUNT)
 
 
-@pytest.fixture(params=["fake", "dynalite"])
+@pytest.fixture(scope="session")
+def local_client() -> Iterator[Any]:
+    """Client of DynamoDB Local, which `make test-dynamodb-local` alone has."""
+    with dynamodb_local() as endpoint:
+        yield boto3.client("dynamodb", endpoint_url=endpoint, config=ONCE, **LOCAL_ACCOUNT)
+
+
+@pytest.fixture(params=["local"] if os.environ.get("DDBLOAD_DYNAMODB_LOCAL") else SERVERS)
 def dynamodb(request) -> Any:
     """DynamoDB client; all tests share the real server."""
     if request.param == "fake":
         return FakeDynamoDB()
-    return request.getfixturevalue("dynalite_client")
+    return request.getfixturevalue(f"{request.param}_client")
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import pytest
 from botocore.config import Config
 
 from tests.dynamodb_local.server import dynamodb_local
-from tests.fakes.dynamodb import FakeDynamoDB
 
 collect_ignore_glob = [] if os.environ.get("DDBLOAD_DYNAMODB_LOCAL") else ["test_*.py"]
 
@@ -43,12 +42,6 @@ def local(endpoint) -> Any:
         aws_secret_access_key="madeup",
         config=Config(retries={"total_max_attempts": 1}),
     )
-
-
-@pytest.fixture(params=["local", "fake"])
-def dynamodb(request) -> Any:
-    """DynamoDB Local, and the fake that must behave alike."""
-    return request.getfixturevalue("local") if request.param == "local" else FakeDynamoDB()
 
 
 @pytest.fixture

@@ -19,9 +19,10 @@ PROGRAM = ROOT / "node_modules" / ".bin" / "dynalite"
 PACKAGE = ROOT / "node_modules" / "dynalite"
 PRELOADED = [
     *(Path(__file__).with_name(name) for name in ("exit_with_parent.cjs", "outlive_clients.cjs")),
-    # The emulator preloads it too, so that failed conditions behave as on AWS.
+    # The emulator preloads them too, so that failed conditions and statements behave as on AWS.
     ROOT / "localaws" / "show_items.cjs",
 ]
+STATEMENTS = ROOT / "localaws" / "insert_statements.cjs"
 HOST = "127.0.0.1"
 
 
@@ -30,30 +31,35 @@ class DynaliteError(Exception):
 
 
 @contextmanager
-def dynalite(start_seconds: float = 30.0) -> Iterator[str]:
+def dynalite(start_seconds: float = 30.0, *, statements: bool = True) -> Iterator[str]:
     """Yield the endpoint URL of a new, empty, in-memory dynalite.
+
+    Without ``statements`` it does not know BatchExecuteStatement.
 
     It ends with the block, and with this process however that ends. Raises DynaliteError if it is
     not installed or does not answer within ``start_seconds``.
     """
     with tempfile.TemporaryFile() as log:
-        process, port = _started(log, time.monotonic() + start_seconds)
+        process, port = _started(log, time.monotonic() + start_seconds, statements)
         try:
             yield f"http://{HOST}:{port}"
         finally:
             _end(process)
 
 
-def _started(log: IO[bytes], deadline: float) -> tuple[subprocess.Popen[bytes], int]:
+def _started(
+    log: IO[bytes], deadline: float, statements: bool
+) -> tuple[subprocess.Popen[bytes], int]:
     node = shutil.which("node")
     if node is None or not PROGRAM.exists():
         missing = "node" if node is None else PROGRAM.relative_to(ROOT)
         raise DynaliteError(f"{missing} was not found: run `make node_modules` (npm ci)")
+    preloaded = [*PRELOADED, STATEMENTS] if statements else PRELOADED
     while True:
         port = _free_port()
         process = subprocess.Popen(
             [
-                *(node, *(word for path in PRELOADED for word in ("--require", path)), PROGRAM),
+                *(node, *(word for path in preloaded for word in ("--require", path)), PROGRAM),
                 *("--host", HOST, "--port", str(port)),
                 *("--createTableMs", "1", "--deleteTableMs", "1", "--updateTableMs", "1"),
             ],

@@ -216,6 +216,8 @@ class ImportSimulation:
             return Unsure(fault)
         if fault in {"server_error", "reset_before", "time_out"} | CREDENTIALS:
             return Unsure(fault)
+        if self.scenario.mode == "insert" and len(rows) > 1:
+            return self._insert_each(batch, rows, invocation, fault)
         if not valid:
             return Refused("a row is bad")
         if fault == "all_returned" and self.scenario.mode == "put":
@@ -233,6 +235,28 @@ class ImportSimulation:
         if len(returned) == len(rows) and rng.random() < 0.5:
             return self._throttled(key_range=rng.random() < 0.3)
         return Accepted(sorted(returned, key=lambda _: rng.random()), consumed)
+
+    def _insert_each(
+        self, batch: Batch, rows: list[Row], invocation: Invocation, fault: str
+    ) -> Answer:
+        """Serve statements, each with its own result, which contains no item."""
+        if fault == "all_returned":
+            return Accepted(range(len(rows)))
+        alone = [index for index, row in enumerate(rows) if not row.valid or row.key in self.items]
+        sent = [index for index in range(len(rows)) if index not in alone]
+        units = [rows[index].units for index in sent]
+        full = self.table.take([rows[index].key[0] for index in sent], units, self.now)
+        returned = [sent[place] for place in full]
+        done = [index for index in sent if index not in returned]
+        self._write(invocation, [batch.handles[index] for index in done])
+        unsure: list[int] = []
+        if fault in {"some_returned", "returned_and_written"}:
+            # Errors of the service in some statements, which it has carried out.
+            unsure = self._rng.sample(done, self._rng.randrange(len(done) + 1))
+        consumed = float(sum(rows[index].units for index in done))
+        if fault == "uncounted":
+            consumed = self._rng.choice((0.0, 0.01, 10 * consumed))
+        return Accepted(returned, consumed, alone=sorted({*alone, *unsure}), unsure=unsure)
 
     def _put_one(self, invocation: Invocation, batch: Batch, row: Row, fault: str) -> Answer:
         """Serve a PutItem with a condition: it never returns unprocessed items."""

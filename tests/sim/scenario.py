@@ -93,7 +93,8 @@ class Scenario:
     doubled: float
     """Probability that an invocation runs twice at the same time, before `faults_end`."""
     mode: str
-    """Write mode: `put`, or `last-wins` or `insert`, which send each row with a condition."""
+    """Write mode: `put`; `last-wins`, which sends each row with a condition; or `insert`, which
+    sends statements, and a row by itself with a condition."""
 
 
 def scenario_for(seed: int) -> Scenario:

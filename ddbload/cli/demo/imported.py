@@ -52,10 +52,10 @@ server.listen(0, '127.0.0.1', () => console.log(server.address().port))
 """
 
 
-def _show_items_option() -> list[str]:
-    """Return Node options that make dynalite return the item of a failed condition."""
-    script = ROOT / "localaws" / "show_items.cjs"
-    return ["--require", str(script)] if script.exists() else []
+def _additions() -> list[str]:
+    """Return Node options that add to dynalite what it lacks, if this is a checkout."""
+    scripts = [ROOT / "localaws" / name for name in ("show_items.cjs", "insert_statements.cjs")]
+    return [word for each in scripts if each.exists() for word in ("--require", str(each))]
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def dynalite() -> Iterator[str]:
         raise DemoUnavailable("the demo needs Node.js 20 or later; install it and try again")
     modules = _node_modules()
     process = subprocess.Popen(  # noqa: S603 - our own script, and Node from PATH
-        [node, *_show_items_option(), "-e", _SCRIPT],
+        [node, *_additions(), "-e", _SCRIPT],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "NODE_PATH": str(modules), "DYNALITE": str(modules / "dynalite")},

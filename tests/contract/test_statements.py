@@ -1,4 +1,4 @@
-"""Statements: DynamoDB Local and the fake take and refuse the same."""
+"""Statements: DynamoDB Local, dynalite with the emulator's addition, and the fake behave alike."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ddbload.dynamodb.write_modes import insert_statement
+from tests.fakes.dynamodb import FakeDynamoDB
 from tests.unit.dynamodb.attribute_names import QUOTABLE
 
 
@@ -37,7 +38,7 @@ def item_of(dynamodb: Any, table: str, pk: str) -> Any:
 
 @pytest.mark.parametrize("name", QUOTABLE)
 def test_item_has_the_name_that_was_quoted(dynamodb, make_table, name):
-    table = make_table(dynamodb)
+    table = make_table()
     item = {"pk": s("a"), name: s("value")}
     assert insert(dynamodb, table, item, {"pk": s("b")}) == [None, None]
     assert item_of(dynamodb, table, "a") == item
@@ -63,14 +64,14 @@ VALUES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("value", VALUES)
 def test_value_is_stored_as_put_item_stores_it(dynamodb, make_table, value):
-    table = make_table(dynamodb)
+    table = make_table()
     assert insert(dynamodb, table, {"pk": s("a"), "v": value}, {"pk": s("c")}) == [None, None]
     dynamodb.put_item(TableName=table, Item={"pk": s("b"), "v": value})
     assert item_of(dynamodb, table, "a")["v"] == item_of(dynamodb, table, "b")["v"]
 
 
 def test_each_statement_fails_by_itself(dynamodb, make_table):
-    table = make_table(dynamodb)
+    table = make_table()
     theirs = {"pk": s("there"), "x": s("theirs")}
     dynamodb.put_item(TableName=table, Item=theirs)
     codes = insert(
@@ -90,7 +91,7 @@ def test_each_statement_fails_by_itself(dynamodb, make_table):
 
 
 def test_identical_item_is_a_duplicate(dynamodb, make_table):
-    table = make_table(dynamodb)
+    table = make_table()
     assert insert(dynamodb, table, {"pk": s("a")}, {"pk": s("b")}) == [None, None]
     assert insert(dynamodb, table, {"pk": s("a")}, {"pk": s("c")}) == ["DuplicateItem", None]
 
@@ -102,20 +103,20 @@ def test_missing_table_is_an_error_of_the_statement(dynamodb):
 
 @pytest.mark.parametrize(("one", "other"), [("1", "1"), ("1", "1.0"), ("10", "1E1")])
 def test_key_cannot_come_twice(dynamodb, make_table, one, other):
-    table = make_table(dynamodb, "N")
+    table = make_table("N")
     found = refusal(dynamodb, table, {"pk": {"N": one}}, {"pk": {"N": other}})
     assert found == ("ValidationException", "Provided list of item keys contains duplicates")
 
 
 def test_request_has_25_statements_at_most(dynamodb, make_table):
-    table = make_table(dynamodb)
+    table = make_table()
     items = [{"pk": s(f"k{number}")} for number in range(26)]
     assert insert(dynamodb, table, *items[:25]) == [None] * 25
     assert refusal(dynamodb, table, *items)[0] == "ValidationException"
 
 
 def test_statement_has_8192_characters_at_most(dynamodb, make_table):
-    table = make_table(dynamodb)
+    table = make_table()
     room = 8192 - len(f"INSERT INTO \"{table}\" VALUE {{'pk':?,'':?}}")
     longest = {"pk": s("a"), "n" * room: s("v")}
     assert insert(dynamodb, table, longest, {"pk": s("b")}) == [None, None]
@@ -127,15 +128,39 @@ def test_statement_has_8192_characters_at_most(dynamodb, make_table):
 
 
 def test_request_takes_25_large_items(dynamodb, make_table):
-    table = make_table(dynamodb)
+    table = make_table()
     items = [{"pk": s(f"k{number}"), "x": s("x" * 390_000)} for number in range(25)]
     assert insert(dynamodb, table, *items) == [None] * 25
 
 
 @pytest.mark.parametrize(("levels", "code"), [(31, None)])
 def test_value_is_nested_as_deep_as_in_an_item(dynamodb, make_table, levels, code):
-    table = make_table(dynamodb)
+    table = make_table()
     value: dict[str, Any] = s("x")
     for _ in range(levels):
         value = {"L": [value]}
     assert insert(dynamodb, table, {"pk": s("a"), "v": value}, {"pk": s("b")}) == [code, None]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "-",
+        "INSERT INTO",
+        "INSERT INTO {} VALUE {{'pk':?}}",
+        "INSERT INTO \"{}\" VALUE {{'pk':?}} more",
+        "INSERT INTO \"{}\" VALUE {{'pk':?,}}",
+        'INSERT INTO "{}" VALUE {{}}',
+        "INSERT INTO \"{}\" VALUE {{'pk':?,'pk':?}}",
+        "INSERT INTO \"{}\" VALUE {{'pk':?,'other':?}}",
+        'INSERT INTO "{}" VALUE {{\'pk:?}}',
+        "UPDATE \"{}\" SET x=? WHERE pk='a'",
+        'SELECT * FROM "{}" WHERE pk=?',
+    ],
+)
+def test_emulation_refuses_every_other_statement(dynalite_client, statement):
+    """Some of them DynamoDB takes, and ddbload does not send."""
+    given = [{"Statement": statement.format("no-such-table"), "Parameters": [s("a")]}]
+    for client in (FakeDynamoDB(), dynalite_client):
+        (answer,) = client.batch_execute_statement(Statements=given)["Responses"]
+        assert answer["Error"]["Code"] == "ValidationError"
