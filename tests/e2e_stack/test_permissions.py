@@ -310,7 +310,8 @@ DONE = {
             "work/runs/*/listing/*",
             "work/runs/*/manifest.json",
             "work/runs/*/rejects/*",
-            # A run that was done before keeps its report.
+            # A run that was done before keeps its report; each replaces the one that it has read.
+            "work/runs/*/report.html",
             "work/runs/*/report.json",
             "work/runs/*/run.json",
         },
@@ -333,6 +334,7 @@ DONE = {
             "work/runs/*/control.json",
             "work/runs/*/execution.json",
             "work/runs/*/manifest.json",
+            "work/runs/*/report.html",
             "work/runs/*/report.json",
             "work/runs/*/run.json",
         },
