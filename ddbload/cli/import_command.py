@@ -293,7 +293,7 @@ def spooled(
     `heart` writes heartbeats while it is copied. Raises `SourceUnreadable`, `Cancelled` if the run
     was cancelled meanwhile, and `RunUnderWay` if another process works on it.
     """
-    from ddbload.source.local_file import spool_to_disk
+    from ddbload.source.local_file import PIPE_PREFIX, spool_to_disk
 
     def check() -> None:
         if heart is not None:
@@ -311,7 +311,7 @@ def spooled(
         except OSError as error:
             raise SourceUnreadable(f"{source}: {error.strerror}") from None
         with pipe, heart or nullcontext():
-            path = spool_to_disk(pipe, check)
+            path = spool_to_disk(pipe, check, prefix=PIPE_PREFIX)
     else:
         yield
         return

@@ -142,7 +142,8 @@ def _keys(keys: Value, sampled: str) -> str:
     said = f"{', '.join(keys['attributes'])}: {about}{keys['distinct']:,} distinct{sampled}"
     if keys["repeated"]:
         said += f" in {keys['rows']:,} rows; keys with several rows: {about}{keys['repeated']:,}"
-        said += f" ({about}{keys['extra_rows']:,} rows more than keys)"
+        extra = keys["extra_rows"]
+        said += f" ({about}{extra:,} {'row' if extra == 1 else 'rows'} more than keys)"
     else:
         said += ", no duplicates" if keys["exact"] else ", no duplicates seen"
     if not keys["exact"]:

@@ -242,8 +242,8 @@ class _Conversion:
             output.write(self._job.convert(self._reader, batch, converted, self._reject))
             if converted.causes.total() > limit:
                 raise TooManyRejects(
-                    f"more than {limit} rows were rejected, and max_rejects is {limit}: look at"
-                    " them (--rejects), then correct the file, or allow more (--max-rejects)"
+                    f"more rows were rejected than max_rejects allows ({limit}): look at them"
+                    " (--rejects), then correct the file, or allow more (--max-rejects)"
                 )
             for piece in output.drain():
                 self._sink.write(piece)

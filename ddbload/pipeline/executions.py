@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
 EXECUTION_RUNNING, EXECUTION_SUCCEEDED, EXECUTION_ABORTED = "RUNNING", "SUCCEEDED", "ABORTED"
+_DATA_LIMIT = "States.DataLimitExceeded"
 MAX_INPUT_BYTES = 220_000
 """Most bytes of a payload: a state may have 262,144, of which a caught error takes 32,768."""
 
@@ -52,6 +53,23 @@ class NamedExecution:
     name: str
 
 
+def check_input(payload: object) -> None:
+    """Raise `InvalidPayload` for the input of an execution that could not carry an error with it.
+
+    An execution that was started otherwise than by ddbload may have up to 262,144 bytes.
+    """
+    text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
+    _check_size(len(text.encode(errors="surrogatepass")))
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_INPUT_BYTES:
+        raise InvalidPayload(
+            f"the payload has {size:,} bytes, and an execution takes {MAX_INPUT_BYTES:,} of"
+            " ddbload's: name fewer columns or types"
+        )
+
+
 class _UnknownExecution(Exception):
     """Step Functions knows no execution with this name."""
 
@@ -82,11 +100,7 @@ class Executions:
         Raises `ExecutionExists`: Step Functions keeps a name for 90 days after the execution.
         """
         text = json.dumps(payload, separators=(",", ":"))
-        if len(text.encode()) > MAX_INPUT_BYTES:
-            raise InvalidPayload(
-                f"the payload has {len(text.encode()):,} bytes, and an execution takes"
-                f" {MAX_INPUT_BYTES:,} of ddbload's: name fewer columns or types"
-            )
+        _check_size(len(text))
 
         def taken(failure: AwsFailure) -> Exception | None:
             if failure.code == "ExecutionAlreadyExists":
@@ -182,8 +196,13 @@ def _failure(answer: Mapping[str, Any]) -> Failure | None:
         EXECUTION_ABORTED: "somebody stopped the execution; resume takes the run up again",
         "TIMED_OUT": "the execution took longer than it may; resume takes the run up again",
     }
-    caught = {
-        "Error": answer.get("error") or status.title().replace("_", ""),
-        "Cause": answer.get("cause") or hint.get(status),
-    }
-    return Failure.caught(caught)
+    error = answer.get("error") or status.title().replace("_", "")
+    cause = answer.get("cause") or hint.get(status)
+    if error == _DATA_LIMIT:
+        # Step Functions lets no state catch it.
+        cause = (
+            f"the execution's state would have more than 262,144 bytes: its input has"
+            f" {len((answer.get('input') or '').encode()):,}, and may have {MAX_INPUT_BYTES:,},"
+            " because ddbload adds to it; name fewer columns or types"
+        )
+    return Failure.caught({"Error": error, "Cause": cause})

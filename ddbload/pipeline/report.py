@@ -419,9 +419,10 @@ def _first_error(
         )
     limit = record.payload.options.max_rejects
     if rows.rejected > limit:
+        were = "row was" if rows.rejected == 1 else "rows were"
         return Failure(
             TooManyRejects.__name__,
-            f"{rows.rejected} rows were rejected, and max_rejects is {limit}: look at"
+            f"{rows.rejected} {were} rejected, and max_rejects is {limit}: look at"
             f" them, then mend the file, or allow more and {TAKE_UP}",
         )
     if incomplete:

@@ -15,21 +15,35 @@ from typing import Any, BinaryIO
 
 from ddbload.errors import SourceChanged, SourceNotFound, SourceUnreadable
 
-STDIN_PREFIX = "ddbload-stdin-"
-"""Prefix for names of temporary copies of standard input or a pipe."""
+STDIN_PREFIX, PIPE_PREFIX = "ddbload-stdin-", "ddbload-pipe-"
+"""Prefixes for names of temporary copies of standard input and of a pipe."""
 CHECK_SECONDS = 0.5
 """Time between two looks whether a copy should go on."""
 PIECE_BYTES = 1024 * 1024
 RETRY_PREFIX = "ddbload-retry-"
 """Prefix for names of temporary files with rows of mended rejects."""
+_COPIES = {
+    STDIN_PREFIX: "standard input",
+    PIPE_PREFIX: "the pipe",
+    RETRY_PREFIX: "the file of mended rejects",
+}
+"""Names of what temporary files are copies of, by their prefix."""
 
 
 def is_removed_copy(path: str) -> bool:
     """Tell whether a path named a temporary copy of the input that was removed since."""
-    return Path(path).name.startswith((STDIN_PREFIX, RETRY_PREFIX)) and not Path(path).exists()
+    return Path(path).name.startswith(tuple(_COPIES)) and not Path(path).exists()
 
 
-def spool_to_disk(stream: BinaryIO, check: Callable[[], None] = lambda: None) -> str:
+def name_for_user(path: str) -> str:
+    """Return the path of a file, or what it is a temporary copy of."""
+    prefix = next((each for each in _COPIES if Path(path).name.startswith(each)), None)
+    return path if prefix is None else _COPIES[prefix]
+
+
+def spool_to_disk(
+    stream: BinaryIO, check: Callable[[], None] = lambda: None, *, prefix: str = STDIN_PREFIX
+) -> str:
     """Copy a stream to a temporary file and return its path. The caller removes the file.
 
     Only a file can be read in ranges. `check` is called twice a second, also while nothing comes;
@@ -38,7 +52,7 @@ def spool_to_disk(stream: BinaryIO, check: Callable[[], None] = lambda: None) ->
     """
     _refuse_device(stream)
     try:
-        with tempfile.NamedTemporaryFile(prefix=STDIN_PREFIX, delete=False) as file:
+        with tempfile.NamedTemporaryFile(prefix=prefix, delete=False) as file:
             try:
                 for piece in _pieces(stream, check):
                     file.write(piece)
@@ -48,7 +62,7 @@ def spool_to_disk(stream: BinaryIO, check: Callable[[], None] = lambda: None) ->
                 raise
             return file.name
     except OSError as error:
-        raise SourceUnreadable(f"standard input: {error.strerror}") from None
+        raise SourceUnreadable(f"{_COPIES[prefix]}: {error.strerror}") from None
 
 
 def _pieces(stream: BinaryIO, check: Callable[[], None]) -> Iterator[bytes]:
@@ -99,8 +113,8 @@ class LocalFile:
 
     @property
     def name(self) -> str:
-        """Path as given by the user."""
-        return self._path
+        """Path as given by the user, or what the file is a temporary copy of."""
+        return name_for_user(self._path)
 
     @property
     def size(self) -> int:
@@ -129,7 +143,7 @@ class LocalFile:
             try:
                 piece = os.pread(self._descriptor, min(piece_bytes, end - position), position)
             except OSError as error:
-                raise SourceUnreadable(f"{self._path}: {error.strerror}") from None
+                raise SourceUnreadable(f"{self.name}: {error.strerror}") from None
             if not piece:
                 raise self._changed()
             # Checked after the read and before the bytes are used, so no changed byte gets out.
@@ -153,7 +167,7 @@ class LocalFile:
 
     def _changed(self) -> SourceChanged:
         return SourceChanged(
-            f"{self._path} was changed while it was being imported; start again with a file that"
+            f"{self.name} was changed while it was being imported; start again with a file that"
             " stays as it is"
         )
 

@@ -423,6 +423,6 @@ class _ChunkImport:
             raise error
         if self._feeder.rejected > limit:
             raise TooManyRejects(
-                f"chunk {self._chunk.chunk} has more than {limit} rejects (max_rejects):"
+                f"chunk {self._chunk.chunk} has more rejects than max_rejects allows ({limit}):"
                 f" look at them, then mend the file, or allow more and {TAKE_UP}"
             )

@@ -13,6 +13,7 @@ from ddbload.dynamodb.write_modes import INSERT
 from ddbload.errors import Cancelled, InvalidPayload, LedgerDamaged, RunMismatch
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
+from ddbload.pipeline.executions import check_input
 from ddbload.pipeline.preflight.chunker import Chunker
 from ddbload.pipeline.preflight.find_objects import list_source
 from ddbload.pipeline.preflight.prepare import check_settings, create_or_load_run
@@ -131,6 +132,8 @@ def _is_done(run: str, context: Context) -> bool:
 
 
 def _payload(task: PreflightTask, context: Context) -> Payload:
+    if task.execution is not None:
+        check_input(task.input)
     resume = Resume.from_input(task.input)
     if resume is None:
         return Payload.from_json(task.input)

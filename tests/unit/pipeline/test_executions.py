@@ -56,6 +56,17 @@ def test_start_refuses_payload_that_is_too_large(executions, fake):
         executions.start("c", {"x": "y" * (MAX_INPUT_BYTES - frame + 1)})
 
 
+def test_state_that_grew_too_large_is_explained(executions, fake):
+    """No state can catch it, so Report cannot say it."""
+    arn = executions.start("a", {"x": "y"})
+    fake.started[arn]["input"] = json.dumps({"x": "y" * 262_000})
+    fake.end(arn, "FAILED", error="States.DataLimitExceeded", cause="The state/task ...")
+    failure = executions.describe(arn).failure
+    assert failure is not None
+    assert failure.name == "States.DataLimitExceeded"
+    assert "its input has 262,009, and may have 220,000" in failure.message
+
+
 @pytest.mark.parametrize(
     ("status", "more", "failure"),
     [

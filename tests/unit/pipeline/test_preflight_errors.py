@@ -385,3 +385,21 @@ def test_preflight_raises_when_source_cannot_be_read():
     world = World(FILE)
     world.s3.faults.add("get_object", slow_down(), times=6)
     assert_refused(world, errors.ServiceUnavailable, "SlowDown")
+
+
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_input_that_leaves_no_room_for_an_error_is_refused(letter):
+    """With an error on top its state would be too large, and the run end without a report."""
+    world = World(FILE)
+
+    def run(size: int) -> None:
+        types = {letter * (size // len(letter.encode())): "S"}
+        payload = {**world.payload, "types": types}
+        preflight(PreflightTask(payload, RUN, execution="arn"), world.context())
+
+    with pytest.raises(errors.InvalidPayload, match="takes 220,000 of ddbload's"):
+        run(240_000)
+    assert world.in_ledger() == []
+    with pytest.raises(errors.DdbloadError) as raised:
+        run(200_000)
+    assert "220,000" not in raised.value.message

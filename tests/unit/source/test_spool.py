@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ddbload.errors import Cancelled, SourceUnreadable
+from ddbload.errors import Cancelled, SourceChanged, SourceNotFound, SourceUnreadable
 from ddbload.source import local_file
-from ddbload.source.local_file import open_local, spool_to_disk
+from ddbload.source.local_file import PIPE_PREFIX, open_local, spool_to_disk
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +76,24 @@ def test_copy_of_a_pipe_has_all_its_bytes():
         path = spool_to_disk(stream)
     writer.join()
     assert Path(path).read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    ("more", "name"), [({}, "standard input"), ({"prefix": PIPE_PREFIX}, "the pipe")]
+)
+def test_copy_is_named_after_what_it_is_a_copy_of(more, name):
+    """Errors named the temporary file."""
+    path = spool_to_disk(io.BytesIO(b"x"), **more)
+    source = open_local(path)
+    assert source.name == name
+    assert source.pinned["path"] == path
+    Path(path).write_bytes(b"more")
+    with pytest.raises(SourceChanged, match=f"^{name} was changed"):
+        list(source.stream(0, 1, 1))
+    source.close()
+    Path(path).unlink()
+    with pytest.raises(SourceNotFound, match="temporary copy"):
+        open_local(path)
 
 
 def test_two_spools_make_two_files():
