@@ -429,7 +429,8 @@ def test_import_stops_at_max_rejects_and_continues_with_higher_limit(limit, monk
     data = bad_rows(50, *bad)
     world = World(data, types={"n": "N"}, options={"max_rejects": limit})
     chunk = only_chunk(world)
-    with pytest.raises(errors.TooManyRejects, match=rf"more rejects than max_rejects allows \({limit}\)"):
+    told = rf"more rejects than max_rejects allows \({limit}\)"
+    with pytest.raises(errors.TooManyRejects, match=told):
         world.import_step(chunk)
     (segment,) = counted(world)
     assert limit < segment.rows.rejected <= limit + 3
