@@ -126,6 +126,9 @@ class History:
                 single[key].append(name)
             else:
                 several.append(name)
+        if not single and not several:
+            # A million versions need not be held for a table that was never loaded.
+            return
         wanted = {version.hash: version for version in versions}
         names = [name for key in wanted.keys() & single.keys() for name in single[key]]
         for page in self._pages([*names, *several]):
