@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import io
+import shutil
+import tempfile
 import threading
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from localaws.functions.function import Function, Outcome
@@ -74,10 +77,7 @@ class Pool:
         key = hashlib.sha256((self.function.arn + self.function.code_hash).encode()).hexdigest()
         folder = self._shared.work_folder / f"code-{key[:16]}"
         if not folder.is_dir():
-            partial = folder.with_suffix(".partial")
-            with zipfile.ZipFile(io.BytesIO(self.function.code)) as archive:
-                archive.extractall(partial)
-            partial.rename(folder)
+            unpack([self.function.code], folder)
         return folder
 
     def _unpack_layers(self, code: Path) -> Path:
@@ -86,13 +86,25 @@ class Pool:
         # Beside the code: a path that begins with the code's is the function's own.
         folder = code.with_name(f"{code.name}-{hashlib.sha256(arns.encode()).hexdigest()[:16]}")
         if not folder.is_dir():
-            partial = folder.with_suffix(".partial")
-            partial.mkdir()
-            for layer in self.function.layers:
-                with zipfile.ZipFile(io.BytesIO(layer.archive)) as archive:
-                    archive.extractall(partial)
-            partial.rename(folder)
+            unpack([layer.archive for layer in self.function.layers], folder)
         return folder
+
+
+def unpack(archives: Iterable[bytes], folder: Path) -> None:
+    """Unpack archives, one over the other, into a folder that appears once it is complete.
+
+    The pools of a function before and after a change may do so at the same time.
+    """
+    partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    for each in archives:
+        with zipfile.ZipFile(io.BytesIO(each)) as archive:
+            archive.extractall(partial)
+    try:
+        partial.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+        shutil.rmtree(partial)
 
 
 class Pools:

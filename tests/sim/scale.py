@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import json
 import math
 import random
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from ddbload.contracts.results import RowCounts as Counts
@@ -336,7 +338,7 @@ begin at once, and cost a fraction.
 |---|---|---|
 | first byte of an answer of S3 | {scale_aws.FIRST_BYTE_SECONDS * 1000:.0f} ms, also for pages of a listing and objects of the ledger | "consistent small object latencies (and first-byte-out latencies for larger objects) of roughly 100–200 milliseconds" ([Amazon S3 user guide](https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html)) |
 | bytes that a function receives | {scale_aws.BYTES_PER_SECOND / 1e6:.0f} MB a second | AWS documents no figure; 400 to 700 Mbit/s were measured by others for large objects. Not measured here |
-| requests to a prefix | not limited: preflight makes {_most_requests(outcomes):,.0f} a second at most | "at least 3,500 PUT/COPY/POST/DELETE or 5,500 GET/HEAD requests per second per partitioned Amazon S3 prefix" (the same page) |
+| requests to a prefix | not limited: preflight makes {_most_requests(outcomes):,.0f} a second, where it makes the most | "at least 3,500 PUT/COPY/POST/DELETE or 5,500 GET/HEAD requests per second per partitioned Amazon S3 prefix" (the same page) |
 | processor of a function | {1 / scale_aws.PROCESSOR:.2f} times the one that made this page | 1,769 MB is ddbload's default: "At 1,769 MB, a function has the equivalent of one vCPU" ([AWS Lambda developer guide](https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html)). The factor is a guess |
 | HTTP and TLS of a request | {scale_aws.HTTP_SECONDS * 1e6:.0f} µs by ddbload's client, {scale_aws.BOTO_SECONDS * 1000:.0f} ms by boto3 | 32 µs and 1.2 ms without TLS ([benchmarks.md](benchmarks.md#many-small-objects)), rounded up. Listings, sources and segments go by the first, other objects of the ledger by the second |
 | time of an invocation | {scale_imports.INVOCATION_SECONDS:.0f} s | Lambda's 15 minutes, less the reserve of 30 seconds |
@@ -379,7 +381,7 @@ def _preflight_line(each: Outcome) -> str:
     started = scale_imports.MAP_SECONDS + 2 * scale_imports.START_SECONDS
     before = _time(each.scenario.whole_seconds + started)
     objects = each.scenario.objects
-    if each.preflight_bytes >= objects.count * objects.size:
+    if objects.count == 1 and each.preflight_bytes >= objects.size:
         before = "the same: up to 2 GiB it reads everything"
     requests = sum(each.preflight_requests.values())
     first = _time(each.first_write)
@@ -410,14 +412,32 @@ def _time(seconds: float) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.sim.scale", description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="size of the loads")
+    parser.add_argument("--keep", type=Path, help="folder of finished outcomes, which are reused")
     args = parser.parse_args()
     outcomes = []
-    for each in scenarios(args.scale):
+    for number, each in enumerate(scenarios(args.scale)):
+        kept = None if args.keep is None else args.keep / f"{number}.json"
+        if kept is not None and kept.exists():
+            outcomes.append(_from_json(each, json.loads(kept.read_text())))
+            continue
         # Of small objects, requests and not bytes take the time.
         whole = each.whole_seconds or _whole_seconds(each)
         outcomes.append(simulate(replace(each, whole_seconds=whole), notice=_tell))
+        if kept is not None:
+            kept.write_text(json.dumps(_to_json(outcomes[-1])))
     sys.stdout.write(page(outcomes))
     return 0
+
+
+def _to_json(outcome: Outcome) -> dict[str, Any]:
+    figures = {each.name: getattr(outcome, each.name) for each in fields(outcome)}
+    return {**figures, "scenario": outcome.scenario.whole_seconds}
+
+
+def _from_json(scenario: Scenario, value: dict[str, Any]) -> Outcome:
+    whole = replace(scenario, whole_seconds=value["scenario"])
+    requests = Counter(value["preflight_requests"])
+    return Outcome(**{**value, "scenario": whole, "preflight_requests": requests})
 
 
 def _tell(text: str) -> None:
