@@ -138,6 +138,8 @@ def main(arguments: list[str] | None = None) -> None:
         for name, load in loads.items():
             for model in args.model.split(","):
                 labels = [label for label in load.clients if args.client in label]
+                if not labels:
+                    continue
                 results += measure_rounds(name, load, model, labels, args, process)
                 if args.json:
                     args.json.write_text(json.dumps(results, indent=2) + "\n")
