@@ -178,12 +178,17 @@ test-dynamodb-local: setup ## Run mode insert against DynamoDB Local; needs Java
 		{ echo "make: no java, javac and mvn here; DynamoDB Local needs Java 17 or newer, and Maven" >&2; exit 1; }
 	DDBLOAD_DYNAMODB_LOCAL=1 $(BIN)/python -m pytest --quiet $(ARGS) tests/dynamodb_local tests/contract/test_statements.py
 
+# What the layers of functions have, which `-c extras=...` makes.
+LAYERS := $(wildcard lambdas/extras-*.txt)
+
 # Each program asks a database on the internet. pip-audit is strict: what cannot be looked up fails.
 .PHONY: audit
 audit: setup node_modules $(AUDIT_DONE) ## Look for known vulnerabilities in packages, and for risky code
 	$(AUDIT)/bin/bandit --quiet --recursive --configfile pyproject.toml app.py checks ddbload infra lambdas localaws
 	$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --requirement requirements.txt
-	$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --requirement lambdas/requirements.txt
+	for list in lambdas/requirements.txt $(LAYERS); do \
+		$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --requirement $$list || exit 1; \
+	done
 	npm audit
 
 ##@ Try
@@ -281,6 +286,10 @@ sbom: setup $(AUDIT_DONE) ## List what wheel and functions consist of, as Cyclon
 			--output-file dist/ddbload.cdx.json -
 	$(AUDIT)/bin/cyclonedx-py requirements --output-reproducible \
 		--pyproject pyproject.toml --output-file dist/functions.cdx.json lambdas/requirements.txt
+	for list in $(LAYERS); do \
+		$(AUDIT)/bin/cyclonedx-py requirements --output-reproducible --pyproject pyproject.toml \
+			--output-file dist/layers-$$(basename $$list .txt).cdx.json $$list || exit 1; \
+	done
 
 .PHONY: lock
 lock: setup ## Write every list of hashed packages anew (ARGS=--upgrade for newer versions)

@@ -260,7 +260,8 @@ _WRITING = (
         default=AUTO,
         show_default=True,
         help="Before the first write, read all of the source (whole), or only windows around the"
-        " places where it is cut (edges). auto reads sources up to 2 GiB as a whole.",
+        " places where it is cut (edges). With edges, rows may be written before a broken row"
+        " is found; the run fails all the same. auto reads sources up to 2 GiB as a whole.",
     ),
     _MAX_REJECTS,
 )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ddbload.contracts.payload import check_run_id
+from ddbload.contracts.payload import EDGES, check_run_id
 from ddbload.contracts.results import (
     CANCELLED,
     DONE,
@@ -30,12 +30,16 @@ from ddbload.errors import (
     TAKE_UP,
     Cancelled,
     ConservationViolated,
+    DamagedCompression,
     DdbloadError,
     IncompleteRun,
     InvalidPayload,
     NothingWritten,
+    RowTooLong,
     RunNotFound,
+    SplitMismatch,
     TooManyRejects,
+    UnterminatedQuote,
 )
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_objects import LastReport
@@ -50,6 +54,9 @@ if TYPE_CHECKING:
 
 END_SECONDS = 120.0
 """Seconds that must be left to write the report once all segments are read."""
+_FOUND_BY_WHOLE_SCAN = frozenset(
+    each.__name__ for each in (DamagedCompression, RowTooLong, SplitMismatch, UnterminatedQuote)
+)
 _STOPPED = (INTERRUPTED, CANCELLED)
 """Statuses of a run in which open chunks are expected."""
 
@@ -402,7 +409,8 @@ def _first_error(
     if failures:
         first = failures[0]
         more = f" (and {len(failures) - 1} more chunks failed)" if len(failures) > 1 else ""
-        return Failure(first.name, first.message + more, first.chunk)
+        message = first.message + _rows_before(first, record, rows) + more
+        return Failure(first.name, message, first.chunk)
     if not rows.conserved or not found.sums.conserved:
         return Failure(
             ConservationViolated.__name__,
@@ -428,6 +436,18 @@ def _first_error(
     if incomplete:
         return Failure(IncompleteRun.__name__, incomplete)
     return None
+
+
+def _rows_before(failure: Failure, record: RunRecord, rows: RowCounts) -> str:
+    """Return how many rows were written before an error that a whole scan would have found."""
+    found_late = failure.name in _FOUND_BY_WHOLE_SCAN and record.payload.options.scan == EDGES
+    if not found_late or not rows.written:
+        return ""
+    were = "1 row was" if rows.written == 1 else f"{rows.written:,} rows were"
+    return (
+        f". {were} written before; a new run with --scan whole (in a payload, options.scan) finds"
+        " such errors before its first write"
+    )
 
 
 def _incomplete(record: RunRecord, found: CountedChunks) -> str | None:

@@ -183,3 +183,23 @@ def test_lists_have_the_package_of_each_extra(runtime):
 
 def test_extras_are_off_by_default():
     assert json.loads((ROOT / "cdk.json").read_text())["context"]["extras"] == []
+
+
+def test_layers_are_audited_and_in_the_bills_of_materials():
+    lists = sorted(path.name for path in (ROOT / "lambdas").glob("*.txt"))
+    assert len(lists) == 3
+    for target in ("audit", "sbom"):
+        shown = subprocess.run(
+            ["make", "--dry-run", target], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout
+        assert [name for name in lists if f"lambdas/{name}" not in shown] == []
+
+
+def test_locked_lists_have_a_version_and_hashes_for_each_package():
+    """As `pip-audit --require-hashes` wants them."""
+    for path in (ROOT / "lambdas").glob("*.txt"):
+        text = path.read_text("utf-8").replace("\\\n", " ")
+        lines = [line for line in text.splitlines() if line.strip() and line.strip()[0] != "#"]
+        assert lines
+        for line in lines:
+            assert re.fullmatch(r"[a-z0-9._-]+==\S+( +--hash=sha256:[0-9a-f]{64})+ *", line), line

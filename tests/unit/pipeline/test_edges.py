@@ -188,6 +188,12 @@ def test_open_quote_at_the_end_fails_the_import_itself(scan):
         world.import_one(world.manifest[-1])
     report = world.report()
     assert (report.status, report.error.name) == ("FAILED", "UnterminatedQuote")
+    world.import_one(world.manifest[0])
+    report = world.report()
+    written = report.rows.written
+    assert written > 1
+    told = f"{written} rows were written before; a new run with --scan whole"
+    assert told in report.error.message
 
 
 # Objects that are one chunk.
