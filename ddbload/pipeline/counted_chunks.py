@@ -169,25 +169,7 @@ class SegmentSums:
 
     def to_json(self) -> dict[str, Any]:
         """Return the sums as JSON."""
-        return {
-            "chunks": self.chunks,
-            "segments": self.segments,
-            "rows": self.rows.to_json(),
-            "work": self.work.to_json(),
-            "planned": self.planned.to_json(),
-            "bytes": self.bytes,
-            "done": self.done,
-            "open": self.open,
-            "reached": self.reached,
-            "stopped": None if self.stopped is None else self.stopped.to_json(),
-            "following": self.following,
-            "conserved": self.conserved,
-            "identical": self.identical,
-            "identical_known": self.identical_known,
-            "causes": dict(self.causes),
-            "units": [[worker, units] for worker, units in self.units.items()],
-            "damaged": None if self.damaged is None else self.damaged.to_json(),
-        }
+        return {name: field.write(getattr(self, name)) for name, field in _FIELDS.items()}
 
     @classmethod
     def from_json(cls, value: dict[str, Any], chunks: int) -> Self:
@@ -197,29 +179,54 @@ class SegmentSums:
         contradict each other: these could prove chunks that are open.
         """
         sums = cls()
-        sums.chunks, sums.segments = int(value["chunks"]), int(value["segments"])
-        sums.rows = RowCounts.from_json(value["rows"])
-        sums.work = WriteStats.from_json(value["work"])
-        sums.planned = PlanTotals.from_json(value["planned"])
-        sums.bytes, sums.done = int(value["bytes"]), int(value["done"])
-        sums.open = [int(each) for each in value["open"]]
-        sums.reached = None if value["reached"] is None else int(value["reached"])
-        stopped, damaged = value["stopped"], value["damaged"]
-        sums.stopped = None if stopped is None else Chunk.from_json(stopped)
-        sums.following = None if value["following"] is None else int(value["following"])
-        sums.conserved = bool(value["conserved"])
-        sums.identical = None if value["identical"] is None else int(value["identical"])
-        sums.identical_known = bool(value["identical_known"])
-        sums.causes = Counter(
-            {str(cause): int(rows) for cause, rows in dict(value["causes"]).items()}
-        )
-        for worker, units in value["units"]:
-            sums.units[None if worker is None else str(worker)] = float(units)
-        sums.damaged = None if damaged is None else Failure.from_json(damaged)
+        for name, field in _FIELDS.items():
+            setattr(sums, name, field.read(value[name]))
         told = (sums.chunks, sums.done + len(sums.open))
         if told != (chunks, chunks) or (sums.open and sums.stopped is None):
             raise ValueError("sums that contradict each other")
         return sums
+
+
+class _Field(NamedTuple):
+    """Form of one of the sums in JSON."""
+
+    read: Callable[[Any], Any]
+    write: Callable[[Any], Any] = lambda value: value
+
+
+def _or_null(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else convert(value)
+
+
+def _read_units(value: Any) -> defaultdict[str | None, float]:
+    units: defaultdict[str | None, float] = defaultdict(float)
+    for worker, consumed in value:
+        units[None if worker is None else str(worker)] = float(consumed)
+    return units
+
+
+_FIELDS = {
+    "chunks": _Field(int),
+    "segments": _Field(int),
+    "rows": _Field(RowCounts.from_json, RowCounts.to_json),
+    "work": _Field(WriteStats.from_json, WriteStats.to_json),
+    "planned": _Field(PlanTotals.from_json, PlanTotals.to_json),
+    "bytes": _Field(int),
+    "done": _Field(int),
+    "open": _Field(lambda value: [int(each) for each in value]),
+    "reached": _Field(_or_null(int)),
+    "stopped": _Field(_or_null(Chunk.from_json), _or_null(Chunk.to_json)),
+    "following": _Field(_or_null(int)),
+    "conserved": _Field(bool),
+    "identical": _Field(_or_null(int)),
+    "identical_known": _Field(bool),
+    "causes": _Field(
+        lambda value: Counter({str(cause): int(rows) for cause, rows in dict(value).items()}), dict
+    ),
+    "units": _Field(_read_units, lambda units: [list(each) for each in units.items()]),
+    "damaged": _Field(_or_null(Failure.from_json), _or_null(Failure.to_json)),
+}
+"""The sums that `report-parts/` keeps, by their attribute of `SegmentSums`."""
 
 
 class CountedChunks:

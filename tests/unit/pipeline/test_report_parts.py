@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from ddbload.contracts.results import ExecutionOutput, Report
+from ddbload.contracts.results import ExecutionOutput, Failure, Report
 from ddbload.contracts.states import (
     ImportTask,
     PreflightTask,
@@ -19,6 +20,7 @@ from ddbload.errors import Interrupted, InvalidPayload, LedgerDamaged
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.pipeline import counted_chunks
 from ddbload.pipeline.context import segment_reader
+from ddbload.pipeline.counted_chunks import SegmentSums
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
@@ -206,3 +208,13 @@ def test_bucket_is_read_from_a_name_on(many: bool) -> None:
     store = BucketStore(s3, "work", "a", read_many=reader)
     found = list(store.read_folder("chunks/", "01200/"))
     assert found == [(f"{n:05d}/1.json", b"%d" % n) for n in range(1200, 2500)]
+
+
+def test_parts_keep_all_sums(world: World) -> None:
+    """A sum that is not kept would begin anew in each invocation."""
+    import_last(world)
+    found = counted_chunks.CountedChunks.read(world.ledger).sums
+    found.damaged, found.reached, found.following = Failure("LedgerDamaged", "why"), 7, 8
+    again = SegmentSums.from_json(json.loads(json.dumps(found.to_json())), found.chunks)
+    assert vars(again) == vars(found)
+    assert found.to_json().keys() == vars(found).keys()
