@@ -180,7 +180,10 @@ def many_chunks() -> RunFacts:
     assert ended is not None
     failures = (
         Failure(
-            "TooManyRejects", "chunk 7 has more rejects than max_rejects allows (1000)", 7, ended.ended
+            "TooManyRejects",
+            "chunk 7 has more rejects than max_rejects allows (1000)",
+            7,
+            ended.ended,
         ),
         Failure(
             "SplitMismatch",
