@@ -55,6 +55,7 @@ from ddbload.errors import (
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
+    from ddbload.aws.clients import Clients
     from ddbload.contracts.control import NewLimits
     from ddbload.runs.local_settings import LocalSettings
     from ddbload.runs.progress import RunProgress
@@ -106,7 +107,6 @@ def import_command(
     `ddbload resume RUN`, or by the same command with --run-id RUN. A run that is done is not
     imported again.
     """
-    from ddbload.aws.clients import Clients
     from ddbload.runs.local_settings import LocalSettings, default_ledger
     from ddbload.runs.run_import import new_run_id
 
@@ -121,7 +121,7 @@ def import_command(
     run = run_id or new_run_id()
     if not quiet:
         print_run(run, ledger=settings.ledger)
-    clients = Clients(aws)
+    clients = settings.clients()
     if given["prewarm"] is not None and not _is_done(run_id, settings):
         prewarm(table, given["prewarm"], clients, yes=yes, quiet=quiet)
     add_published_price(payload, clients)
@@ -144,6 +144,7 @@ def import_command(
             rejects=reject_file,
             show_progress=not quiet,
             resume=resume,
+            clients=clients,
         )
     list_rejects = run_command_line("rejects", run, aws, ledger=ledger)
     return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
@@ -166,6 +167,7 @@ def import_with_progress(
     show_progress: bool = True,
     resume: str | None = None,
     limits: NewLimits | None = None,
+    clients: Clients | None = None,
 ) -> Result:
     """Import with live progress; Ctrl-C stops the run, and errors are printed on stderr.
 
@@ -178,6 +180,7 @@ def import_with_progress(
         show_progress: Draw progress, and print the detected format and types.
         resume: Command that resumes the run, if one can.
         limits: Limits given to `resume`.
+        clients: Clients of the settings, if the caller has made them.
 
     Raises:
         InvalidUsage: If the payload does not fit the run of this id.
@@ -205,6 +208,7 @@ def import_with_progress(
                 begun=lambda record: print_detected(record, payload) if show_progress else None,
                 notice=print_notice if show_progress else None,
                 limits=limits,
+                clients=clients,
             )
     except InvalidUsage:
         raise

@@ -33,14 +33,19 @@ class LocalSettings:
     concurrency: int = DEFAULT_CONCURRENCY
     segment_seconds: float = SEGMENT_SECONDS
 
+    def clients(self) -> Clients:
+        """Make clients for the settings."""
+        return Clients(self.aws, connections=self.concurrency)
+
     def context(
         self,
         *,
         should_stop: Callable[[], bool] = lambda: False,
         progress: Callable[[ChunkProgress], None] = lambda _: None,
+        clients: Clients | None = None,
     ) -> Context:
-        """Make a context with new clients and a new store."""
-        clients = Clients(self.aws, connections=self.concurrency)
+        """Make a context with a new store, and new clients unless some are given."""
+        clients = clients or self.clients()
         control = RunWorker(secrets.token_hex(8), lingers=True)
         return Context(
             store=open_store(self.ledger, clients),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from ddbload.aws.clients import Clients
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.payload import Payload, check_run_id
@@ -61,6 +62,7 @@ def run_import(
     begun: Callable[[RunRecord], None] = lambda _: None,
     notice: Callable[[str], None] | None = None,
     limits: NewLimits | None = None,
+    clients: Clients | None = None,
 ) -> RunResult:
     """Run the steps of the state machine on this machine, with processes instead of its Map.
 
@@ -79,6 +81,7 @@ def run_import(
         notice: Called with each warning about the table before any row is written.
         limits: Limits that replace those which an earlier attempt was given meanwhile; by default
             those of the payload.
+        clients: Clients of the settings that the caller has made, so that none are made again.
 
     Raises:
         RunUnderWay: If another process works on the run, or has taken it up while this one was
@@ -92,7 +95,9 @@ def run_import(
         limits = NewLimits.of(Payload.from_json(payload).options)
     totals = LocalProgress(watch, time.monotonic)
     context = settings.context(
-        should_stop=lambda: should_stop() or totals.stopped, progress=totals.progress
+        should_stop=lambda: should_stop() or totals.stopped,
+        progress=totals.progress,
+        clients=clients,
     )
     context.notice = notice
     ledger = context.ledger(run)

@@ -25,7 +25,9 @@ class Settings:
         *,
         should_stop: Callable[[], bool] = lambda: False,
         progress: Callable[[ChunkProgress], None] = lambda _: None,
+        clients: Any = None,
     ) -> Context:
+        assert clients is None, "a world has clients of its own"
         self.contexts.append(self.world.context(should_stop=should_stop, progress=progress))
         return self.contexts[-1]
 
