@@ -3,8 +3,8 @@
 `csv` looks at each character of a quoted text, and escaping its cells for JSON looks at each again.
 Here a block is cut at its quotes: every other piece lies inside a quoted field. Delimiters and line
 ends of the pieces outside are marked by bytes that UTF-8 never contains, and the whole text is put
-together, escaped, and cut at these marks. That takes half the time for long texts. It is slower for
-short cells, and leaves all but plain, well-formed blocks to `csv`.
+together, escaped, and cut at these marks. For long texts that takes two thirds of the time. It is
+slower for short cells, and leaves all but plain, well-formed blocks to `csv`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from ddbload.rows.columns import RARELY_ESCAPED, SHORT_ESCAPES, has_none_of
 
 LONG_CELL_BYTES = 16
 """Average bytes of a cell from which on this is faster than `csv`."""
+MOST_OUTSIDE = 0.5
+"""Share of a block outside quoted fields up to which it is faster."""
+QUOTE_SAMPLE_BYTES = 4096
+"""Bytes of a block by which this share is estimated."""
 
 _QUOTED, _CELL_END, _ROW_END = "\xff", "\xfe", "\xfd"
 """Marks: a piece inside a quoted field, the end of a cell, and a row's end, a cell of its own."""
@@ -27,19 +31,27 @@ def escaped_columns(octets: str, delimiter: str, count: int) -> list[Sequence[st
     """Split rows of `count` cells into columns, whose cells are escaped as in a JSON string.
 
     The dialect is RFC 4180's, with `"` for the quote, and a delimiter of one byte that is not a
-    backslash. None if a row is malformed or has another number of cells, or a text needs a rare
-    escape.
+    backslash. None if a row is malformed or has another number of cells, if a text needs a rare
+    escape, and if most text is not quoted.
     """
+    sample = octets[:QUOTE_SAMPLE_BYTES]
+    if len("".join(sample.split('"')[::2])) > MOST_OUTSIDE * len(sample):
+        return None
     if count < 2 or not octets.endswith("\n"):
         return None
-    if not has_none_of(RARELY_ESCAPED, octets.encode("latin-1")):
-        return None
-    pieces = octets.replace(*_BACKSLASH).split('"')
+    # `in` is far faster than a `replace` that finds nothing.
+    if _BACKSLASH[0] in octets:
+        octets = octets.replace(*_BACKSLASH)
+    pieces = octets.split('"')
     if len(pieces) % 2 == 0:
         return None
-    outside = _QUOTED.join(pieces[::2]).replace("\r\n", "\n")
-    if "\r" in outside:
+    outside = _QUOTED.join(pieces[::2])
+    if not has_none_of(RARELY_ESCAPED, octets.encode("latin-1")):
         return None
+    if "\r" in outside:
+        outside = outside.replace("\r\n", "\n")
+        if "\r" in outside:
+            return None
     rows = outside.count("\n")
     outside = outside.replace(delimiter, _CELL_END)
     outside = outside.replace("\n", f"{_CELL_END}{_ROW_END}{_CELL_END}")

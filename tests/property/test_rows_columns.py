@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
-from ddbload.rows import row_parser
+from ddbload.rows import quoted_text, row_parser
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import Columns, from_octets, to_octets
@@ -83,7 +83,10 @@ def quoted_files(draw: st.DrawFn) -> tuple[File, int]:
 @given(quoted_files() | st.tuples(files(), st.integers(1, 4)))
 def test_escaped_cells_equal_the_oracles(case: tuple[File, int]) -> None:
     file, count = case
-    with mock.patch.object(row_parser, "LONG_CELL_BYTES", 0):
+    with (
+        mock.patch.object(row_parser, "LONG_CELL_BYTES", 0),
+        mock.patch.object(quoted_text, "MOST_OUTSIDE", 1),
+    ):
         columns = _read(file, count, escape=True)
     if not columns.escaped:
         assert columns == _read(file, count)

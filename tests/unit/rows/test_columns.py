@@ -100,6 +100,7 @@ def test_long_quoted_texts_come_escaped() -> None:
         f'1,"{LONG}\x01"\n',
         f'1,5" {LONG}"\n',
         f'1,{LONG} 5""\n',
+        f'{LONG},"quoted"\n',
     ],
 )
 def test_other_blocks_are_read_as_they_are(data: str) -> None:
