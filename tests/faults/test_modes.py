@@ -80,7 +80,9 @@ def credentials(monkeypatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "made-up")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
     # Real pauses would take too long here.
-    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.MIN_RETURNED_SHARE", float("inf"))
+    name = "ddbload.write.pacing.adaptive_rate"
+    monkeypatch.setattr(f"{name}.FREE_UNITS", float("inf"))
+    monkeypatch.setattr(f"{name}.AdaptiveRate.answered", lambda *_given: None)
 
 
 @pytest.fixture(scope="module")

@@ -33,10 +33,10 @@ def used(run: ThroughputRun, first: int, last: int) -> float:
 
 def test_sorted_rows_use_the_capacity_and_few_are_returned():
     run = flow().run(90.0)
-    # The capacity was used to 90 % with 2 % returned. A rate that shares a table looks for more
-    # capacity after a quiet second, and on sorted rows partitions are full and idle in turn.
+    # A rate that takes freed capacity within seconds looks for more after a quiet second, and on
+    # sorted rows partitions are full and idle in turn.
     assert used(run, 45, 90) >= 0.96 * ON_DEMAND
-    assert run.total(1).returned_share <= 0.08
+    assert run.total(1).returned_share <= 0.13
 
 
 def test_plain_writer_has_more_rows_returned():
@@ -46,12 +46,12 @@ def test_plain_writer_has_more_rows_returned():
 
 def test_rate_falls_at_once_when_the_burst_is_used_up():
     run = flow(Capacity(burst_seconds=20.0)).run(50.0)
-    # Until then rows are written at many times the sustained rate.
-    assert used(run, 0, 2) >= 9 * ON_DEMAND
+    # Until then rows are written at many times the sustained rate, soon after the start.
+    assert used(run, 0, 2) >= 8 * ON_DEMAND
     returned = run.table.usage.returned
     assert sum(returned[:12]) <= 25_000
-    # It was 5 % at 90 % of the capacity: see the test above.
-    assert sum(returned[12:]) / used(run, 12, 50) / 38 <= 0.12
+    # See the first test.
+    assert sum(returned[12:]) / used(run, 12, 50) / 38 <= 0.14
     assert used(run, 20, 50) >= 0.98 * ON_DEMAND
 
 
@@ -84,12 +84,12 @@ def test_slowest_table_makes_progress_within_an_invocation(provisioned):
     assert run.writer.scheduler.outcomes.frontier >= written - 500 > 0
 
 
-def test_rate_recovers_within_a_minute_after_an_outage():
+def test_rate_recovers_within_ten_seconds_after_an_outage():
     def share(now: float) -> float:
         return 1.0 if 20.0 <= now < 30.0 else 0.0
 
-    run = flow(returned_share_at=share).run(95.0)
-    assert used(run, 75, 95) >= 0.9 * ON_DEMAND
+    run = flow(load=Load(rows_of_key=1), returned_share_at=share).run(50.0)
+    assert used(run, 40, 50) >= 0.9 * ON_DEMAND
     during = [row for row in run.table.usage.accepted[20:30] if row]
     assert len(during) <= 1
 

@@ -15,6 +15,10 @@ from ddbload.write.pacing.wcu_budget import BURST_SECONDS, WcuBudget
 
 MAX_LEVEL = 9
 """Highest back-off level: waits of up to 20 s."""
+REFUSED_LEVEL = 6
+"""Highest back-off level while the table refuses everything, and level from which on the rate is
+found anew afterwards. Waits are up to 3.2 s, so that a table that takes rows again is not left
+unused."""
 JITTER = 0.1
 """Share by which a request's charge varies: writers in step would meet the limit together."""
 LATENCY_WEIGHT = 0.2
@@ -30,6 +34,8 @@ class CongestionBackoff:
 
     def __init__(self, rng: random.Random) -> None:
         self.until = 0.0
+        self.refused_for_long = False
+        """The table has refused every request for seconds."""
         self._rng = rng
         self._level = 0
         self._raised_at = -math.inf
@@ -41,18 +47,20 @@ class CongestionBackoff:
         If others pass, the rate is too high (`AdaptiveRate`), and waiting would not help.
         """
         if self._passed_at <= sent_at:
-            self.failed(sent_at, now)
+            self.failed(sent_at, now, REFUSED_LEVEL)
+            self.refused_for_long |= self._level >= REFUSED_LEVEL
 
-    def failed(self, sent_at: float, now: float) -> None:
+    def failed(self, sent_at: float, now: float, max_level: int = MAX_LEVEL) -> None:
         """Raise the level for a request sent at `sent_at` that was not answered."""
         if sent_at >= self._raised_at:
-            self._level = min(self._level + 1, MAX_LEVEL)
+            self._level = max(self._level, min(self._level + 1, max_level))
             self._raised_at = now
         self.until = max(self.until, now + full_jitter(self._level, self._rng))
 
     def passed(self, now: float) -> None:
         """Lower the level: a request passed."""
         self._passed_at = now
+        self.refused_for_long = False
         self._level = max(0, self._level - 1)
 
 
@@ -138,6 +146,8 @@ class Pacing:
         self._budget.settle(sent.charge, sent.units, written, consumed)
         self._answered(sent, returned, now)
         if written == sent.units:
+            if self._backoff.refused_for_long:
+                self._rate.restart()
             self._backoff.passed(now)
         elif returned.units and not written:
             self._backoff.throttled(sent.at, now)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,3 +22,11 @@ def canned(canned_once) -> tuple[Any, Canned]:
     canned.answers.clear()
     canned.requests.clear()
     return canned_once
+
+
+@pytest.fixture
+def no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let requests wait for nothing but the back-off: a clock that stands still ends no wait."""
+    name = "ddbload.write.pacing.adaptive_rate"
+    monkeypatch.setattr(f"{name}.FREE_UNITS", math.inf)
+    monkeypatch.setattr(f"{name}.AdaptiveRate.answered", lambda *_given: None)

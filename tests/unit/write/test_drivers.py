@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import pytest
@@ -26,11 +25,10 @@ def driver(request) -> Iterator[Driver]:
 
 
 @pytest.fixture
-def no_backoff(monkeypatch) -> None:
+def no_backoff(monkeypatch, no_rate) -> None:
     """Skip back-off: these tests do not depend on waits."""
     monkeypatch.setattr("ddbload.write.scheduler.unsettled_rows.full_jitter", lambda *_: 0.0)
     monkeypatch.setattr("ddbload.write.pacing.pacing.full_jitter", lambda *_: 0.0)
-    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.MIN_RETURNED_SHARE", math.inf)
 
 
 def always(answer: Answer):
@@ -48,6 +46,7 @@ def test_engines_make_their_drivers():
         driver.close()
 
 
+@pytest.mark.usefixtures("no_rate")
 @pytest.mark.parametrize("count", [0, 1, 25, 26, 1000, 5000])
 def test_driver_writes_all_rows(driver, count):
     rows, table = FakeRows(*range(count)), FakeTable()

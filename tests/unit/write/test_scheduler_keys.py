@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from ddbload.contracts.results import RowCounts
@@ -242,12 +240,6 @@ def test_row_returned_twice_counts_once():
     assert driver.finish() == [(1,)]
 
 
-@pytest.fixture
-def constant_rate(monkeypatch) -> None:
-    """Keep the rate unlimited: it must not delay rows here."""
-    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.MIN_RETURNED_SHARE", math.inf)
-
-
 def returned_often(driver: ManualDriver) -> float:
     """Offer a row of the key "hot" and return it ten times; return the time of its next attempt."""
     driver.offer("hot")
@@ -260,7 +252,7 @@ def returned_often(driver: ManualDriver) -> float:
     return due
 
 
-def test_returned_key_waits_without_delaying_others(constant_rate):
+def test_returned_key_waits_without_delaying_others(no_rate):
     driver = ManualDriver()
     due = returned_often(driver)
     driver.offer("cold")
@@ -269,7 +261,7 @@ def test_returned_key_waits_without_delaying_others(constant_rate):
     assert driver.now == due
 
 
-def test_new_row_inherits_the_back_off_of_its_key(constant_rate):
+def test_new_row_inherits_the_back_off_of_its_key(no_rate):
     driver = ManualDriver()
     due = returned_often(driver)
     driver.offer("hot", "hot", "cold")
@@ -278,7 +270,7 @@ def test_new_row_inherits_the_back_off_of_its_key(constant_rate):
     assert driver.now == due
 
 
-def test_back_off_continues_with_the_next_row_of_the_key(constant_rate):
+def test_back_off_continues_with_the_next_row_of_the_key(no_rate):
     waits = []
     for has_next in (False, True):
         driver = ManualDriver()

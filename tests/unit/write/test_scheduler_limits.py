@@ -101,6 +101,7 @@ def test_room_is_available_while_few_rows_are_ready():
     assert driver.scheduler.room() > 0
 
 
+@pytest.mark.usefixtures("no_rate")
 def test_room_ends_20_000_rows_beyond_the_frontier():
     driver = ManualDriver()
     driver.offer("stuck")

@@ -14,6 +14,9 @@ MAX_WAIT_SECONDS = 30.0
 """Longest wait of a test; only a failing test reaches it."""
 
 
+pytestmark = pytest.mark.usefixtures("no_rate")
+
+
 @pytest.fixture
 def driver():
     made = ThreadsDriver(4)
