@@ -120,6 +120,7 @@ def test_driver_raises_an_exception_of_the_item_builder(driver):
         driver.run(job)
 
 
+@pytest.mark.usefixtures("no_rate")
 def test_driver_runs_another_job_after_an_exception(driver):
     def fail(_items):
         raise ValueError("inside")
