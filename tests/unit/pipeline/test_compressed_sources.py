@@ -348,13 +348,12 @@ def test_empty_gzip_is_left_out_by_a_pattern_or_as_uncompressed():
     assert world.run().rows.written == 1
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"id\n", b"\n\n", *map(gzip.compress, (b"", b"id\n", b"\n"))]
-)
+@pytest.mark.parametrize("text", [b"", b"id\n", b"\n\n"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
 @pytest.mark.parametrize("scan", ["whole", "edges"])
-def test_source_without_rows_succeeds_and_warns(text, scan):
+def test_source_without_rows_succeeds_and_warns(text, pack, scan):
     said: list[str] = []
-    world = World(text, source={"format": "csv"}, options={"scan": scan})
+    world = World(pack(text), source={"format": "csv"}, options={"scan": scan})
     world.preflight()
     for chunk in world.manifest:
         world.import_one(chunk)
