@@ -190,10 +190,12 @@ class RunRecord(Message):
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
     def with_options(self, later: RunRecord) -> Self:
-        """Return the run with the options, workers and price of a later call."""
+        """Return the run with the limits, workers and price of a later call."""
+        expansion = later.payload.source.max_expansion
+        source = replace(self.payload.source, max_expansion=expansion)
         return replace(
             self,
-            payload=replace(self.payload, options=later.payload.options),
+            payload=replace(self.payload, source=source, options=later.payload.options),
             workers=later.workers,
             most_workers=later.most_workers,
             write_price=later.write_price,

@@ -65,6 +65,16 @@ def compression_by_name(name: str) -> str | None:
     )
 
 
+def is_unwritten(start: bytes) -> bool:
+    """Tell whether a file ends within a compression's signature, or begins with zeros alone.
+
+    `start`: its first bytes, `LONGEST_COMPRESSION_SIGNATURE` unless it has fewer. Copies that were
+    not written to their end look like this.
+    """
+    is_cut = GZIP_SIGNATURE.startswith(start) or ZSTD_SIGNATURE.startswith(start)
+    return is_cut or not start.strip(b"\0")
+
+
 def encoding_of(start: bytes) -> str | None:
     """Detect an encoding by the byte order mark, in `LONGEST_BYTE_ORDER_MARK` bytes or more."""
     return next((name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark)), None)

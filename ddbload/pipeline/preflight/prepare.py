@@ -105,7 +105,9 @@ def create_or_load_run(
 
 
 def _limits_of(record: RunRecord) -> tuple[object, ...]:
-    return record.payload.options, record.most_workers, record.write_price
+    payload = record.payload
+    expansion = payload.source.max_expansion
+    return payload.options, expansion, record.most_workers, record.write_price
 
 
 def prepare_run(

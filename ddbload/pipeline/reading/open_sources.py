@@ -29,6 +29,7 @@ from ddbload.rows.file_signatures import (
     LONGEST_COMPRESSION_SIGNATURE,
     compression_by_name,
     compression_of,
+    is_unwritten,
 )
 from ddbload.source.byte_source import ByteSource, BytesSource, HeadCachingSource
 from ddbload.source.catalogs.exports import ExportedFile
@@ -319,14 +320,22 @@ def open_parquet(
 def compression_in(raw: ByteSource, source: Source) -> str:
     """Return an object's compression: the payload's, or by its first bytes if that is `auto`.
 
-    Raises `DamagedCompression` as `refuse_empty`.
+    Raises `DamagedCompression` as `refuse_empty`, and for one that was not written to its end.
     """
     if not raw.size:
         refuse_empty(raw.name, source, source.compression)
     if source.compression != AUTO:
         return source.compression
     size = min(raw.size, LONGEST_COMPRESSION_SIGNATURE)
-    return compression_of(b"".join(raw.stream(0, size, LONGEST_COMPRESSION_SIGNATURE)))
+    start = b"".join(raw.stream(0, size, LONGEST_COMPRESSION_SIGNATURE))
+    kind = compression_by_name(raw.name)
+    if size and kind is not None and is_unwritten(start):
+        # Text is read although its name says otherwise: some clients decompress what they copy.
+        what = "it begins with zero bytes" if start[0] == 0 else f"it ends after byte {size}"
+        raise DamagedCompression(
+            f"{raw.name}: not valid {kind}: {what}; copy or compress it again, or leave it out"
+        )
+    return compression_of(start)
 
 
 def refuse_empty(name: str, source: Source, declared: str = AUTO) -> None:

@@ -10,6 +10,7 @@ from ddbload.contracts.column_mapping import column_changes
 from ddbload.contracts.payload import EDGES
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import (
+    ExpansionTooLarge,
     HeaderMismatch,
     SplitMismatch,
 )
@@ -139,6 +140,8 @@ def _iter_chunk_blocks(
                     offset = object_slice.skip - object_slice.base
                     refuse_unterminated(reader.boundaries, block, offset, knows_line=knows_line)
                 at = block.end
+                if end is None and at.byte > object_slice.end:
+                    raise _too_long_for_range(file.name, object_slice)
                 yield object_slice, file.name, block
             if object_slice.padded and at.byte < object_slice.end:
                 # No row of the object lies there, and the chunk goes on behind it.
@@ -161,6 +164,17 @@ def _find_seek_point(
         if point is not None:
             return point
     return None
+
+
+def _too_long_for_range(name: str, object_slice: ObjectSlice) -> ExpansionTooLarge:
+    """Make the error for an object with more text than preflight expected.
+
+    Its last rows have the bytes of the next object's first ones, which would be left out.
+    """
+    return ExpansionTooLarge(
+        f"{name} decompresses to more than {object_slice.size:,} bytes, which max_expansion allowed"
+        " when this run began; start a new run (another run id) that allows more"
+    )
 
 
 def _split_mismatch(record: RunRecord, chunk: Chunk) -> SplitMismatch:

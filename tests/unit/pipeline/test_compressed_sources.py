@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import re
 import zlib
 
@@ -16,7 +17,7 @@ from ddbload.contracts.states import ReportTask
 from ddbload.pipeline.preflight import open_chunk
 from ddbload.pipeline.report import report_execution
 from ddbload.plan import plan
-from ddbload.source.decoding import inflate, seek_trail
+from ddbload.source.decoding import compression, decoded_source, inflate, seek_trail
 from tests.fakes.s3_faults import Fault
 from tests.unit.pipeline.expected import counts, outcome
 from tests.unit.pipeline.world import BUCKET, KEY, RUN, World, by_value
@@ -329,6 +330,29 @@ def test_empty_object_that_is_declared_as_compressed_is_refused(compression):
     assert_refused(world, errors.DamagedCompression, f"not valid {compression}: the file is empty")
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\0" * 9, "it begins with zero bytes"),
+        (b"\x1f", "it ends after byte 1"),
+        (b"\x28\xb5\x2f", "it ends after byte 3"),
+    ],
+)
+def test_object_that_was_not_written_to_its_end_is_no_text(content, words):
+    """Without a header it would be a row of these bytes."""
+    files = {"0.csv.gz": gzip.compress(b"1\n"), "1.csv.gz": content}
+    source = {"format": "csv", "header": False, "columns": ["id"]}
+    world = ManyObjects(files=files, source=source)
+    with pytest.raises(errors.DamagedCompression, match=f"1.csv.gz: not valid gzip: {words}"):
+        world.preflight()
+    assert world.manifest == ()
+
+
+def test_text_with_the_name_of_compressed_data_is_read():
+    world = ManyObjects(files={"0.csv.gz": b"id\n1\n", "1.csv.gz": b"id\n2"})
+    assert world.run().rows.written == 2
+
+
 @pytest.mark.parametrize("source", [{"format": "csv"}, {}, {"prefix": None, "glob": "many/*.gz"}])
 @pytest.mark.parametrize("name", ["0.csv.gz", "2.csv.gz"])
 def test_empty_gzip_below_a_prefix_is_refused_by_its_name(source, name):
@@ -364,3 +388,38 @@ def test_source_without_rows_succeeds_and_warns(text, pack, scan):
     assert (made.status, made.rows.read) == ("SUCCEEDED", 0)
     (notice,) = (each for each in said if "no rows" in each)
     assert "check that it is the one you mean" in notice
+
+
+# A limit that changes.
+
+EXPANDING = gzip.compress(b"id,a\n0,%s\n" % random.Random(1).randbytes(900).hex().encode())
+EXPANDING += gzip.compress(b"".join(b"%d,%s\n" % (row, b"y" * 200) for row in range(1, 60)))
+"""What is read of it for its header expands little."""
+
+
+@pytest.fixture
+def no_allowance(monkeypatch):
+    for module in (compression, decoded_source):
+        monkeypatch.setattr(module, "EXPANSION_ALLOWANCE_BYTES", 10)
+
+
+@pytest.mark.usefixtures("no_allowance")
+def test_repeated_run_may_allow_more_expansion():
+    world = World(EXPANDING, source={"format": "csv", "max_expansion": 3})
+    with pytest.raises(errors.ExpansionTooLarge):
+        world.preflight()
+    world.source = {"format": "csv", "max_expansion": 1000}
+    assert world.run().rows.written == 60
+
+
+@pytest.mark.usefixtures("no_allowance")
+def test_object_longer_than_its_range_leaves_out_no_row_of_the_next():
+    """By edges a range is as long as the limit allows when preflight reserves it."""
+    files = {"0.csv.gz": EXPANDING, "1.csv.gz": gzip.compress(b"id,a\nlast,z\n")}
+    source = {"format": "csv", "max_expansion": 3}
+    world = ManyObjects(files=files, source=source, options={"scan": "edges"})
+    world.preflight()
+    world.source = {**world.source, "max_expansion": 1000}
+    world.preflight()
+    with pytest.raises(errors.ExpansionTooLarge, match="start a new run"):
+        world.run()
