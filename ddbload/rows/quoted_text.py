@@ -16,6 +16,9 @@ from ddbload.rows.columns import RARELY_ESCAPED, SHORT_ESCAPES, has_none_of
 
 LONG_CELL_BYTES = 16
 """Average bytes of a cell from which on this is faster than `csv`."""
+LEAST_QUOTE_BYTES = 12
+"""Average bytes for each quote from which on this is faster than `csv`. Each piece between quotes
+is an object, so a text of doubled quotes would also take fifty times its size in memory."""
 MOST_OUTSIDE = 0.5
 """Share of a block outside quoted fields up to which it is faster."""
 QUOTE_SAMPLE_BYTES = 4096
@@ -32,8 +35,10 @@ def escaped_columns(octets: str, delimiter: str, count: int) -> list[Sequence[st
 
     The dialect is RFC 4180's, with `"` for the quote, and a delimiter of one byte that is not a
     backslash. None if a row is malformed or has another number of cells, if a text needs a rare
-    escape, and if most text is not quoted.
+    escape, and if most text is not quoted or has many quotes.
     """
+    if len(octets) < LEAST_QUOTE_BYTES * octets.count('"'):
+        return None
     sample = octets[:QUOTE_SAMPLE_BYTES]
     if len("".join(sample.split('"')[::2])) > MOST_OUTSIDE * len(sample):
         return None

@@ -86,6 +86,7 @@ def test_escaped_cells_equal_the_oracles(case: tuple[File, int]) -> None:
     with (
         mock.patch.object(row_parser, "LONG_CELL_BYTES", 0),
         mock.patch.object(quoted_text, "MOST_OUTSIDE", 1),
+        mock.patch.object(quoted_text, "LEAST_QUOTE_BYTES", 0),
     ):
         columns = _read(file, count, escape=True)
     if not columns.escaped:
