@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from ddbload.cli.output import (
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_REJECTS,
+    keep_result,
     live_reading,
     print_notice,
     print_stderr,
@@ -244,10 +245,12 @@ def convert_command(
         print_stderr(f"ddbload: {outcome.error.name}: {outcome.error.message}")
     # Standard output may be OUT.
     say = print_stderr if out == "-" else print_stdout
-    if as_json:
-        say(json.dumps(outcome.to_json()))
-    elif not quiet and (outcome.error is None or outcome.rows.read):
-        say(*outcome.lines(source))
+    done = "is whole" if outcome.error is None else "was not written"
+    with nullcontext() if out == "-" else keep_result(f"{out} {done}"):
+        if as_json:
+            say(json.dumps(outcome.to_json()))
+        elif not quiet and (outcome.error is None or outcome.rows.read):
+            say(*outcome.lines(source))
     if not quiet and outcome.error is None and not outcome.rows.read:
         print_notice(NO_ROWS)
     return outcome.exit_code

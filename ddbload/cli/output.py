@@ -97,6 +97,22 @@ def report_stdout_error(error: OSError) -> int:
     return EXIT_FAILED
 
 
+@contextmanager
+def keep_result(told: str) -> Iterator[None]:
+    """Tell what has been done all the same if standard output cannot be written.
+
+    If nobody reads it any more, nothing is told. Raises `OutputUnwritable`.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        failed = stdout_error() or error
+        raise OutputUnwritable(f"standard output: {failed.strerror}; {told}") from None
+
+
 def print_stdout(*lines: str) -> None:
     """Write lines to stdout, with control characters escaped."""
     click.echo("\n".join(map(printable, lines)))

@@ -12,6 +12,7 @@ from ddbload.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_REJECTS,
+    keep_result,
     print_json,
     print_notice,
     print_stderr,
@@ -233,12 +234,16 @@ class Result:
 def show_result(result: Result, *, as_json: bool, quiet: bool, list_rejects: str) -> int:
     """Print a result on stdout; return the exit status.
 
-    `list_rejects`: the command that lists the run's rejects.
+    `list_rejects`: the command that lists the run's rejects. Raises `OutputUnwritable`, which tells
+    that the run has ended, and how.
     """
-    if as_json:
-        print_json(result.to_json())
-    elif not quiet and (result.error is None or result.rows.read):
-        print_stdout(*result.lines(list_rejects))
+    with keep_result(
+        f"the run itself is not affected: it ended {result.status} (ddbload report {result.run})"
+    ):
+        if as_json:
+            print_json(result.to_json())
+        elif not quiet and (result.error is None or result.rows.read):
+            print_stdout(*result.lines(list_rejects))
     if not quiet and result.status in DONE and not result.rows.read:
         print_notice(NO_ROWS)
     return result.exit_code

@@ -109,7 +109,8 @@ def test_import_is_reported_when_stdout_is_full(console, dynamodb):
     make_table(dynamodb, "unheard", "id:N")
     console.write("a.csv", "id,name\n1,one\n")
     ended = console.shell("ddbload import a.csv unheard --run-id r > /dev/full")
-    assert (ended.code, ended.told) == (1, f"ddbload: {FULL}\n")
+    not_affected = "the run itself is not affected: it ended SUCCEEDED (ddbload report r)"
+    assert (ended.code, ended.told) == (1, f"ddbload: {FULL}; {not_affected}\n")
     assert list(items(dynamodb, "unheard")) == [{"id": {"N": "1"}, "name": {"S": "one"}}]
     assert console.ddbload("report", "r").code == 0
 
@@ -121,9 +122,12 @@ def test_conversion_fails_when_stdout_cannot_be_written(console, to, unbuffered)
     with 0; an unbuffered one that is full was an internal error.
     """
     console.write("a.csv", "id\n1\n")
-    for command in ("convert a.csv -", "convert a.csv out.jsonl"):
+    for command, rest in (
+        ("convert a.csv -", ""),
+        ("convert a.csv out.jsonl", "; out.jsonl is whole"),
+    ):
         ended = console.shell(f"ddbload {command} {to}", PYTHONUNBUFFERED=unbuffered)
-        told = f"ddbload: {FULL if to == '>/dev/full' else CLOSED}\n"
+        told = f"ddbload: {FULL if to == '>/dev/full' else CLOSED}{rest}\n"
         assert (ended.code, told in ended.err) == (1, True), ended.err
 
 
