@@ -29,6 +29,8 @@ REQUIREMENTS = ROOT / "lambdas" / "requirements.txt"
 """Pinned distributions that the functions need besides boto3."""
 
 _COMPILED = (".so", ".pyd", ".dylib", ".dll")
+_UNUSED = "aws_lambda_powertools/event_handler/openapi/"
+"""Pages for the documentation of web services: a third of the asset, which no handler imports."""
 _METADATA = re.compile(r"METADATA|WHEEL|LICEN[CS]E.*|NOTICE.*|licenses/.+")
 """Files of a .dist-info folder to copy. Files that the installer writes differ by machine."""
 
@@ -105,6 +107,8 @@ def _recorded(record: str) -> Iterator[PackagePath]:
 def _belongs_in_asset(path: PackagePath) -> bool:
     if ".." in path.parts or path.is_absolute() or "__pycache__" in path.parts:
         # Scripts are outside the packages, and caches depend on the Python version.
+        return False
+    if path.as_posix().startswith(_UNUSED):
         return False
     folder, _, rest = path.as_posix().partition("/")
     return not folder.endswith(".dist-info") or bool(_METADATA.fullmatch(rest))
