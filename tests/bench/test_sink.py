@@ -17,9 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import boto3
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError, SSLError
 
 from bench import sink
@@ -27,6 +25,7 @@ from bench.checksum import ItemChecksum
 from bench.clients import ROOT, TABLE
 from bench.rounds import Scenario
 from bench.shapes import SHAPES
+from tests.bench.sink_client import sink_client
 from tests.e2e.processes import alive, until
 
 STARTER = """
@@ -39,19 +38,6 @@ time.sleep(600)
 SIGNED = "POST / HTTP/1.1\r\nAuthorization: AWS4-HMAC-SHA256 Credential=made-up\r\n"
 
 
-def client(sink_process, scenario, **more):
-    environment = sink_process.environment(scenario)
-    return boto3.client(
-        "dynamodb",
-        endpoint_url=environment["AWS_ENDPOINT_URL_DYNAMODB"],
-        region_name="us-east-1",
-        aws_access_key_id="made-up",
-        aws_secret_access_key="made-up",
-        config=Config(retries={"total_max_attempts": 1}, proxies={}),
-        **{"verify": environment["AWS_CA_BUNDLE"], **more},
-    )
-
-
 def put(number, text="a"):
     return {"PutRequest": {"Item": {"id": {"N": str(number)}, "text": {"S": text}}}}
 
@@ -59,7 +45,7 @@ def put(number, text="a"):
 def test_sink_counts_items(sink_process, scenario):
     sink_process.reset(scenario)
     due = ItemChecksum()
-    with closing(client(sink_process, scenario)) as dynamodb:
+    with closing(sink_client(sink_process, scenario)) as dynamodb:
         for start in (0, 25, 50):
             requests = [put(number, 'q"PutRequest"\n🚀') for number in range(start, start + 25)]
             answer = dynamodb.batch_write_item(
@@ -84,7 +70,7 @@ def test_sink_counts_items(sink_process, scenario):
 def test_sink_describes_the_scenarios_table(sink_process):
     scenario = Scenario(SHAPES["ngrams"], tls=True, latency=0.0)
     sink_process.reset(scenario)
-    with closing(client(sink_process, scenario)) as dynamodb:
+    with closing(sink_client(sink_process, scenario)) as dynamodb:
         found = dynamodb.describe_table(TableName=TABLE)["Table"]
     assert found["TableStatus"] == "ACTIVE"
     assert found["KeySchema"] == [
@@ -107,7 +93,7 @@ def test_sink_describes_the_scenarios_table(sink_process):
 )
 def test_sink_counts_invalid_requests(sink_process, scenario, requests):
     sink_process.reset(scenario)
-    with closing(client(sink_process, scenario)) as dynamodb:
+    with closing(sink_client(sink_process, scenario)) as dynamodb:
         dynamodb.batch_write_item(RequestItems={TABLE: requests})
     counters = sink_process.counters()
     assert (counters["items"], counters["invalid"]) == (0, 1)
@@ -116,7 +102,7 @@ def test_sink_counts_invalid_requests(sink_process, scenario, requests):
 
 def test_sink_reports_a_request_to_another_table(sink_process, scenario):
     sink_process.reset(scenario)
-    with closing(client(sink_process, scenario)) as dynamodb:
+    with closing(sink_client(sink_process, scenario)) as dynamodb:
         dynamodb.batch_write_item(RequestItems={"another": [put(1)]})
     assert "another" in sink_process.counters()["first_invalid"]
 
@@ -124,7 +110,7 @@ def test_sink_reports_a_request_to_another_table(sink_process, scenario):
 def test_sink_refuses_other_operations(sink_process, scenario):
     sink_process.reset(scenario)
     with (
-        closing(client(sink_process, scenario)) as dynamodb,
+        closing(sink_client(sink_process, scenario)) as dynamodb,
         pytest.raises(ClientError, match="UnknownOperation"),
     ):
         dynamodb.list_tables()
@@ -132,7 +118,10 @@ def test_sink_refuses_other_operations(sink_process, scenario):
 
 def test_sink_is_refused_without_its_certificate(sink_process):
     scenario = Scenario(SHAPES["quoted"], tls=True, latency=0.0)
-    with closing(client(sink_process, scenario, verify=True)) as dynamodb, pytest.raises(SSLError):
+    with (
+        closing(sink_client(sink_process, scenario, verify=True)) as dynamodb,
+        pytest.raises(SSLError),
+    ):
         dynamodb.describe_table(TableName=TABLE)
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from contextlib import closing
 
-import boto3
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from bench.clients import TABLE
 from bench.rounds import InvalidRound, Scenario
 from bench.socket_loads import CLIENTS, OWN, RIVAL, Load, Table, measure
 from bench.throttled_table import ThrottledTable
+from tests.bench.sink_client import sink_client
 
 
 class Clock:
@@ -122,15 +121,7 @@ def test_client_sees_throttling_over_sockets(sink_process):
     limits = table.settings("metered", salt=0)
     scenario = Scenario(Load(1, table).shape("ten"), tls=False, latency=0.0, limits=limits)
     sink_process.reset(scenario)
-    environment = sink_process.environment(scenario)
-    client = boto3.client(
-        "dynamodb",
-        endpoint_url=environment["AWS_ENDPOINT_URL_DYNAMODB"],
-        region_name="us-east-1",
-        aws_access_key_id="made-up",
-        aws_secret_access_key="made-up",
-        config=Config(retries={"total_max_attempts": 1}, proxies={}),
-    )
+    client = sink_client(sink_process, scenario)
     sent = failed = returned = 0
     codes = set()
     with closing(client) as dynamodb:
