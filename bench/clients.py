@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.native import FLOOR, GO, bodies_path, program
 from bench.shapes import Shape
-from ddbload.contracts.payload import ENGINES
+from ddbload.contracts.options import ENGINES
 
 ROOT = Path(__file__).resolve().parent.parent
 RIVALS_PYTHON = ROOT / ".venv-bench" / "bin" / "python"

@@ -26,7 +26,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ddbload.contracts.chunks import SeekPoint
-from ddbload.contracts.payload import DEFAULT_CHUNK_BYTES, GZIP
+from ddbload.contracts.options import DEFAULT_CHUNK_BYTES
+from ddbload.contracts.source import GZIP
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.source.local_file import open_local

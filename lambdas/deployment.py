@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Self
 
 from ddbload.aws.clients import Clients
-from ddbload.contracts.payload import MAX_CONCURRENCY
+from ddbload.contracts.options import MAX_CONCURRENCY
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import (
     ACCOUNT,

@@ -45,7 +45,7 @@ from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import max_rejects_option, source_options
 from ddbload.cli.run_result import print_detected, source_format
 from ddbload.contracts.messages import is_text
-from ddbload.contracts.payload import GZIP, UNCOMPRESSED, ZSTD, Payload
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import (
     FAILED,
     NO_ROWS,
@@ -54,6 +54,7 @@ from ddbload.contracts.results import (
     Failure,
     RowCounts,
 )
+from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
 
 if TYPE_CHECKING:

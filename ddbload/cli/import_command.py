@@ -43,8 +43,8 @@ from ddbload.cli.run_result import (
     source_format,
 )
 from ddbload.cli.table_setup import add_published_price, prewarm
-from ddbload.contracts.payload import AUTO
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
+from ddbload.contracts.source import AUTO
 from ddbload.errors import (
     Cancelled,
     DdbloadError,

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from ddbload.contracts.control import UNLIMITED
-from ddbload.contracts.payload import AUTO, MAX_WORKERS, check_run_id, parse_percent
+from ddbload.contracts.options import MAX_WORKERS, parse_percent
+from ddbload.contracts.payload import check_run_id
+from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidPayload, InvalidUsage
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ddbload.contracts.messages import is_text
-from ddbload.contracts.payload import AUTO, DELIMITERS, TSV, TYPES, Payload
+from ddbload.contracts.payload import TYPES, Payload
+from ddbload.contracts.source import AUTO, DELIMITERS, TSV
 from ddbload.errors import InvalidPayload, InvalidUsage
 
 _FIELD = re.compile(r"'(?:options|source)\.(\w+)'")

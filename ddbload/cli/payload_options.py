@@ -16,22 +16,17 @@ from ddbload.cli.options import (
     types_option,
     writing_option,
 )
-from ddbload.contracts.payload import (
+from ddbload.contracts.options import (
     ASYNC,
-    AUTO,
-    COMPRESSIONS,
     DEFAULT_CHUNK_BYTES,
     DEFAULT_CONCURRENCY,
     DEFAULT_INDEX_BYTES,
-    DEFAULT_MAX_EXPANSION,
     DEFAULT_MAX_REJECTS,
     ENGINES,
-    FORMATS,
-    NULL_POLICIES,
-    OMIT,
     SCANS,
-    TYPES,
 )
+from ddbload.contracts.payload import NULL_POLICIES, OMIT, TYPES
+from ddbload.contracts.source import AUTO, COMPRESSIONS, DEFAULT_MAX_EXPANSION, FORMATS
 from ddbload.dynamodb.write_modes import MODES, PUT
 
 _F = TypeVar("_F", bound=Callable[..., Any])

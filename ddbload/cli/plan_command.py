@@ -28,7 +28,7 @@ from ddbload.cli.output import (
 from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import import_options
 from ddbload.cli.table_setup import add_published_price
-from ddbload.contracts.payload import AUTO
+from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage
 
 if TYPE_CHECKING:

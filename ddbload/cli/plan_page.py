@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ddbload.cli.output import printable
-from ddbload.contracts.payload import AUTO, UNCOMPRESSED
+from ddbload.contracts.source import AUTO, UNCOMPRESSED
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

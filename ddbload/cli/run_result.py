@@ -19,7 +19,6 @@ from ddbload.cli.output import (
     print_stdout,
     printable,
 )
-from ddbload.contracts.payload import AUTO, UNCOMPRESSED
 from ddbload.contracts.results import (
     CANCELLED,
     DONE,
@@ -33,6 +32,7 @@ from ddbload.contracts.results import (
     WriteStats,
 )
 from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.source import AUTO, UNCOMPRESSED
 from ddbload.contracts.write_price import WritePrice, amount_text
 from ddbload.errors import Cancelled, DdbloadError, Interrupted
 

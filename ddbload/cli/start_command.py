@@ -33,8 +33,9 @@ from ddbload.cli.payload_options import import_options
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.table_setup import add_published_price, prewarm, print_table_notices
 from ddbload.contracts.control import NewLimits
-from ddbload.contracts.payload import AUTO, Payload
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import DONE, Failure
+from ddbload.contracts.source import AUTO
 from ddbload.errors import ExecutionExists, InvalidUsage
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Self
 
 from ddbload.contracts.messages import JsonRule, Message
-from ddbload.contracts.payload import Options
+from ddbload.contracts.options import Options
 from ddbload.contracts.results import RowCounts, WriteStats
 from ddbload.contracts.write_price import MOST_UNITS
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 
-from ddbload.contracts.payload import AUTO, Source
+from ddbload.contracts.source import AUTO, Source
 from ddbload.errors import InvalidPayload
 
 UTF_8 = "utf-8"

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import CountedLine, JsonObjectReader, JsonRule, Message
-from ddbload.contracts.payload import EDGES, Options, Payload, check_run_id
+from ddbload.contracts.options import EDGES, Options
+from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.write_price import WritePrice
 from ddbload.dynamodb.write_modes import INSERT
 from ddbload.errors import InvalidPayload

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
-from ddbload.contracts.payload import (
+from ddbload.contracts.payload import Payload
+from ddbload.contracts.source import (
     AUTO,
     DYNAMODB_EXPORT,
     EXPORT_FILES,
     EXPORT_STARTED,
     EXPORT_SUMMARY,
     LOCATION_FIELDS,
-    Payload,
 )
 from ddbload.contracts.upload_order import is_sequencer
 from ddbload.errors import InvalidPayload

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ddbload.contracts.control import WorkTotals
-from ddbload.contracts.payload import DYNAMODB_EXPORT, DYNAMODB_JSON, GZIP, WHOLE, Payload
+from ddbload.contracts.options import WHOLE
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import RowCounts
 from ddbload.contracts.run_record import Cursor, RunRecord
+from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, GZIP
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
 from ddbload.errors import Interrupted, NothingWritten, OutputUnwritable, TooManyRejects
 from ddbload.items.encode.request_json import batch_request, compact_json

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from ddbload.contracts.payload import GZIP, UNCOMPRESSED, ZSTD
+from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
 from ddbload.errors import ExtraMissing, OutputUnwritable
 from ddbload.pipeline.reading.span_output import (
     GZIP_HEADER,

@@ -12,15 +12,9 @@ from typing import Protocol
 
 from ddbload.contracts.column_mapping import column_changes
 from ddbload.contracts.dialect import Dialect
-from ddbload.contracts.payload import (
-    DYNAMODB_EXPORT,
-    DYNAMODB_JSON,
-    JSON,
-    OMIT,
-    PARQUET,
-    Source,
-)
+from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord, Table
+from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, PARQUET, Source
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.write_modes import DELETE, INSERT, LAST_WINS, POSITION_LENGTH, PUT, position
 from ddbload.items.documents.attribute_templates import AttributeTemplate, string_template

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ddbload.aws.retry import RetryPolicy
-from ddbload.contracts.payload import Source
 from ddbload.contracts.results import RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.source import Source
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.errors import BucketNotAllowed, TableNotAllowed
 from ddbload.ledger.ledger import Ledger, ManifestCache

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ddbload.contracts.payload import EDGES, check_run_id
+from ddbload.contracts.options import EDGES
+from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import (
     CANCELLED,
     DONE,

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ddbload.aws.failures import UNKNOWN_OPERATION, classify_failure
 from ddbload.aws.retry import call_if_possible
-from ddbload.contracts.payload import Options
+from ddbload.contracts.options import Options
 from ddbload.dynamodb.write_modes import PLAN
 from ddbload.pipeline.table_backup import recovery_if_known, turn_recovery_on
 

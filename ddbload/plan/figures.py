@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ddbload.contracts.payload import EDGES, PARQUET
+from ddbload.contracts.options import EDGES
 from ddbload.contracts.results import NO_ROWS
 from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.source import PARQUET
 from ddbload.contracts.write_price import LIST_PRICE_REGION, NOT_BILLED, WritePrice
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.pipeline.reading.source_objects import expected_bytes

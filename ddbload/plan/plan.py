@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ddbload.contracts.payload import ZSTD, ColumnMapping, Options, Payload
+from ddbload.contracts.options import Options
+from ddbload.contracts.payload import ColumnMapping, Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import Cursor, RunRecord
+from ddbload.contracts.source import ZSTD
 from ddbload.errors import (
     DdbloadError,
     Interrupted,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 
-from ddbload.contracts.payload import GZIP, UNCOMPRESSED, ZSTD
+from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
 from ddbload.errors import UnsupportedFormat
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8

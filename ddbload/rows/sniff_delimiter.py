@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ddbload.contracts.dialect import Dialect
-from ddbload.contracts.payload import CSV, TSV
 from ddbload.contracts.run_record import Cursor
+from ddbload.contracts.source import CSV, TSV
 from ddbload.errors import InvalidPayload
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Collection, Iterator
 
-from ddbload.contracts.payload import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON
+from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON
 from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
 from ddbload.rows.sniff_delimiter import GuessedFormat
 

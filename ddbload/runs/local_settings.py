@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
-from ddbload.contracts.payload import DEFAULT_CONCURRENCY
+from ddbload.contracts.options import DEFAULT_CONCURRENCY
 from ddbload.errors import InvalidUsage
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.store import FolderStore, Store

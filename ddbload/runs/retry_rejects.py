@@ -7,17 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import IO
 
-from ddbload.contracts.payload import (
-    DYNAMODB_JSON,
-    EMPTY,
-    NULL,
-    OMIT,
-    PARQUET,
-    UNCOMPRESSED,
-    Payload,
-    Source,
-)
+from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
 from ddbload.contracts.run_record import Cursor, RunRecord
+from ddbload.contracts.source import DYNAMODB_JSON, PARQUET, UNCOMPRESSED, Source
 from ddbload.errors import BadRetryFile
 from ddbload.items.item_layout import item_layout
 from ddbload.items.row_encoder import row_boundaries_for

@@ -14,7 +14,8 @@ from ddbload.contracts.control import (
     NewLimits,
     silence_limit,
 )
-from ddbload.contracts.payload import Payload, parse_percent
+from ddbload.contracts.options import parse_percent
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import (

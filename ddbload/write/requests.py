@@ -20,7 +20,7 @@ from ddbload.aws.failures import (
     FailureKind,
     to_ddbload_error,
 )
-from ddbload.contracts.payload import Options
+from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.item_equality import same_item, write_units
 from ddbload.dynamodb.write_modes import (

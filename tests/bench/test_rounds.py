@@ -12,7 +12,7 @@ from bench.clients import TABLE, Client, client_names
 from bench.native import FLOOR, GO
 from bench.rounds import Cores, InvalidRound, Scenario, check, check_ddbload_report, run
 from bench.shapes import SHAPES
-from ddbload.contracts.payload import ENGINES
+from ddbload.contracts.options import ENGINES
 
 CORES = Cores.for_this_machine()
 ROWS = 60

@@ -13,8 +13,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ddbload.contracts.payload import DEFAULT_CHUNK_BYTES
-from ddbload.contracts.payload import EDGES_MAX_ROW_BYTES as EDGES_ROW_BYTES
+from ddbload.contracts.options import DEFAULT_CHUNK_BYTES
+from ddbload.contracts.options import EDGES_MAX_ROW_BYTES as EDGES_ROW_BYTES
 from ddbload.contracts.write_price import (
     LIST_PRICE_DATE,
     LIST_PRICE_REGION,

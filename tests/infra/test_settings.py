@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts import payload as messages
 from ddbload.contracts.column_mapping import check_column_names, column_changes
 from ddbload.contracts.dialect import check_dialect
+from ddbload.contracts.options import ENGINES, MAX_CONCURRENCY, SCANS, Options
+from ddbload.contracts.payload import NULL_POLICIES, TYPES, ColumnMapping, NullHandling, Payload
+from ddbload.contracts.source import COMPRESSIONS, FORMATS, LOCATION_FIELDS, Source
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import Upload, UploadRule
+from ddbload.dynamodb.write_modes import MODES
 from ddbload.errors import DdbloadError
 from infra import ROOT
 from infra.errors import DeploymentError, InvalidSetting
@@ -55,9 +58,9 @@ def whole_numbers(most: int) -> list[Any]:
 
 
 FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
-    "types": {"year": [*messages.TYPES, "Q", "s", "", 1, None, ["S"], {}]},
+    "types": {"year": [*TYPES, "Q", "s", "", 1, None, ["S"], {}]},
     "source": {
-        "format": [*messages.FORMATS, "auto", "xlsx", "CSV", "", 1, None, []],
+        "format": [*FORMATS, "auto", "xlsx", "CSV", "", 1, None, []],
         "delimiter": [
             *(";", "\t", "\u2028", "||", "auto", 'a"', '"', "", ";\n", "\n", "\r", "\ud800"),
             *(1, None, []),
@@ -72,7 +75,7 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
             *("utf-8", "UTF8", "utf_8_sig", "latin-1", "UTF-16", "shift_jis", "utf-7", "auto"),
             *("rot13", "base64", "idna", "unicode_escape", "utf-88", "\0", "", None, 8, []),
         ],
-        "compression": [*messages.COMPRESSIONS, "auto", "bzip2", "", 1, None, []],
+        "compression": [*COMPRESSIONS, "auto", "bzip2", "", 1, None, []],
         "max_expansion": whole_numbers(2**53),
     },
     "mapping": {
@@ -89,15 +92,15 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
         ],
     },
     "nulls": {
-        "policy": [*messages.NULL_POLICIES, "drop", "", 1, None, []],
+        "policy": [*NULL_POLICIES, "drop", "", 1, None, []],
         "markers": [["-"], ["", "NULL"], [], None, ["\ud800"], [1], "-", {}, 0],
     },
     "options": {
-        "mode": [*messages.MODES, "update", "", 1, None, []],
+        "mode": [*MODES, "update", "", 1, None, []],
         "position_attribute": ["at", "", 1, None, [], "\ud800"],
-        "engine": [*messages.ENGINES, "processes", 1, None, []],
+        "engine": [*ENGINES, "processes", 1, None, []],
         "workers": [*whole_numbers(10_000), "auto", "all"],
-        "concurrency": whole_numbers(messages.MAX_CONCURRENCY),
+        "concurrency": whole_numbers(MAX_CONCURRENCY),
         "chunk_bytes": whole_numbers(2**53),
         "max_wcu": [*whole_numbers(2**53), 0.9, 1e308, float("inf"), 10**400, "50%", "0%"],
         "max_cost": [0, 0.01, 1e308, float("inf"), "5", True, None, []],
@@ -107,7 +110,7 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
         "max_rejects": whole_numbers(2**53),
         "max_row_bytes": whole_numbers(2**53),
         "index_bytes": whole_numbers(2**53),
-        "scan": [*messages.SCANS, "auto", "some", "", 1, None, []],
+        "scan": [*SCANS, "auto", "some", "", 1, None, []],
     },
 }
 """Values for each field of an upload rule, right ones and wrong ones."""
@@ -116,14 +119,14 @@ LAYER = "arn:aws:lambda:eu-west-1:123456789012:layer:formats:3"
 
 
 def test_every_field_of_an_upload_rule_is_tried():
-    assert set(FIELD_VALUES["source"]) == names_of(messages.Source) - set(messages.LOCATION_FIELDS)
+    assert set(FIELD_VALUES["source"]) == names_of(Source) - set(LOCATION_FIELDS)
     # The share of a payload's max_wcu is a text in max_wcu.
-    assert set(FIELD_VALUES["options"]) == names_of(messages.Options) - {"max_wcu_percent"}
-    assert set(FIELD_VALUES["mapping"]) == names_of(messages.ColumnMapping)
-    assert set(FIELD_VALUES["nulls"]) == names_of(messages.NullHandling)
+    assert set(FIELD_VALUES["options"]) == names_of(Options) - {"max_wcu_percent"}
+    assert set(FIELD_VALUES["mapping"]) == names_of(ColumnMapping)
+    assert set(FIELD_VALUES["nulls"]) == names_of(NullHandling)
     # A rule has the fields of a payload and those that select uploads.
     of_the_run = {"run", "once", "force", "retry_of"}
-    assert names_of(UploadRule) - {"prefix", "bucket"} == names_of(messages.Payload) - of_the_run
+    assert names_of(UploadRule) - {"prefix", "bucket"} == names_of(Payload) - of_the_run
 
 
 def deployment_accepts(upload: dict[str, Any]) -> bool:
@@ -141,7 +144,7 @@ def run_accepts(upload: dict[str, Any]) -> bool:
         # Of an export, only this starts a run.
         key = "a.csv" if rule.source.get("format") != "dynamodb-export" else "manifest-summary.json"
         uploaded = Upload(bucket="inbox", key=f"books/{key}", version_id=None, etag="e")
-        payload = messages.Payload.from_json(rule.payload(uploaded))
+        payload = Payload.from_json(rule.payload(uploaded))
         check_dialect(payload.source)
         check_column_names(payload.source.columns or ())
         column_changes(payload.mapping)
@@ -162,7 +165,7 @@ def test_upload_rule_is_refused_exactly_when_its_runs_would_fail(part: str, name
     assert set(found.values()) == {True, False}
 
 
-@pytest.mark.parametrize("mode", [None, *messages.MODES])
+@pytest.mark.parametrize("mode", [None, *MODES])
 @pytest.mark.parametrize("name", [None, "at", "", 1, "\udfff"])
 def test_position_attribute_is_for_last_wins_only(mode: str | None, name: Any):
     upload = {**BOOKS, "options": {"mode": mode, "position_attribute": name}}

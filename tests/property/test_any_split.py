@@ -16,8 +16,9 @@ import pytest
 from hypothesis import settings
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.payload import CSV, DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, Payload, Source
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
+from ddbload.contracts.source import CSV, DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, Source
 from ddbload.items.encode.request_json import item_of_request
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.rows.block_splitter import Block, BlockSplitter

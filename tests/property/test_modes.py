@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ddbload.contracts.dialect import Dialect
-from ddbload.contracts.payload import Options
+from ddbload.contracts.options import Options
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import Cursor
 from ddbload.dynamodb import write_modes

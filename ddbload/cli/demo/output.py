@@ -19,7 +19,7 @@ from ddbload.cli.output import (
     show_progress,
 )
 from ddbload.cli.progress_text import percent
-from ddbload.contracts.payload import CSV, DELIMITERS, TSV
+from ddbload.contracts.source import CSV, DELIMITERS, TSV
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,9 @@ from typing import Any
 
 from ddbload.contracts.chunks import ManifestPart, ObjectSlice, PreflightCursor
 from ddbload.contracts.messages import MAX_WHOLE
-from ddbload.contracts.payload import EDGES, PARQUET
+from ddbload.contracts.options import EDGES
 from ddbload.contracts.run_record import Cursor, RunRecord
+from ddbload.contracts.source import PARQUET
 from ddbload.errors import DdbloadError, Interrupted, NoProgress
 from ddbload.items.row_encoder import row_edges_for
 from ddbload.ledger.ledger import Ledger

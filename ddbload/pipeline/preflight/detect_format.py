@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from ddbload.contracts.dialect import Dialect, placeholder_delimiter
-from ddbload.contracts.payload import AUTO, CSV, PARQUET, TSV, Source
+from ddbload.contracts.source import AUTO, CSV, PARQUET, TSV, Source
 from ddbload.pipeline.reading.open_sources import compression_in, open_as_text
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
 from ddbload.rows.sniff import sniff

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ddbload.contracts.chunks import ListingCursor, ListingPart
-from ddbload.contracts.payload import AUTO, DYNAMODB_EXPORT, EXPORT_STARTED, Source
 from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.source import AUTO, DYNAMODB_EXPORT, EXPORT_STARTED, Source
 from ddbload.errors import InvalidPayload, RunMismatch, SourceChanged, SourceNotFound
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import (

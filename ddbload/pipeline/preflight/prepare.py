@@ -10,15 +10,10 @@ from typing import Any
 
 from ddbload.contracts.column_mapping import check_column_names, column_changes
 from ddbload.contracts.dialect import check_dialect
-from ddbload.contracts.payload import (
-    AUTO,
-    EDGES,
-    PARQUET,
-    Options,
-    Payload,
-    Source,
-)
+from ddbload.contracts.options import EDGES, Options
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import LEDGER_VERSION, Cursor, RunRecord, Table
+from ddbload.contracts.source import AUTO, PARQUET, Source
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.errors import RunMismatch, SourceChanged
 from ddbload.ledger.history import put_start

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import call_if_possible
-from ddbload.contracts.payload import Options
+from ddbload.contracts.options import Options
 from ddbload.contracts.write_price import NOT_BILLED, WritePrice
 from ddbload.errors import InvalidPayload
 from ddbload.pipeline.context import Context

@@ -9,8 +9,8 @@ from itertools import chain
 
 from ddbload.contracts.column_mapping import ColumnChanges
 from ddbload.contracts.dialect import Dialect
-from ddbload.contracts.payload import PARQUET, Source
 from ddbload.contracts.run_record import Cursor, Table
+from ddbload.contracts.source import PARQUET, Source
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import BadHeader, TooManyColumns, UnsupportedFormat
 from ddbload.pipeline.reading.open_sources import known_size

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ddbload.contracts.dialect import is_single_byte
-from ddbload.contracts.payload import AUTO, PARQUET, UNCOMPRESSED, Source
+from ddbload.contracts.source import AUTO, PARQUET, UNCOMPRESSED, Source
 from ddbload.errors import (
     BadHeader,
     DamagedCompression,

@@ -10,8 +10,8 @@ from functools import cached_property
 
 from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.dialect import UTF_8, is_single_byte
-from ddbload.contracts.payload import AUTO, GZIP, PARQUET, UNCOMPRESSED
 from ddbload.contracts.run_record import Cursor, RunRecord
+from ddbload.contracts.source import AUTO, GZIP, PARQUET, UNCOMPRESSED
 from ddbload.errors import UnterminatedQuote
 from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
 from ddbload.rows.block_splitter import Block, BlockSplitter

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice, SeekPoint
 from ddbload.contracts.column_mapping import column_changes
-from ddbload.contracts.payload import EDGES
+from ddbload.contracts.options import EDGES
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import (
     ExpansionTooLarge,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ddbload.contracts.control import Control
-from ddbload.contracts.payload import EDGES, WHOLE
+from ddbload.contracts.options import EDGES, WHOLE
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import amount_text
 from ddbload.pipeline.report_page.charts import (

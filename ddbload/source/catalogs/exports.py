@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddbload.contracts.chunks import SeekPoint
-from ddbload.contracts.payload import (
+from ddbload.contracts.source import (
     DEFAULT_MAX_EXPANSION,
     EXPORT_FILES,
     EXPORT_STARTED,

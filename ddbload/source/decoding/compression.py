@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 
 from ddbload.contracts.chunks import SeekPoint
-from ddbload.contracts.payload import GZIP
+from ddbload.contracts.source import GZIP
 from ddbload.errors import (
     DamagedCompression,
     ExpansionTooLarge,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ddbload.contracts.chunks import SeekPoint
-from ddbload.contracts.payload import DEFAULT_MAX_EXPANSION, UNCOMPRESSED, ZSTD
+from ddbload.contracts.source import DEFAULT_MAX_EXPANSION, UNCOMPRESSED, ZSTD
 from ddbload.errors import SourceChanged
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES, decompress

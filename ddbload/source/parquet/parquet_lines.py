@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ddbload.contracts.payload import DEFAULT_MAX_EXPANSION, UNCOMPRESSED
+from ddbload.contracts.source import DEFAULT_MAX_EXPANSION, UNCOMPRESSED
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import (
     DamagedParquet,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ddbload.contracts.payload import ASYNC, SYNC, THREADS, Options
+from ddbload.contracts.options import ASYNC, SYNC, THREADS, Options
 from ddbload.write.drivers.blocking import BotoTransport, SyncDriver, ThreadsDriver
 from ddbload.write.drivers.driver import Driver
 from ddbload.write.drivers.event_loop import EventLoopDriver, RawTransport

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ddbload.contracts.payload import Options, Payload, Source
+from ddbload.contracts.options import Options
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure, Report, RowCounts, Segment, WriteStats
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
+from ddbload.contracts.source import Source
 
 SOURCE = Source(
     format="tsv",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts.control import IDLE, WORKING, Control, WorkerProgress, WorkTotals
-from ddbload.contracts.payload import Options
+from ddbload.contracts.options import Options
 from ddbload.contracts.results import RowCounts, WriteStats
 
 COUNTS = st.integers(0, 10**11)

@@ -8,7 +8,7 @@ import lzma
 import pytest
 
 from ddbload.contracts.dialect import Dialect
-from ddbload.contracts.payload import Source
+from ddbload.contracts.source import Source
 from ddbload.errors import InvalidPayload, UnsupportedFormat
 from ddbload.rows.file_signatures import LONGEST_SIGNATURE, refuse_binary_files
 

@@ -12,7 +12,8 @@ import pytest
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice, PreflightCursor, SeekPoint
 from ddbload.contracts.messages import Message
-from ddbload.contracts.payload import ENGINES, TYPES, Options, Payload, Source, check_run_id
+from ddbload.contracts.options import ENGINES, Options
+from ddbload.contracts.payload import TYPES, Payload, check_run_id
 from ddbload.contracts.results import (
     Failure,
     Heartbeat,
@@ -23,6 +24,7 @@ from ddbload.contracts.results import (
     WriteStats,
 )
 from ddbload.contracts.run_record import Cursor, RunRecord, Table
+from ddbload.contracts.source import Source
 from ddbload.contracts.states import ReportTask
 from ddbload.dynamodb.attribute_values import VALUE_TYPES
 from ddbload.errors import InvalidPayload

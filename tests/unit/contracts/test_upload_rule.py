@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts.payload import LOCATION_FIELDS
+from ddbload.contracts.source import LOCATION_FIELDS
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import DdbloadError, DuplicateColumn, EmptyColumnName, InvalidPayload
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts.payload import Payload, Source
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import RowCounts
+from ddbload.contracts.source import Source
 from ddbload.convert.convert import ConvertResult, convert, prepare_conversion
 from ddbload.convert.sinks import StreamSink
 from ddbload.errors import (

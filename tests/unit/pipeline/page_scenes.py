@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.payload import Options, Payload, Source
+from ddbload.contracts.options import Options
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure, Report, RowCounts, Segment, WriteStats
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
 from ddbload.contracts.segment_times import ProgressSample, SegmentTimes
+from ddbload.contracts.source import Source
 from ddbload.contracts.write_price import WritePrice
 from ddbload.pipeline.report_page.reject_causes import RejectTally
 from ddbload.pipeline.report_page.run_facts import RunFacts

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.payload import Source
+from ddbload.contracts.source import Source
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import BucketNotAllowed, InvalidPayload

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from ddbload.contracts.payload import Payload, Source
+from ddbload.contracts.payload import Payload
+from ddbload.contracts.source import Source
 from ddbload.pipeline.report_page import reject_causes
 from ddbload.pipeline.report_page.reject_causes import EXAMPLES_OF_CAUSE, RejectTally, mask
 from ddbload.write.scheduler.messages import REFUSED_BY_DYNAMODB

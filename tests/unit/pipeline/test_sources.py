@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from ddbload import errors
-from ddbload.contracts.payload import Source
+from ddbload.contracts.source import Source
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.find_objects import find_objects

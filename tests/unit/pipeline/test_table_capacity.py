@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ddbload.contracts.payload import Options
+from ddbload.contracts.options import Options
 from ddbload.contracts.write_price import WritePrice, amount_text
 from ddbload.errors import AccessDenied, BackupRequired, InvalidPayload
 from ddbload.pipeline.preflight.run_limits import settle_limits

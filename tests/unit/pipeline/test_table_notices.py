@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.session import get_session
 
-from ddbload.contracts.payload import Options
+from ddbload.contracts.options import Options
 from ddbload.pipeline.published_price import (
     CACHE_SECONDS,
     FAILED_SECONDS,

@@ -8,8 +8,8 @@ import pytest
 
 from ddbload.contracts.column_mapping import check_column_names
 from ddbload.contracts.dialect import Dialect
-from ddbload.contracts.payload import Source
 from ddbload.contracts.run_record import Cursor
+from ddbload.contracts.source import Source
 from ddbload.errors import TooManyColumns
 from ddbload.pipeline.reading.header import read_header
 from ddbload.rows.block_splitter import Block

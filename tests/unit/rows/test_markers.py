@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ddbload.contracts.dialect import Dialect
-from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload, Source
+from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
 from ddbload.contracts.run_record import Cursor
+from ddbload.contracts.source import Source
 from ddbload.items.item_layout import item_layout
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ddbload.contracts.dialect import Dialect
-from ddbload.contracts.payload import Source
+from ddbload.contracts.source import Source
 from ddbload.items.row_encoder import row_edges_for
 from tests.golden.cases import Golden, load_all
 

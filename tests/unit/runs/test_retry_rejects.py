@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload, Source
+from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
+from ddbload.contracts.source import Source
 from ddbload.errors import BadRetryFile
 from ddbload.runs.retry_rejects import payload_for, write_rows
 

@@ -17,7 +17,7 @@ from ddbload.contracts.control import (
     NewLimits,
     WorkerProgress,
 )
-from ddbload.contracts.payload import Options
+from ddbload.contracts.options import Options
 from ddbload.pipeline.executions import Executions
 from ddbload.runs.run_control import cancel_run, change_limits, take_up
 from tests.fakes.stepfunctions import MACHINE, FakeStepFunctions, client_error

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts.payload import Options
+from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.write_modes import position
 from ddbload.errors import AccessDenied, TableNotFound

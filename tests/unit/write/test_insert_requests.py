@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from ddbload.aws.failures import failure_of_code
-from ddbload.contracts.payload import Options
+from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.errors import AccessDenied
 from ddbload.write.drivers.blocking import BotoTransport

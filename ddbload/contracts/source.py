@@ -1,0 +1,162 @@
+"""The source of a run: where it is, and how to read it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
+from ddbload.errors import InvalidPayload
+
+AUTO = "auto"
+"""Format, delimiter, encoding or compression that preflight detects from the source."""
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+"""Formats of delimited text, each with its usual delimiter."""
+CSV, TSV, JSON, DYNAMODB_JSON, DYNAMODB_EXPORT, PARQUET = FORMATS = (
+    *("csv", "tsv", "json", "dynamodb-json", "dynamodb-export", "parquet"),
+)
+"""Supported formats. `json` is one JSON object per line."""
+EXPORT_SUMMARY = "manifest-summary.json"
+EXPORT_FILES = "manifest-files.json"
+EXPORT_STARTED = "_started"
+"""Names of a table export's manifests, and of the empty object that DynamoDB writes first."""
+COMPRESSIONS = UNCOMPRESSED, GZIP, ZSTD = ("none", "gzip", "zstd")
+DEFAULT_MAX_EXPANSION = 200
+
+
+def _read_delimiter(f: JsonObjectReader) -> str:
+    return f.text("delimiter", DELIMITERS.get(f.raw("format") or CSV, AUTO))
+
+
+def _read_quote(f: JsonObjectReader) -> str | None:
+    quote = f.raw("quote", '"')
+    if quote is not None and not isinstance(quote, str):
+        raise f.wrong("quote", quote, "one character, or null for none")
+    return quote or None
+
+
+def _read_header(f: JsonObjectReader) -> bool:
+    # A file whose columns are named in the payload has no header, unless the payload says so.
+    return f.flag("header", f.raw("columns") is None)
+
+
+def _read_columns(f: JsonObjectReader) -> tuple[str, ...] | None:
+    columns = f.texts("columns") if f.has("columns") else f.raw("columns")
+    if columns == ():
+        raise f.wrong("columns", [], "a list of at least one name")
+    return columns
+
+
+def _read_encoding(f: JsonObjectReader) -> str:
+    name = f.text("encoding", "utf-8").lower().replace("_", "-")
+    return "utf-8" if name in ("utf8", "utf-8", "utf-8-sig") else name
+
+
+def _read_prefix(f: JsonObjectReader) -> str | None:
+    # The prefix "" names all objects of a bucket.
+    return "" if f.raw("prefix") == "" else f.optional_text("prefix")
+
+
+def _read_path(f: JsonObjectReader) -> str | None:
+    return f.optional_path("path")
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Message):
+    """The source of a run, and how to read it.
+
+    It is one of: `bucket` and `key`, an object; `bucket` and `prefix` or `glob`, several objects;
+    `path`, a local file, folder or glob; `manifest`, a path or s3:// URI of a list of objects.
+    """
+
+    WRITTEN_BY_USERS = True
+
+    format: Annotated[str, JsonRule(choices=(*FORMATS, AUTO))] = CSV
+    delimiter: Annotated[str, JsonRule(read=_read_delimiter)] = ","
+    """One or more characters, or `AUTO`."""
+    quote: Annotated[str | None, JsonRule(read=_read_quote)] = '"'
+    escape: str | None = None
+    """Escape character; None if quotes are only escaped by doubling them."""
+    comment: str | None = None
+    """Text that lines to be skipped begin with."""
+    skip_lines: int = 0
+    """Number of lines before the header."""
+    header: Annotated[bool, JsonRule(read=_read_header)] = True
+    columns: Annotated[tuple[str, ...] | None, JsonRule(read=_read_columns)] = None
+    encoding: Annotated[str, JsonRule(read=_read_encoding)] = "utf-8"
+    compression: Annotated[str, JsonRule(choices=(*COMPRESSIONS, AUTO))] = AUTO
+    max_expansion: Annotated[int, JsonRule(least=1)] = DEFAULT_MAX_EXPANSION
+    """Largest allowed ratio of decompressed to compressed bytes."""
+    bucket: str | None = None
+    key: str | None = None
+    version_id: str | None = None
+    etag: str | None = None
+    sequencer: str | None = None
+    """Hexadecimal number by which S3 orders the uploads to a key; None if the source was not
+    uploaded."""
+    prefix: Annotated[str | None, JsonRule(read=_read_prefix)] = None
+    glob: str | None = None
+    path: Annotated[str | None, JsonRule(read=_read_path)] = None
+    manifest: str | None = None
+    within: str | None = None
+    """`bucket/prefix` that all objects of the run must have; None for no limit. An upload's rule
+    sets it, because the uploaded file may be a manifest that names others' objects."""
+
+    @property
+    def uri(self) -> str:
+        """The source as users write it: a path or an s3:// URI."""
+        local = self.path if self.path is not None else self.manifest
+        if local is not None:
+            return local
+        return f"s3://{self.bucket}/{self.key or self.prefix or self.glob or ''}"
+
+    @property
+    def location(self) -> tuple[str | None, ...]:
+        """The fields that locate the source; equal for two sources of the same objects."""
+        return tuple(getattr(self, name) for name in _LOCATION)
+
+    @property
+    def delimited(self) -> bool:
+        """True for delimited text with columns; false while the format is `AUTO`."""
+        return self.format in DELIMITERS
+
+    def to_json(self) -> dict[str, Any]:
+        value = asdict(self)
+        value["columns"] = None if self.columns is None else list(self.columns)
+        absent = [name for name in _LOCATION if value[name] is None]
+        if self.key is None:
+            absent += ["version_id", "etag"]
+        if self.within is None:
+            absent.append("within")
+        if self.sequencer is None:
+            absent.append("sequencer")
+        return {name: v for name, v in value.items() if name not in absent}
+
+    def check_rules(self, f: JsonObjectReader) -> None:
+        """Raise `InvalidPayload` unless exactly one kind of source is given."""
+        versions = [name for name in _OF_A_VERSION if getattr(self, name) is not None]
+        given = [name for name in _LOCATION[1:] if getattr(self, name) is not None]
+        if self.path and versions:
+            raise f.wrong("path", self.path, "an object's bucket and key: files have no versions")
+        if len(given) > 1:
+            raise _two_sources(f, given[0], given[1])
+        if not given or given[0] in _IN_BUCKET:
+            f.required("bucket")
+            if not given:
+                f.required("key")
+        elif self.bucket is not None:
+            raise _two_sources(f, "bucket", given[0])
+        if versions and given != ["key"]:
+            name = versions[0]
+            raise f.wrong(name, getattr(self, name), "left out: only one object has a version")
+
+
+_LOCATION = ("bucket", "key", "prefix", "glob", "path", "manifest")
+_OF_A_VERSION = ("version_id", "etag", "sequencer")
+LOCATION_FIELDS = (*_LOCATION, *_OF_A_VERSION, "within")
+"""Fields that say where a source is; all others say how to read it."""
+_IN_BUCKET = ("key", "prefix", "glob")
+
+
+def _two_sources(f: JsonObjectReader, one: str, other: str) -> InvalidPayload:
+    return InvalidPayload(f"{f.path(one)!r} and {f.path(other)!r} are two sources; give one")
