@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from tests.cli.console import Console
+from tests.cli.console import PROGRAM, ROOT, Console
+from tests.cli.fork_server import fork_server
 from tests.cli.transcript import Services
 
 __all__ = ["account", "console", "dynamodb", "s3", "s3_endpoint", "services"]
@@ -61,12 +63,25 @@ def account(dynalite_endpoint: str, s3_endpoint: str) -> dict[str, str]:
     }
 
 
+@pytest.fixture(scope="session")
+def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return a `ddbload` that needs no time to start."""
+    env = {
+        "PATH": os.environ["PATH"],
+        "LC_ALL": "C.UTF-8",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONWARNINGS": "always::ResourceWarning",
+    }
+    with fork_server(tmp_path_factory.mktemp("forked"), PROGRAM, env) as program:
+        yield program
+
+
 @pytest.fixture
-def console(account: dict[str, str], tmp_path: Path) -> Iterator[Console]:
+def console(account: dict[str, str], forked: Path, tmp_path: Path) -> Iterator[Console]:
     """Return a console in an empty folder, and check that commands leave no temporary files."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    made = Console(folder, account)
+    made = Console(folder, account, forked)
     yield made
     assert made.leftovers() == []
 

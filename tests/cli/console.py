@@ -39,13 +39,20 @@ class Console:
 
     folder: Path
     aws: Mapping[str, str]
+    program: Path = PROGRAM
+    """Command that runs as `ddbload`."""
     env: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
         for name in ("home", "tmp"):
             (self.folder.parent / name).mkdir(exist_ok=True)
         self.env = {
-            "PATH": os.pathsep.join([str(PROGRAM.parent), os.environ["PATH"]]),
+            "PATH": os.pathsep.join(
+                [
+                    *dict.fromkeys((str(self.program.parent), str(PROGRAM.parent))),
+                    os.environ["PATH"],
+                ]
+            ),
             "HOME": str(self.folder.parent / "home"),
             "TMPDIR": str(self.folder.parent / "tmp"),
             "LC_ALL": "C.UTF-8",
@@ -71,7 +78,7 @@ class Console:
 
     def ddbload(self, *arguments: str, **env: str | None) -> Ended:
         """Run ddbload with arguments."""
-        return self.run([str(PROGRAM), *arguments], **env)
+        return self.run([str(self.program), *arguments], **env)
 
     def run(self, command: Sequence[str], **env: str | None) -> Ended:
         """Run a program to its end, with empty standard input."""

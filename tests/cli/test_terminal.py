@@ -34,7 +34,7 @@ def plain(text):
 
 def test_import_draws_progress_on_terminal(books, table):
     # So slow that it is drawn more than once.
-    limit = ("--processes", "1", "--max-wcu", "250")
+    limit = ("--processes", "1", "--max-wcu", "50")
     ended = on_terminal(books, "import", "books.csv", table, *limit, streams="err")
     assert ended.code == 3
     assert ended.out.startswith("run ")

@@ -23,6 +23,7 @@ def replays(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     account: dict[str, str],
+    forked: Path,
     dynamodb: Any,
     s3: Any,
 ) -> Iterator[dict[Path, Future[str]]]:
@@ -31,7 +32,7 @@ def replays(
     def run(path: Path) -> str:
         folder = tmp_path_factory.mktemp(path.stem) / "folder"
         folder.mkdir()
-        console = Console(folder, account)
+        console = Console(folder, account, forked)
         now = replay(path.read_text("utf-8"), Services(console, dynamodb, s3))
         assert console.leftovers() == []
         return now
