@@ -10,7 +10,7 @@ from typing import Any
 
 from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import TYPES, Payload
-from ddbload.contracts.source import AUTO, DELIMITERS, TSV
+from ddbload.contracts.source import AUTO, BY_NAME, DELIMITERS, REFUSE, TSV
 from ddbload.errors import InvalidPayload, InvalidUsage
 
 _FIELD = re.compile(r"'(?:options|source)\.(\w+)'")
@@ -27,6 +27,8 @@ _DELIMITED_ONLY = {
     "comment": None,
     "header": None,
     "columns": None,
+    "match": BY_NAME,
+    "duplicate_columns": REFUSE,
 }
 """Options that apply to delimited text alone, with their defaults."""
 
@@ -61,6 +63,8 @@ def build_payload(
         "encoding": AUTO if encoding.lower() == AUTO else encoding,
         "compression": given["compression"],
         "max_expansion": given["max_expansion"],
+        "match": given["match"],
+        "duplicate_columns": given["duplicate_columns"],
     }
     mapping: dict[str, Any] = {
         "rename": _parse_map(given["rename"], "--rename", "old=new"),

@@ -26,7 +26,16 @@ from ddbload.contracts.options import (
     SCANS,
 )
 from ddbload.contracts.payload import NULL_POLICIES, OMIT, TYPES
-from ddbload.contracts.source import AUTO, COMPRESSIONS, DEFAULT_MAX_EXPANSION, FORMATS
+from ddbload.contracts.source import (
+    AUTO,
+    BY_NAME,
+    COMPRESSIONS,
+    DEFAULT_MAX_EXPANSION,
+    DUPLICATES,
+    FORMATS,
+    MATCHES,
+    REFUSE,
+)
 from ddbload.dynamodb.write_modes import MODES, PUT
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -91,6 +100,21 @@ _SOURCE = (
         metavar="A,B,...",
         help="Column names, in the order of the file.",
         show_default="the header; without one c1,c2,...",
+    ),
+    input_option(
+        "--match",
+        type=click.Choice(MATCHES),
+        default=BY_NAME,
+        show_default=True,
+        help="Several files with headers: match columns with the first file's by name, in any order"
+        " and without those that a file lacks, or by position, where every header must be equal.",
+    ),
+    input_option(
+        "--duplicate-columns",
+        type=click.Choice(DUPLICATES),
+        default=REFUSE,
+        show_default=True,
+        help="For columns with the same name: refuse the file, or number them (name, name_2).",
     ),
     input_option(
         "--encoding",

@@ -22,6 +22,16 @@ WINDOW_BYTES = 32 * 1024
 """Most bytes back that DEFLATE data refer to (RFC 1951)."""
 
 
+def _read_places(f: JsonObjectReader) -> tuple[int, ...] | None:
+    places = f.raw("places")
+    if places is None:
+        return None
+    is_list = isinstance(places, list) and all(type(each) is int and each >= 0 for each in places)
+    if not is_list or not places or len(set(places)) < len(places):
+        raise f.wrong("places", "this", "a list of different whole numbers")
+    return tuple(places)
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectSlice(Message):
     """The rows of one object, as a slice of the rows of the run."""
@@ -38,6 +48,9 @@ class ObjectSlice(Message):
     """Bytes of the rows; with `padded`, the most that they may be."""
     padded: Annotated[bool, JsonRule(absent=False)] = False
     """True if only reading tells where the rows end: preflight has not read the object."""
+    places: Annotated[tuple[int, ...] | None, JsonRule(read=_read_places)] = None
+    """Place among the run's columns of each of the object's columns, in the object's order; None if
+    it has the same columns in the same order. A column that it lacks is empty in each row."""
 
     @property
     def end(self) -> int:
@@ -46,9 +59,11 @@ class ObjectSlice(Message):
 
     def to_json(self) -> dict[str, Any]:
         value = asdict(self)
-        # Earlier versions do not know it.
+        # Earlier versions do not know these.
         if not self.padded:
             del value["padded"]
+        if self.places is None:
+            del value["places"]
         return value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -130,6 +130,54 @@ class ColumnChanges:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnNames:
+    """Names of the columns of a header, with those that it does not give."""
+
+    columns: tuple[str, ...]
+    unnamed: frozenset[int] = frozenset()
+    """Places of columns without a name. They are called by their number: `c4` is the fourth."""
+    numbered: bool = False
+    """True if a name stood there twice, and got a number."""
+
+    @classmethod
+    def of(cls, header: Sequence[str], *, number: bool = False, keys: Collection[str] = ()) -> Self:
+        """Name the columns of a header. With `number`, the second `name` becomes `name_2`.
+
+        `keys` keep their names: which of two columns is the key, nobody knows. A header without any
+        name stays as it is.
+        """
+        taken = set(header)
+        unnamed = {place for place, name in enumerate(header) if not name}
+        if not unnamed and (not number or len(taken) == len(header)):
+            return cls(tuple(header))
+        if len(unnamed) == len(header):
+            return cls(tuple(header))
+        counts: dict[str, int] = {}
+        columns: list[str] = []
+        numbered = False
+        for place, name in enumerate(header):
+            if not name:
+                columns.append(_free_name(f"c{place + 1}", taken))
+                continue
+            counts[name] = count = counts.get(name, 0) + 1
+            if number and count > 1 and name not in keys:
+                numbered = True
+                columns.append(_free_name(f"{name}_{count}", taken))
+            else:
+                columns.append(name)
+        return cls(tuple(columns), frozenset(unnamed), numbered)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """Return a name, or one with a number behind it that no column has, and take it."""
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{name}_{number}", number + 1
+    taken.add(free)
+    return free
+
+
 def column_changes(mapping: ColumnMapping) -> ColumnChanges:
     """Check a payload's mapping. Raises what `ColumnChanges.of` raises."""
     return ColumnChanges.of(mapping.rename, mapping.drop, mapping.set)
@@ -174,6 +222,7 @@ def check_column_names(columns: Sequence[str]) -> None:
         if name in seen:
             raise DuplicateColumn(
                 f"columns {seen[name]} and {place} have the same name; one would overwrite the"
-                " other: name all columns with --columns, and say --header"
+                " other: number them (--duplicate-columns number) unless they are a key, or name"
+                " all columns with --columns, and say --header"
             )
         seen[name] = place

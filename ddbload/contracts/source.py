@@ -21,6 +21,10 @@ EXPORT_FILES = "manifest-files.json"
 EXPORT_STARTED = "_started"
 """Names of a table export's manifests, and of the empty object that DynamoDB writes first."""
 COMPRESSIONS = UNCOMPRESSED, GZIP, ZSTD = ("none", "gzip", "zstd")
+MATCHES = BY_NAME, BY_POSITION = ("name", "position")
+"""Ways to match columns of several objects with those of the first."""
+DUPLICATES = REFUSE, NUMBER = ("refuse", "number")
+"""Ways to treat columns with the same name."""
 DEFAULT_MAX_EXPANSION = 200
 
 
@@ -98,6 +102,11 @@ class Source(Message):
     glob: str | None = None
     path: Annotated[str | None, JsonRule(read=_read_path)] = None
     manifest: str | None = None
+    match: Annotated[str, JsonRule(choices=MATCHES)] = BY_NAME
+    """Way to match columns of several objects with headers: by their names, in any order, or by their
+    position, which needs equal headers."""
+    duplicate_columns: Annotated[str, JsonRule(choices=DUPLICATES)] = REFUSE
+    """With `NUMBER` the second column `name` becomes `name_2`."""
     within: str | None = None
     """`bucket/prefix` that all objects of the run must have; None for no limit. An upload's rule
     sets it, because the uploaded file may be a manifest that names others' objects."""
@@ -130,6 +139,11 @@ class Source(Message):
             absent.append("within")
         if self.sequencer is None:
             absent.append("sequencer")
+        # Earlier versions do not know these.
+        if self.match == BY_NAME:
+            absent.append("match")
+        if self.duplicate_columns == REFUSE:
+            absent.append("duplicate_columns")
         return {name: v for name, v in value.items() if name not in absent}
 
     def check_rules(self, f: JsonObjectReader) -> None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.attribute_values import Attributes
-from ddbload.dynamodb.limits import MAX_COLUMNS, MAX_ITEM_BYTES
+from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.typed_values import REFUSED, TEXT_READERS, null_of
-from ddbload.rows.reject_lines import Defect
+from ddbload.rows.reject_lines import Defect, field_count
 
 SIMPLE_TYPES = frozenset({"S", "N", "BOOL"})
 """Types whose values take about as many bytes in a request as their text does."""
@@ -111,13 +111,6 @@ class ItemBuilder:
 
 def _key_too_long(size: int, most: int, column: int) -> Defect:
     return Defect("key_too_long", f"{size} bytes; a key here takes {most}", column)
-
-
-def field_count(found: int, columns: int) -> Defect:
-    """Return the defect of a row with another number of fields than the file has columns."""
-    # A row is not split any further.
-    count = f"more than {MAX_COLUMNS}" if found > MAX_COLUMNS else str(found)
-    return Defect("field_count", f"{count} fields; the file has {columns} columns")
 
 
 def key_limits(columns: Sequence[str], table: Table, kind: str = "S") -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ attributes that are sent: `last-wins` adds each row's position, and `delete` sen
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Protocol
 
@@ -34,15 +35,15 @@ from ddbload.items.encode.insert_statements import (
     statements_for,
 )
 from ddbload.items.encode.request_json import RequestBody, batch_request
-from ddbload.items.item_builder import Item, ItemBuilder, field_count
+from ddbload.items.item_builder import Item, ItemBuilder
 from ddbload.items.item_layout import ItemLayout, item_layout
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE, JsonLineBoundaries, RowBoundaries
 from ddbload.rows.boundaries.row_edges import RowEdges
 from ddbload.rows.columns import Columns
-from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_parser import ColumnReader, RowParser
+from ddbload.rows.reject_lines import Defect, field_count
+from ddbload.rows.row_parser import ColumnReader, ReorderedReader, RowParser
 from ddbload.rows.row_positions import RowPositions
 
 _ENVELOPES = {
@@ -148,7 +149,7 @@ class FieldEncoder:
 
 
 class DelimitedRowEncoder:
-    """Encoder for delimited text, whose rows all have the same columns."""
+    """Encoder for delimited text: all rows of an object have the same columns."""
 
     def __init__(self, record: RunRecord) -> None:
         payload, options = record.payload, record.payload.options
@@ -158,8 +159,10 @@ class DelimitedRowEncoder:
         self.body = mode_body(
             self._statements, record.table, options.mode, options.position_attribute
         )
-        parser = RowParser(dialect, self.ends, payload.nulls.markers)
-        self._reader = ColumnReader(parser, len(record.columns))
+        self._parser = RowParser(dialect, self.ends, payload.nulls.markers)
+        self._count = len(record.columns)
+        self.reader: ColumnReader | ReorderedReader = ColumnReader(self._parser, self._count)
+        """Reader of rows as columns, in the order of the run's."""
         layout = item_layout(record.columns, payload)
         self.batches = self._statements is None or self._statements.fits(layout.attributes)
         self._fields = FieldEncoder(
@@ -172,16 +175,22 @@ class DelimitedRowEncoder:
             started=record.created,
         )
 
+    def reordered(self, places: Sequence[int]) -> DelimitedRowEncoder:
+        """Return the encoder for an object whose columns have these places among the run's."""
+        encoder = copy(self)
+        encoder.reader = ReorderedReader(self._parser, places, self._count)
+        return encoder
+
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
         # Columns are not kept: a row's JSON takes less memory than its cells.
-        columns = self._reader.read(block, escape=self._fields.takes_escaped)
+        columns = self.reader.read(block, escape=self._fields.takes_escaped)
         places = self.positions(block, columns)
         return places, self.encode(columns, places)
 
     def columns(self, block: Block) -> Columns:
         """Return the cells of a block's rows."""
-        return self._reader.read(block)
+        return self.reader.read(block)
 
     def positions(self, block: Block, columns: Columns) -> RowPositions:
         """Return the positions of a block's rows, given their cells."""
@@ -197,7 +206,7 @@ class DelimitedRowEncoder:
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of one row, which begins at `byte` of the source."""
-        row = self._reader.parse_row(data)
+        row = self.reader.parse_row(data)
         return row if isinstance(row, Defect) else self._fields.build(row, byte)
 
     def goes_alone(self, item: Item) -> bool:  # noqa: ARG002 - other formats ask for each item

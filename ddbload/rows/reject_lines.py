@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddbload.contracts.results import LINES_BEFORE
+from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.rows.row_positions import RowPositions
 
 
@@ -30,6 +31,13 @@ class Defect:
         return self.column
 
 
+def field_count(found: int, columns: int) -> Defect:
+    """Return the defect of a row with another number of fields than the file has columns."""
+    # A row is not split any further.
+    count = f"more than {MAX_COLUMNS}" if found > MAX_COLUMNS else str(found)
+    return Defect("field_count", f"{count} fields; the file has {columns} columns")
+
+
 def reject_line(
     places: RowPositions,
     row: int,
@@ -39,12 +47,15 @@ def reject_line(
     source: str | None = None,
     *,
     knows_line: bool = True,
+    places_of_fields: Sequence[int] | None = None,
 ) -> bytes:
     """Return a reject as a line of JSON: position, column, cause, and the row itself.
 
     `source` is the object's name, given where a run has several. `offset` turns a position among
     the rows of all objects into one within the object. Without `knows_line`, lines are counted
-    from the chunk's start; `number_reject` makes them lines of the source. Raises `SplitMismatch`.
+    from the chunk's start; `number_reject` makes them lines of the source. `places_of_fields`: of
+    an object with columns in another order; its rejects name the columns of their row. Raises
+    `SplitMismatch`.
     """
     at = places.position(row)
     line: dict[str, Any] = {} if source is None else {"source": source}
@@ -56,4 +67,6 @@ def reject_line(
         "detail": defect.detail,
         "raw": places.raw(row),
     }
+    if places_of_fields is not None:
+        line["columns"] = [columns[place] for place in places_of_fields]
     return json.dumps(line).encode() + b"\n"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from ddbload.contracts.dialect import UTF_8, Dialect
 from ddbload.dynamodb.limits import MAX_COLUMNS
@@ -18,7 +19,7 @@ from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.columns import JSON_ESCAPED, Columns, from_octets, has_none_of, to_octets
 from ddbload.rows.field_splitter import FieldSplitter
 from ddbload.rows.quoted_text import LONG_CELL_BYTES, escaped_columns
-from ddbload.rows.reject_lines import Defect
+from ddbload.rows.reject_lines import Defect, field_count
 from ddbload.rows.row_positions import RowPositions
 from ddbload.rows.row_splitter import RowSplitter
 
@@ -177,3 +178,37 @@ class ColumnReader:
             rows = [row for row in rows if len(row) == count]
         cells: list[Sequence[str]] = [*zip(*rows, strict=True)] or [()] * count
         return Columns(total, cells, odd)
+
+
+class ReorderedReader:
+    """Reader of an object whose columns stand in another order than the run's, or are fewer."""
+
+    def __init__(self, parser: RowParser, places: Sequence[int], count: int) -> None:
+        """`places`: place of each of the object's columns among the run's `count` columns."""
+        self._reader = ColumnReader(parser, len(places))
+        self._places = places
+        self._count = count
+
+    def parse_row(self, data: bytes) -> ParsedRow:
+        """Parse one row, and put its fields in the order of the run's columns."""
+        row, places = self._reader.parse_row(data), self._places
+        if isinstance(row, Defect):
+            if isinstance(row.column, int) and row.column < len(places):
+                return replace(row, column=places[row.column])
+            return replace(row, column=None)
+        if len(row) != len(places):
+            return field_count(len(row), len(places))
+        fields = [""] * self._count
+        for place, field in zip(places, row, strict=True):
+            fields[place] = field
+        return fields
+
+    def read(self, block: Block, *, escape: bool = False) -> Columns:
+        """Read a block's rows as columns, in the order of the run's."""
+        columns = self._reader.read(block, escape=escape)
+        cells: list[Sequence[str]] = [("",) * columns.height] * self._count
+        for place, column in zip(self._places, columns.cells, strict=True):
+            cells[place] = column
+        # Delimiters between empty cells count too.
+        longest = None if columns.longest is None else columns.longest + self._count
+        return replace(columns, cells=cells, longest=longest)

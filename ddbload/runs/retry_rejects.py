@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import IO
 
+from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import DYNAMODB_JSON, PARQUET, UNCOMPRESSED, Source
@@ -18,6 +19,7 @@ from ddbload.pipeline.counted_chunks import counted_rejects
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.row_positions import RowPositions
+from ddbload.rows.row_splitter import RowSplitter
 
 
 def iter_rejects(run: str, context: Context) -> Iterator[bytes]:
@@ -48,8 +50,17 @@ def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: 
             open quote would swallow the next one.
     """
     ends = row_boundaries_for(_source_of(record))
+    rewriter = _RowRewriter(record) if record.payload.source.delimited else None
     count = 0
-    for number, raw in _raws(lines, name):
+    for number, raw, columns in _raws(lines, name):
+        if columns is not None and rewriter is not None:
+            reordered = rewriter.reorder(raw, columns)
+            if reordered is None:
+                raise BadRetryFile(
+                    f"{name}, line {number}: its 'raw' is not a row of the {len(columns)} columns"
+                    " in its 'columns': correct it, or remove the line"
+                )
+            raw = reordered
         if record.payload.source.format == PARQUET:
             raw = _as_dynamodb_json(raw, record.payload.nulls.policy)
         row = f"{_without_line_end(raw)}\n".encode(errors="surrogateescape")
@@ -112,7 +123,43 @@ def _source_of(record: RunRecord) -> Source:
     )
 
 
-def _raws(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
+class _RowRewriter:
+    """Writes rows of objects with columns in another order as rows of the run's columns."""
+
+    def __init__(self, record: RunRecord) -> None:
+        source = _source_of(record)
+        self._quote, self._escape = source.quote, source.escape
+        self._delimiter = source.delimiter
+        self._splitter = RowSplitter(Dialect.of(source), record.payload.nulls.markers)
+        self._columns = record.columns
+
+    def reorder(self, raw: str, columns: Sequence[str]) -> str | None:
+        """Return a row with its fields in the run's order; None if it is not a row of `columns`."""
+        fields, defect = self._splitter.split(raw)
+        known = dict(zip(columns, fields, strict=False))
+        if defect or len(fields) != len(columns) or len(known) < len(fields):
+            return None
+        if not known.keys() <= set(self._columns):
+            return None
+        return self._delimiter.join(self._written(known.get(name, "")) for name in self._columns)
+
+    def _written(self, field: str) -> str:
+        """Write a field so that it is read as the same text."""
+        quote, escape = self._quote, self._escape
+        if not field or (quote is None and escape is None):
+            return field
+        if escape is not None:
+            special = {escape, quote or "", *self._delimiter, "\r", "\n"}
+            # Without quotes, an escape before the first character keeps a null marker apart.
+            written = "".join(escape + each if each in special else each for each in field)
+            if quote is None:
+                return written if written[0] == escape else escape + written
+            return f"{quote}{written}{quote}"
+        assert quote is not None, "without an escape there is a quote"  # noqa: S101
+        return f"{quote}{field.replace(quote, 2 * quote)}{quote}"
+
+
+def _raws(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str, list[str] | None]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -132,7 +179,9 @@ def _raws(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
             raise BadRetryFile(
                 f"{name}, line {number}: its 'raw' cannot be encoded in UTF-8"
             ) from None
-        yield number, raw
+        columns = value.get("columns") if isinstance(value, dict) else None
+        is_names = isinstance(columns, list) and all(isinstance(each, str) for each in columns)
+        yield number, raw, columns if is_names else None
 
 
 def _as_dynamodb_json(raw: str, policy: str) -> str:

@@ -46,6 +46,7 @@ class RowFeeder:
         """Error that ended reading early. Rows before it are written all the same."""
         self.pending = PendingRows(reader.encoder)
         """Rows until their outcome is known. Drivers take items and request bodies from it."""
+        self._reader = reader
         self._record = reader.record
         self._chunk = chunk
         self._start = start
@@ -205,7 +206,7 @@ class RowFeeder:
         if gap:
             self._padding.append((block.start.byte, gap))
         if block.data:
-            self.pending.add(block, self._offered)
+            self.pending.add(block, self._offered, self._reader.encoder_of(object_slice))
         self._read_to = block.end
 
     def _untouched_before(self) -> int | None:
@@ -266,6 +267,7 @@ class RowFeeder:
             object_slice.skip - object_slice.base,
             None if record.objects is None else name,
             knows_line=self._chunk.first_line > 0,
+            places_of_fields=object_slice.places,
         )
         self._rejects[handle] = defect.cause, line
         self._reject_bytes += len(line)

@@ -23,6 +23,8 @@ class PendingBlock:
 
     first: int
     positions: RowPositions
+    encoder: RowEncoder
+    """Encoder of the object that the rows are from."""
 
     @property
     def end(self) -> int:
@@ -51,13 +53,15 @@ class PendingRows:
         self._blocks: deque[PendingBlock] = deque()
         self._requests: deque[PendingRequests] = deque()
 
-    def add(self, block: Block, offered: int) -> None:
+    def add(self, block: Block, offered: int, encoder: RowEncoder | None = None) -> None:
         """Encode a block's rows and keep them, together with others that were not offered yet.
 
-        `offered`: the first handle that the scheduler does not know.
+        `offered`: the first handle that the scheduler does not know. `encoder` is that of the
+        block's object, if not the run's.
         """
-        positions, encoded = self._encoder.read(block)
-        self._blocks.append(PendingBlock(self.rows, positions))
+        encoder = encoder or self._encoder
+        positions, encoded = encoder.read(block)
+        self._blocks.append(PendingBlock(self.rows, positions, encoder))
         last = self._requests[-1] if self._requests else None
         if last is None or last.first < offered:
             self._requests.append(PendingRequests(self.rows, encoded, self.rows + len(encoded)))
@@ -88,12 +92,13 @@ class PendingRows:
 
     def build(self, handle: int) -> Item | Defect:
         """Build a row's item by itself; its defect if there is one."""
-        positions, row = self.position_in_block(handle)
-        return self._encoder.build(positions.data(row), positions.byte(row))
+        block = self._block_of(handle)
+        positions, row = block.positions, handle - block.first
+        return block.encoder.build(positions.data(row), positions.byte(row))
 
     def position_in_block(self, handle: int) -> tuple[RowPositions, int]:
         """Return the positions of the block that a row was read with, and its number in it."""
-        block = next(block for block in self._blocks if handle < block.end)
+        block = self._block_of(handle)
         return block.positions, handle - block.first
 
     def position(self, handle: int) -> Cursor:
@@ -117,6 +122,9 @@ class PendingRows:
         for pending in (self._blocks, self._requests):
             while pending and pending[0].end <= frontier:
                 pending.popleft()
+
+    def _block_of(self, handle: int) -> PendingBlock:
+        return next(block for block in self._blocks if handle < block.end)
 
     def _row_requests(self, handles: Sequence[int]) -> list[str]:
         if isinstance(handles, range):

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from ddbload.contracts.column_mapping import ColumnChanges
+from ddbload.contracts.column_mapping import ColumnChanges, ColumnNames
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor, Table
-from ddbload.contracts.source import PARQUET, Source
+from ddbload.contracts.source import NUMBER, PARQUET, Source
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import BadHeader, TooManyColumns, UnsupportedFormat
 from ddbload.pipeline.reading.open_sources import known_size
@@ -42,6 +42,10 @@ class Header:
     data_start: Cursor
     empty: bool = False
     """True if the file has no row, not even a header."""
+    unnamed: frozenset[int] = frozenset()
+    """Places of the columns that the header gives no name, and that got one."""
+    numbered: bool = False
+    """True if columns had the same name, and got numbers."""
 
 
 def read_header(
@@ -99,7 +103,10 @@ def read_header(
         raise BadHeader(
             f"{len(source.columns)} columns are named, and the header has {len(record)}"
         )
-    return Header(source.columns or tuple(record), rows.after(0))
+    if source.columns is not None:
+        return Header(source.columns, rows.after(0))
+    names = ColumnNames.of(record, number=source.duplicate_columns == NUMBER, keys=keys)
+    return Header(names.columns, rows.after(0), unnamed=names.unnamed, numbered=names.numbered)
 
 
 def _advice(cause: str) -> str:

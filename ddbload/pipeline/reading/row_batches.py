@@ -12,7 +12,7 @@ from ddbload.contracts.run_record import Cursor
 from ddbload.errors import UnterminatedQuote
 from ddbload.items.encode.batch_encoder import EncodedRows
 from ddbload.items.item_builder import Item
-from ddbload.items.row_encoder import DelimitedRowEncoder
+from ddbload.items.row_encoder import DelimitedRowEncoder, RowEncoder
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import PinnedObject, iter_objects
 from ddbload.pipeline.context import Context
@@ -59,14 +59,18 @@ class RowBatch:
         return len(self.block.data)
 
     @cached_property
+    def _encoder(self) -> RowEncoder:
+        return self.reader.encoder_of(self.object_slice)
+
+    @cached_property
     def columns(self) -> Columns | None:
         """Cells of delimited text; None for other formats."""
-        encoder = self.reader.encoder
+        encoder = self._encoder
         return encoder.columns(self.block) if isinstance(encoder, DelimitedRowEncoder) else None
 
     @cached_property
     def _read(self) -> tuple[RowPositions, EncodedRows]:
-        encoder, columns = self.reader.encoder, self.columns
+        encoder, columns = self._encoder, self.columns
         if columns is None or not isinstance(encoder, DelimitedRowEncoder):
             return encoder.read(self.block)
         places = encoder.positions(self.block, columns)
@@ -92,14 +96,14 @@ class RowBatch:
 
         That is the fast way for blocks of good rows of delimited text.
         """
-        encoder, columns = self.reader.encoder, self.columns
+        encoder, columns = self._encoder, self.columns
         if columns is None or not isinstance(encoder, DelimitedRowEncoder):
             return None
         return encoder.encode_lines(columns, encoder.positions(self.block, columns))
 
     def build(self, row: int) -> Item | Defect:
         """Build a row's item by itself; its defect if there is one. Needed for odd rows."""
-        return self.reader.encoder.build(self.positions.data(row), self.positions.byte(row))
+        return self._encoder.build(self.positions.data(row), self.positions.byte(row))
 
     def column_of(self, defect: Defect) -> str | None:
         """Return the name of the column with a defect."""
@@ -112,7 +116,9 @@ class RowBatch:
         name = None if record.objects is None else self.name
         columns = record.columns
         return reject_line(
-            self.positions, row, defect, columns, offset, name, knows_line=knows_line
+            *(self.positions, row, defect, columns, offset, name),
+            knows_line=knows_line,
+            places_of_fields=self.object_slice.places,
         )
 
 

@@ -13,12 +13,19 @@ from ddbload.contracts.dialect import UTF_8, is_single_byte
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import AUTO, GZIP, PARQUET, UNCOMPRESSED
 from ddbload.errors import UnterminatedQuote
-from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
+from ddbload.items.row_encoder import (
+    DelimitedRowEncoder,
+    RowEncoder,
+    row_boundaries_for,
+    row_encoder_for,
+)
 from ddbload.rows.block_splitter import Block, BlockSplitter
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.decoding.inflate import zlib_library
 
+_KEPT_ENCODERS = 400
+"""Orders of columns whose encoders are kept: as many as a chunk may have objects."""
 RARE_GC_OBJECTS = 500_000
 """Objects made and not freed between two collections."""
 
@@ -65,6 +72,7 @@ class RunReader:
     def __init__(self, record: RunRecord) -> None:
         self.record = record
         self.boundaries = row_boundaries_for(record.payload.source)
+        self._reordered: dict[tuple[int, ...], RowEncoder] = {}
 
     @property
     def is_ranged(self) -> bool:
@@ -93,6 +101,21 @@ class RunReader:
         Made lazily: a file without rows has no columns to make it from.
         """
         return row_encoder_for(self.record)
+
+    def encoder_of(self, object_slice: ObjectSlice) -> RowEncoder:
+        """Return the encoder for the rows of an object, whose columns may stand in another order.
+
+        All encoders of a run make the same bodies; only how they read a row differs.
+        """
+        encoder, places = self.encoder, object_slice.places
+        if places is None or not isinstance(encoder, DelimitedRowEncoder):
+            return encoder
+        found = self._reordered.get(places)
+        if found is None:
+            if len(self._reordered) >= _KEPT_ENCODERS:
+                self._reordered.clear()
+            found = self._reordered[places] = encoder.reordered(places)
+        return found
 
     def iter_blocks(
         self,

@@ -11,12 +11,12 @@ from ddbload.contracts.options import EDGES
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import (
     ExpansionTooLarge,
-    HeaderMismatch,
     SplitMismatch,
 )
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.reading.header import read_header, wanted_columns
+from ddbload.pipeline.reading.match_columns import match_columns
 from ddbload.pipeline.reading.open_sources import open_decoded, open_each, open_parquet
 from ddbload.pipeline.reading.row_blocks import RunReader, refuse_unterminated
 from ddbload.rows.block_splitter import Block
@@ -48,14 +48,13 @@ def slice_for_object(
     payload = record.payload
     keys = wanted_columns(record.table, column_changes(payload.mapping))
     header = read_header(file, payload.source, payload.options.row_limit, keys=keys)
-    if payload.source.delimited and not header.empty and header.columns != record.columns:
-        raise HeaderMismatch(
-            f"{raw.name} has other columns than the first object, or the same in another order:"
-            " import it by itself; or name the columns of all with --columns"
-        )
+    places = None
+    if payload.source.delimited and not header.empty:
+        places = match_columns(header, record.columns, keys, payload.source, raw.name)
     skip = header.data_start.byte
     line = header.data_start.line + file.rows_before
-    return ObjectSlice(pinned, base, skip, line, max(0, raw.size - skip))
+    size = max(0, raw.size - skip)
+    return ObjectSlice(pinned, base, skip, line, size, places=places)
 
 
 def expected_bytes(record: RunRecord) -> int:
