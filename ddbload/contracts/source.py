@@ -103,8 +103,8 @@ class Source(Message):
     path: Annotated[str | None, JsonRule(read=_read_path)] = None
     manifest: str | None = None
     match: Annotated[str, JsonRule(choices=MATCHES)] = BY_NAME
-    """Way to match columns of several objects with headers: by their names, in any order, or by their
-    position, which needs equal headers."""
+    """Way to match columns of several objects with headers: by their names, in any order, or by
+    their position, which needs equal headers."""
     duplicate_columns: Annotated[str, JsonRule(choices=DUPLICATES)] = REFUSE
     """With `NUMBER` the second column `name` becomes `name_2`."""
     within: str | None = None
