@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 
 import click
 
 from ddbload import __version__
+from ddbload.cli.completion_command import (
+    COMPLETE_VARIABLE,
+    answer_completion,
+    completion_command,
+)
 from ddbload.cli.control_commands import cancel_command, limit_command
 from ddbload.cli.convert_command import convert_command
 from ddbload.cli.demo.command import demo
+from ddbload.cli.hints import command_hint
 from ddbload.cli.import_command import import_command
 from ddbload.cli.ledger_commands import report_command, status_command
 from ddbload.cli.listing_commands import history_command, runs_command
@@ -31,7 +38,7 @@ from ddbload.cli.rejects_command import rejects_command
 from ddbload.cli.replay_command import replay_command
 from ddbload.cli.resume_command import resume_command
 from ddbload.cli.start_command import start_command
-from ddbload.errors import DdbloadError, unexpected
+from ddbload.errors import DdbloadError, InvalidUsage, unexpected
 
 
 class Commands(click.Group):
@@ -41,6 +48,10 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the named command, and check its arguments. Raises `InvalidUsage`."""
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            hint = command_hint(args[0])
+            if hint is not None:
+                raise InvalidUsage(hint)
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
             refuse_two_values(command, click.Context(command, parent=ctx), rest)
@@ -64,6 +75,9 @@ def commands() -> None:
     Import from this machine:  ddbload import books.csv books --types year=N
     Import on AWS:             ddbload start s3://bucket/books.csv books
 
+    Environment variables give options a default, which typed options override: DDBLOAD_MAX_WCU for
+    all commands that write, DDBLOAD_IMPORT_MAX_WCU for ddbload import alone.
+
     AWS settings are found like those of the AWS CLI (AWS_PROFILE, AWS_REGION,
     AWS_ENDPOINT_URL_DYNAMODB, shared config and credentials); options override them.
 
@@ -77,7 +91,7 @@ for _command in (
     *(cancel_command, limit_command),
     *(resume_command, status_command, report_command, rejects_command, logs_command),
     replay_command,
-    *(runs_command, history_command, convert_command, ls_command, demo),
+    *(runs_command, history_command, convert_command, ls_command, demo, completion_command),
 ):
     commands.add_command(_command)
 
@@ -89,6 +103,9 @@ def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
     """
     stdout = sys.stdout
     try:
+        asked = os.environ.get(COMPLETE_VARIABLE)
+        if asked:
+            return answer_completion(commands, asked)
         result = commands.main(list(arguments), prog_name="ddbload", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0

@@ -35,7 +35,16 @@ if TYPE_CHECKING:
     from ddbload.contracts.control import Control
 
 
-@click.command("cancel", cls=GroupedCommand, short_help="Stop a run and all of its workers.")
+@click.command(
+    "cancel",
+    cls=GroupedCommand,
+    short_help="Stop a run and all of its workers.",
+    examples=(
+        "ddbload cancel 20261121T073000Z-1f2e3d",
+        "ddbload cancel 20261121T073000Z-1f2e3d --stack my-loader",
+        "ddbload cancel 20261121T073000Z-1f2e3d --json",
+    ),
+)
 @run_argument
 @ledger_option
 @stack_option
@@ -108,7 +117,16 @@ def _find_begun_run(
     raise RunNotFound(f"{missing}; if it was started just now, it goes on: repeat the command")
 
 
-@click.command("limit", cls=GroupedCommand, short_help="Change the limits of a run.")
+@click.command(
+    "limit",
+    cls=GroupedCommand,
+    short_help="Change the limits of a run.",
+    examples=(
+        "ddbload limit 20261121T073000Z-1f2e3d --max-wcu 500",
+        "ddbload limit 20261121T073000Z-1f2e3d --max-wcu none --max-cost 25",
+        "ddbload limit 20261121T073000Z-1f2e3d --max-wcu 50% --stack my-loader",
+    ),
+)
 @run_argument
 @writing_option(
     "--max-wcu",

@@ -27,6 +27,7 @@ from ddbload.cli.options import (
     output_option,
     processes_option,
     rejects_option,
+    source_argument,
     types_option,
     writing_option,
 )
@@ -168,9 +169,16 @@ _REJECTS_IN_MEMORY = 1024 * 1024
 
 
 @click.command(
-    "convert", cls=GroupedCommand, short_help="Write a source's items as DynamoDB JSON lines."
+    "convert",
+    cls=GroupedCommand,
+    short_help="Write a source's items as DynamoDB JSON lines.",
+    examples=(
+        "ddbload convert books.csv books.json.gz --types year=N",
+        "ddbload convert books.csv - --table books",
+        "ddbload convert s3://my-bucket/books/ s3://my-bucket/converted/ --part-mib 128",
+    ),
 )
-@click.argument("source")
+@source_argument
 @click.argument("out")
 @source_options
 @types_option(

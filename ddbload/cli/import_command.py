@@ -26,6 +26,7 @@ from ddbload.cli.options import (
     quiet_option,
     rejects_option,
     run_option,
+    source_argument,
     yes_option,
 )
 from ddbload.cli.output import print_notice, print_stderr
@@ -62,8 +63,17 @@ if TYPE_CHECKING:
     from ddbload.runs.run_status import HeartbeatWriter
 
 
-@click.command("import", cls=GroupedCommand, short_help="Import files or S3 objects into a table.")
-@click.argument("source")
+@click.command(
+    "import",
+    cls=GroupedCommand,
+    short_help="Import files or S3 objects into a table.",
+    examples=(
+        "ddbload import books.csv books --types year=N,price=N",
+        "ddbload import books.tsv.gz books --max-wcu 500",
+        "ddbload import s3://my-bucket/books/ books --mode insert --max-rejects 100",
+    ),
+)
+@source_argument
 @click.argument("table")
 @import_options
 @processes_option

@@ -50,7 +50,16 @@ if TYPE_CHECKING:
     from ddbload.runs.run_status import RunState
 
 
-@click.command("status", cls=GroupedCommand, short_help="Show the progress of a run.")
+@click.command(
+    "status",
+    cls=GroupedCommand,
+    short_help="Show the progress of a run.",
+    examples=(
+        "ddbload status 20261121T073000Z-1f2e3d",
+        "ddbload status 20261121T073000Z-1f2e3d --follow",
+        "ddbload status 20261121T073000Z-1f2e3d --stack my-loader --json",
+    ),
+)
 @run_argument
 @run_option("--follow", is_flag=True, help="Show progress until the run ends, then its status.")
 @ledger_option
@@ -213,7 +222,14 @@ def _not_yet_recorded(run: str, heartbeat: Heartbeat, as_json: bool) -> int:
 
 
 @click.command(
-    "report", cls=GroupedCommand, short_help="Check a run's ledger, and show the run's result."
+    "report",
+    cls=GroupedCommand,
+    short_help="Check a run's ledger, and show the run's result.",
+    examples=(
+        "ddbload report 20261121T073000Z-1f2e3d",
+        "ddbload report 20261121T073000Z-1f2e3d --html report.html",
+        "ddbload report 20261121T073000Z-1f2e3d --json",
+    ),
 )
 @run_argument
 @ledger_option

@@ -50,7 +50,16 @@ _limit_option = output_option(
 )
 
 
-@click.command("runs", cls=GroupedCommand, short_help="List runs, the newest first.")
+@click.command(
+    "runs",
+    cls=GroupedCommand,
+    short_help="List runs, the newest first.",
+    examples=(
+        "ddbload runs",
+        "ddbload runs --status FAILED --table books",
+        "ddbload runs --stack my-loader --limit 50",
+    ),
+)
 @_limit_option
 @output_option(
     "--status",
@@ -118,7 +127,16 @@ def _mode(mode: str | None) -> str:
     return printable(mode or "put")
 
 
-@click.command("history", cls=GroupedCommand, short_help="List what was loaded into which table.")
+@click.command(
+    "history",
+    cls=GroupedCommand,
+    short_help="List what was loaded into which table.",
+    examples=(
+        "ddbload history",
+        "ddbload history books",
+        "ddbload history s3://my-bucket/books.csv --stack my-loader",
+    ),
+)
 @click.argument("what", metavar="[SOURCE|TABLE]", required=False)
 @_limit_option
 @ledger_option

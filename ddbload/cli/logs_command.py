@@ -47,7 +47,16 @@ _LEFT_OUT = frozenset(
 """Fields that a line does not show: --json has them."""
 
 
-@click.command("logs", cls=GroupedCommand, short_help="Show what the functions of a run logged.")
+@click.command(
+    "logs",
+    cls=GroupedCommand,
+    short_help="Show what the functions of a run logged.",
+    examples=(
+        "ddbload logs 20261121T073000Z-1f2e3d",
+        "ddbload logs 20261121T073000Z-1f2e3d --follow",
+        "ddbload logs 20261121T073000Z-1f2e3d --since 10m --json",
+    ),
+)
 @run_argument
 @run_option(
     "--since",

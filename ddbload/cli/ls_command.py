@@ -27,7 +27,16 @@ if TYPE_CHECKING:
 _LINES_PER_WRITE = 1000
 
 
-@click.command("ls", cls=GroupedCommand, short_help="List objects in S3, in parallel.")
+@click.command(
+    "ls",
+    cls=GroupedCommand,
+    short_help="List objects in S3, in parallel.",
+    examples=(
+        "ddbload ls s3://my-bucket/books/",
+        "ddbload ls s3://my-bucket --folders",
+        "ddbload ls 's3://my-bucket/in/**/*.csv' --count",
+    ),
+)
 @click.argument("place")
 @input_option(
     "--folders",

@@ -5,12 +5,16 @@ from __future__ import annotations
 import copy
 import math
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
+from ddbload.cli.environment import find_variable, variable_value
+from ddbload.cli.hints import option_hint
 from ddbload.contracts.control import UNLIMITED
 from ddbload.contracts.options import MAX_WORKERS, parse_percent
 from ddbload.contracts.payload import check_run_id
@@ -18,6 +22,8 @@ from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidPayload, InvalidUsage
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     _ParamType = click.ParamType[Any]
 else:
     # Generic only in click's later releases.
@@ -52,9 +58,75 @@ class GroupedOption(click.Option):
             extra["range"] = extra["range"].replace("x", "N")
         return extra
 
+    def value_from_envvar(self, ctx: click.Context) -> Any:
+        """Return the option's default from the environment; None without one."""
+        return variable_value(ctx.info_name or "", self)
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """Read the value; a wrong one from the environment is refused with its variable's name."""
+        try:
+            return super().handle_parse_result(ctx, opts, args)
+        except click.BadParameter as error:
+            if self in _from_environment(ctx):
+                name = find_variable(ctx.info_name or "", self)
+                text = f"{error.message.rstrip('.')} (environment variable {name})."
+                raise click.BadParameter(text, ctx, self) from None
+            raise
+
 
 class GroupedCommand(click.Command):
-    """Command whose `--help` lists its options by group."""
+    """Command whose `--help` lists its options by group, with examples at its end.
+
+    Its options have defaults in the environment, and options of other tools are answered with a
+    hint. `examples`: command lines, each as it may be typed.
+    """
+
+    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.examples = tuple(examples)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse arguments; missing ones are answered with an example. Raises `InvalidUsage`."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter as error:
+            raise click.UsageError(self._missing(error), ctx) from None
+        except click.NoSuchOption as error:
+            hint = self._hint(ctx, error.option_name)
+            if hint is None:
+                raise
+            raise InvalidUsage(hint) from None
+
+    def _missing(self, error: click.MissingParameter) -> str:
+        example = f"\nExample: {self.examples[0]}" if self.examples else ""
+        return error.format_message() + example
+
+    def _hint(self, ctx: click.Context, option: str) -> str | None:
+        root = ctx.find_root().command
+        commands = root.commands if isinstance(root, click.Group) else {}
+        own = {
+            name: {text for each in command.params for text in (*each.opts, *each.secondary_opts)}
+            for name, command in {**commands, self.name or "": self}.items()
+        }
+        arguments = [each.name or "" for each in self.params if isinstance(each, click.Argument)]
+        return option_hint(option, own, self.name or "", arguments)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error that names an option says if the environment gave it."""
+        try:
+            return super().invoke(ctx)
+        except InvalidUsage as error:
+            given = [
+                f"{option} is from {find_variable(ctx.info_name or '', each)}"
+                for each in _from_environment(ctx)
+                for option in each.opts
+                if re.search(rf"{re.escape(option)}(?![\w-])", error.message)
+            ]
+            if not given:
+                raise
+            raise InvalidUsage(f"{error.message} ({', '.join(given)})") from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each group that has options."""
@@ -68,6 +140,21 @@ class GroupedCommand(click.Command):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+        if self.examples:
+            with formatter.section("Examples"):
+                # Not wrapped: a line is copied as a whole.
+                for example in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+
+
+def _from_environment(ctx: click.Context) -> list[click.Option]:
+    """Return the options whose values are from the environment."""
+    return [
+        each
+        for each in ctx.command.params
+        if isinstance(each, click.Option)
+        and ctx.get_parameter_source(each.name or "") is ParameterSource.ENVIRONMENT
+    ]
 
 
 class WorkersType(_ParamType):
@@ -221,6 +308,20 @@ def aws_options(command: _F) -> _F:
         ),
     )
     return cast("_F", decorate(with_settings, options))
+
+
+def complete_files(
+    context: click.Context,  # noqa: ARG001 - click's signature
+    parameter: click.Parameter,  # noqa: ARG001 - click's signature
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Have the shell complete the names of files."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
+
+
+source_argument = click.argument("source", shell_complete=complete_files)
 
 
 def run_argument(command: _F) -> _F:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ddbload.contracts.messages import is_text
-from ddbload.contracts.payload import TYPES, Payload
+from ddbload.contracts.payload import Payload, canonical_type
 from ddbload.contracts.source import AUTO, BY_NAME, DELIMITERS, REFUSE, TSV
 from ddbload.errors import InvalidPayload, InvalidUsage
 
@@ -20,6 +20,7 @@ _PAYLOAD_OPTIONS = (
     "scan",
 )
 """Options that become fields of the payload's `options` under the same name."""
+DELIMITER_NAMES = {"tab": "\t", "comma": ",", "pipe": "|", "semicolon": ";", "space": " "}
 _DELIMITED_ONLY = {
     "delimiter": None,
     "quote": '"',
@@ -125,8 +126,9 @@ def _refuse_unused(given: Mapping[str, Any]) -> None:
 
 
 def _delimiter(given: Mapping[str, Any]) -> str | None:
-    if given["delimiter"] is not None:
-        return _character(given["delimiter"])
+    delimiter = given["delimiter"]
+    if delimiter is not None:
+        return DELIMITER_NAMES.get(delimiter.lower()) or _character(delimiter)
     return DELIMITERS["tsv"] if given["format_"] == TSV else AUTO
 
 
@@ -152,21 +154,31 @@ def _parse_name_set(texts: Sequence[str]) -> list[str]:
 
 
 def _parse_types(texts: Sequence[str]) -> dict[str, str]:
-    """Parse `year=N,ok=BOOL`; types may be written in lower case."""
-    known = {kind.upper(): kind for kind in TYPES}
-    return _parse_map(texts, "--types", "column=TYPE", lambda kind: known.get(kind.upper(), kind))
+    """Parse `year=N,ok=BOOL`, or `year:N`; a column's name may have the other sign in it."""
+    found: dict[str, str] = {}
+    for entry in _entries(texts):
+        name, sign, kind = entry.rpartition("=" if "=" in entry else ":")
+        if not sign or not name or not kind:
+            raise InvalidUsage(
+                f"--types: {entry!r} is not of the form column=TYPE, such as year=N or year:number"
+            )
+        _add_entry(found, name, canonical_type(kind) or kind, "--types")
+    return found
 
 
-def _parse_map(
-    texts: Sequence[str], option: str, form: str, convert: Callable[[str], str] = str
-) -> dict[str, str]:
+def _entries(texts: Sequence[str]) -> list[str]:
+    """Return the entries of a repeatable option whose values have several each."""
+    return [entry for text in texts for entry in _parse_names(text)]
+
+
+def _parse_map(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
     """Parse the `a=b,c=d` of a repeatable option; `option` and `form` go into errors."""
     found: dict[str, str] = {}
-    for entry in (entry for text in texts for entry in _parse_names(text)):
+    for entry in _entries(texts):
         name, equals, value = entry.rpartition("=")
         if not equals or not name or not value:
             raise InvalidUsage(f"{option}: {entry!r} is not of the form {form}")
-        _add_entry(found, name, convert(value), option)
+        _add_entry(found, name, value, option)
     return found
 
 

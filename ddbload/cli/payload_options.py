@@ -64,7 +64,7 @@ _SOURCE = (
     input_option(
         "--delimiter",
         metavar="TEXT",
-        help=r"Field delimiter, one or more characters (\t for tab).",
+        help="Field delimiter: tab, comma, pipe, semicolon, space, or one or more characters.",
         show_default="detected; a tab with --format tsv",
     ),
     input_option(
@@ -150,8 +150,9 @@ _SOURCE = (
         "--types",
         metavar="A=TYPE,...",
         multiple=True,
-        help=f"Column types, such as year=N,ok=BOOL: {', '.join(TYPES)}. Key attributes take the"
-        " table's types, other columns are S. May be repeated.",
+        help=f"Column types, such as year=N,ok=BOOL or year:number: {', '.join(TYPES)}, or their"
+        " usual names. Key attributes take the table's types, other columns are S. May be"
+        " repeated.",
     ),
     types_option(
         "--infer-types",

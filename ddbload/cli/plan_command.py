@@ -16,6 +16,7 @@ from ddbload.cli.options import (
     json_option,
     output_option,
     processes_option,
+    source_argument,
 )
 from ddbload.cli.output import (
     EXIT_DONE,
@@ -37,9 +38,16 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    "plan", cls=GroupedCommand, short_help="Check a source, and estimate price and time; no writes."
+    "plan",
+    cls=GroupedCommand,
+    short_help="Check a source, and estimate price and time; no writes.",
+    examples=(
+        "ddbload plan books.csv books",
+        "ddbload plan s3://my-bucket/books/ books --sample 100000",
+        "ddbload plan books.csv books --types year:number --json",
+    ),
 )
-@click.argument("source")
+@source_argument
 @click.argument("table")
 @input_option(
     "--sample",

@@ -46,7 +46,14 @@ SHOWN = 50
 
 
 @click.command(
-    "rejects", cls=GroupedCommand, short_help="Show rejected rows, or import corrected ones."
+    "rejects",
+    cls=GroupedCommand,
+    short_help="Show rejected rows, or import corrected ones.",
+    examples=(
+        "ddbload rejects 20261121T073000Z-1f2e3d --summary",
+        "ddbload rejects 20261121T073000Z-1f2e3d > rejects.jsonl",
+        "ddbload rejects 20261121T073000Z-1f2e3d --retry rejects.jsonl",
+    ),
 )
 @run_argument
 @output_option("--summary", is_flag=True, help="Show only counts by cause and column.")

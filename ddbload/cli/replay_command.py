@@ -32,7 +32,14 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    "replay", cls=GroupedCommand, short_help="Start runs for uploads that could not start one."
+    "replay",
+    cls=GroupedCommand,
+    short_help="Start runs for uploads that could not start one.",
+    examples=(
+        "ddbload replay --dry-run",
+        "ddbload replay --stack my-loader",
+        "ddbload replay --json --region eu-west-1",
+    ),
 )
 @run_option("--dry-run", is_flag=True, help="Show the uploads, and move none.")
 @stack_option

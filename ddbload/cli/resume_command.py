@@ -40,7 +40,14 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    "resume", cls=GroupedCommand, short_help="Resume a run that was interrupted, killed or failed."
+    "resume",
+    cls=GroupedCommand,
+    short_help="Resume a run that was interrupted, killed or failed.",
+    examples=(
+        "ddbload resume 20261121T073000Z-1f2e3d",
+        "ddbload resume 20261121T073000Z-1f2e3d --max-rejects 5000",
+        "ddbload resume 20261121T073000Z-1f2e3d --max-wcu 1000 --workers 40",
+    ),
 )
 @run_argument
 @writing_option(

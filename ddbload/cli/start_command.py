@@ -17,6 +17,7 @@ from ddbload.cli.options import (
     once_option,
     quiet_option,
     run_option,
+    source_argument,
     stack_option,
     yes_option,
 )
@@ -46,8 +47,17 @@ if TYPE_CHECKING:
 _MAX_EXECUTION_NAME = 80
 
 
-@click.command("start", cls=GroupedCommand, short_help="Import S3 objects on the deployed stack.")
-@click.argument("source")
+@click.command(
+    "start",
+    cls=GroupedCommand,
+    short_help="Import S3 objects on the deployed stack.",
+    examples=(
+        "ddbload start s3://my-bucket/books.csv books --types year=N",
+        "ddbload start s3://my-bucket/books/ books --workers 20 --max-wcu 50%",
+        "ddbload start 's3://my-bucket/in/*.csv' books --once --detach",
+    ),
+)
+@source_argument
 @click.argument("table")
 @import_options
 @run_option(

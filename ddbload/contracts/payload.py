@@ -13,9 +13,32 @@ from ddbload.contracts.source import Source
 from ddbload.errors import InvalidPayload, TableNotAllowed
 
 TYPES = ("S", "N", "BOOL", "B", "SS", "NS", "BS", "M", "L", "NULL", "epoch")
+"""Types that a column may be declared as. `epoch` makes an N of a time."""
+_SYNONYMS = {
+    "S": ("string", "str", "text", "varchar", "char"),
+    "N": (
+        *("number", "numeric", "num", "int", "integer", "long", "bigint", "smallint"),
+        *("float", "double", "decimal", "real"),
+    ),
+    "BOOL": ("boolean",),
+    "B": ("binary", "bytes", "blob"),
+    "SS": ("string_set", "stringset"),
+    "NS": ("number_set", "numberset"),
+    "BS": ("binary_set", "binaryset"),
+    "M": ("map", "json", "object", "dict", "struct"),
+    "L": ("list", "array"),
+}
+_CANONICAL_TYPES = {name.lower(): name for name in TYPES} | {
+    word: name for name, words in _SYNONYMS.items() for word in words
+}
 NULL_POLICIES = OMIT, NULL, EMPTY, REJECT = ("omit", "null", "empty", "reject")
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", re.ASCII)
 TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
+
+
+def canonical_type(text: str) -> str | None:
+    """Return DynamoDB's name of a type, given in any case or by a synonym; None if unknown."""
+    return _CANONICAL_TYPES.get(text.strip().lower().replace("-", "_").replace(" ", "_"))
 
 
 def is_run_id(text: str) -> bool:
@@ -129,11 +152,20 @@ def _read_table(f: JsonObjectReader) -> str:
 
 
 def _read_types(f: JsonObjectReader) -> dict[str, str]:
-    types = f.text_map("types")
-    for name, kind in types.items():
-        if kind not in TYPES:
+    types = {}
+    for name, given in f.text_map("types").items():
+        kind = canonical_type(given)
+        if kind is None:
             shown = f"{f.path('types')}.{name}"
-            raise InvalidPayload(f"{shown!r} must be one of {', '.join(TYPES)}")
+            import difflib
+
+            nearest = difflib.get_close_matches(given.lower(), _CANONICAL_TYPES, n=1)
+            meant = f" (did you mean {nearest[0]}?)" if nearest else ""
+            raise InvalidPayload(
+                f"{shown!r} must be one of {', '.join(TYPES)}, or a usual name such as string,"
+                f" number, boolean, binary, list, map, not {given!r}{meant}"
+            )
+        types[name] = kind
     return types
 
 

@@ -16,7 +16,14 @@ from ddbload.errors import InvalidUsage, SourceNotFound
 
 
 @click.command(
-    "demo", cls=GroupedCommand, short_help="Try the whole pipeline here, without an AWS account."
+    "demo",
+    cls=GroupedCommand,
+    short_help="Try the whole pipeline here, without an AWS account.",
+    examples=(
+        "ddbload demo",
+        "ddbload demo --import-only --rows 100000",
+        "ddbload demo --file books.csv --table-key author:S,year:N",
+    ),
 )
 @input_option(
     "--file",

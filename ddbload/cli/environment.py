@@ -1,0 +1,49 @@
+"""Defaults of options in the environment: `DDBLOAD_IMPORT_MAX_WCU`, or `DDBLOAD_MAX_WCU`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import click
+
+_PREFIX = "DDBLOAD_"
+_AWS = frozenset({"PROFILE", "REGION", "ENDPOINT_URL", "REQUESTER_PAYS"})
+SHARED = _AWS | {
+    *("MAX_WCU", "MAX_COST", "UNIT_PRICE", "MAX_REJECTS", "CONCURRENCY", "ENGINE"),
+    *("PROCESSES", "WORKERS", "QUIET", "VERBOSE"),
+}
+"""Options with a variable for all commands: settings and limits, which change no item.
+
+`--ledger` and `--stack` have variables of the same form, which are read where they are used: a run
+is looked up in several places unless one of the options is given.
+"""
+_OF_A_BEGUN_RUN = frozenset({"resume", "limit"})
+"""Commands whose options change a run. They take no default from the variables for all commands,
+which would give the run other limits than it began with."""
+
+
+def variable_names(command: str, option: click.Option) -> list[str]:
+    """Return the variables that hold an option's default; the first that is set counts."""
+    name = max(option.opts, key=len).lstrip("-").replace("-", "_").upper()
+    names = [f"{_PREFIX}{command.upper()}_{name}"]
+    if name in (_AWS if command in _OF_A_BEGUN_RUN else SHARED):
+        names.append(f"{_PREFIX}{name}")
+    return names
+
+
+def find_variable(command: str, option: click.Option) -> str | None:
+    """Return the variable that an option takes its default from; None if none is set."""
+    return next((name for name in variable_names(command, option) if os.environ.get(name)), None)
+
+
+def variable_value(command: str, option: click.Option) -> str | list[str] | None:
+    """Return an option's default from the environment; for a repeatable option one a line."""
+    name = find_variable(command, option)
+    if name is None:
+        return None
+    value = os.environ[name]
+    if option.multiple:
+        return [line for line in value.split("\n") if line]
+    return value

@@ -1,0 +1,191 @@
+"""Hints for options and commands that other tools have: which of ddbload's does the same."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+
+def _by_word(hints: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Index hints by each of the words that are listed for one."""
+    return {word: hint for hint, words in hints for word in words.split()}
+
+
+_OPTIONS = _by_word(
+    (
+        (
+            "for the delimiter use --delimiter",
+            "--sep --separator --delim --field-separator --fs -d -F",
+        ),
+        ("for the quote character use --quote", "--quotechar --quote-char"),
+        ("for the escape character use --escape", "--escapechar --escape-char"),
+        ("for the character encoding use --encoding", "--charset --character-set"),
+        ("for the format of SOURCE use --format", "--file-format --input-format --filetype"),
+        (
+            "for the types of columns use --types year=N,ok=BOOL",
+            "--schema --type --column-types --dtype --dtypes --data-types",
+        ),
+        (
+            "to detect numbers and booleans use --infer-types",
+            "--infer --infer-schema --guess-types",
+        ),
+        (
+            (
+                "the first row is taken as column names, and not loaded; a file without such a row"
+                " use --no-header"
+            ),
+            "--skip-header --has-header --headers --header-row",
+        ),
+        ("to skip lines before the header use --skip-lines", "--skiprows --skip-rows --skip"),
+        ("to name the columns use --columns", "--fields --names --column-names --fieldnames"),
+        (
+            "to leave columns out use --drop",
+            "--exclude --ignore-columns --exclude-columns --skip-columns",
+        ),
+        (
+            "for text that means no value use --null",
+            "--na-values --null-values --nullstr --null-value",
+        ),
+        (
+            "compression is detected; to name it use --compression",
+            "--gzip --gunzip --compress --decompress",
+        ),
+        (
+            (
+                "batches are as large as DynamoDB allows; for the number of requests in flight use"
+                " --concurrency"
+            ),
+            "--batch-size --batch --chunksize --chunk-size",
+        ),
+        (
+            "for the number of worker processes use --processes",
+            "--workers --threads --parallel --parallelism --jobs --num-workers -j -p",
+        ),
+        ("for the number of Lambda functions at once use --workers", "--processes"),
+        (
+            "for the first rows only use --first",
+            "--limit --max-rows --rows --nrows --num-rows --head --count --max-items -n",
+        ),
+        (
+            "to limit write units a second use --max-wcu",
+            "--rate --rate-limit --wcu --write-capacity --throttle --max-rate --rps",
+        ),
+        ("to limit what the run costs use --max-cost", "--budget --max-price --cost"),
+        (
+            "for the number of rejected rows to accept use --max-rejects",
+            (
+                "--max-errors --error-limit --max-bad-records --maxerror --ignore-errors --on-error"
+                " --continue-on-error"
+            ),
+        ),
+        (
+            "for a file of rejected rows use --rejects",
+            "--error-file --errors --bad --badfile --bad-file --reject-file",
+        ),
+        (
+            "a row replaces the item with its key: that is the default, --mode put",
+            "--overwrite --replace --upsert --truncate",
+        ),
+        (
+            "to skip rows whose key the table has use --mode insert",
+            "--no-overwrite --skip-existing --ignore-existing --if-not-exists --no-clobber",
+        ),
+        ("to delete the listed keys use --mode delete", "--delete --remove"),
+        (
+            (
+                "a row replaces the item with its key by default (--mode put), and a source is"
+                " loaded again under a new run id unless --once is given"
+            ),
+            "--force",
+        ),
+        ("to resume a run use ddbload resume RUN", "--resume --continue --restart"),
+        (
+            "to check the source without writing use --dry-run",
+            "--dryrun --check --validate --validate-only --simulate --noop",
+        ),
+        ("to see each step use --verbose", "--debug --log-level --loglevel --trace -v -vv"),
+        ("to print less use --quiet", "--silent --no-progress -q -s"),
+        ("for the result as JSON use --json", "--json-output --output-json --as-json"),
+        (
+            "to return once the run has started use --detach",
+            "--wait --no-wait --background --async",
+        ),
+        ("for the AWS region use --region", "--region-name --aws-region"),
+        ("for the AWS profile use --profile", "--aws-profile --profile-name"),
+        ("for another endpoint use --endpoint-url", "--endpoint --host --url"),
+        ("for the deployed stack use --stack", "--stack-name"),
+        (
+            "the table is the last argument: SOURCE TABLE",
+            "--table --table-name --dynamodb-table -t",
+        ),
+        (
+            "the source is the first argument, without an option",
+            "--file --input --source --path --filename --src -f -i",
+        ),
+        (
+            "the source is the first argument: s3://bucket/key, or s3://bucket/prefix/",
+            "--bucket --key --prefix --recursive --s3",
+        ),
+        ("the output is the last argument: SOURCE OUT", "--out --output --output-file --dest -o"),
+        ("the run is the first argument, without an option", "--run"),
+    )
+)
+"""Hints by option. One that names an option is given where a command has that option."""
+_ARGUMENT_HINTS = {
+    "the table is the last": "table",
+    "the source is the first": "sources",
+    "the output is the last": "out",
+    "the run is the first": "run",
+}
+_COMMANDS = _by_word(
+    (
+        ("import", "load upload copy put write ingest insert push"),
+        ("plan", "check validate estimate dry-run dryrun preview"),
+        ("convert", "export dump transform to-json"),
+        ("start", "launch submit"),
+        ("cancel", "stop kill abort"),
+        ("resume", "continue retry restart recover"),
+        ("status", "progress show info describe"),
+        ("rejects", "errors failures bad"),
+        ("logs", "log tail"),
+        ("runs", "jobs list executions"),
+        ("history", "loads loaded"),
+        ("limit", "throttle set-limit"),
+        ("completion", "completions autocomplete complete"),
+    )
+)
+_EXPORTS = "; ddbload does not read tables: aws dynamodb export-table-to-point-in-time does"
+
+
+def option_hint(
+    option: str, own: Mapping[str, Collection[str]], command: str, arguments: Collection[str]
+) -> str | None:
+    """Return a message for an option that a command does not have; None if there is no hint.
+
+    Args:
+        option: The option as it was typed.
+        own: Options of each command.
+        command: The command that was typed.
+        arguments: Names of its arguments.
+    """
+    hint = _OPTIONS.get(option)
+    if hint is None:
+        return None
+    for start, argument in _ARGUMENT_HINTS.items():
+        if hint.startswith(start):
+            return f"no such option {option}; {hint}" if argument in arguments else None
+    named = hint.rpartition("--")[2].partition(" ")[0]
+    if "--" not in hint or f"--{named}" in own[command]:
+        return f"no such option {option}; {hint}"
+    others = [f"ddbload {name}" for name, options in own.items() if f"--{named}" in options]
+    if not others or not {"table", "out"} & set(arguments):
+        return None
+    return f"no such option {option}; {hint}, an option of {', '.join(others)}"
+
+
+def command_hint(word: str) -> str | None:
+    """Return a message for a command that does not exist; None if there is no hint."""
+    command = _COMMANDS.get(word.lower())
+    if command is None:
+        return None
+    more = _EXPORTS if word in ("export", "dump") else ""
+    return f"no such command {word}; did you mean ddbload {command}?{more}"
