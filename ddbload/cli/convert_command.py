@@ -9,7 +9,7 @@ import stat
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +27,7 @@ from ddbload.cli.options import (
     output_option,
     processes_option,
     rejects_option,
-    source_argument,
+    sources_argument,
     types_option,
     writing_option,
 )
@@ -42,7 +42,7 @@ from ddbload.cli.output import (
     print_stdout,
     printable,
 )
-from ddbload.cli.payload import build_payload
+from ddbload.cli.payload import build_payload, is_data_file
 from ddbload.cli.payload_options import max_rejects_option, source_options
 from ddbload.cli.run_result import print_detected, source_format
 from ddbload.contracts.messages import is_text
@@ -178,7 +178,7 @@ _REJECTS_IN_MEMORY = 1024 * 1024
         "ddbload convert s3://my-bucket/books/ s3://my-bucket/converted/ --part-mib 128",
     ),
 )
-@source_argument
+@sources_argument
 @click.argument("out")
 @source_options
 @types_option(
@@ -215,7 +215,7 @@ _REJECTS_IN_MEMORY = 1024 * 1024
 @json_option
 @output_option("--quiet", is_flag=True, help="Do not print progress and summary.")
 def convert_command(
-    source: str,
+    sources: tuple[str, ...],
     out: str,
     table: str | None,
     out_compression: str | None,
@@ -230,6 +230,8 @@ def convert_command(
 ) -> int:
     """Write the items of SOURCE to OUT as lines of DynamoDB JSON: {"Item": {...}}.
 
+    SOURCE is the same as for ddbload import; several are converted as one.
+
     OUT is '-' for standard output, a file (.gz and .zst are compressed), or a folder or
     s3://bucket/prefix/ that ends with a slash. Folders and prefixes get parts of about equal size
     with all items in random order, as ImportTable and other importers need them.
@@ -242,11 +244,12 @@ def convert_command(
     """
     from ddbload.convert.convert import OutputOptions
 
-    _check_out(out, source, out_compression)
-    payload = build_payload(source, table or _NO_TABLE, None, 1, given)
+    _check_out(out, sources, out_compression)
+    payload = build_payload(sources, table or _NO_TABLE, None, 1, given)
+    named = Payload.from_json(payload).source.uri
     count = processes or cores()
     wanted = OutputOptions(out, out_compression, part_mib << 20, seed, count)
-    with rejects_file(rejects, source) as kept, spooled(source, payload):
+    with rejects_file(rejects, sources) as kept, spooled(payload):
         if kept is not None and out != "-" and same_file(out, rejects or ""):
             raise InvalidUsage(f"--rejects {rejects} is OUT itself")
         outcome = _convert(payload, table, wanted, aws, kept, show_progress=not quiet)
@@ -259,7 +262,7 @@ def convert_command(
         if as_json:
             say(json.dumps(outcome.to_json()))
         elif not quiet and (outcome.error is None or outcome.rows.read):
-            say(*outcome.lines(source))
+            say(*outcome.lines(named))
     if not quiet and outcome.error is None and not outcome.rows.read:
         print_notice(NO_ROWS)
     return outcome.exit_code
@@ -377,7 +380,7 @@ def _abandon_on_error(sink: Sink) -> Iterator[None]:
         raise
 
 
-def _check_out(out: str, source: str, compression: str | None) -> None:
+def _check_out(out: str, sources: Sequence[str], compression: str | None) -> None:
     if out == "-":
         if compression not in (None, UNCOMPRESSED):
             raise InvalidUsage("--out-compression is for files and parts; pipe '-' through gzip")
@@ -388,5 +391,10 @@ def _check_out(out: str, source: str, compression: str | None) -> None:
             raise InvalidUsage(
                 f"OUT {out} is not a prefix: write s3://bucket/prefix/, with a slash at the end"
             )
-    elif same_file(out, source):
+    elif any(same_file(out, source) for source in sources):
         raise InvalidUsage(f"OUT {out} is the source itself")
+    elif is_data_file(out) and Path(out).is_file() and ".json" not in out:
+        raise InvalidUsage(
+            f"OUT is missing: the last argument, {out}, is a file that is there, and not named like"
+            " DynamoDB JSON; end with OUT, such as out.json"
+        )

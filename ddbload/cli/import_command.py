@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,12 +26,12 @@ from ddbload.cli.options import (
     quiet_option,
     rejects_option,
     run_option,
-    source_argument,
+    sources_argument,
     yes_option,
 )
 from ddbload.cli.output import print_notice, print_stderr
 from ddbload.cli.output import show_progress as show_run
-from ddbload.cli.payload import build_payload
+from ddbload.cli.payload import build_payload, check_order, is_pipe
 from ddbload.cli.payload_options import import_options
 from ddbload.cli.run_location import run_command_line
 from ddbload.cli.run_result import (
@@ -69,11 +69,11 @@ if TYPE_CHECKING:
     short_help="Import files or S3 objects into a table.",
     examples=(
         "ddbload import books.csv books --types year=N,price=N",
-        "ddbload import books.tsv.gz books --max-wcu 500",
+        "ddbload import jan.csv feb.csv mar.csv books --max-wcu 500",
         "ddbload import s3://my-bucket/books/ books --mode insert --max-rejects 100",
     ),
 )
-@source_argument
+@sources_argument
 @click.argument("table")
 @import_options
 @processes_option
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
 @json_option
 @quiet_option
 def import_command(
-    source: str,
+    sources: tuple[str, ...],
     table: str,
     processes: int | None,
     rejects: str | None,
@@ -107,7 +107,8 @@ def import_command(
     """Import SOURCE into TABLE from this machine.
 
     SOURCE is a file, a folder, s3://bucket/key, everything under s3://bucket/prefix/, a pattern
-    such as s3://bucket/in/*.csv, or '-' for standard input.
+    such as s3://bucket/in/*.csv, or '-' for standard input. Several, such as *.csv, are imported as
+    one run; the last argument is the table.
 
     The table must exist, and the source must have a column for each of its key attributes. Rows
     that do not make a valid item are rejected, with line, byte, column and cause; all others are
@@ -121,9 +122,11 @@ def import_command(
     from ddbload.runs.run_import import new_run_id
 
     count = processes or cores()
-    payload = build_payload(source, table, run_id, count, given)
+    check_order(sources, table)
+    payload = build_payload(sources, table, run_id, count, given)
     payload["run"]["once"] = once
-    if once and _is_stream(source):
+    is_stream = sources[0] == "-" or is_pipe(sources[0])
+    if once and is_stream:
         raise InvalidUsage("--once knows files and objects, and the source is a stream")
     settings = LocalSettings(
         ledger=ledger or default_ledger(), aws=aws, concurrency=given["concurrency"]
@@ -136,12 +139,12 @@ def import_command(
         prewarm(table, given["prewarm"], clients, yes=yes, quiet=quiet)
     add_published_price(payload, clients)
     resume = heart = None
-    if _is_stream(source):
+    if is_stream:
         heart = _spool_heartbeat(run, settings)
     else:
         again = run_command_line("resume", run, aws, ledger=ledger)
         resume = f"{again} (or the same command with --run-id {run})"
-    with rejects_file(rejects, source) as reject_file, spooled(source, payload, heart):
+    with rejects_file(rejects, sources) as reject_file, spooled(payload, heart):
         if heart is not None:
             # The import would take up a run that it finds cancelled.
             heart.look()
@@ -299,9 +302,7 @@ def _spool_heartbeat(run: str, settings: LocalSettings) -> HeartbeatWriter | Non
 
 
 @contextmanager
-def spooled(
-    source: str, payload: dict[str, Any], heart: HeartbeatWriter | None = None
-) -> Iterator[None]:
+def spooled(payload: dict[str, Any], heart: HeartbeatWriter | None = None) -> Iterator[None]:
     """Copy standard input or a pipe to a temporary file, and read the source from there.
 
     `heart` writes heartbeats while it is copied. Raises `SourceUnreadable`, `Cancelled` if the run
@@ -313,13 +314,14 @@ def spooled(
         if heart is not None:
             _require_not_stopped(heart)
 
+    source = payload["source"].get("path")
     if source == "-":
         # A closed standard input is an error, not an empty file.
         if sys.stdin is None:
             raise SourceUnreadable("standard input is closed")
         with heart or nullcontext():
             path = spool_to_disk(sys.stdin.buffer, check)
-    elif "path" in payload["source"] and _is_pipe(source):
+    elif source is not None and is_pipe(source):
         try:
             pipe = open(source, "rb")  # noqa: PTH123, SIM115 - closed below
         except OSError as error:
@@ -336,20 +338,8 @@ def spooled(
         Path(path).unlink(missing_ok=True)
 
 
-def _is_stream(source: str) -> bool:
-    return source == "-" or _is_pipe(source)
-
-
-def _is_pipe(path: str) -> bool:
-    try:
-        mode = os.stat(path).st_mode  # noqa: PTH116 - one call for all kinds
-    except (OSError, ValueError):
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
-
-
 @contextmanager
-def rejects_file(path: str | None, source: str) -> Iterator[BinaryIO | None]:
+def rejects_file(path: str | None, sources: Sequence[str]) -> Iterator[BinaryIO | None]:
     """Open the file for rejects before the import, so that a wrong path is reported at once.
 
     It is not emptied here: earlier rejects stay until this run has a result.
@@ -357,7 +347,7 @@ def rejects_file(path: str | None, source: str) -> Iterator[BinaryIO | None]:
     if path is None:
         yield None
         return
-    if same_file(path, source):
+    if any(same_file(path, source) for source in sources):
         raise InvalidUsage(f"--rejects {path} is the source itself")
     try:
         # Rejects quote rows: a new file is for its owner alone.
@@ -375,7 +365,7 @@ def rejects_file(path: str | None, source: str) -> Iterator[BinaryIO | None]:
 def same_file(path: str, source: str) -> bool:
     """Tell whether a path names the source, if that is a regular file."""
     try:
-        return stat.S_ISREG(os.stat(source).st_mode) and Path(path).samefile(source)  # noqa: PTH116 - as in _is_pipe
+        return stat.S_ISREG(os.stat(source).st_mode) and Path(path).samefile(source)  # noqa: PTH116 - as in is_pipe
     except (OSError, ValueError):
         return False
 

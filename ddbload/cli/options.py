@@ -90,18 +90,26 @@ class GroupedCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse arguments; missing ones are answered with an example. Raises `InvalidUsage`."""
         try:
-            return super().parse_args(ctx, args)
+            # click takes arguments out of the list.
+            return super().parse_args(ctx, list(args))
         except click.MissingParameter as error:
-            raise click.UsageError(self._missing(error), ctx) from None
+            raise click.UsageError(self._missing(ctx, error, args), ctx) from None
         except click.NoSuchOption as error:
             hint = self._hint(ctx, error.option_name)
             if hint is None:
                 raise
             raise InvalidUsage(hint) from None
 
-    def _missing(self, error: click.MissingParameter) -> str:
-        example = f"\nExample: {self.examples[0]}" if self.examples else ""
-        return error.format_message() + example
+    def _missing(
+        self, ctx: click.Context, error: click.MissingParameter, args: Sequence[str]
+    ) -> str:
+        message = error.format_message()
+        last = next(each for each in reversed(self.params) if isinstance(each, click.Argument))
+        given, _, _ = self.make_parser(ctx).parse_args(list(args))
+        if error.param is not last and isinstance(given.get(last.name or ""), str):
+            # The only argument was taken for the last one.
+            message = f"Missing argument '{(last.name or '').upper()}'."
+        return message + (f"\nExample: {self.examples[0]}" if self.examples else "")
 
     def _hint(self, ctx: click.Context, option: str) -> str | None:
         root = ctx.find_root().command
@@ -321,7 +329,9 @@ def complete_files(
     return [CompletionItem(incomplete, type="file")]
 
 
-source_argument = click.argument("source", shell_complete=complete_files)
+sources_argument = click.argument(
+    "sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_files
+)
 
 
 def run_argument(command: _F) -> _F:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
+import stat
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from ddbload.contracts.messages import is_text
-from ddbload.contracts.payload import Payload, canonical_type
-from ddbload.contracts.source import AUTO, BY_NAME, DELIMITERS, REFUSE, TSV
+from ddbload.contracts.payload import TABLE_NAME, Payload, canonical_type
+from ddbload.contracts.source import AUTO, BY_NAME, DELIMITERS, REFUSE, TSV, source_fields
 from ddbload.errors import InvalidPayload, InvalidUsage
 
 _FIELD = re.compile(r"'(?:options|source)\.(\w+)'")
@@ -20,6 +22,7 @@ _PAYLOAD_OPTIONS = (
     "scan",
 )
 """Options that become fields of the payload's `options` under the same name."""
+_DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")
 DELIMITER_NAMES = {"tab": "\t", "comma": ",", "pipe": "|", "semicolon": ";", "space": " "}
 _DELIMITED_ONLY = {
     "delimiter": None,
@@ -35,12 +38,16 @@ _DELIMITED_ONLY = {
 
 
 def build_payload(
-    source: str, table: str, run: str | None, workers: int | str, given: Mapping[str, Any]
+    sources: Sequence[str],
+    table: str,
+    run: str | None,
+    workers: int | str,
+    given: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Build a checked payload from SOURCE, TABLE and options.
+    """Build a checked payload from SOURCE..., TABLE and options.
 
     Args:
-        source: SOURCE as it was typed.
+        sources: SOURCE... as it was typed.
         table: Name of the table.
         run: Run id, if it is known by now.
         workers: Chunks to import at once, or `auto`.
@@ -49,7 +56,7 @@ def build_payload(
     Raises:
         InvalidUsage: If options are wrong or contradict each other.
     """
-    place = parse_source(source, manifest=given["manifest"])
+    place = _parse_sources(sources, manifest=given["manifest"])
     _refuse_unused(given)
     columns, encoding = given["columns"], given["encoding"]
     reading = {
@@ -89,28 +96,61 @@ def build_payload(
     return payload
 
 
-def parse_source(source: str, *, manifest: bool = False) -> dict[str, str]:
-    """Parse SOURCE into fields of the payload's `source`.
+def _parse_sources(sources: Sequence[str], *, manifest: bool) -> dict[str, Any]:
+    """Parse SOURCE... into fields of the payload's `source`. Raises `InvalidUsage`.
 
-    An S3 key that ends with a slash is a prefix, one with `*`, `?` or `[` is a glob. With
-    `manifest`, SOURCE names a list of sources. Raises `InvalidUsage`.
+    With `manifest`, SOURCE names a list of sources.
     """
     if manifest:
-        return {"manifest": source}
-    if not source.startswith("s3://"):
-        return {"path": source}
-    bucket, _, key = source.removeprefix("s3://").partition("/")
-    if not is_text(source):
-        raise InvalidUsage("the bucket and key are not valid UTF-8, so S3 has no such object")
-    if not bucket or (not key and not source.endswith("/")):
+        if len(sources) > 1:
+            raise InvalidUsage("--manifest reads one list of sources: give one SOURCE")
+        return {"manifest": sources[0]}
+    for name in sources if len(sources) > 1 else ():
+        if name == "-" or is_pipe(name):
+            raise InvalidUsage(
+                f"{name} is a stream, which is imported by itself: give it as the only SOURCE, or"
+                " write it to a file first"
+            )
+    try:
+        if len(sources) > 1:
+            for name in sources:
+                source_fields(name)
+            return {"sources": list(sources)}
+        return source_fields(sources[0])
+    except InvalidPayload as error:
+        raise InvalidUsage(error.message) from None
+
+
+def is_pipe(path: str) -> bool:
+    """Tell whether a path names a pipe or a device, which can be read only once."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - one call for all kinds
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+
+
+def check_order(sources: Sequence[str], table: str) -> None:
+    """Raise `InvalidUsage` if the last argument is a file where the table's name should be."""
+    is_file = table.startswith("s3://") or "/" in table
+    has_suffix = is_data_file(table)
+    first = sources[0]
+    is_source = first == "-" or first.startswith("s3://") or Path(first).exists()
+    if (is_file or has_suffix) and not is_source and TABLE_NAME.fullmatch(first):
         raise InvalidUsage(
-            f"{source} names no object; write s3://bucket/key, or s3://bucket/prefix/"
+            f"the arguments are swapped: {table} is a file, and SOURCE comes before TABLE: give"
+            f" {table} {first}"
         )
-    if key == "" or key.endswith("/"):
-        return {"bucket": bucket, "prefix": key}
-    if any(character in key for character in "*?["):
-        return {"bucket": bucket, "glob": key}
-    return {"bucket": bucket, "key": key}
+    if table.startswith("s3://") or (has_suffix and Path(table).is_file()):
+        raise InvalidUsage(
+            f"TABLE is missing: the last argument, {table}, is a file; end with the table's name"
+        )
+
+
+def is_data_file(name: str) -> bool:
+    """Tell whether a name ends like those of files with rows."""
+    base = name.lower().removesuffix(".gz").removesuffix(".zst")
+    return base != name.lower() or base.endswith(_DATA_SUFFIXES)
 
 
 def _refuse_unused(given: Mapping[str, Any]) -> None:
@@ -237,7 +277,9 @@ def _check(payload: dict[str, Any]) -> None:
 
 def _as_usage(error: InvalidPayload) -> InvalidUsage:
     """Replace names of payload fields by names of options in an error."""
-    message = error.message.replace("'source.path'", "'SOURCE'")
+    message = error.message.replace("'source.path'", "'SOURCE'").replace(
+        "'source.sources'", "'SOURCE...'"
+    )
     message = message.replace("'target.table'", "'TABLE'").replace("'run.id'", "'--run-id'")
     message = message.replace("'types.", "'--types ")
     return InvalidUsage(_FIELD.sub(lambda field: f"'--{field[1].replace('_', '-')}'", message))

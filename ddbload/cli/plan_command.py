@@ -16,7 +16,7 @@ from ddbload.cli.options import (
     json_option,
     output_option,
     processes_option,
-    source_argument,
+    sources_argument,
 )
 from ddbload.cli.output import (
     EXIT_DONE,
@@ -26,7 +26,7 @@ from ddbload.cli.output import (
     print_json,
     print_stderr,
 )
-from ddbload.cli.payload import build_payload
+from ddbload.cli.payload import build_payload, check_order
 from ddbload.cli.payload_options import import_options
 from ddbload.cli.table_setup import add_published_price
 from ddbload.contracts.source import AUTO
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         "ddbload plan books.csv books --types year:number --json",
     ),
 )
-@source_argument
+@sources_argument
 @click.argument("table")
 @input_option(
     "--sample",
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 @json_option
 @output_option("--quiet", is_flag=True, help="Do not draw progress.")
 def plan_command(
-    source: str,
+    sources: tuple[str, ...],
     table: str,
     sample: str | None,
     processes: int | None,
@@ -83,10 +83,11 @@ def plan_command(
     from ddbload.plan.plan import FAILS, FINE, make_plan
 
     wanted = _parse_sample(sample)
-    payload = build_payload(source, table, None, AUTO, given)
+    check_order(sources, table)
+    payload = build_payload(sources, table, None, AUTO, given)
     context = reading_context(aws)
     add_published_price(payload, context.clients)
-    with spooled(source, payload), live_reading(enabled=not quiet) as watch:
+    with spooled(payload), live_reading(enabled=not quiet) as watch:
         plan = make_plan(
             *(payload, context),
             sample=wanted,
@@ -96,8 +97,8 @@ def plan_command(
             make_context=partial(reading_context, aws),
         )
     value = plan.to_json()
-    if source == "-":
-        value["source"]["uri"] = source
+    if sources[0] == "-":
+        value["source"]["uri"] = sources[0]
     if as_json:
         print_json(value)
     else:

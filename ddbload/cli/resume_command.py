@@ -178,7 +178,7 @@ def _resume_here(
     count = processes or cores()
     payload = Resume(run, {**options, "workers": count}).payload(record)
     settings = LocalSettings(ledger=location, aws=aws, concurrency=payload.options.concurrency)
-    with rejects_file(rejects, payload.source.uri) as file:
+    with rejects_file(rejects, payload.source.names) as file:
         # Looked up first: a run that is done does not need its source any more.
         result = _finished_result(run, options, there.context, quiet=quiet)
         if result is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,7 @@ from ddbload.cli.options import (
     once_option,
     quiet_option,
     run_option,
-    source_argument,
+    sources_argument,
     stack_option,
     yes_option,
 )
@@ -29,7 +30,7 @@ from ddbload.cli.output import (
     print_stdout,
 )
 from ddbload.cli.output import show_progress as show_run
-from ddbload.cli.payload import build_payload
+from ddbload.cli.payload import build_payload, check_order
 from ddbload.cli.payload_options import import_options
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.table_setup import add_published_price, prewarm, print_table_notices
@@ -57,7 +58,7 @@ _MAX_EXECUTION_NAME = 80
         "ddbload start 's3://my-bucket/in/*.csv' books --once --detach",
     ),
 )
-@source_argument
+@sources_argument
 @click.argument("table")
 @import_options
 @run_option(
@@ -84,7 +85,7 @@ _MAX_EXECUTION_NAME = 80
 @json_option
 @quiet_option
 def start_command(
-    source: str,
+    sources: tuple[str, ...],
     table: str,
     workers: int | str,
     run_id: str | None,
@@ -101,7 +102,8 @@ def start_command(
     """Import SOURCE into TABLE on the deployed state machine.
 
     SOURCE is s3://bucket/key, everything under s3://bucket/prefix/, or a pattern such as
-    s3://bucket/in/*.csv. The stack needs permission to read the bucket and to write the table.
+    s3://bucket/in/*.csv. Several are imported as one run; the last argument is the table. The stack
+    needs permission to read the bucket and to write the table.
 
     Progress is read from the run's ledger, which needs permission to read the work bucket. Ctrl-C
     stops following; the run continues.
@@ -109,7 +111,9 @@ def start_command(
     from ddbload.cli.run_location import find_deployed, run_command_line
     from ddbload.runs.run_import import new_run_id
 
-    if not source.startswith("s3://"):
+    check_order(sources, table)
+    source = next((each for each in sources if not each.startswith("s3://")), None)
+    if source is not None:
         raise InvalidUsage(
             f"{source} is not in S3: the stack reads s3://bucket/key; upload it first, or use"
             " ddbload import"
@@ -119,10 +123,10 @@ def start_command(
             "--once refuses what was loaded before, and --force loads it again: give one"
         )
     run = run_id or new_run_id()
-    payload = build_payload(source, table, run, workers, given)
+    payload = build_payload(sources, table, run, workers, given)
     there = find_deployed(stack, aws)
     if force:
-        run = _forced_run(run, source, table, there, quiet=quiet)
+        run = _forced_run(run, sources, table, there, quiet=quiet)
     payload["run"] = {"id": run, "once": once, "force": force}
     list_rejects = run_command_line("rejects", run, aws, stack=stack)
     if not quiet:
@@ -147,7 +151,9 @@ def start_command(
     return follow_run(run, arn, there, detach, as_json, quiet, list_rejects)
 
 
-def _forced_run(run: str, source: str, table: str, there: Deployed, *, quiet: bool) -> str:
+def _forced_run(
+    run: str, sources: Sequence[str], table: str, there: Deployed, *, quiet: bool
+) -> str:
     """Return the id under which a source is loaded again, and say which run has loaded it."""
     from ddbload.ledger.history import History
     from ddbload.runs.run_import import new_run_id
@@ -158,7 +164,8 @@ def _forced_run(run: str, source: str, table: str, there: Deployed, *, quiet: bo
         if not quiet:
             print_stderr(f"ddbload: run {run} is done; it is loaded again as run {again}")
         return again
-    pages = History(there.context.store).read_location(source)
+    history = History(there.context.store)
+    pages = [page for source in sources for page in history.read_location(source)]
     loads = [page.load for page in pages if page.load.table == table]
     if loads and not quiet:
         last = max(loads, key=lambda load: load.at)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
-from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
+from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message, is_text
 from ddbload.errors import InvalidPayload
 
 AUTO = "auto"
@@ -26,6 +26,9 @@ MATCHES = BY_NAME, BY_POSITION = ("name", "position")
 DUPLICATES = REFUSE, NUMBER = ("refuse", "number")
 """Ways to treat columns with the same name."""
 DEFAULT_MAX_EXPANSION = 200
+MAX_SOURCES = 10_000
+"""Paths and URIs that a run may name; a manifest lists more."""
+_SHOWN_SOURCES = 3
 
 
 def _read_delimiter(f: JsonObjectReader) -> str:
@@ -65,12 +68,55 @@ def _read_path(f: JsonObjectReader) -> str | None:
     return f.optional_path("path")
 
 
+def _read_sources(f: JsonObjectReader) -> tuple[str, ...] | None:
+    if not f.has("sources"):
+        return None
+    named = f.items("sources")
+    if not named or not all(isinstance(each, str) and each for each in named):
+        raise f.wrong("sources", named, "a list of at least one path or s3:// URI")
+    if len(named) > MAX_SOURCES:
+        raise InvalidPayload(
+            f"{f.path('sources')!r} has {len(named):,} names, and may have {MAX_SOURCES:,}: list"
+            " them in a file, and give that as a manifest"
+        )
+    known: set[str] = set()
+    for each in named:
+        source_fields(each)
+        if each in known:
+            raise InvalidPayload(f"{each} is given twice as a source; give it once")
+        known.add(each)
+    return tuple(named)
+
+
+def source_fields(source: str) -> dict[str, str]:
+    """Parse a path or an s3:// URI into the fields of a source.
+
+    An S3 key that ends with a slash is a prefix, one with `*`, `?` or `[` is a glob. Raises
+    `InvalidPayload`.
+    """
+    if not source.startswith("s3://"):
+        return {"path": source}
+    bucket, _, key = source.removeprefix("s3://").partition("/")
+    if not is_text(source):
+        raise InvalidPayload("the bucket and key are not valid UTF-8, so S3 has no such object")
+    if not bucket or (not key and not source.endswith("/")):
+        raise InvalidPayload(
+            f"{source} names no object; write s3://bucket/key, or s3://bucket/prefix/"
+        )
+    if key == "" or key.endswith("/"):
+        return {"bucket": bucket, "prefix": key}
+    if any(character in key for character in "*?["):
+        return {"bucket": bucket, "glob": key}
+    return {"bucket": bucket, "key": key}
+
+
 @dataclass(frozen=True, slots=True)
 class Source(Message):
     """The source of a run, and how to read it.
 
     It is one of: `bucket` and `key`, an object; `bucket` and `prefix` or `glob`, several objects;
-    `path`, a local file, folder or glob; `manifest`, a path or s3:// URI of a list of objects.
+    `path`, a local file, folder or glob; `manifest`, a path or s3:// URI of a list of objects;
+    `sources`, several of these, each a path or an s3:// URI.
     """
 
     WRITTEN_BY_USERS = True
@@ -102,6 +148,7 @@ class Source(Message):
     glob: str | None = None
     path: Annotated[str | None, JsonRule(read=_read_path)] = None
     manifest: str | None = None
+    sources: Annotated[tuple[str, ...] | None, JsonRule(read=_read_sources)] = None
     match: Annotated[str, JsonRule(choices=MATCHES)] = BY_NAME
     """Way to match columns of several objects with headers: by their names, in any order, or by
     their position, which needs equal headers."""
@@ -117,10 +164,26 @@ class Source(Message):
         local = self.path if self.path is not None else self.manifest
         if local is not None:
             return local
+        if self.sources is not None:
+            shown = self.sources[:_SHOWN_SOURCES]
+            more = len(self.sources) - len(shown)
+            return ", ".join(shown) + (f" and {more:,} more" if more else "")
         return f"s3://{self.bucket}/{self.key or self.prefix or self.glob or ''}"
 
     @property
-    def location(self) -> tuple[str | None, ...]:
+    def names(self) -> tuple[str, ...]:
+        """All sources as users write them."""
+        return (self.uri,) if self.sources is None else self.sources
+
+    @property
+    def parts(self) -> tuple[Source, ...]:
+        """Each of the sources by itself. Raises `InvalidPayload`."""
+        # Any: all fields of a location are text.
+        fields: list[dict[str, Any]] = [dict(source_fields(each)) for each in self.sources or ()]
+        return tuple(replace(self, sources=None, **each) for each in fields)
+
+    @property
+    def location(self) -> tuple[str | tuple[str, ...] | None, ...]:
         """The fields that locate the source; equal for two sources of the same objects."""
         return tuple(getattr(self, name) for name in _LOCATION)
 
@@ -132,6 +195,7 @@ class Source(Message):
     def to_json(self) -> dict[str, Any]:
         value = asdict(self)
         value["columns"] = None if self.columns is None else list(self.columns)
+        value["sources"] = None if self.sources is None else list(self.sources)
         absent = [name for name in _LOCATION if value[name] is None]
         if self.key is None:
             absent += ["version_id", "etag"]
@@ -165,7 +229,7 @@ class Source(Message):
             raise f.wrong(name, getattr(self, name), "left out: only one object has a version")
 
 
-_LOCATION = ("bucket", "key", "prefix", "glob", "path", "manifest")
+_LOCATION = ("bucket", "key", "prefix", "glob", "path", "manifest", "sources")
 _OF_A_VERSION = ("version_id", "etag", "sequencer")
 LOCATION_FIELDS = (*_LOCATION, *_OF_A_VERSION, "within")
 """Fields that say where a source is; all others say how to read it."""

@@ -67,7 +67,7 @@ def object_versions(record: RunRecord, ledger: Ledger) -> Iterator[ObjectVersion
 def claim_load(record: RunRecord, ledger: Ledger, context: LedgerContext) -> None:
     """Let a new run load its source as the only one, or raise `AlreadyLoaded`.
 
-    One object is claimed in its version. A source of several is claimed by its name, since its
+    One object is claimed in its version. A source of several is claimed by its names, since its
     objects may be a million.
     """
     options, table = record.payload.options, record.table
@@ -79,7 +79,7 @@ def claim_load(record: RunRecord, ledger: Ledger, context: LedgerContext) -> Non
     source = (
         next(object_versions(record, ledger)).hash
         if record.objects is None
-        else location_hash(record.payload.source.uri)
+        else location_hash("\n".join(sorted(record.payload.source.names)))
     )
 
     def change(earlier: LoadClaim | None) -> LoadClaim | None:

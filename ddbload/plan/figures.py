@@ -249,7 +249,7 @@ def _price(
         ).lines(),
     ]
     reads = 0.0
-    if record.payload.source.bucket is not None:
+    if any(name.startswith("s3://") for name in record.payload.source.names):
         requests = max(math.ceil(expected_bytes(record) / RANGE_BYTES), record.objects or 1)
         reads = (requests + preflight.requests) * price.S3_READ
     stored = price.STORED_GB_MONTH_IA if infrequent else price.STORED_GB_MONTH

@@ -32,7 +32,7 @@ def parse(*arguments: str) -> dict[str, Any]:
 
 def payload(*options: str) -> dict[str, Any]:
     given = parse("import", "books.csv", "books", *options)
-    return build_payload("books.csv", "books", None, 1, given)
+    return build_payload(["books.csv"], "books", None, 1, given)
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
@@ -157,8 +157,7 @@ def test_examples_of_the_help_are_true(name, line):
     assert (program, command) == ("ddbload", name)
     given = parse(command, *arguments)
     if "max_row_bytes" in given:
-        where = next(each for each in ("sources", "source") if each in given)
-        build_payload(given[where], given.get("table") or "books", None, 1, given)
+        build_payload(given["sources"], given.get("table") or "books", None, 1, given)
 
 
 def test_each_command_has_three_examples():
@@ -223,8 +222,8 @@ def test_variable_that_changes_items_is_of_one_command_alone(monkeypatch):
     for name in ("TYPES", "MODE", "DELIMITER", "NULL", "TABLE", "RUN_ID", "FORMAT", "YES"):
         monkeypatch.setenv(f"DDBLOAD_{name}", "x")
     given = parse("import", "a", "books")
-    assert build_payload("a", "books", None, 1, given) == build_payload(
-        "a", "books", None, 1, parse("import", "a", "books")
+    assert build_payload(["a"], "books", None, 1, given) == build_payload(
+        ["a"], "books", None, 1, parse("import", "a", "books")
     )
     assert (given["types"], given["mode"], given["run_id"], given["yes"]) == (
         (),

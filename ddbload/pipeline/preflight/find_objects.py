@@ -127,6 +127,8 @@ def find_objects(
     `BucketNotAllowed`, `SourceNotFound`, `SourceUnreadable`, `BadManifest`, `DamagedExport`,
     `SourceChanged` and what keeps a prefix from being listed.
     """
+    if source.sources is not None:
+        return SourceObjects(_from_several(source.parts, context, after))
     if source.manifest is not None:
         return _from_manifest(source, source.manifest, context, after)
     if source.path is not None:
@@ -135,6 +137,105 @@ def find_objects(
         is_export = source.format in _EXPORT_FORMATS and is_export_manifest(source.key)
         return _from_table_export(source.uri, context, after) if is_export else None
     return _from_prefix(source, context, after)
+
+
+def _from_several(
+    parts: Sequence[Source], context: Context, after: str | None
+) -> Generator[FoundObject]:
+    """Find the objects of several sources, one source after the other.
+
+    A position is the number of the source, a hash of all their names, and the position within the
+    source, empty for a single object. Raises `InvalidPayload` if two sources name one object, or
+    one is the export of a table, and `SourceChanged` if `after` is a position in other sources.
+    """
+    names = [part.uri for part in parts]
+    known = hashlib.sha256(repr(names).encode(errors="surrogateescape")).hexdigest()[:16]
+    begun, _, rest = (after or f"0/{known}/").partition("/")
+    listed, _, within = rest.partition("/")
+    if listed != known:
+        raise SourceChanged("the run names other sources than when preflight began: start again")
+    # A single object was found as a whole.
+    begin = int(begun) + (after is not None and not within)
+    seen = _NamedOnce(parts)
+
+    def pin(part: Source) -> Pinned | None:
+        pinned = _pin(part.uri, context)
+        if not pinned["size"]:
+            refuse_empty(part.uri, part)
+        return pinned if pinned["size"] else None
+
+    def flush() -> Generator[FoundObject]:
+        for (number, _), pinned in zip(single, pool.map(pin, [p for _, p in single]), strict=True):
+            seen.add(number, pinned)
+            yield f"{number}/{known}/", pinned
+        single.clear()
+
+    single: list[tuple[int, Source]] = []
+    with ThreadPoolExecutor(_PARALLEL_OPENS) as pool:
+        for number in range(begin, len(parts)):
+            part = parts[number]
+            found = find_objects(part, context, within or None)
+            within = ""
+            if found is None:
+                single.append((number, part))
+                if len(single) == _PARALLEL_OPENS * 8:
+                    yield from flush()
+                continue
+            if found.format is not None:
+                raise InvalidPayload(
+                    f"{part.uri} is the export of a table: import it in a run without other sources"
+                )
+            yield from flush()
+            for position, pinned in found.objects:
+                seen.add(number, pinned)
+                yield f"{number}/{known}/{position}", pinned
+        yield from flush()
+
+
+class _NamedOnce:
+    """Check that no two of several sources name the same object.
+
+    Objects of S3 are compared with the sources' patterns, not with each other: they may be a
+    million, found by several invocations. Files are found by one.
+    """
+
+    def __init__(self, parts: Sequence[Source]) -> None:
+        self._parts = parts
+        self._keys = {(part.bucket, part.key): n for n, part in enumerate(parts) if part.key}
+        self._patterns = [
+            (number, part.bucket, part.prefix, None if part.glob is None else Glob(part.glob))
+            for number, part in enumerate(parts)
+            if part.bucket is not None and part.key is None
+        ]
+        self._files: dict[str, int] = {}
+
+    def add(self, number: int, pinned: Pinned | None) -> None:
+        """Add an object of a source. Raises `InvalidPayload` if another source names it, too."""
+        if pinned is None:
+            return
+        if "path" in pinned:
+            name = str(pinned["path"])
+            other = self._files.setdefault(os.path.realpath(name), number)
+        else:
+            bucket, key = str(pinned["bucket"]), str(pinned["key"])
+            name, other = f"s3://{bucket}/{key}", self._other(number, bucket, key)
+        if other != number:
+            raise InvalidPayload(
+                f"{name} is named twice, by {self._parts[other].uri} and by"
+                f" {self._parts[number].uri}: give one of them"
+            )
+
+    def _other(self, number: int, bucket: str, key: str) -> int:
+        """Return another source that names an object, or the same if there is none."""
+        by_key = self._keys.get((bucket, key), number)
+        if by_key != number:
+            return by_key
+        for other, of_bucket, prefix, glob in self._patterns:
+            if other == number or of_bucket != bucket:
+                continue
+            if key.startswith(prefix or "") if glob is None else glob.matches(key):
+                return other
+        return number
 
 
 def _from_prefix(source: Source, context: Context, after: str | None) -> SourceObjects:

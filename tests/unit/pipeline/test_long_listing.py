@@ -18,46 +18,13 @@ from tests.fakes.s3_faults import internal_error
 from tests.unit.pipeline.exports import exported_files
 from tests.unit.pipeline.machine import execute, over_the_wire
 from tests.unit.pipeline.world import BUCKET, RUN, World
-from tests.unit.pipeline.worlds import ManyObjects
-
-HEADER = b"id\n"
+from tests.unit.pipeline.worlds import HEADER, ManyObjects, list_all, many, slow
 
 
 @pytest.fixture
 def small_pages(monkeypatch):
     """Make pages of ten objects, in S3's answers and in the ledger."""
     monkeypatch.setattr("ddbload.ledger.object_listing.PAGE_OBJECTS", 10)
-
-
-def many(count: int, **more: Any) -> ManyObjects:
-    files = {f"{number:05d}.csv": HEADER + b"%d\n" % number for number in range(count)}
-    return ManyObjects(files=files, **more)
-
-
-def slow(world: World) -> World:
-    """Have each page of S3's listing and each object of the ledger take a second."""
-
-    def tick(operation: str, _: Any) -> None:
-        if operation in ("list_objects_v2", "head_object"):
-            world.clock.sleep(1.0)
-
-    def write(moment: str, *_: Any) -> None:
-        if moment == "put_new":
-            world.clock.sleep(1.0)
-
-    world.s3.faults.decide = tick
-    world.store.hook = write
-    return world
-
-
-def list_all(world: World, seconds: float) -> int:
-    """Run preflight until the objects are listed; return the number of invocations."""
-    task = PreflightTask(world.payload, RUN)
-    count = 1
-    while isinstance(result := preflight(task, world.context(seconds)), PreflightTask):
-        task = PreflightTask.from_json(over_the_wire(result.to_json()))
-        count += 1
-    return count
 
 
 def listed(world: World) -> list[str]:

@@ -11,8 +11,10 @@ from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import DdbloadError
 from ddbload.pipeline.preflight.preflight import preflight
+from tests.unit.pipeline.machine import over_the_wire
 from tests.unit.pipeline.world import BUCKET, RUN, World
 
+HEADER = b"id\n"
 PREFIX = {"key": None, "prefix": "many/"}
 
 
@@ -72,3 +74,34 @@ def assert_refused(world: World, error: type[DdbloadError], words: str, **change
     assert world.store.objects == before
     assert not [call for call in world.dynamodb.calls if call.operation == "batch_write_item"]
     assert not [call for call in world.s3.calls[2:] if call.operation == "put_object"]
+
+
+def many(count: int, **more: Any) -> ManyObjects:
+    files = {f"{number:05d}.csv": HEADER + b"%d\n" % number for number in range(count)}
+    return ManyObjects(files=files, **more)
+
+
+def slow(world: World) -> World:
+    """Have each page of S3's listing and each object of the ledger take a second."""
+
+    def tick(operation: str, _: Any) -> None:
+        if operation in ("list_objects_v2", "head_object"):
+            world.clock.sleep(1.0)
+
+    def write(moment: str, *_: Any) -> None:
+        if moment == "put_new":
+            world.clock.sleep(1.0)
+
+    world.s3.faults.decide = tick
+    world.store.hook = write
+    return world
+
+
+def list_all(world: World, seconds: float) -> int:
+    """Run preflight until the objects are listed; return the number of invocations."""
+    task = PreflightTask(world.payload, RUN)
+    count = 1
+    while isinstance(result := preflight(task, world.context(seconds)), PreflightTask):
+        task = PreflightTask.from_json(over_the_wire(result.to_json()))
+        count += 1
+    return count
