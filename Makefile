@@ -291,11 +291,18 @@ sbom: setup $(AUDIT_DONE) ## List what wheel and functions consist of, as Cyclon
 			--output-file dist/layers-$$(basename $$list .txt).cdx.json $$list || exit 1; \
 	done
 
+# Parts of requirements.txt, in the same versions.
+LOCK_PART := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--constraint requirements.txt --custom-compile-command "make lock"
+
 .PHONY: lock
 lock: setup ## Write every list of hashed packages anew (ARGS=--upgrade for newer versions)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--extra deploy --extra dev --extra localaws \
 		--custom-compile-command "make lock" --output-file requirements.txt $(ARGS) pyproject.toml
+	$(BIN)/uv pip compile $(LOCK_PART) --output-file locks/run.txt pyproject.toml
+	$(BIN)/uv pip compile $(LOCK_PART) --output-file locks/deploy.txt locks/deploy.in
+	$(BIN)/uv pip compile $(LOCK_PART) --extra deploy --extra localaws --output-file locks/demo.txt pyproject.toml
 	for system in 2_26:3.11:x86_64-manylinux_2_17 2_34:3.12:x86_64-manylinux_2_34; do \
 		IFS=: read -r glibc python platform <<< "$$system"; \
 		$(BIN)/uv pip compile --quiet --python-version "$$python" --python-platform "$$platform" \

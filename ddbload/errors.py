@@ -344,6 +344,18 @@ class DemoUnavailable(DdbloadError):
     raised_by_tasks = False
 
 
+class ToolsUnavailable(DdbloadError):
+    """Node.js, Python's venv, or the packages that a deployment needs cannot be had."""
+
+    raised_by_tasks = False
+
+
+class DeploymentFailed(DdbloadError):
+    """The CDK, or CloudFormation, refuses a deployment or its removal."""
+
+    raised_by_tasks = False
+
+
 class UnexpectedError(DdbloadError):
     """A bug in ddbload."""
 

@@ -103,6 +103,22 @@ class Settings:
     tag_loaded: bool = False
     """Tag the objects that a run has loaded with the run and its status."""
 
+    def to_context(self) -> dict[str, Any]:
+        """Return the knobs that differ from their defaults, as cdk.json has them."""
+        defaults = Settings()
+        changed: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in _KNOBS
+            if getattr(self, name) != getattr(defaults, name)
+        }
+        for name in ("source_buckets", "uploads"):
+            if name in changed:
+                changed[name] = [_entry(each) for each in changed[name]]
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in changed.items()
+        }
+
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Settings:
         """Read the app's context, in which CDK and other apps have keys, too.
@@ -167,6 +183,18 @@ class Settings:
 
 
 _KNOBS = tuple(each.name for each in fields(Settings))
+
+
+def _entry(value: SourceBucket | UploadRule) -> Any:
+    """Return an entry as users write it, without what it leaves out."""
+    if isinstance(value, UploadRule):
+        return value.to_json()
+    terms = {"owner": value.owner, "requester_pays": value.requester_pays}
+    given = {name: term for name, term in terms.items() if term}
+    if not given:
+        return value.location
+    prefix = {"prefix": value.prefix} if value.prefix else {}
+    return {"bucket": value.bucket, **prefix, **given}
 
 
 def _refuse_misspelt(context: Mapping[str, Any]) -> None:

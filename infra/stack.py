@@ -7,6 +7,7 @@ from typing import Any
 from aws_cdk import Annotations, CfnOutput, Stack
 from constructs import Construct
 
+from ddbload import __version__
 from infra.alarms import Alarms
 from infra.dashboard import Dashboard
 from infra.functions import Functions
@@ -31,6 +32,10 @@ class DdbloadStack(Stack):
             description="ddbload: loads S3 objects into DynamoDB tables",
             **more,
         )
+        # `ddbload deploy` changes only what it is asked to, and reads here what there is.
+        self.template_options.metadata = {
+            "ddbload": {"version": __version__, "settings": settings.to_context()}
+        }
         storage = Storage(
             self,
             "Storage",
@@ -87,6 +92,7 @@ class DdbloadStack(Stack):
                 ",".join(group.log_group_name for group in observability.functions.values()),
                 "What the functions log; ddbload logs",
             ),
+            ("Version", __version__, "Version of ddbload that was deployed"),
         ):
             CfnOutput(self, name, value=value, description=description)
         # For the policies of keys, buckets and tables.

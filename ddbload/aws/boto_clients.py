@@ -147,6 +147,10 @@ class BotoClients:
         """Client of CloudWatch Logs. Raises `AwsConfiguration`."""
         return self._make("logs")
 
+    def service(self, name: str) -> Any:
+        """Make a client of a service that only a few commands use. Raises `AwsConfiguration`."""
+        return self._make(name)
+
     def advisory(self, service: str, region: str | None = None) -> Any:
         """Make a client that reads information a run can do without, and so waits only briefly.
 

@@ -18,6 +18,7 @@ from ddbload.cli.completion_command import (
 from ddbload.cli.control_commands import cancel_command, limit_command
 from ddbload.cli.convert_command import convert_command
 from ddbload.cli.demo.command import demo
+from ddbload.cli.deploy_command import deploy_command, destroy_command
 from ddbload.cli.hints import command_hint
 from ddbload.cli.import_command import import_command
 from ddbload.cli.ledger_commands import report_command, status_command
@@ -91,7 +92,8 @@ for _command in (
     *(cancel_command, limit_command),
     *(resume_command, status_command, report_command, rejects_command, logs_command),
     replay_command,
-    *(runs_command, history_command, convert_command, ls_command, demo, completion_command),
+    *(runs_command, history_command, convert_command, ls_command),
+    *(deploy_command, destroy_command, demo, completion_command),
 ):
     commands.add_command(_command)
 

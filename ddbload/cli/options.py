@@ -31,11 +31,12 @@ else:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-_GROUPS = INPUT, TYPES_AND_MAPPING, WRITING, RUN, OUTPUT, AWS = (
+_GROUPS = INPUT, TYPES_AND_MAPPING, WRITING, RUN, DEPLOYMENT, OUTPUT, AWS = (
     "Input",
     "Types and mapping",
     "Writing",
     "Run",
+    "Deployment",
     "Output",
     "AWS",
 )
@@ -235,6 +236,7 @@ input_option = partial(click.option, cls=GroupedOption, group=INPUT)
 types_option = partial(click.option, cls=GroupedOption, group=TYPES_AND_MAPPING)
 writing_option = partial(click.option, cls=GroupedOption, group=WRITING)
 run_option = partial(click.option, cls=GroupedOption, group=RUN)
+deployment_option = partial(click.option, cls=GroupedOption, group=DEPLOYMENT)
 output_option = partial(click.option, cls=GroupedOption, group=OUTPUT)
 _aws_option = partial(click.option, cls=GroupedOption, group=AWS)
 

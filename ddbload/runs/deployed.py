@@ -34,6 +34,7 @@ INBOX_BUCKET_OUTPUT = "InboxBucketName"
 UPLOAD_QUEUE_OUTPUT = "UploadQueueUrl"
 DEAD_LETTERS_OUTPUT = "UploadDeadLetterQueueUrl"
 LOG_GROUPS_OUTPUT = "FunctionLogGroups"
+VERSION_OUTPUT = "Version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Stack:
     """URL of the queue of uploads that could not start a run."""
     log_groups: tuple[str, ...] = ()
     """Log groups of the functions; empty for a stack that an earlier version deployed."""
+    version: str | None = None
+    """Version of ddbload that was deployed; None for a stack that an earlier version deployed."""
 
     @property
     def account(self) -> str:
@@ -85,6 +88,7 @@ def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEM
             upload_queue=given.get(UPLOAD_QUEUE_OUTPUT),
             dead_letters=given.get(DEAD_LETTERS_OUTPUT),
             log_groups=tuple(each for each in given.get(LOG_GROUPS_OUTPUT, "").split(",") if each),
+            version=given.get(VERSION_OUTPUT),
         )
     except (LookupError, TypeError):
         raise StackNotFound(

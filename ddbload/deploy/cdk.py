@@ -1,0 +1,175 @@
+"""Run the commands of `cdk` for ddbload's app, and say why one failed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ddbload.deploy.toolchain import Toolchain, environment_without_aws
+from ddbload.errors import DeploymentFailed
+
+_CHILD_PROCESS = Path(__file__).with_name("child_process.py")
+_POLL_SECONDS = 0.1
+_STYLES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _ignore(_line: str) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Running `cdk` command."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def wait(self, show: Callable[[str], None] = _ignore) -> str:
+        """Wait for the command, pass its lines to `show`, and return its output.
+
+        Raises `DeploymentFailed` with the cause.
+        """
+        printed = 0
+        while True:
+            status = self.process.poll()
+            lines = self.log.read_text("utf-8", "replace").splitlines(keepends=True)
+            # The last line may not be complete yet.
+            whole = len(lines) - (status is None and bool(lines) and not lines[-1].endswith("\n"))
+            for line in lines[printed:whole]:
+                show(line.rstrip("\n"))
+            printed = whole
+            if status is not None:
+                break
+            time.sleep(_POLL_SECONDS)
+        output = "".join(lines)
+        if status:
+            raise DeploymentFailed(f"cdk {self.name}: {failure_cause(output, status)}")
+        return output
+
+
+def failure_cause(output: str, status: int) -> str:
+    """Find the line that says why `cdk` failed: the app's named error, or cdk's own."""
+    lines = [_STYLES.sub("", line).strip() for line in output.splitlines()]
+    for line in lines:
+        if line.startswith("ddbload: "):
+            return line.removeprefix("ddbload: ")
+    # The cause comes last: events before it tell what each resource met.
+    named = [line for line in lines if "❌" in line or re.match(r"(\w*Error|fail)\b", line)]
+    reasons = [line for line in lines if "_FAILED" in line]
+    found = [*reasons[:1], *(named or [line for line in lines if line])[-1:]]
+    return "; ".join(found) or f"ended with status {status}"
+
+
+class Cdk:
+    """Commands of `cdk`; all their files are written into `folder`."""
+
+    def __init__(
+        self, folder: Path, tools: Toolchain, app: Path, context: Mapping[str, str]
+    ) -> None:
+        """`app`: folder of app.py and cdk.json. `context`: settings instead of cdk.json's."""
+        self._folder = folder
+        self._tools = tools
+        self._app = app
+        self._assembly = folder / "cdk.out"
+        self._context = context
+        home = folder / "home"
+        home.mkdir()
+        self._environment = {
+            **environment_without_aws(),
+            # cdk keeps caches and settings there; the user's must not matter.
+            "HOME": str(home),
+            # A killed command leaves temporary files there.
+            "TMPDIR": str(home),
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "CDK_DISABLE_CLI_TELEMETRY": "true",
+            "CDK_DISABLE_VERSION_CHECK": "true",
+            # Unpacking the CDK's library takes longer than synthesis, so it is kept.
+            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(tools.cache / "jsii"),
+            "NODE_NO_WARNINGS": "1",
+            "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+            "NO_COLOR": "1",
+            # Layers' wheels are kept with the user's other caches.
+            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or _home_cache(),
+        }
+
+    @contextmanager
+    def synth(self) -> Iterator[Command]:
+        """Synthesize the assembly, which needs no AWS."""
+        arguments = ["--app", f"{shlex.quote(self._tools.python)} app.py", "--quiet"]
+        arguments += ["--output", str(self._assembly)]
+        for name, value in self._context.items():
+            arguments += ["--context", f"{name}={value}"]
+        with self._command("synth", arguments, {}, folder=self._app) as command:
+            yield command
+
+    @contextmanager
+    def bootstrap(
+        self, account: str, region: str, environment: Mapping[str, str]
+    ) -> Iterator[Command]:
+        """Bootstrap an account and region, which the variables lead to."""
+        where = f"aws://{account}/{region}"
+        # In a folder without cdk.json: otherwise cdk would synthesize the app first.
+        with self._command("bootstrap", [where], environment, folder=self._folder) as command:
+            yield command
+
+    @contextmanager
+    def diff(self, environment: Mapping[str, str], *, security: bool) -> Iterator[Command]:
+        """Compare the assembly with what is deployed, or only what it may do; changes nothing."""
+        arguments = ["--app", str(self._assembly), "--method", "template"]
+        arguments += ["--security-only"] if security else []
+        with self._command("diff", arguments, environment, folder=self._folder) as command:
+            yield command
+
+    @contextmanager
+    def deploy(self, environment: Mapping[str, str]) -> Iterator[Command]:
+        """Deploy the assembly."""
+        arguments = ["--app", str(self._assembly), "--require-approval", "never"]
+        arguments += ["--method", "direct", "--progress", "events"]
+        with self._command("deploy", arguments, environment, folder=self._folder) as command:
+            yield command
+
+    @contextmanager
+    def _command(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        folder: Path,
+    ) -> Iterator[Command]:
+        log = self._folder / f"cdk-{name}.log"
+        line = [str(self._tools.cdk), name, *arguments, "--no-notices"]
+        with log.open("wb") as out:
+            process = subprocess.Popen(  # noqa: S603 - cdk of the toolchain
+                [sys.executable, "-I", str(_CHILD_PROCESS), *line],
+                cwd=folder,
+                env={**self._environment, **environment},
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            yield Command(name, process, log)
+        finally:
+            if process.stdin is not None:
+                # Closing its standard input ends the command if it still runs.
+                process.stdin.close()
+            process.wait()
+
+
+def _home_cache() -> str:
+    try:
+        return str(Path.home() / ".cache")
+    except RuntimeError:
+        return ""

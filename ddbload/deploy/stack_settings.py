@@ -1,0 +1,246 @@
+"""Settings of a deployment: those that the stack was deployed with, and what a command changes.
+
+A stack's template records its settings, so that another deployment keeps those that it is not
+asked to change. The app in `infra` checks them; this module only knows their names and defaults.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ddbload.aws.failures import AwsFailure
+from ddbload.aws.retry import call_with_retries
+from ddbload.deploy.toolchain import app_folder, environment_without_aws
+from ddbload.errors import DeploymentFailed, InvalidUsage, StackNotFound
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+
+METADATA = "ddbload"
+"""Key of the template's metadata under which the app records version and settings."""
+_DESCRIPTION = "ddbload: "
+"""Beginning of the description of each stack of ddbload's."""
+_LISTS = ("tables", "source_buckets", "kms_keys", "layers", "extras")
+_ABSENT = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE")
+"""States of a stack that has no resources, which the next deployment makes anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedStack:
+    """Stack as CloudFormation has it, whether or not it is usable."""
+
+    name: str
+    status: str
+    protected: bool
+    """True if termination protection is on."""
+    version: str | None
+    """Version of ddbload that deployed it, if it is recorded."""
+    settings: Mapping[str, Any] | None
+    """Settings other than the defaults; None if they are not recorded."""
+
+
+def find_deployed_stack(client: CloudFormationClient, name: str) -> DeployedStack | None:
+    """Look up a stack; None if there is none, or only the rest of a failed first deployment.
+
+    Raises `StackNotFound` for a stack that is not ddbload's, and AWS's errors.
+    """
+    try:
+        found: Any = call_with_retries(
+            lambda: client.describe_stacks(StackName=name)["Stacks"][0],
+            f"looking up stack {name}",
+            expected=_absent,
+        )
+    except _NoStack:
+        return None
+    if not str(found.get("Description", "")).startswith(_DESCRIPTION):
+        raise StackNotFound(
+            f"stack {name} in {client.meta.region_name} is not a ddbload stack: give another name"
+            " by --stack"
+        )
+    recorded: Any = {"settings": {}}
+    if found["StackStatus"] not in _ABSENT:
+        template: Any = call_with_retries(
+            lambda: client.get_template(StackName=name)["TemplateBody"],
+            f"reading the template of stack {name}",
+        )
+        template = json.loads(template) if isinstance(template, str) else template
+        recorded = template.get("Metadata", {}).get(METADATA)
+    return DeployedStack(
+        name=name,
+        status=found["StackStatus"],
+        protected=bool(found.get("EnableTerminationProtection")),
+        version=recorded.get("version") if recorded else None,
+        settings=recorded.get("settings") if recorded else None,
+    )
+
+
+def first_failure(client: CloudFormationClient, name: str) -> str:
+    """Return why the last operation on a stack failed, as its first failed resource tells."""
+    events: Any = call_with_retries(
+        lambda: client.describe_stack_events(StackName=name)["StackEvents"],
+        f"reading the events of stack {name}",
+    )
+    reasons = [
+        f"{each['LogicalResourceId']}: {each['ResourceStatusReason']}"
+        for each in events
+        if each["ResourceStatus"].endswith("_FAILED") and each.get("ResourceStatusReason")
+    ]
+    # The newest event comes first, and the stack's own failure names no cause.
+    own = f"{name}: "
+    return next((each for each in reversed(reasons) if not each.startswith(own)), "no reason given")
+
+
+class _NoStack(Exception):
+    """CloudFormation has no such stack."""
+
+
+def _absent(failure: AwsFailure) -> Exception | None:
+    # CloudFormation has no error code for a missing stack.
+    missing = failure.code == "ValidationError" and "does not exist" in failure.text
+    return _NoStack() if missing else None
+
+
+def default_settings() -> dict[str, Any]:
+    """Return each setting of the app with its default."""
+    context = json.loads((app_folder() / "cdk.json").read_text("utf-8"))["context"]
+    return {name: value for name, value in context.items() if name.isidentifier()}
+
+
+def parse_assignments(texts: Sequence[str]) -> dict[str, Any]:
+    """Parse `KEY=VALUE`, whose value is JSON or text; an empty value is the default.
+
+    Raises `InvalidUsage`.
+    """
+    known = default_settings()
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name:
+            raise InvalidUsage(f"--set {text!r} is not of the form KEY=VALUE")
+        if name == "stack_name":
+            raise InvalidUsage("--set stack_name: give the stack's name by --stack")
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"is {close[0]} meant?" if close else f"there are {', '.join(sorted(known))}"
+            raise InvalidUsage(f"--set {name}: there is no such setting; {hint}")
+        if name in found:
+            raise InvalidUsage(f"--set {name} is given twice: give it once")
+        found[name] = known[name] if value == "" else _parse_value(name, value)
+    return found
+
+
+def _parse_value(name: str, text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    if name in _LISTS and isinstance(value, str):
+        return [each.strip() for each in value.split(",") if each.strip()]
+    if name == "uploads" and not isinstance(value, list):
+        raise InvalidUsage(
+            '--set uploads takes a JSON list like [{"prefix": "books/", "table": "books"}]; or'
+            " give --upload books/=books"
+        )
+    return value
+
+
+def parse_upload(text: str) -> dict[str, Any]:
+    """Parse `prefix=table` into an upload rule. Raises `InvalidUsage`."""
+    prefix, equals, table = text.rpartition("=")
+    if not equals or not table:
+        raise InvalidUsage(f"--upload {text!r} is not of the form PREFIX=TABLE, like books/=books")
+    return {"prefix": prefix, "table": table}
+
+
+def merge_settings(
+    recorded: Mapping[str, Any],
+    *,
+    tables: Sequence[str],
+    source_buckets: Sequence[str],
+    uploads: Sequence[Mapping[str, Any]],
+    assigned: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the settings of the next deployment, without those that are the defaults.
+
+    What is assigned replaces what is recorded; tables, buckets and rules are added to it. A rule
+    replaces one of the inbox with the same prefix. A table that a rule names may be written.
+    """
+    defaults = default_settings()
+    merged: dict[str, Any] = {**defaults, **recorded, **assigned}
+    named = [*tables, *(str(each["table"]) for each in uploads)]
+    for name, more in (("tables", named), ("source_buckets", source_buckets)):
+        merged[name] = list(merged[name])
+        merged[name] += [each for each in dict.fromkeys(more) if each not in merged[name]]
+    prefixes = {each["prefix"] for each in uploads}
+    kept = [
+        each
+        for each in merged["uploads"]
+        if each.get("bucket") is not None or each.get("prefix") not in prefixes
+    ]
+    merged["uploads"] = [*kept, *({each["prefix"]: dict(each) for each in uploads}.values())]
+    return {name: value for name, value in merged.items() if value != defaults.get(name)}
+
+
+def describe_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> list[str]:
+    """Return lines that show each setting, marked `+` and `-` where it changes.
+
+    `before`: settings of the stack; None where nothing is deployed.
+    """
+    defaults = default_settings()
+    lines: list[str] = []
+    for name in defaults:
+        old = None if before is None else before.get(name, defaults[name])
+        new = after.get(name, defaults[name])
+        if isinstance(new, list):
+            gone = [each for each in old or [] if each not in new]
+            marked = [("-", each) for each in gone]
+            marked += [(" " if each in (old or []) else "+", each) for each in new]
+            lines += [f"{mark} {name}: {_shown(each)}" for mark, each in marked]
+        elif old is None or old == new:
+            if new != defaults[name]:
+                lines.append(f"{' ' if old == new else '+'} {name}: {_shown(new)}")
+        else:
+            lines += [f"- {name}: {_shown(old)}", f"+ {name}: {_shown(new)}"]
+    return lines
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+_CHECK = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from infra.errors import DeploymentError
+from infra.settings import Settings
+try:
+    Settings.from_context(json.load(sys.stdin))
+except DeploymentError as error:
+    sys.exit(f"{type(error).__name__}: {error}")
+"""
+
+
+def check_settings(app: Path, settings: Mapping[str, Any]) -> None:
+    """Have the copied app check settings, which needs none of its packages.
+
+    Raises `DeploymentFailed` with the app's named error.
+    """
+    done = subprocess.run(  # noqa: S603 - the app of this installation
+        [sys.executable, "-I", "-c", _CHECK, str(app)],
+        input=json.dumps(settings),
+        env=environment_without_aws(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["the app could not be started"]
+        raise DeploymentFailed(f"the settings are refused: {said[-1]}")

@@ -1,0 +1,282 @@
+"""Install what the CDK app runs on into a private folder, and copy the app for a synthesis.
+
+The wheel holds the app as data in `ddbload/deploy/app`. ddbload never imports it: it runs in an
+environment of its own, with packages that are checked against the hashes of its lists.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ddbload.errors import ToolsUnavailable
+
+APP_PARTS = (
+    *("app.py", "cdk.json", "package.json", "package-lock.json"),
+    *("infra", "lambdas", "localaws", "locks", "statemachine"),
+)
+"""Files and folders of the app, in a checkout and in the wheel."""
+OLDEST_NODE = 20
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_DATA = Path(__file__).resolve().with_name("app")
+_DONE = ".installed"
+_SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc")
+
+
+def app_folder() -> Path:
+    """Return the folder with the app: the wheel's data, or the checkout.
+
+    Raises `ToolsUnavailable`.
+    """
+    for folder in (_DATA, _PACKAGE.parent):
+        if all((folder / part).exists() for part in APP_PARTS):
+            return folder
+    raise ToolsUnavailable(
+        f"{_PACKAGE} came without the CDK app, which ddbload's wheel and its checkout have:"
+        " install ddbload from one of them"
+    )
+
+
+def copy_app(to: Path, settings: Mapping[str, Any]) -> None:
+    """Copy the app and this ddbload into a new folder, with settings in its cdk.json."""
+    source = app_folder()
+    to.mkdir(mode=0o700)
+    for part in APP_PARTS:
+        if (source / part).is_dir():
+            shutil.copytree(source / part, to / part, ignore=_SKIPPED)
+        else:
+            shutil.copyfile(source / part, to / part)
+    # The functions get the modules of ddbload that stand beside the app.
+    shutil.copytree(_PACKAGE, to / "ddbload", ignore=_without_app)
+    config = json.loads((to / "cdk.json").read_text("utf-8"))
+    config["context"] |= settings
+    (to / "cdk.json").write_text(json.dumps(config), "utf-8")
+
+
+def _without_app(folder: str, names: list[str]) -> set[str]:
+    skipped = _SKIPPED(folder, names)
+    return skipped | {_DATA.name} if Path(folder) == _DATA.parent else skipped
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSet:
+    """Packages for one purpose, by the lists that lock them."""
+
+    purpose: str
+    lock: str
+    """List of Python packages in `locks`."""
+    omitted: tuple[str, ...]
+    """Groups of npm's packages that are left out."""
+    megabytes: int
+    """Size on disk, measured on Linux."""
+    modules: tuple[str, ...]
+    """Modules that tell whether a Python has the packages already."""
+
+
+DEPLOY_TOOLS = ToolSet(
+    purpose="aws-cdk-lib from PyPI, aws-cdk from npm",
+    lock="deploy.txt",
+    omitted=("dev", "optional"),
+    megabytes=330,
+    modules=("aws_cdk", "aws_lambda_powertools"),
+)
+DEMO_TOOLS = ToolSet(
+    purpose="aws-cdk-lib and moto from PyPI, aws-cdk and dynalite from npm",
+    lock="demo.txt",
+    omitted=("dev",),
+    megabytes=480,
+    modules=("aws_cdk", "aws_lambda_powertools", "awslambdaric", "moto"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """Python with the packages, and npm's packages."""
+
+    python: str
+    node_modules: Path
+    cache: Path
+    """Folder for files that the next synthesis uses again."""
+
+    @property
+    def cdk(self) -> Path:
+        """CDK's command."""
+        return self.node_modules / ".bin" / "cdk"
+
+
+def checkout_tools(tools: ToolSet) -> Toolchain | None:
+    """Return the tools of a checkout that `make setup node_modules` or `make demo` has set up."""
+    node_modules = _PACKAGE.parent / "node_modules"
+    found = Toolchain(sys.executable, node_modules, node_modules / ".cache")
+    if _DATA.is_dir() or not found.cdk.exists():
+        return None
+    return found if all(find_spec(name) is not None for name in tools.modules) else None
+
+
+def tools_folder(tools: ToolSet) -> Path:
+    """Return the private folder of the tools, named by a hash of their lists.
+
+    Raises `ToolsUnavailable`.
+    """
+    cache = os.environ.get("XDG_CACHE_HOME")
+    try:
+        root = Path(cache) if cache else Path.home() / ".cache"
+    except RuntimeError:
+        raise ToolsUnavailable("there is no home folder: set HOME or XDG_CACHE_HOME") from None
+    source = app_folder()
+    names = (f"locks/{tools.lock}", "package.json", "package-lock.json")
+    digest = hashlib.sha256(f"{sys.version_info[:2]}{tools.omitted}".encode())
+    for name in names:
+        digest.update((source / name).read_bytes())
+    return root / "ddbload" / "tools" / digest.hexdigest()[:16]
+
+
+def is_installed(tools: ToolSet) -> bool:
+    """Tell whether the tools are there, so that `install` would download nothing."""
+    return checkout_tools(tools) is not None or (tools_folder(tools) / _DONE).exists()
+
+
+def check_node() -> None:
+    """Check that Node.js and npm are there and new enough. Raises `ToolsUnavailable`."""
+    hint = f"install Node.js {OLDEST_NODE} or later (https://nodejs.org), with npm, and try again"
+    for program in ("node", "npm"):
+        if shutil.which(program) is None:
+            raise ToolsUnavailable(f"there is no {program} on the PATH: {hint}")
+    found = node_version()
+    if found is None or found[0] < OLDEST_NODE:
+        shown = "of an unknown version" if found is None else ".".join(map(str, found))
+        raise ToolsUnavailable(f"Node.js is {shown}, which is too old: {hint}")
+
+
+def node_version() -> tuple[int, ...] | None:
+    """Return the version of Node.js; None if there is none that tells it."""
+    node = shutil.which("node")
+    if node is None:
+        return None
+    try:
+        done = subprocess.run(  # noqa: S603 - Node from PATH
+            [node, "--version"], capture_output=True, text=True, check=True, timeout=30
+        )
+        return tuple(int(part) for part in done.stdout.strip().removeprefix("v").split("."))
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+
+
+def install(tools: ToolSet, show: Callable[[str], None]) -> Toolchain:
+    """Return the tools, and install them into the private folder if they are not there.
+
+    `show` gets a line before each step. Raises `ToolsUnavailable`.
+    """
+    check_node()
+    if (found := checkout_tools(tools)) is not None:
+        return found
+    folder = tools_folder(tools)
+    with _locked(folder):
+        made = Toolchain(
+            str(folder / "venv" / "bin" / "python"), folder / "node_modules", folder / "cache"
+        )
+        if (folder / _DONE).exists():
+            return made
+        # What an interrupted installation has left.
+        shutil.rmtree(folder, ignore_errors=True)
+        _make_private(folder)
+        source = app_folder()
+        show(f"installing Python packages into {folder} ...")
+        _run(
+            [sys.executable, "-m", "venv", str(folder / "venv")],
+            "making a virtual environment",
+            advice="on Debian and Ubuntu install the package python3-venv",
+        )
+        _run(
+            [
+                *(made.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
+                *("--no-input", "--no-compile", "--no-deps", "--require-hashes"),
+                *("--only-binary", ":all:", "--requirement", str(source / "locks" / tools.lock)),
+            ],
+            "installing Python packages",
+            advice="pip needs PyPI, or the index that it is configured with",
+        )
+        show(f"installing npm packages into {folder} ...")
+        for name in ("package.json", "package-lock.json"):
+            shutil.copyfile(source / name, folder / name)
+        omitted = [f"--omit={each}" for each in tools.omitted]
+        # Without install scripts: none may run code at installation.
+        _run(
+            [
+                *(str(shutil.which("npm")), "ci", "--ignore-scripts", "--no-audit", "--no-fund"),
+                *("--no-update-notifier", "--loglevel=error", *omitted),
+            ],
+            "installing npm packages",
+            advice="npm needs its registry, or the one that it is configured with",
+            folder=folder,
+        )
+        (folder / _DONE).touch()
+        return made
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder that nobody else can read or write. Raises `ToolsUnavailable`."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for each in (folder, folder.parent)[: 1 + (folder.parent.name == "tools")]:
+            found = each.stat()
+            if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
+                raise ToolsUnavailable(
+                    f"{each} belongs to somebody else, or others may write to it, so programs in"
+                    " it cannot be trusted: change that, or name another folder by XDG_CACHE_HOME"
+                )
+    except OSError as error:
+        raise ToolsUnavailable(f"{folder} cannot be made: {error.strerror}") from None
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other commands from installing into the folder at the same time."""
+    _make_private(folder.parent)
+    with folder.with_suffix(".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _run(command: Sequence[str], doing: str, *, advice: str, folder: Path | None = None) -> None:
+    """Run an installer. Raises `ToolsUnavailable` with the last line that it prints."""
+    done = subprocess.run(  # noqa: S603 - pip and npm, with lists of ddbload's own
+        command,
+        cwd=folder,
+        env=environment_without_aws(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        lines = [line for line in done.stdout.splitlines() if line.strip()]
+        errors = [line for line in lines if "error" in line.lower()]
+        said = (errors or lines or ["no reason was given"])[-1 if not errors else 0]
+        raise ToolsUnavailable(f"{doing} failed: {said.strip()}; {advice}")
+
+
+def environment_without_aws() -> dict[str, str]:
+    """Return this process's environment without AWS settings and settings of its Python."""
+    dropped = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV")
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("AWS_") and name not in dropped
+    }

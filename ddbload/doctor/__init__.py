@@ -1,0 +1,1 @@
+"""Check what an import or a deployment needs, without changing anything."""

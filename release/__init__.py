@@ -1,0 +1,1 @@
+"""Build what is released: the wheel's data, and the zip application."""
