@@ -159,7 +159,7 @@ def deploy_command(
                 bootstrap.wait()
         _notice(f"deploying stack {place.stack} ...")
         with cdk.deploy(place.environment) as deploy:
-            deploy.wait(print_stderr)
+            deploy.wait(_show_event)
     return _print_deployed(place, settings, aws, as_json=as_json)
 
 
@@ -309,6 +309,12 @@ def _confirm(what: str, question: str, *, yes: bool) -> None:
         raise InvalidUsage("there is no terminal to ask on: give --yes to agree")
     if not click.confirm(question, err=True):
         raise InvalidUsage("declined: nothing was done")
+
+
+def _show_event(line: str) -> None:
+    """Print a line about a resource; cdk's others say nothing about the deployment."""
+    if " | " in line:
+        print_stderr(f"  {line}")
 
 
 def _notice(text: str) -> None:

@@ -60,13 +60,15 @@ def failure_cause(output: str, status: int) -> str:
     """Find the line that says why `cdk` failed: the app's named error, or cdk's own."""
     lines = [_STYLES.sub("", line).strip() for line in output.splitlines()]
     for line in lines:
-        if line.startswith("ddbload: "):
+        if re.match(r"ddbload: [A-Z][A-Za-z]+: ", line):
             return line.removeprefix("ddbload: ")
-    # The cause comes last: events before it tell what each resource met.
-    named = [line for line in lines if "❌" in line or re.match(r"(\w*Error|fail)\b", line)]
-    reasons = [line for line in lines if "_FAILED" in line]
-    found = [*reasons[:1], *(named or [line for line in lines if line])[-1:]]
-    return "; ".join(found) or f"ended with status {status}"
+    # The first resource that failed names the cause; otherwise all from cdk's mark of a failure on.
+    for line in lines:
+        if re.search(r" \| (CREATE|UPDATE|DELETE)_FAILED ", line):
+            return " ".join(line.split())
+    marked = [number for number, line in enumerate(lines) if "❌" in line or line.startswith("‣")]
+    said = [line for line in lines[marked[0] if marked else -1 :] if line]
+    return " ".join(said).replace("❌", "").strip() or f"ended with status {status}"
 
 
 class Cdk:

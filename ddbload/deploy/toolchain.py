@@ -90,7 +90,7 @@ DEPLOY_TOOLS = ToolSet(
     purpose="aws-cdk-lib from PyPI, aws-cdk from npm",
     lock="deploy.txt",
     omitted=("dev", "optional"),
-    megabytes=330,
+    megabytes=510,
     modules=("aws_cdk", "aws_lambda_powertools"),
 )
 DEMO_TOOLS = ToolSet(

@@ -73,7 +73,23 @@ def _patch_change_sets() -> None:
 
 
 def _patch_previous_values() -> None:
-    """Keep the name of an SSM parameter on UsePreviousValue, not the value that it had."""
+    """Keep the name of an SSM parameter on UsePreviousValue, not the value that it had.
+
+    The previous value of a parameter that was never given is its default, where moto fails.
+    """
+    resolve = original(CloudFormationBackend, "_resolve_update_parameters")
+
+    def resolve_update_parameters(
+        self: CloudFormationBackend, instance: Stack, incoming_params: list[dict[str, Any]]
+    ) -> Any:
+        known = [
+            each
+            for each in incoming_params
+            if "ParameterValue" in each or each["ParameterKey"] in instance.parameters
+        ]
+        return resolve(self, instance, known)
+
+    replace(CloudFormationBackend, "_resolve_update_parameters", resolve_update_parameters)
 
     def stack_parameters(self: Stack) -> dict[str, Any]:
         resources = self.resource_map
