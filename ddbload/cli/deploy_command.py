@@ -7,8 +7,8 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +25,13 @@ from ddbload.cli.output import EXIT_DONE, print_json, print_stderr, print_stdout
 from ddbload.errors import AccessDenied, DeploymentFailed, InvalidUsage, StackNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.aws.clients import Clients
     from ddbload.deploy.cdk import Cdk
     from ddbload.deploy.stack_settings import DeployedStack
+    from ddbload.deploy.toolchain import ToolSet
     from ddbload.runs.deployed import Stack
 
 _BOOTSTRAP_STACK = "CDKToolkit"
@@ -45,27 +46,30 @@ _stack_name = deployment_option(
 )
 
 
-def _yes(help: str) -> Any:
-    return deployment_option("--yes", is_flag=True, help=help)
+_yes = partial(deployment_option, "--yes", is_flag=True)
 
 
 @click.command("deploy", cls=GroupedCommand, short_help="Deploy the pipeline to AWS, or update it.")
 @deployment_option(
-    "--table", "tables", metavar="NAME", multiple=True, help="Table that runs may write; repeatable."
+    "--table",
+    "tables",
+    metavar="NAME",
+    multiple=True,
+    help="Table that runs may write (repeatable).",
 )
 @deployment_option(
     "--source-bucket",
     "source_buckets",
     metavar="BUCKET[/PREFIX]",
     multiple=True,
-    help="Bucket that runs may read, besides the stack's inbox; repeatable.",
+    help="Bucket that runs may read, besides the stack's inbox (repeatable).",
 )
 @deployment_option(
     "--upload",
     "uploads",
     metavar="PREFIX=TABLE",
     multiple=True,
-    help="Load uploads to the inbox whose keys begin with PREFIX into TABLE; repeatable.",
+    help="Load uploads to the inbox whose keys begin with PREFIX into TABLE (repeatable).",
 )
 @deployment_option(
     "--set",
@@ -84,7 +88,7 @@ def _yes(help: str) -> Any:
 @deployment_option(
     "--dry-run", is_flag=True, help="Show what would change, by `cdk diff`, and change nothing."
 )
-@_yes("Do not ask before installing tools, bootstrapping, and deploying.")
+@_yes(help="Do not ask before installing tools, bootstrapping, and deploying.")
 @aws_options
 @json_option
 def deploy_command(
@@ -138,7 +142,7 @@ def deploy_command(
             *known.describe_changes(place.known_settings, settings),
             *([] if settings.get("tables") else ["no table may be written: give --table"]),
         )
-        _agree_to_tools(yes=yes)
+        agree_to_tools(DEPLOY_TOOLS, yes=yes)
         tools = install(DEPLOY_TOOLS, _notice)
         cdk = Cdk(folder, tools, app, {})
         _notice("synthesizing ...")
@@ -269,14 +273,19 @@ def _recorded(deployed: DeployedStack | None, *, replace: bool) -> Mapping[str, 
     return deployed.settings
 
 
-def _agree_to_tools(*, yes: bool) -> None:
-    from ddbload.deploy.toolchain import DEPLOY_TOOLS, is_installed, tools_folder
+def agree_to_tools(tools: ToolSet, *, yes: bool) -> None:
+    """Tell what will be installed, and ask, unless it is there.
 
-    if is_installed(DEPLOY_TOOLS):
+    Raises `InvalidUsage` for a no, and `ToolsUnavailable`.
+    """
+    from ddbload.deploy.toolchain import check_node, is_installed, tools_folder
+
+    check_node()
+    if is_installed(tools):
         return
     what = (
-        f"the AWS CDK is needed ({DEPLOY_TOOLS.purpose}; {DEPLOY_TOOLS.megabytes} MB on disk) and"
-        f" will be installed into {tools_folder(DEPLOY_TOOLS)}; delete that folder to remove it"
+        f"{tools.purpose} ({tools.megabytes} MB on disk) will be installed into"
+        f" {tools_folder(tools)}; delete that folder to remove it"
     )
     _confirm(what, "Install it?", yes=yes)
 
@@ -349,9 +358,7 @@ def _print_deployed(
     return EXIT_DONE
 
 
-def _next_commands(
-    stack: Stack, settings: Mapping[str, Any], aws: AwsSettings
-) -> Iterator[str]:
+def _next_commands(stack: Stack, settings: Mapping[str, Any], aws: AwsSettings) -> Iterator[str]:
     """Yield commands that use the stack as it was deployed."""
     from ddbload.runs.deployed import DEFAULT_STACK
 
@@ -377,7 +384,7 @@ def _next_commands(
 
 @click.command("destroy", cls=GroupedCommand, short_help="Remove the stack that deploy made.")
 @_stack_name
-@_yes("Do not ask before removing the stack.")
+@_yes(help="Do not ask before removing the stack.")
 @aws_options
 @json_option
 def destroy_command(*, stack: str | None, yes: bool, aws: AwsSettings, as_json: bool) -> int:
@@ -429,15 +436,16 @@ def _buckets(client: Any, stack: str) -> list[str]:
     """List the buckets of a stack, which its template retains."""
     from ddbload.aws.retry import call_with_retries
 
-    found: Any = call_with_retries(
-        lambda: client.describe_stack_resources(StackName=stack)["StackResources"],
-        f"listing the resources of stack {stack}",
-    )
-    return sorted(
-        each["PhysicalResourceId"]
-        for each in found
-        if each["ResourceType"] == "AWS::S3::Bucket" and each.get("PhysicalResourceId")
-    )
+    def find() -> list[str]:
+        pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
+        return [
+            each["PhysicalResourceId"]
+            for page in pages
+            for each in page["StackResourceSummaries"]
+            if each["ResourceType"] == "AWS::S3::Bucket" and each.get("PhysicalResourceId")
+        ]
+
+    return sorted(call_with_retries(find, f"listing the resources of stack {stack}"))
 
 
 def _count_running(place: _Place) -> int:

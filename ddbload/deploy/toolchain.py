@@ -76,8 +76,10 @@ class ToolSet:
     """Packages for one purpose, by the lists that lock them."""
 
     purpose: str
-    lock: str
-    """List of Python packages in `locks`."""
+    lock: str | None
+    """List of Python packages in `locks`, if any are needed."""
+    npm: tuple[str, ...]
+    """npm's packages that are needed."""
     omitted: tuple[str, ...]
     """Groups of npm's packages that are left out."""
     megabytes: int
@@ -89,6 +91,7 @@ class ToolSet:
 DEPLOY_TOOLS = ToolSet(
     purpose="aws-cdk-lib from PyPI, aws-cdk from npm",
     lock="deploy.txt",
+    npm=("aws-cdk",),
     omitted=("dev", "optional"),
     megabytes=510,
     modules=("aws_cdk", "aws_lambda_powertools"),
@@ -96,9 +99,18 @@ DEPLOY_TOOLS = ToolSet(
 DEMO_TOOLS = ToolSet(
     purpose="aws-cdk-lib and moto from PyPI, aws-cdk and dynalite from npm",
     lock="demo.txt",
+    npm=("aws-cdk", "dynalite"),
     omitted=("dev",),
-    megabytes=480,
+    megabytes=640,
     modules=("aws_cdk", "aws_lambda_powertools", "awslambdaric", "moto"),
+)
+IMPORT_DEMO_TOOLS = ToolSet(
+    purpose="dynalite from npm",
+    lock=None,
+    npm=("dynalite",),
+    omitted=("dev",),
+    megabytes=35,
+    modules=(),
 )
 
 
@@ -121,7 +133,7 @@ def checkout_tools(tools: ToolSet) -> Toolchain | None:
     """Return the tools of a checkout that `make setup node_modules` or `make demo` has set up."""
     node_modules = _PACKAGE.parent / "node_modules"
     found = Toolchain(sys.executable, node_modules, node_modules / ".cache")
-    if _DATA.is_dir() or not found.cdk.exists():
+    if _DATA.is_dir() or not all((node_modules / name).is_dir() for name in tools.npm):
         return None
     return found if all(find_spec(name) is not None for name in tools.modules) else None
 
@@ -137,7 +149,8 @@ def tools_folder(tools: ToolSet) -> Path:
     except RuntimeError:
         raise ToolsUnavailable("there is no home folder: set HOME or XDG_CACHE_HOME") from None
     source = app_folder()
-    names = (f"locks/{tools.lock}", "package.json", "package-lock.json")
+    names = ["package.json", "package-lock.json"]
+    names += [f"locks/{tools.lock}"] if tools.lock else []
     digest = hashlib.sha256(f"{sys.version_info[:2]}{tools.omitted}".encode())
     for name in names:
         digest.update((source / name).read_bytes())
@@ -188,43 +201,49 @@ def install(tools: ToolSet, show: Callable[[str], None]) -> Toolchain:
         made = Toolchain(
             str(folder / "venv" / "bin" / "python"), folder / "node_modules", folder / "cache"
         )
-        if (folder / _DONE).exists():
-            return made
-        # What an interrupted installation has left.
-        shutil.rmtree(folder, ignore_errors=True)
-        _make_private(folder)
-        source = app_folder()
-        show(f"installing Python packages into {folder} ...")
-        _run(
-            [sys.executable, "-m", "venv", str(folder / "venv")],
-            "making a virtual environment",
-            advice="on Debian and Ubuntu install the package python3-venv",
-        )
-        _run(
-            [
-                *(made.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
-                *("--no-input", "--no-compile", "--no-deps", "--require-hashes"),
-                *("--only-binary", ":all:", "--requirement", str(source / "locks" / tools.lock)),
-            ],
-            "installing Python packages",
-            advice="pip needs PyPI, or the index that it is configured with",
-        )
-        show(f"installing npm packages into {folder} ...")
-        for name in ("package.json", "package-lock.json"):
-            shutil.copyfile(source / name, folder / name)
-        omitted = [f"--omit={each}" for each in tools.omitted]
-        # Without install scripts: none may run code at installation.
-        _run(
-            [
-                *(str(shutil.which("npm")), "ci", "--ignore-scripts", "--no-audit", "--no-fund"),
-                *("--no-update-notifier", "--loglevel=error", *omitted),
-            ],
-            "installing npm packages",
-            advice="npm needs its registry, or the one that it is configured with",
-            folder=folder,
-        )
-        (folder / _DONE).touch()
-        return made
+        if not (folder / _DONE).exists():
+            # What an interrupted installation has left.
+            shutil.rmtree(folder, ignore_errors=True)
+            _make_private(folder)
+            if tools.lock is not None:
+                show(f"installing Python packages into {folder} ...")
+                _install_python_packages(folder, made.python, tools.lock)
+            show(f"installing npm packages into {folder} ...")
+            _install_npm_packages(folder, tools.omitted)
+            (folder / _DONE).touch()
+    return made
+
+
+def _install_python_packages(folder: Path, python: str, lock: str) -> None:
+    _run(
+        [sys.executable, "-m", "venv", str(folder / "venv")],
+        "making a virtual environment",
+        advice="on Debian and Ubuntu install the package python3-venv",
+    )
+    _run(
+        [
+            *(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
+            *("--no-input", "--no-compile", "--no-deps", "--require-hashes"),
+            *("--only-binary", ":all:", "--requirement", str(app_folder() / "locks" / lock)),
+        ],
+        "installing Python packages",
+        advice="pip needs PyPI, or the index that it is configured with",
+    )
+
+
+def _install_npm_packages(folder: Path, omitted: Sequence[str]) -> None:
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(app_folder() / name, folder / name)
+    # Without install scripts: none may run code at installation.
+    _run(
+        [
+            *(str(shutil.which("npm")), "ci", "--ignore-scripts", "--no-audit", "--no-fund"),
+            *("--no-update-notifier", "--loglevel=error", *(f"--omit={each}" for each in omitted)),
+        ],
+        "installing npm packages",
+        advice="npm needs its registry, or the one that it is configured with",
+        folder=folder,
+    )
 
 
 def _make_private(folder: Path) -> None:

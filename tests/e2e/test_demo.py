@@ -95,7 +95,7 @@ def test_demo_refuses_bad_arguments(demo, arguments, message):
 def test_demo_fails_when_node_is_missing(demo, tmp_path, which):
     ended = demo.ddbload("demo", *which, PATH=str(tmp_path))
     assert ended.code == 1
-    assert ended.err.startswith("ddbload: DemoUnavailable: the demo needs Node.js")
+    assert ended.err.startswith("ddbload: ToolsUnavailable: there is no node on the PATH: install")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -26,19 +26,34 @@ def wheel(tmp_path_factory):
     return made
 
 
-def test_wheel_has_package_files_only(wheel):
+APP = "ddbload/deploy/app"
+PARTS = (
+    *("app.py", "cdk.json", "package.json", "package-lock.json"),
+    *("infra", "lambdas", "localaws", "locks", "statemachine"),
+)
+
+
+def test_wheel_has_the_package_and_the_app_below_it(wheel):
     files = [path for path in (ROOT / "ddbload").rglob("*") if path.suffix in (".py", ".typed")]
     sources = {path.relative_to(ROOT).as_posix() for path in files}
+    tracked = subprocess.run(
+        ["git", "ls-files", "--", *PARTS], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    app = {f"{APP}/{name}" for name in tracked.stdout.splitlines()}
+    assert len(app) > 90
     about = f"ddbload-{__version__}.dist-info"
     with ZipFile(wheel) as archive:
         names = set(archive.namelist())
         metadata = message_from_string(archive.read(f"{about}/METADATA").decode())
         entries = archive.read(f"{about}/entry_points.txt").decode()
+        assert archive.read(f"{APP}/cdk.json") == (ROOT / "cdk.json").read_bytes()
     assert wheel.name == f"ddbload-{__version__}-py3-none-any.whl"
-    assert names == sources | {
+    assert {name.partition("/")[0] for name in names} == {"ddbload", about}
+    assert names - app == sources | {
         f"{about}/{name}"
         for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
     }
+    assert app <= names
     assert entries.split() == ["[console_scripts]", "ddbload", "=", "ddbload.cli.main:main"]
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
@@ -71,7 +86,10 @@ def test_wheel_works_when_installed_alone(wheel, console, dynamodb):
     )
     assert Path(where.out.strip()).is_relative_to(home)
 
-    # The whole demo deploys a checkout, and here is none.
+    # It installs nothing unasked, and says what it would install, and where.
     ended = console.run([str(home / "bin" / "ddbload"), "demo"], PYTHONPATH=None)
-    assert ended.code == 1
-    assert ended.err.startswith("ddbload: DemoUnavailable: the whole demo deploys a checkout")
+    assert ended.code == 2
+    assert "aws-cdk-lib and moto from PyPI" in ended.err
+    assert f"will be installed into {console.env['HOME']}/.cache/ddbload/tools/" in ended.err
+    assert ended.err.endswith("there is no terminal to ask on: give --yes to agree\n")
+    assert not Path(console.env["HOME"], ".cache", "ddbload", "tools").exists()

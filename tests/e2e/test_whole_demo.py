@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from ddbload.cli.demo import child_process
-from ddbload.cli.demo import deployed as cdk_module
-from ddbload.cli.demo.deployed import Cdk
-from ddbload.errors import DemoUnavailable
+from ddbload.deploy import child_process
+from ddbload.deploy.cdk import Cdk
+from ddbload.deploy.toolchain import Toolchain
+from ddbload.errors import DeploymentFailed
 from tests.cli.console import PROGRAM
 from tests.e2e.processes import alive, children, command_of, started, until
 from tests.e2e.whole_demo import demo
@@ -83,17 +83,17 @@ def descendants(pid):
     return found + [below for child in found for below in descendants(child)]
 
 
-def test_output_of_cdk_is_shown_when_it_fails(tmp_path, monkeypatch, capfd):
-    fails = tmp_path / "cdk"
+def test_cause_is_shown_when_cdk_fails(tmp_path):
+    fails = tmp_path / "node_modules" / ".bin" / "cdk"
+    fails.parent.mkdir(parents=True)
     fails.write_text("#!/bin/sh\necho so much for $1\nexit 7\n")
     fails.chmod(0o755)
-    monkeypatch.setattr(cdk_module, "CDK", fails)
+    tools = Toolchain(sys.executable, tmp_path / "node_modules", tmp_path / "cache")
     with (
-        Cdk(tmp_path, {}).synth() as command,
-        pytest.raises(DemoUnavailable, match="cdk synth failed with status 7; its output is above"),
+        Cdk(tmp_path, tools, tmp_path, {}).synth() as command,
+        pytest.raises(DeploymentFailed, match="^cdk synth: so much for synth$"),
     ):
         command.wait()
-    assert capfd.readouterr().err == "so much for synth\n"
 
 
 def test_child_process_ends_with_all_its_children(tmp_path):

@@ -358,7 +358,7 @@ def create_table(port, headers):
 
 @pytest.mark.parametrize("browser", BROWSERS)
 def test_demo_dynalite_refuses_web_pages(browser):
-    with dynalite() as endpoint:
+    with dynalite(ROOT / "node_modules") as endpoint:
         made, answer = create_table(port_of(endpoint), browser)
         assert answer[0] == 403
         assert not made

@@ -31,6 +31,22 @@ def test_change_set_has_outputs_after_execution(app):
     assert app.outputs_of("changed")["Role"].startswith(f"arn:aws:iam::{app.aws.account}:role/")
 
 
+def test_stack_is_updated_with_previous_value_of_parameter_that_was_not_given(app):
+    """cdk sends this with each update of a stack that it deployed directly."""
+    app.client("ssm").put_parameter(Name="/b/version", Value="21", Type="String")
+    stacks = app.client("cloudformation")
+    body = part("MachineRole")
+    body["Parameters"] = {
+        "Version": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/b/version"}
+    }
+    allowed = {"StackName": "kept", "Capabilities": ["CAPABILITY_IAM"]}
+    stacks.create_stack(TemplateBody=json.dumps(body), **allowed)
+    body["Outputs"] = {"Version": {"Value": {"Ref": "Version"}}}
+    kept = [{"ParameterKey": "Version", "UsePreviousValue": True}]
+    stacks.update_stack(TemplateBody=json.dumps(body), Parameters=kept, **allowed)
+    assert app.outputs_of("kept") == {"Version": "21"}
+
+
 def test_change_set_can_be_created_again_with_previous_values(app):
     """cdk expects the old change set to be gone, and keeps the name of an SSM parameter."""
     app.client("ssm").put_parameter(Name="/a/version", Value="21", Type="String")

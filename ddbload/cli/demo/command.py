@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 
 from ddbload.cli.demo.verify_table import SAMPLE_KEYS, parse_keys, write_sample
+from ddbload.cli.deploy_command import agree_to_tools
 from ddbload.cli.options import GroupedCommand, input_option, run_option
-from ddbload.cli.output import (
-    print_stdout,
-)
+from ddbload.cli.output import print_stderr, print_stdout
 from ddbload.errors import InvalidUsage, SourceNotFound
 
 
@@ -50,13 +49,22 @@ from ddbload.errors import InvalidUsage, SourceNotFound
     is_flag=True,
     help="Run only `ddbload import` into a local DynamoDB, without a deployment; takes seconds.",
 )
-def demo(file: str | None, table_key: str | None, rows: int, import_only: bool) -> int:
+@run_option(
+    "--keep",
+    is_flag=True,
+    help="Leave everything running until Ctrl-C, and print how to talk to it.",
+)
+@run_option("--yes", is_flag=True, help="Do not ask before installing what the demo needs.")
+def demo(
+    *, file: str | None, table_key: str | None, rows: int, import_only: bool, keep: bool, yes: bool
+) -> int:
     """Deploy the pipeline on this machine, upload a file, and check the table.
 
     AWS is emulated by processes that listen on 127.0.0.1 only; `cdk bootstrap` and `cdk deploy`
     run as they do on AWS. At the end the table is scanned and compared with the file, cell by
-    cell, and all processes are stopped. Needs a checkout of ddbload; `make demo` in it installs
-    the rest.
+    cell, and all processes are stopped. Needs Node.js 20 or later. What else it needs is installed
+    into a private folder in ~/.cache/ddbload ($XDG_CACHE_HOME), after asking; in a checkout
+    `make demo` installs it there.
 
     Exit status: that of the import, such as 3 if rows were rejected.
     """
@@ -65,6 +73,11 @@ def demo(file: str | None, table_key: str | None, rows: int, import_only: bool) 
     keys = SAMPLE_KEYS if table_key is None else parse_keys(table_key)
     if file is not None and not Path(file).is_file():
         raise SourceNotFound(f"{file}: no such file")
+    from ddbload.deploy.toolchain import DEMO_TOOLS, IMPORT_DEMO_TOOLS, install
+
+    wanted = IMPORT_DEMO_TOOLS if import_only else DEMO_TOOLS
+    agree_to_tools(wanted, yes=yes)
+    tools = install(wanted, print_stderr)
     with tempfile.TemporaryDirectory(prefix="ddbload-demo-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         if file is not None:
@@ -76,7 +89,7 @@ def demo(file: str | None, table_key: str | None, rows: int, import_only: bool) 
         if import_only:
             from ddbload.cli.demo.imported import import_and_verify
 
-            return import_and_verify(path, keys, folder)
+            return import_and_verify(path, keys, folder, tools, keep=keep)
         from ddbload.cli.demo.deployed import deploy_and_verify
 
-        return deploy_and_verify(path, keys, folder)
+        return deploy_and_verify(path, keys, folder, tools, keep=keep)

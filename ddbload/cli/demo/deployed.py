@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from ddbload.cli.demo.output import print_comparison, progress, show_rejects, step
+from ddbload.cli.demo.output import keep_running, print_comparison, progress, show_rejects, step
 from ddbload.cli.demo.verify_table import TABLE, Keys, create_table
 from ddbload.cli.options import cores
 from ddbload.cli.output import (
@@ -28,141 +24,13 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.run_result import Result
 from ddbload.contracts.results import Failure
+from ddbload.deploy.cdk import Cdk
+from ddbload.deploy.toolchain import Toolchain, app_folder, copy_app, environment_without_aws
 from ddbload.errors import DemoUnavailable, RunNotFound
 
 if TYPE_CHECKING:
     from ddbload.cli.run_location import Deployed
     from ddbload.contracts.results import Report
-
-
-ROOT = Path(__file__).resolve().parents[3]
-"""Checkout of ddbload, if it is installed from one (editable, as `make setup` does)."""
-CDK = ROOT / "node_modules" / ".bin" / "cdk"
-
-
-def check_checkout() -> None:
-    """Check that the checkout and its tools are installed. Raises `DemoUnavailable`."""
-    parts = ("app.py", "cdk.json", "infra", "lambdas", "localaws", "statemachine")
-    if not all((ROOT / part).exists() for part in parts):
-        raise DemoUnavailable(
-            "the whole demo deploys a checkout of ddbload, and ddbload is not installed from one:"
-            " clone its repository and run 'make demo' there; or try `ddbload demo --import-only`"
-        )
-    if shutil.which("node") is None:
-        raise DemoUnavailable("the demo needs Node.js 20 or later; install it and try again")
-    if not CDK.exists():
-        raise DemoUnavailable(f"{CDK} does not exist; run 'make demo', or 'npm ci' first")
-    for module in ("aws_cdk", "awslambdaric", "moto"):
-        if find_spec(module) is None:
-            raise DemoUnavailable(
-                f"the Python module {module} is not installed here; run 'make demo', or 'make"
-                " setup' first"
-            )
-
-
-_CHILD_PROCESS = Path(__file__).with_name("child_process.py")
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """Running `cdk` command."""
-
-    name: str
-    process: subprocess.Popen[bytes]
-    log: Path
-
-    def wait(self) -> None:
-        """Wait for the command; on failure print its output and raise `DemoUnavailable`."""
-        status = self.process.wait()
-        if status:
-            click.echo(self.log.read_text("utf-8", "replace"), err=True, nl=False)
-            raise DemoUnavailable(
-                f"cdk {self.name} failed with status {status}; its output is above"
-            )
-
-
-class Cdk:
-    """Commands of `cdk` for ddbload's app; all their files are written into `folder`."""
-
-    def __init__(self, folder: Path, context: Mapping[str, str]) -> None:
-        self._folder = folder
-        self._assembly = folder / "cdk.out"
-        self._context = context
-        home = folder / "home"
-        home.mkdir()
-        self._environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-            # cdk keeps caches and settings there; the user's must not matter.
-            "HOME": str(home),
-            # A killed command leaves temporary files there.
-            "TMPDIR": str(home),
-            "AWS_CONFIG_FILE": os.devnull,
-            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-            "CDK_DISABLE_CLI_TELEMETRY": "true",
-            "CDK_DISABLE_VERSION_CHECK": "true",
-            # Unpacking the CDK's library takes longer than synthesis, so the unpacked library is
-            # kept in this checkout.
-            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / "node_modules" / ".cache" / "jsii"),
-            "NODE_NO_WARNINGS": "1",
-            "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
-        }
-
-    @contextmanager
-    def synth(self) -> Iterator[Command]:
-        """Synthesize the assembly, which needs no AWS."""
-        arguments = ["--app", f"{shlex.quote(sys.executable)} app.py", "--quiet"]
-        arguments += ["--output", str(self._assembly)]
-        for name, value in self._context.items():
-            arguments += ["--context", f"{name}={value}"]
-        with self._command("synth", arguments, {}) as command:
-            yield command
-
-    @contextmanager
-    def bootstrap(self, aws: Mapping[str, Any]) -> Iterator[Command]:
-        """Bootstrap the account and region of `aws`."""
-        where = f"aws://{aws['account']}/{aws['region']}"
-        # In a folder without cdk.json: otherwise cdk would synthesize the app first.
-        with self._command(
-            "bootstrap", [where], aws["environment"], folder=self._folder
-        ) as command:
-            yield command
-
-    @contextmanager
-    def deploy(self, aws: Mapping[str, Any]) -> Iterator[Command]:
-        """Deploy the assembly."""
-        arguments = ["--app", str(self._assembly), "--require-approval", "never"]
-        arguments += ["--method", "direct", "--progress", "events"]
-        with self._command("deploy", arguments, aws["environment"]) as command:
-            yield command
-
-    @contextmanager
-    def _command(
-        self,
-        name: str,
-        arguments: list[str],
-        environment: Mapping[str, str],
-        *,
-        folder: Path = ROOT,
-    ) -> Iterator[Command]:
-        log = self._folder / f"cdk-{name}.log"
-        line = [str(CDK), name, *arguments, "--no-notices"]
-        with log.open("wb") as out:
-            process = subprocess.Popen(  # noqa: S603 - the checkout's own cdk
-                [sys.executable, "-I", str(_CHILD_PROCESS), *line],
-                cwd=folder,
-                env={**self._environment, **environment},
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        try:
-            yield Command(name, process, log)
-        finally:
-            if process.stdin is not None:
-                # Closing its standard input ends the command if it still runs.
-                process.stdin.close()
-            process.wait()
 
 
 STOP_SECONDS = 15.0
@@ -193,16 +61,21 @@ class Emulator:
 
 
 @contextmanager
-def start_emulator(folder: Path) -> Iterator[Emulator]:
+def start_emulator(folder: Path, tools: Toolchain) -> Iterator[Emulator]:
     """Start the AWS emulator, with logs in `folder`, and stop it at the end of the block.
 
     It also stops if this process is killed, because its standard input is closed then.
     """
     with (folder / "localaws.log").open("w+b") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "localaws", "--exit-on-stdin-eof"],
-            cwd=ROOT,
-            env={**_without_aws(), "TMPDIR": str(folder)},
+        process = subprocess.Popen(  # noqa: S603 - the app's own emulator
+            [tools.python, "-m", "localaws", "--exit-on-stdin-eof"],
+            # It looks there for npm's packages.
+            cwd=tools.node_modules.parent,
+            env={
+                **environment_without_aws(),
+                "TMPDIR": str(folder),
+                "PYTHONPATH": str(app_folder()),
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -213,10 +86,6 @@ def start_emulator(folder: Path) -> Iterator[Emulator]:
             yield Emulator(process, log)
         finally:
             _stop(process)
-
-
-def _without_aws() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
@@ -239,33 +108,46 @@ START_SECONDS = 60.0
 """Seconds after the upload in which the run must start."""
 
 
-def deploy_and_verify(path: Path, keys: Keys, folder: Path) -> int:
+def deploy_and_verify(path: Path, keys: Keys, folder: Path, tools: Toolchain, *, keep: bool) -> int:
     """Deploy the stack, upload a file, follow its run, and check the table.
 
     Returns the exit status. All files are written into `folder`, and all processes are stopped at
-    the end. Raises `DemoUnavailable`.
+    the end; with `keep` that is when the user stops them. Raises `DemoUnavailable` and
+    `DeploymentFailed`.
     """
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import find_deployed
 
-    check_checkout()
-    cdk = Cdk(folder, _context(path.stat().st_size))
-    with start_emulator(folder) as emulator, cdk.synth() as synth:
+    app = folder / "app"
+    copy_app(app, {})
+    cdk = Cdk(folder, tools, app, _context(path.stat().st_size))
+    with start_emulator(folder, tools) as emulator, cdk.synth() as synth:
         # Synthesis needs no AWS, so it runs while the emulator starts.
         with step("AWS emulator") as details:
             aws = emulator.wait_until_ready()
             details.append(f"{aws['endpoint']}, DynamoDB {aws['dynamodb_endpoint']}")
         _use_environment(aws["environment"])
-        with step("cdk bootstrap and cdk synth"), cdk.bootstrap(aws) as bootstrap:
+        account, region, variables = aws["account"], aws["region"], aws["environment"]
+        with (
+            step("cdk bootstrap and cdk synth"),
+            cdk.bootstrap(account, region, variables) as bootstrap,
+        ):
             bootstrap.wait()
             synth.wait()
-        with step("cdk deploy") as details, cdk.deploy(aws) as deploy:
+        with step("cdk deploy") as details, cdk.deploy(variables) as deploy:
             deploy.wait()
             there = find_deployed(STACK, AwsSettings())
             details.append(f"stack {STACK}")
         create_table(there.context.clients.dynamodb, keys)
         run = _upload(path, there)
-        return _follow_and_verify(run, there, keys, path)
+        status = _follow_and_verify(run, there, keys, path)
+        if keep:
+            keep_running(
+                {**variables, "DDBLOAD_STACK": STACK},
+                f"ddbload report {run}",
+                f"ddbload runs --stack {STACK}",
+            )
+        return status
 
 
 def _context(size: int) -> dict[str, str]:

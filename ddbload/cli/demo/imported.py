@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ddbload.cli.demo.deployed import ROOT
-from ddbload.cli.demo.output import print_comparison, show_rejects, text_format
+from ddbload.cli.demo.output import keep_running, print_comparison, show_rejects, text_format
 from ddbload.cli.demo.verify_table import TABLE, Keys, create_table
 from ddbload.cli.options import cores
 from ddbload.cli.output import (
     print_stdout,
 )
 from ddbload.contracts.results import DONE
+from ddbload.deploy.toolchain import Toolchain, app_folder
 from ddbload.errors import DemoUnavailable
 
 # The server ends when its standard input closes, so it never outlives its parent. Port 0 lets the
@@ -53,20 +53,21 @@ server.listen(0, '127.0.0.1', () => console.log(server.address().port))
 
 
 def _additions() -> list[str]:
-    """Return Node options that add to dynalite what it lacks, if this is a checkout."""
-    scripts = [ROOT / "localaws" / name for name in ("show_items.cjs", "insert_statements.cjs")]
-    return [word for each in scripts if each.exists() for word in ("--require", str(each))]
+    """Return Node options that add to dynalite what it lacks."""
+    scripts = [
+        app_folder() / "localaws" / name for name in ("show_items.cjs", "insert_statements.cjs")
+    ]
+    return [word for each in scripts for word in ("--require", str(each))]
 
 
 @contextmanager
-def dynalite() -> Iterator[str]:
-    """Start an empty dynalite, and yield its endpoint. Raises `DemoUnavailable`."""
-    node = shutil.which("node")
-    if node is None:
-        raise DemoUnavailable("the demo needs Node.js 20 or later; install it and try again")
-    modules = _node_modules()
-    process = subprocess.Popen(  # noqa: S603 - our own script, and Node from PATH
-        [node, *_additions(), "-e", _SCRIPT],
+def dynalite(modules: Path) -> Iterator[str]:
+    """Start an empty dynalite, and yield its endpoint. Raises `DemoUnavailable`.
+
+    `modules`: folder with npm's packages.
+    """
+    process = subprocess.Popen(  # noqa: S603 - our own script
+        [str(shutil.which("node")), *_additions(), "-e", _SCRIPT],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "NODE_PATH": str(modules), "DYNALITE": str(modules / "dynalite")},
@@ -82,23 +83,23 @@ def dynalite() -> Iterator[str]:
         process.communicate()
 
 
-def _node_modules() -> Path:
-    """Find the node_modules with dynalite: in this folder, or in ddbload's checkout."""
-    for folder in (Path.cwd(), ROOT):
-        modules = folder / "node_modules"
-        if (modules / "dynalite").is_dir():
-            return modules
-    raise DemoUnavailable("dynalite is not installed here; run 'make demo', or 'npm ci' first")
-
-
-def import_and_verify(path: Path, keys: Keys, folder: Path) -> int:
+def import_and_verify(path: Path, keys: Keys, folder: Path, tools: Toolchain, *, keep: bool) -> int:
     """Import a file and check the table; return the exit status.
 
     The ledger is written into `folder`. Raises `DemoUnavailable`.
     """
-    with dynalite() as endpoint:
+    with dynalite(tools.node_modules) as endpoint:
         print_stdout(f"DynamoDB (dynalite) listens on {endpoint}")
-        return _import(path, keys, endpoint, folder / "ledger")
+        status = _import(path, keys, endpoint, folder / "ledger")
+        if keep:
+            names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+            variables = {name: os.environ[name] for name in names}
+            keep_running(
+                {**variables, "AWS_ENDPOINT_URL_DYNAMODB": endpoint, "AWS_REGION": "us-east-1"},
+                f"ddbload plan FILE {TABLE}",
+                f"ddbload import FILE {TABLE}",
+            )
+        return status
 
 
 def _import(path: Path, keys: Keys, endpoint: str, ledger: Path) -> int:

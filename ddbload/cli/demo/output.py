@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +54,20 @@ def _spinner(doing: str) -> Iterator[None]:
 
     with Console(stderr=True).status(doing):
         yield
+
+
+def keep_running(variables: Mapping[str, str], *commands: str) -> None:
+    """Print how to talk to the emulation, and wait until the user ends it."""
+    print_stdout(
+        "",
+        "everything keeps running until you press Ctrl-C here; in another terminal:",
+        *(f"  export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())),
+        *(f"  {command}" for command in commands),
+    )
+    sys.stdout.flush()
+    with suppress(KeyboardInterrupt):
+        threading.Event().wait()
+    print_stdout("stopping")
 
 
 @contextmanager
