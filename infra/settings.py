@@ -391,7 +391,7 @@ def _with_whole_numbers(value: Any) -> Any:
 
 
 def _where_to_set(knob: str) -> str:
-    return f"set it in cdk.json's context, or with -c {knob}=..."
+    return f"set it in cdk.json's context, with -c {knob}=..., or ddbload deploy --set {knob}=..."
 
 
 def _wrong(where: str, value: object, wanted: str) -> InvalidSetting:

@@ -135,7 +135,7 @@ def deploy_command(
         folder = Path(name)
         app = folder / "app"
         copy_app(app, {**settings, "stack_name": place.stack})
-        known.check_settings(app, {**settings, "stack_name": place.stack})
+        known.check_app_settings(app, {**settings, "stack_name": place.stack})
         tell = print_stdout if dry_run and not as_json else print_stderr
         tell(
             *place.describe(),

@@ -228,7 +228,7 @@ except DeploymentError as error:
 """
 
 
-def check_settings(app: Path, settings: Mapping[str, Any]) -> None:
+def check_app_settings(app: Path, settings: Mapping[str, Any]) -> None:
     """Have the copied app check settings, which needs none of its packages.
 
     Raises `DeploymentFailed` with the app's named error.

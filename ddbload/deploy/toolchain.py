@@ -181,7 +181,12 @@ def node_version() -> tuple[int, ...] | None:
         return None
     try:
         done = subprocess.run(  # noqa: S603 - Node from PATH
-            [node, "--version"], capture_output=True, text=True, check=True, timeout=30
+            [node, "--version"],
+            env=environment_without_aws(),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=30,
         )
         return tuple(int(part) for part in done.stdout.strip().removeprefix("v").split("."))
     except (OSError, subprocess.SubprocessError, ValueError):

@@ -91,7 +91,7 @@ def test_cause_is_shown_when_cdk_fails(tmp_path):
     tools = Toolchain(sys.executable, tmp_path / "node_modules", tmp_path / "cache")
     with (
         Cdk(tmp_path, tools, tmp_path, {}).synth() as command,
-        pytest.raises(DeploymentFailed, match="^cdk synth: so much for synth$"),
+        pytest.raises(DeploymentFailed, match=r"^cdk synth: so much for synth$"),
     ):
         command.wait()
 

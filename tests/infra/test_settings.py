@@ -483,4 +483,6 @@ def test_rules_of_two_buckets_may_share_a_prefix():
 def test_error_says_where_to_set_the_knob():
     with pytest.raises(DeploymentError) as caught:
         settings(tables="books", uploads=[{**BOOKS, "types": {"year": 1}}])
-    assert str(caught.value).endswith("set it in cdk.json's context, or with -c uploads=...")
+    assert str(caught.value).endswith(
+        "set it in cdk.json's context, with -c uploads=..., or ddbload deploy --set uploads=..."
+    )
