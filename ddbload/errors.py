@@ -80,6 +80,10 @@ class UnsupportedFormat(DdbloadError):
     """The bytes do not have the declared format or encoding."""
 
 
+class InvalidJson(DdbloadError):
+    """An array of JSON objects, or what stands between JSON values, is not well-formed."""
+
+
 class DamagedCompression(DdbloadError):
     """The gzip or Zstandard data is damaged, truncated, or followed by other data."""
 

@@ -283,6 +283,7 @@ def _convert(
 
     converted, started = ConvertResult(), time.monotonic()
     context = reading_context(aws)
+    context.notice = print_notice if show_progress else None
     sink: Sink | None = None
     record = failure = None
     try:

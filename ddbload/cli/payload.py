@@ -73,6 +73,7 @@ def build_payload(
         "max_expansion": given["max_expansion"],
         "match": given["match"],
         "duplicate_columns": given["duplicate_columns"],
+        "layout": given["layout"],
     }
     mapping: dict[str, Any] = {
         "rename": _parse_map(given["rename"], "--rename", "old=new"),

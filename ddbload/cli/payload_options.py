@@ -33,6 +33,7 @@ from ddbload.contracts.source import (
     DEFAULT_MAX_EXPANSION,
     DUPLICATES,
     FORMATS,
+    LAYOUTS,
     MATCHES,
     REFUSE,
 )
@@ -58,8 +59,16 @@ _SOURCE = (
         type=click.Choice([AUTO, *FORMATS]),
         default=AUTO,
         show_default=True,
-        help="Format of the source; json is one object a line. auto detects it from the first bytes"
-        " and the name.",
+        help="Format of the source; json is one object a line, or as --layout says. auto detects it"
+        " from the first bytes and the name.",
+    ),
+    input_option(
+        "--layout",
+        type=click.Choice([AUTO, *LAYOUTS]),
+        default=AUTO,
+        show_default=True,
+        help="How the objects of JSON are written: one a line, in an array, in an array within an"
+        " object (such as the output of a scan), or as values over several lines.",
     ),
     input_option(
         "--delimiter",

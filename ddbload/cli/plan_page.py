@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ddbload.cli.output import printable
+from ddbload.cli.run_result import LAYOUT_NAMES
 from ddbload.contracts.source import AUTO, UNCOMPRESSED
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _source(source: Value) -> str:
 
 
 def _dialect(dialect: Value) -> str:
-    said: str = dialect["format"]
+    said: str = LAYOUT_NAMES.get(dialect.get("layout", ""), "%s") % dialect["format"]
     if dialect["delimiter"] is not None:
         said += f" delimited by {_shown(dialect['delimiter'])}"
         said += f", quoted by {_shown(dialect['quote'])}" if dialect["quote"] else ", no quotes"

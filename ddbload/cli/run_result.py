@@ -32,7 +32,7 @@ from ddbload.contracts.results import (
     WriteStats,
 )
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.source import AUTO, UNCOMPRESSED
+from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
 from ddbload.contracts.write_price import WritePrice, amount_text
 from ddbload.errors import Cancelled, DdbloadError, Interrupted
 
@@ -44,6 +44,12 @@ TOP_CAUSES = 5
 """Causes of rejects that a result names; `ddbload rejects RUN --summary` has all."""
 _USUAL_FORMAT = "csv, ',' between fields"
 """The format of most sources. It is not printed."""
+LAYOUT_NAMES = {
+    ARRAY: "%s, an array",
+    OBJECT: "%s, an array in an object",
+    VALUES: "%s, values over several lines",
+}
+"""Formats of JSON in words, by layout; all others are lines."""
 _DELIMITER_NAMES = {"\t": "a tab", " ": "a space"}
 
 
@@ -299,7 +305,7 @@ def print_detected(record: RunRecord, payload: dict[str, Any]) -> None:
 def source_format(record: RunRecord) -> str:
     """Describe format, encoding and compression of a run's source in words."""
     source = record.payload.source
-    words = [source.format]
+    words = [LAYOUT_NAMES.get(source.layout, "%s") % source.format]
     if source.delimited:
         delimiter = source.delimiter
         words.append(f"{_DELIMITER_NAMES.get(delimiter, repr(delimiter))} between fields")

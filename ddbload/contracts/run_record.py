@@ -183,6 +183,7 @@ class RunRecord(Message):
             "escape": source.escape,
             "comment": source.comment,
             "skip_lines": source.skip_lines,
+            "layout": source.layout if source.framed else None,
             "mapping": payload.mapping.to_json() if payload.mapping else None,
             "nulls": payload.nulls.to_json() if payload.nulls else None,
             "declared": None if source.delimited else dict(payload.types),

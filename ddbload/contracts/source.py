@@ -15,7 +15,10 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}
 CSV, TSV, JSON, DYNAMODB_JSON, DYNAMODB_EXPORT, PARQUET = FORMATS = (
     *("csv", "tsv", "json", "dynamodb-json", "dynamodb-export", "parquet"),
 )
-"""Supported formats. `json` is one JSON object per line."""
+"""Supported formats. The rows of `json` and `dynamodb-json` are JSON objects, see `LAYOUTS`."""
+LAYOUTS = LINES, ARRAY, OBJECT, VALUES = ("lines", "array", "object", "values")
+"""How a file holds its JSON objects: one a line, in an array, in the one array of objects within an
+object, and one after the other over several lines."""
 EXPORT_SUMMARY = "manifest-summary.json"
 EXPORT_FILES = "manifest-files.json"
 EXPORT_STARTED = "_started"
@@ -135,6 +138,8 @@ class Source(Message):
     columns: Annotated[tuple[str, ...] | None, JsonRule(read=_read_columns)] = None
     encoding: Annotated[str, JsonRule(read=_read_encoding)] = "utf-8"
     compression: Annotated[str, JsonRule(choices=(*COMPRESSIONS, AUTO))] = AUTO
+    layout: Annotated[str, JsonRule(choices=(*LAYOUTS, AUTO))] = AUTO
+    """How a file holds its JSON objects. `AUTO` is lines once preflight has looked."""
     max_expansion: Annotated[int, JsonRule(least=1)] = DEFAULT_MAX_EXPANSION
     """Largest allowed ratio of decompressed to compressed bytes."""
     bucket: str | None = None
@@ -188,6 +193,11 @@ class Source(Message):
         return tuple(getattr(self, name) for name in _LOCATION)
 
     @property
+    def framed(self) -> bool:
+        """True if JSON objects are not one a line, so that rows begin at values."""
+        return self.layout not in (AUTO, LINES)
+
+    @property
     def delimited(self) -> bool:
         """True for delimited text with columns; false while the format is `AUTO`."""
         return self.format in DELIMITERS
@@ -208,10 +218,14 @@ class Source(Message):
             absent.append("match")
         if self.duplicate_columns == REFUSE:
             absent.append("duplicate_columns")
+        if self.layout == AUTO:
+            absent.append("layout")
         return {name: v for name, v in value.items() if name not in absent}
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` unless exactly one kind of source is given."""
+        if self.framed and (self.format not in (JSON, DYNAMODB_JSON, AUTO) or self.skip_lines):
+            raise f.wrong("layout", self.layout, "left out: it is of JSON, without skip_lines")
         versions = [name for name in _OF_A_VERSION if getattr(self, name) is not None]
         given = [name for name in _LOCATION[1:] if getattr(self, name) is not None]
         if self.path and versions:

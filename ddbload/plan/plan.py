@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -80,6 +80,8 @@ class Plan:
     """True for a compressed object that preflight cuts into chunks."""
     uncut: str | None = None
     """Reason why a compressed object that should be cut is not."""
+    notices: list[str] = field(default_factory=list)
+    """What readers of the rows warned of."""
 
     @property
     def status(self) -> str:
@@ -133,6 +135,7 @@ class Plan:
                     prewarm=self.prewarm,
                     chunks=self.chunks or 1,
                     uncut=self.uncut,
+                    notices=self.notices,
                 )
             )
         if self.error is not None:
@@ -180,6 +183,8 @@ class Plan:
         if not source.delimited:
             # JSON has no dialect.
             value = {**dict.fromkeys(value), "format": source.format}
+        if source.framed:
+            value["layout"] = source.layout
         return {
             **value,
             "skip_lines": source.skip_lines,
@@ -269,6 +274,7 @@ def make_plan(
         with temporary_ledger() as ledger, rare_gc():
             try:
                 _prepare(plan, ledger, context)
+                context = replace(context, notice=plan.notices.append)
                 if sample is None:
                     _read_all_rows(plan, ledger, context, watch, processes, make_context)
                 else:

@@ -1,9 +1,4 @@
-"""Detects JSON: lines of objects, DynamoDB JSON, exports, and files that are not one object a line.
-
-Arrays, the output of a Scan and objects over several lines are refused as a whole, with the `jq`
-command that makes lines of them. Read line by line they would be rejects at best, and a page of a
-Scan would become one item.
-"""
+"""Guesses which format of JSON a file is in, by its first rows."""
 
 from __future__ import annotations
 
@@ -12,178 +7,15 @@ import re
 from collections.abc import Collection, Iterator
 
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON
-from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
+from ddbload.errors import InvalidJson
+from ddbload.rows.json_framing import frame_sample
+from ddbload.rows.json_shape import kind_of, shape_of_json
 from ddbload.rows.sniff_delimiter import GuessedFormat
-
-ARRAY = "a JSON array"
-SCAN = "the response of a Scan or Query, with its items in a list"
-PRETTY = "a JSON object written over several lines"
-JOINED = "several JSON objects in one line"
-_PROGRAMS = {ARRAY: "'.[]'", SCAN: "'.Items[]'", PRETTY: ".", JOINED: "."}
-_PAGE = {
-    "$metadata",
-    "Items",
-    "Count",
-    "ScannedCount",
-    "ConsumedCapacity",
-    "LastEvaluatedKey",
-    "NextToken",
-    "ResponseMetadata",
-}
-"""Members of a response to Scan and Query, as the AWS CLI and the SDKs print it (that of JavaScript
-with `$metadata`)."""
-_PAGE_BEGINS = re.compile(r'\{\s*(?:"(?:Scanned)?Count"\s*:\s*\d+\s*,\s*)*"Items"\s*:\s*\[')
-_CUT_OFF = re.compile(r'(?:"[^\x00-\x1f]*|[-+.\\\w]*)\Z')
-"""Beginning of a value, or nothing: the rest of a sample that ends inside JSON."""
-_NOT_WHITE_SPACE = re.compile(rf"[^{WHITE_SPACE}]")
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
-"""Numbers stay text: no limit of Python's on their length applies."""
-
-
-class _CutOff(Exception):
-    """The text ends inside a value that is well-formed so far."""
-
-
-def jq_advice(shape: str) -> str:
-    """Return the command that makes lines of a file of this shape."""
-    return (
-        f"convert it: jq -c {_PROGRAMS[shape]} FILE > FILE.jsonl (with jq 1.7 or newer: older ones"
-        " round numbers)"
-    )
-
-
-def begins_as_lines(data: bytes, keys: Collection[str]) -> bool:
-    """Return whether the first line is complete, and is an object but not a page of a Scan."""
-    text = _text(data)
-    line, end, _ = text.partition("\n")
-    return bool(end) and _is_row(_value(line), keys)
-
-
-def shape_of_json(data: bytes, *, whole: bool, keys: Collection[str]) -> str | None:
-    """Return the shape of JSON that is certainly not lines of objects; None if it may be.
-
-    `data` is the file's beginning, decompressed, without a byte order mark; `whole` says that it is
-    all there is. `keys` are the columns of the table's keys: an object that has them all is an
-    item, whatever else it looks like.
-    """
-    text = _text(data)
-    if text[:1] not in ("[", "{"):
-        return None
-    try:
-        value, end = _decoded(text)
-    except ValueError:
-        return None
-    except _CutOff:
-        return _cut_off_shape(text, whole, keys)
-    if "\n" in text[:end]:
-        return _shape(value)
-    rest_of_line = text[end:].partition("\n")[0].strip(WHITE_SPACE)
-    if isinstance(value, dict) and rest_of_line.startswith("{"):
-        return None if _has_row(text, whole, keys) else JOINED
-    if _is_row(value, keys):
-        return None
-    values = [_value(line) for line in _complete_lines(text, whole)]
-    if any(_is_row(each, keys) for each in values):
-        return None
-    first = next(iter(values), None)
-    if isinstance(value, list):
-        is_alone = whole and len(values) == 1 and first is not None
-        return ARRAY if is_alone or _is_array_of_objects(first) else None
-    return SCAN if _is_page(first) else None
-
-
-def _cut_off_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
-    """Return the shape of a text that ends inside its first value."""
-    if whole and (_has_row(text, whole, keys) or "\n" not in text.rstrip(WHITE_SPACE)):
-        # Either bad lines among good ones, or one bad line.
-        return None
-    if _PAGE_BEGINS.match(text):
-        return SCAN
-    if text.startswith("["):
-        return ARRAY
-    # A first line that is longer than the sample may be an object.
-    return PRETTY if "\n" in text else None
-
-
-def _shape(value: object) -> str:
-    """Return the shape of a value that is written over several lines."""
-    if isinstance(value, list):
-        return ARRAY
-    return SCAN if _is_page(value) else PRETTY
-
-
-def _text(data: bytes) -> str:
-    """Decode data, and drop white space before it."""
-    return data.decode("utf-8", "surrogateescape").lstrip(WHITE_SPACE)
-
-
-def _complete_lines(text: str, whole: bool) -> Iterator[str]:
-    """Return the lines that are certainly complete, without those of white space."""
-    lines = text.split("\n")
-    if not whole:
-        lines.pop()
-    return (line for line in lines if _NOT_WHITE_SPACE.search(line))
-
-
-def _has_row(text: str, whole: bool, keys: Collection[str]) -> bool:
-    return any(_is_row(_value(line), keys) for line in _complete_lines(text, whole))
-
-
-def _is_row(value: object, keys: Collection[str]) -> bool:
-    return isinstance(value, dict) and (not _is_page(value) or _has(value, keys))
-
-
-def _is_page(value: object) -> bool:
-    if not isinstance(value, dict) or not value.keys() <= _PAGE:
-        return False
-    items = value.get("Items")
-    return isinstance(items, list) and all(isinstance(item, dict) for item in items)
-
-
-def _has(value: object, keys: Collection[str]) -> bool:
-    return isinstance(value, dict) and bool(keys) and all(key in value for key in keys)
-
-
-def _is_array_of_objects(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
-
-
-def _value(line: str) -> object:
-    """Parse a line. None unless it is exactly one value."""
-    try:
-        value, end = _decoded(line.lstrip(WHITE_SPACE))
-    except (ValueError, _CutOff):
-        return None
-    return None if line.lstrip(WHITE_SPACE)[end:].strip(WHITE_SPACE) else value
-
-
-def _decoded(text: str) -> tuple[object, int]:
-    """Parse the value that a text begins with. Raises `ValueError` and `_CutOff`.
-
-    Returns it and its end.
-    """
-    try:
-        return _DECODER.raw_decode(text)
-    except json.JSONDecodeError as error:
-        if _CUT_OFF.match(text, error.pos):
-            raise _CutOff from None
-        raise
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
 
 _JSON_LINES = 100
 _JSON_OBJECT = re.compile(rb"\s*\{\s*(?:\}|[\"']|\Z)")
 """Beginning of an object, or of a Python `dict`: such lines are rejects, not a CSV header."""
 _JSON_ARRAY = re.compile(rb"\s*\[\s*(?:\{|\Z)")
-_CONTENTS: dict[str, type] = {
-    **dict.fromkeys(("S", "N", "B"), str),
-    **dict.fromkeys(("BOOL", "NULL"), bool),
-    **dict.fromkeys(("L", "SS", "NS", "BS"), list),
-    "M": dict,
-}
-"""Python type of the content of each attribute type in DynamoDB JSON."""
-_CHANGE = {"Metadata", "Keys", "NewImage", "OldImage"}
 _LINE = re.compile(rb"[^\r\n]+")
 
 
@@ -202,7 +34,7 @@ def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedForm
         except (ValueError, RecursionError):
             value = None
         arrays += isinstance(value, list)
-        kinds.append(_kind(value) if isinstance(value, dict) else None)
+        kinds.append(kind_of(value) if isinstance(value, dict) else None)
     known = [kind for kind in kinds if kind is not None]
     if not known:
         begins = data.lstrip()
@@ -224,38 +56,33 @@ def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedForm
     return GuessedFormat(first, None, round(agreeing / len(kinds), 2), why)
 
 
+def sniff_framed(data: bytes, layout: str, shape: str) -> GuessedFormat:
+    """Guess the format of JSON objects that are not lines, by the first one."""
+    kind = JSON
+    try:
+        sample = frame_sample(data, layout)
+        row = json.loads(sample.partition(b"\n")[0], parse_int=str, parse_float=str)
+    except (InvalidJson, ValueError, RecursionError):
+        # Reading says where it is bad.
+        pass
+    else:
+        if isinstance(row, dict) and row:
+            kind = kind_of(row)
+    if kind == DYNAMODB_JSON:
+        return GuessedFormat(kind, None, 0.9, f"it is {shape}, and the first one is in {_TYPED}")
+    return GuessedFormat(JSON, None, 0.9, f"it is {shape}")
+
+
 def _begins_as_json(line: bytes) -> bool:
     return bool(_JSON_OBJECT.match(line) or _JSON_ARRAY.match(line))
 
 
+_TYPED = "DynamoDB's JSON"
 _DESCRIPTIONS = {
     JSON: "objects of JSON",
-    DYNAMODB_JSON: "items in DynamoDB's JSON",
+    DYNAMODB_JSON: f"items in {_TYPED}",
     DYNAMODB_EXPORT: "changes as an incremental export has them",
 }
-
-
-def _kind(value: dict[str, object]) -> str:
-    item = value.get("Item")
-    if (len(value) == 1 and _is_item(item)) or (value and _is_item(value)):
-        return DYNAMODB_JSON
-    if "Keys" in value and len(value) > 1 and value.keys() <= _CHANGE:
-        images = [image for name, image in value.items() if name != "Metadata" and image]
-        if all(map(_is_item, images)):
-            return DYNAMODB_EXPORT
-    return JSON
-
-
-def _is_item(value: object) -> bool:
-    return isinstance(value, dict) and all(map(_is_typed, value.values()))
-
-
-def _is_typed(value: object) -> bool:
-    """Return whether a value looks like an attribute value in DynamoDB JSON."""
-    if not isinstance(value, dict) or len(value) != 1:
-        return False
-    ((kind, content),) = value.items()
-    return isinstance(content, _CONTENTS.get(kind, ()))
 
 
 def _first_lines(data: bytes, whole: bool) -> Iterator[bytes]:

@@ -31,7 +31,7 @@ from ddbload.pipeline.reading.open_sources import (
     prefix_errors_with_object_name,
     read_windows,
 )
-from ddbload.pipeline.reading.row_blocks import RunReader, refuse_unterminated
+from ddbload.pipeline.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
 from ddbload.pipeline.reading.source_objects import slice_for_object
 from ddbload.rows.block_splitter import BLOCK_BYTES, Block
 from ddbload.source.byte_source import ByteSource
@@ -128,7 +128,7 @@ class Chunker:
             self._at = Cursor(whole.end, whole.line)
         elif not (
             self._cut_by_edges(raw, file, object_slice)
-            if self._by_edges and file.plain
+            if self._by_edges and file.plain and not file.framed
             else self._read(file, object_slice)
         ):
             return False
@@ -191,6 +191,7 @@ class Chunker:
                 self._trail.discard_before(self._at.byte)
             if (end is None or self._at.byte < end) and context.must_end():
                 return False
+        notice_incomplete(file, context)
         return True
 
     def _say_if_uncut(self, file: DecodedSource, whole: ObjectSlice) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from ddbload.contracts.dialect import Dialect, placeholder_delimiter
-from ddbload.contracts.source import AUTO, CSV, PARQUET, TSV, Source
+from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, PARQUET, TSV, Source
+from ddbload.pipeline.reading.header import detect_layout
 from ddbload.pipeline.reading.open_sources import compression_in, open_as_text
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
 from ddbload.rows.sniff import sniff
@@ -39,6 +40,8 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
     if source.format in (AUTO, PARQUET) and _first_bytes(raw) == PARQUET_SIGNATURE:
         return DetectedFormat(replace(plain, format=PARQUET, delimiter=",", encoding="utf-8"))
     plain = _with_encoding(raw, plain)
+    if source.format in (JSON, DYNAMODB_JSON):
+        return _with_layout(raw, DetectedFormat(plain), wanted)
     if source.delimiter != AUTO and source.format == AUTO:
         # Only delimited text has a delimiter, so the format is known too.
         return DetectedFormat(replace(plain, format=TSV if source.delimiter == "\t" else CSV))
@@ -59,7 +62,24 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
         format_=None if source.format == AUTO else source.format,
     )
     source = replace(plain, format=guess.format, delimiter=guess.delimiter or ",")
-    return DetectedFormat(source, guess.sure, guess.why, guess.doubt)
+    detected = DetectedFormat(source, guess.sure, guess.why, guess.doubt)
+    is_json = guess.format in (JSON, DYNAMODB_JSON)
+    return _with_layout(raw, detected, wanted, guessed=True) if is_json else detected
+
+
+def _with_layout(
+    raw: ByteSource, detected: DetectedFormat, keys: Collection[str], *, guessed: bool = False
+) -> DetectedFormat:
+    """Detect the layout of JSON objects, and their format if it was only guessed."""
+    source = detected.source
+    if source.skip_lines or source.layout != AUTO:
+        return detected
+    found = detect_layout(open_as_text(raw, source), keys)
+    if found is None:
+        return detected
+    layout, guess = found
+    source = replace(source, layout=layout, format=guess.format if guessed else source.format)
+    return DetectedFormat(source, guess.sure, guess.why)
 
 
 def _first_bytes(raw: ByteSource) -> bytes:

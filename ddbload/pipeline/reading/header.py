@@ -10,7 +10,7 @@ from itertools import chain
 from ddbload.contracts.column_mapping import ColumnChanges, ColumnNames
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor, Table
-from ddbload.contracts.source import NUMBER, PARQUET, Source
+from ddbload.contracts.source import ARRAY, NUMBER, PARQUET, VALUES, Source
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import BadHeader, TooManyColumns, UnsupportedFormat
 from ddbload.pipeline.reading.open_sources import known_size
@@ -18,10 +18,19 @@ from ddbload.rows.block_splitter import BlockSplitter
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, LONGEST_SIGNATURE, refuse_binary_files
+from ddbload.rows.json_framing import LARGEST_CONTAINER_START, rows_begin
+from ddbload.rows.json_shape import (
+    LAYOUT_OF,
+    begins_as_lines,
+    is_undecided,
+    jq_advice,
+    json_layout,
+    shape_of_json,
+)
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_parser import ParsedRows, RowParser
-from ddbload.rows.sniff_delimiter import Doubt
-from ddbload.rows.sniff_json import begins_as_lines, jq_advice, shape_of_json
+from ddbload.rows.sniff_delimiter import Doubt, GuessedFormat
+from ddbload.rows.sniff_json import sniff_framed
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 HEADER_READ_BYTES = 256 * 1024
@@ -64,9 +73,12 @@ def read_header(
     """
     start, is_end = _first_line(file, source.skip_lines)
     if not source.delimited:
-        if not is_end and source.format != PARQUET:
-            _refuse_other_json(file, start, keys)
-        return Header((), start, is_end)
+        if is_end or source.format == PARQUET:
+            return Header((), start, is_end)
+        if source.framed:
+            return _framed_header(file, source.layout, start)
+        _refuse_other_json(file, start, keys)
+        return Header((), start)
     rows = start if is_end else _first_rows(file, source, start, max_row_bytes)
     if isinstance(rows, Cursor):
         return Header(source.columns or (), Cursor(rows.byte, 1), empty=True)
@@ -119,22 +131,63 @@ def _advice(cause: str) -> str:
     )
 
 
-def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]) -> None:
-    """Raise `UnsupportedFormat` for JSON that is not one object a line."""
-    data, whole = b"", True
+def detect_layout(file: DecodedSource, keys: Collection[str]) -> tuple[str, GuessedFormat] | None:
+    """Detect the layout of a file of JSON, and its format; None for lines and what is refused."""
+    start, is_end = _first_line(file, 0)
+    sample = None if is_end else _json_sample(file, start, keys)
+    found = None if sample is None else json_layout(sample[0], whole=sample[1], keys=keys)
+    if sample is None or found is None:
+        return None
+    layout, shape = found
+    return layout, sniff_framed(sample[0], layout, shape)
+
+
+def _framed_header(file: DecodedSource, layout: str, start: Cursor) -> Header:
+    """Find the first value of JSON that is not one object a line. Lines then count values."""
+    data = b""
+    for piece in file.stream(start.byte, None, _JSON_PIECE_BYTES):
+        data += piece
+        begin = rows_begin(data, layout)
+        if begin is not None and begin < len(data):
+            is_empty = layout != VALUES and data.startswith(b"]", begin)
+            return Header((), Cursor(start.byte + begin, 1), is_empty)
+        if len(data) >= LARGEST_CONTAINER_START:
+            break
+    if layout == VALUES and not data.strip(WHITE_SPACE.encode()):
+        return Header((), start, empty=True)
+    wanted = "a JSON array" if layout == ARRAY else "an object with an array of objects"
+    raise UnsupportedFormat(
+        f"byte {start.byte}: this is not {wanted} (--layout {layout}; in a payload, source.layout);"
+        " leave the layout out, or import files of other layouts by themselves"
+    )
+
+
+def _json_sample(
+    file: DecodedSource, start: Cursor, keys: Collection[str]
+) -> tuple[bytes, bool] | None:
+    """Read as much as tells the layout, and tell if it is all; None if it begins as lines do."""
+    data = b""
     for piece in file.stream(start.byte, None, _JSON_PIECE_BYTES):
         data += piece
         if begins_as_lines(data, keys):
-            return
+            return None
         has_line = b"\n" in data.lstrip(WHITE_SPACE.encode())
-        if len(data) >= (_JSON_BYTES if has_line else _LONG_LINE_BYTES):
-            whole = False
-            break
-    shape = shape_of_json(data, whole=whole, keys=keys)
+        if len(data) >= _LONG_LINE_BYTES or (
+            has_line and len(data) >= _JSON_BYTES and not is_undecided(data)
+        ):
+            return data, False
+    return data, True
+
+
+def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]) -> None:
+    """Raise `UnsupportedFormat` for JSON that is not one object a line."""
+    sample = _json_sample(file, start, keys)
+    shape = None if sample is None else shape_of_json(sample[0], whole=sample[1], keys=keys)
     if shape is not None:
+        alone = "import it by itself, or " if shape in LAYOUT_OF else ""
         raise UnsupportedFormat(
-            f"line {start.line}, byte {start.byte}: this is {shape}, and JSON is read with one"
-            f" object on each line; {jq_advice(shape)}"
+            f"line {start.line}, byte {start.byte}: this is {shape}, and JSON is read here with one"
+            f" object on each line; {alone}{jq_advice(shape)}"
         )
 
 

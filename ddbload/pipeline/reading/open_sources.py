@@ -17,6 +17,7 @@ from ddbload.contracts.source import AUTO, PARQUET, UNCOMPRESSED, Source
 from ddbload.errors import (
     BadHeader,
     DamagedCompression,
+    InvalidJson,
     RowTooLong,
     SourceNotFound,
     SourceUnreadable,
@@ -268,7 +269,7 @@ def prefix_errors_with_object_name(raw: ByteSource, *, several: bool) -> Iterato
     """Prefix errors with the object's name when the source has several."""
     try:
         yield
-    except (BadHeader, RowTooLong, UnsupportedFormat, UnterminatedQuote) as error:
+    except (BadHeader, InvalidJson, RowTooLong, UnsupportedFormat, UnterminatedQuote) as error:
         if not several:
             raise
         raise type(error)(f"{raw.name}: {error.message}") from None
@@ -304,6 +305,7 @@ def _decoded(raw: ByteSource, source: Source, encoding: str | None) -> DecodedSo
         compression=compression_in(raw, source),
         encoding=encoding,
         max_expansion=source.max_expansion,
+        layout=source.layout,
     )
 
 

@@ -21,7 +21,7 @@ from ddbload.pipeline.reading.open_sources import (
     open_each,
     prefix_errors_with_object_name,
 )
-from ddbload.pipeline.reading.row_blocks import RunReader, refuse_unterminated
+from ddbload.pipeline.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
 from ddbload.pipeline.reading.source_objects import slice_for_object
 from ddbload.rows.block_splitter import BLOCK_BYTES, Block
 from ddbload.rows.columns import Columns
@@ -187,6 +187,7 @@ def iter_row_batches(
                         yield RowBatch(reader, file.name, object_slice, block, stored)
                     if (end is None or at.byte < end) and must_end():
                         return
+                notice_incomplete(file, context)
             before += raw.size
 
 

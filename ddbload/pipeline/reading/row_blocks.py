@@ -19,8 +19,10 @@ from ddbload.items.row_encoder import (
     row_boundaries_for,
     row_encoder_for,
 )
+from ddbload.pipeline.context import Context
 from ddbload.rows.block_splitter import Block, BlockSplitter
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
+from ddbload.rows.json_framing import MORE_FOLLOWS
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.decoding.inflate import zlib_library
 
@@ -64,6 +66,17 @@ def refuse_unterminated(
             " is never closed: mend it; or, if the file does not quote its fields, say so (--quote"
             " none; in a payload, quote null)"
         )
+
+
+def notice_incomplete(file: DecodedSource, context: Context) -> None:
+    """Warn of the output of a scan that is not complete, once its rows were read to the end."""
+    for name in sorted(file.members & MORE_FOLLOWS):
+        if context.notice is not None:
+            context.notice(
+                f"{file.name}: {name} says that the scan or query has more items than this file"
+                " (incomplete_scan): load its other pages, too; the AWS CLI writes all of them to"
+                " one file without --max-items and --no-paginate"
+            )
 
 
 class RunReader:
@@ -156,7 +169,7 @@ def iter_row_blocks(
     block may end with a row without a line end. Raises `RowTooLong`.
     """
     begin = splitter.at.byte
-    pieces = file.stream(begin, end, min(piece_bytes, splitter.piece_bytes))
+    pieces = file.stream_rows(begin, end, min(piece_bytes, splitter.piece_bytes))
     if end is not None:
         left = end - begin
         for piece in pieces:

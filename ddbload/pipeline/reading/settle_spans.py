@@ -246,7 +246,8 @@ def iter_spans(reader: RunReader, ledger: Ledger, context: Context) -> Generator
         yield from _group_objects(iter_objects(record, ledger, 0), record.data_start)
         return
     first = RowSpan(record.data_start)
-    if not reader.is_ranged or record.size is None:
+    # Where values are not lines, no window shows whether a row ends in it.
+    if not reader.is_ranged or record.size is None or record.payload.source.framed:
         yield first
         return
     several = False

@@ -6,8 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ddbload.contracts.chunks import SeekPoint
-from ddbload.contracts.source import DEFAULT_MAX_EXPANSION, UNCOMPRESSED, ZSTD
+from ddbload.contracts.source import (
+    ARRAY,
+    AUTO,
+    DEFAULT_MAX_EXPANSION,
+    OBJECT,
+    UNCOMPRESSED,
+    VALUES,
+    ZSTD,
+)
 from ddbload.errors import SourceChanged
+from ddbload.rows.json_framing import LARGEST_CONTAINER_START, JsonFramer
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES, decompress
 from ddbload.source.decoding.seek_trail import SeekTrail
@@ -34,8 +43,13 @@ class DecodedSource:
         compression: str = UNCOMPRESSED,
         encoding: str | None = None,
         max_expansion: int | None = DEFAULT_MAX_EXPANSION,
+        layout: str = AUTO,
     ) -> None:
+        """`layout`: how JSON objects are laid out, see `LAYOUTS`; all others are lines."""
         self.inner = inner
+        self.members: frozenset[str] = frozenset()
+        """Members, other than empty ones, of the object around an array read to its end."""
+        self._layout = layout
         self._compression = compression
         self._encoding = None if encoding is None or is_utf8(encoding) else encoding
         self._max_expansion = max_expansion
@@ -108,6 +122,36 @@ class DecodedSource:
             position = 0 if point is None else point.text
             pieces = self._decode(point)
         yield from slice_pieces(pieces, position, start, end, piece_bytes, self.name)
+
+    @property
+    def framed(self) -> bool:
+        """True if rows are JSON objects that are not one a line."""
+        return self._layout in (ARRAY, OBJECT, VALUES)
+
+    def stream_rows(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
+        """Yield a range as `stream` does, its JSON objects one a line; a row begins at `start`.
+
+        Offsets stay those of `stream`. Raises `InvalidJson`, at the latest at the source's end.
+        """
+        pieces = self.stream(start, end, piece_bytes)
+        if not self.framed:
+            yield from pieces
+            return
+        framer = JsonFramer(self._layout, start, self._read_start)
+        to_end = end is None or (self.plain and end >= self.inner.size)
+        for framed in framer.frame(pieces, to_end=to_end):
+            for offset in range(0, len(framed), piece_bytes):
+                yield framed[offset : offset + piece_bytes]
+        self.members = framer.members
+
+    def _read_start(self) -> bytes:
+        """Read what may stand before the array in an object."""
+        held = bytearray()
+        for piece in self.stream(0, None, READ_BYTES):
+            held += piece
+            if len(held) >= LARGEST_CONTAINER_START:
+                break
+        return bytes(held)
 
     def close(self) -> None:
         """Close the source."""

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.rows.sniff_json import (
+from ddbload.rows.json_shape import (
     ARRAY,
+    CONTAINER,
     JOINED,
+    OTHERS,
     PRETTY,
     SCAN,
+    SPACED,
     begins_as_lines,
+    is_undecided,
     jq_advice,
+    json_layout,
     shape_of_json,
 )
 
@@ -26,12 +31,26 @@ def shape(text: str | bytes, *keys: str, whole: bool = True) -> str | None:
         ('[{"a": 1}, {"a": 2}]', ARRAY),
         ('[{"a": 1}]\n[{"a": 2}]\n', ARRAY),
         ('[{"a": 1}]\n[{"a": 2}', ARRAY),
-        ("[1, 2]", ARRAY),
+        ('[{"a": 1}, 2]', ARRAY),
+        ('[{"a": 1}] x', ARRAY),
+        ('[\n{"id": 1},\n{"id": 2}\n', ARRAY),
+        ('[{"a": 1}, {"b": 2', ARRAY),
+        ('[{"a": 1}, {bad}]', ARRAY),
+        ("[]", ARRAY),
+        ("[1, 2]", OTHERS),
+        ("[[{}]]", OTHERS),
+        ('["a",\n{"a": 1}]', OTHERS),
+        ('{\n"a": {"b": [{"c": 1}, {"c": 2}]}, "d": [1]}', CONTAINER),
+        ('{\n"a": [{"c": 1}], "b": [{"c": 2}]}', PRETTY),
+        ('{\n"a": [{"c": 1}]}\n{}', PRETTY),
+        ('{\n"a": [{"c": 1}, {"c": 2}', CONTAINER),
+        ('{\n"Item": {"a": {"L": [{"S": "x"}]}}}', PRETTY),
+        ('{"Items": [{"a": 1}, {"b"', SCAN),
         ('\r\n [\n{"a": 1},\n{"a": 2}]', ARRAY),
         ('{\n"a": 1}', PRETTY),
         ('{"a": 1,\r\n"b": {}}\n{"c": 1}\n', PRETTY),
         ('{"a": 1}{"a": 2}', JOINED),
-        ('{"a": 1} {"a": 2}\n{"a": 3} {"a": 4}\n', JOINED),
+        ('{"a": 1} {"a": 2}\n{"a": 3} {"a": 4}\n', SPACED),
         ('{"Items": []}', SCAN),
         ('{"Items": [{"a": 1}], "Count": 1}\nbad\n', SCAN),
         ('{\n"ScannedCount": 1,\n"Items": [\n{"a"', SCAN),
@@ -71,16 +90,38 @@ def test_object_with_all_keys_is_an_item_even_if_it_looks_like_a_scan() -> None:
     ["", '"', '"a\\', '"\\u00', '"é', "tr", "-", "1.5", "1e", '{"b', '{"b": [1, ', "[null, "],
 )
 def test_shape_is_named_when_the_sample_ends_inside_a_value(cut: str) -> None:
-    for begin, expected in (("[\n", ARRAY), ('{\n"a": ', PRETTY), ('{"Items": [\n', SCAN)):
+    for begin, expected in (('{\n"a": ', PRETTY), ('{"Items": [\n', SCAN)):
         text = begin + cut
         assert shape(text, whole=False) == expected
         assert shape(text.encode()[:-1] + b"\xc3" if cut == '"é' else text, whole=False)
+    is_open = cut == "" or cut.startswith("{")
+    assert shape("[\n" + cut, whole=False) == (ARRAY if is_open else OTHERS)
     assert shape('[{"a": 1}, ' + cut, whole=False) == ARRAY
     # The first line may be an object yet, and that which is all of the file is a bad row.
     assert shape('{"a": ' + cut, whole=False) is None
     assert shape('{"a": ' + cut) is None
-    assert shape('[\n{"id": 1}\n') is None
     assert shape("[\n{},\n" + cut) == ARRAY
+
+
+def test_array_among_rows_is_a_bad_line() -> None:
+    assert shape('[{"id": 1}\n{"id": 2}\n{"id": 3}\n') is None
+    assert shape('{"id": 1}\n[{"id": 2}]\n') is None
+
+
+def test_object_without_the_keys_may_hold_the_rows() -> None:
+    line = b'{"data": {"books": [{"id": 1}, {"id": 2}]}}'
+    assert json_layout(line, whole=True, keys=["id"]) == ("object", CONTAINER)
+    assert json_layout(line, whole=True, keys=["data"]) is None
+    assert json_layout(line, whole=True, keys=[]) is None
+    assert json_layout(line + b"\n{}", whole=True, keys=["id"]) is None
+    spread = line.replace(b"{", b"{\n")
+    assert json_layout(spread, whole=True, keys=[]) == ("object", CONTAINER)
+    assert json_layout(spread, whole=True, keys=["data"]) == ("values", PRETTY)
+    # No item is as large as a sample that ends in its first value.
+    assert json_layout(spread[:-3], whole=False, keys=["data"]) == ("object", CONTAINER)
+    assert is_undecided(spread[:-3])
+    assert not is_undecided(spread)
+    assert not is_undecided(b"[" + spread[:-3])
 
 
 def test_file_begins_as_lines_only_when_its_first_line_is_complete() -> None:

@@ -1,0 +1,376 @@
+"""Frames JSON values that are not one a line: those of an array, and those over several lines.
+
+The output has a byte for each byte of the input. A line feed replaces the byte before each value
+but the first; spaces replace what else stands between values, and line feeds within them. So every
+offset is that of the source, reading can begin at any value, and lines count values. Values are
+never parsed here: a bad one is a bad row.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import chain
+
+from ddbload.contracts.source import ARRAY, OBJECT, VALUES
+from ddbload.errors import InvalidJson
+from ddbload.rows.boundaries.row_boundaries import repeated
+
+LARGEST_CONTAINER_START = 4 * 1024 * 1024
+"""Bytes of a file in which its first value must begin. No item takes as many."""
+MAX_CONTAINER_BYTES = 1024 * 1024
+"""Most bytes of an object behind the array of rows that it holds."""
+MORE_FOLLOWS = frozenset(("LastEvaluatedKey", "NextToken"))
+"""Members of a response to Scan or Query that say that there are more items."""
+
+_SPACE, _LINE_FEED, _QUOTE, _BACKSLASH, _COMMA = b' \n"\\,'
+_OPEN_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET, _CLOSE_BRACE = b"{[]}"
+# JSON allows neither in a string, so that the row stays as bad as it is with the line feed.
+_VERTICAL_TAB = 0x0B
+_WHITE_SPACE = re.compile(rb"[ \t\r\n]*+")
+_STRING = rb'"[^"\\\x00-\x1f]*+' + repeated(rb'\\[^\x00-\x1f][^"\\\x00-\x1f]*+') + rb'"'
+_REGULAR_LEVELS = 8
+"""Levels of objects, one in the other, that one regular expression finds the end of."""
+_STRING_STOP = re.compile(rb'["\\\n]')
+_SCALAR_STOP = re.compile(rb'[ \t\r\n,\[\]{}"]')
+_STOPS = {_OPEN_BRACE: re.compile(rb'["{}]'), _OPEN_BRACKET: re.compile(rb'["\[\]]')}
+_WHOLE_STRING = re.compile(_STRING)
+_TOKEN = re.compile(_STRING + rb"|[\[{}\]]")
+_OBJECTS_BEGIN = re.compile(rb"\[[ \t\r\n]*+(?=\{)")
+_EMPTY_ITEMS = re.compile(rb'"Items"[ \t\r\n]*+:[ \t\r\n]*+\[[ \t\r\n]*+(?=\])')
+_ARRAY_BEGINS = re.compile(rb"[ \t\r\n]*+\[[ \t\r\n]*+")
+
+_FIRST, _AFTER, _NEXT, _INSIDE, _SCALAR, _TAIL = range(6)
+"""States: before the first value or the end, behind a value, behind a comma, in an object, array or
+string, in another value, behind all values."""
+
+
+def rows_begin(data: bytes, layout: str) -> int | None:
+    """Return the offset of the first value in a file's beginning, or of the array's end.
+
+    None if the beginning has no such place.
+    """
+    if layout == ARRAY:
+        found = _ARRAY_BEGINS.match(data)
+        return None if found is None else found.end()
+    if layout != OBJECT:
+        begin = _skip_white_space(data, 0)
+        return begin if begin < len(data) else None
+    stack = bytearray()
+    for token in _TOKEN.finditer(data):
+        mark = data[token.start()]
+        if mark == _OPEN_BRACKET and _OPEN_BRACKET not in stack and stack:
+            array = _OBJECTS_BEGIN.match(data, token.start())
+            if array is not None:
+                return array.end()
+        if mark in (_OPEN_BRACE, _OPEN_BRACKET):
+            stack.append(mark)
+        elif mark != _QUOTE:
+            if not stack or abs(stack.pop() - mark) > 2:
+                return None
+            if not stack:
+                break
+    empty = _EMPTY_ITEMS.search(data)
+    return None if empty is None else empty.end()
+
+
+class JsonFramer:
+    """Framer of a stream of bytes that begins at a value."""
+
+    def __init__(
+        self,
+        layout: str,
+        byte: int,
+        container: Callable[[], bytes] = bytes,
+    ) -> None:
+        """`byte` is the offset of the first byte in the source.
+
+        `container` reads the source's beginning, up to the array in its object.
+        """
+        self.members: frozenset[str] = frozenset()
+        """Members, other than empty ones, of the object around the array, once it has ended."""
+        self._layout = layout
+        self._container = container
+        self._byte = byte
+        self._start = byte
+        self._unit, self._object = _patterns(spaced=layout == VALUES)
+        self._state = _FIRST
+        self._value_byte = byte
+        self._opener = self._depth = 0
+        self._in_string = self._escaped = False
+        # White space between values was read; the last byte of it is held back.
+        self._has_gap = self._holds = False
+        self._tail = bytearray()
+
+    def frame(self, pieces: Iterator[bytes], *, to_end: bool) -> Iterator[bytes]:
+        """Frame pieces. Their end is that of the source if `to_end`, else a value begins there.
+
+        Raises `InvalidJson`.
+        """
+        for piece in pieces:
+            framed = self.feed(piece)
+            if framed:
+                yield framed
+        rest = self.finish() if to_end else self.stop()
+        if rest:
+            yield rest
+
+    def feed(self, piece: bytes) -> bytes:
+        """Frame a piece. Raises `InvalidJson`."""
+        data = piece
+        if self._holds:
+            data, self._byte, self._holds = b" " + piece, self._byte - 1, False
+        # Translated back where they stand in strings, and set between values.
+        out = bytearray(data.replace(b"\n", b" "))
+        at = len(data) - len(piece)
+        while at < len(data):
+            if self._state == _INSIDE:
+                at = self._read_inside(data, out, at)
+            elif self._state == _SCALAR:
+                at = self._read_scalar(data, at)
+            elif self._state == _TAIL:
+                at = self._read_tail(data, out, at)
+            else:
+                at = self._read_between(data, out, at)
+        self._byte += len(data)
+        # A value may begin with the next byte.
+        if self._has_gap and self._state in (_AFTER, _NEXT):
+            self._holds = True
+            out.pop()
+        return bytes(out)
+
+    def stop(self) -> bytes:
+        """Return what is held back, before the beginning of a value."""
+        return b"\n" if self._holds else b""
+
+    def finish(self) -> bytes:
+        """Return what is held back, at the end of the source. Raises `InvalidJson`."""
+        if self._state == _INSIDE:
+            raise _error(
+                f"the value that begins at byte {self._value_byte} is not closed: the file is cut"
+                " off, or a quote or bracket is missing"
+            )
+        if self._layout == VALUES or self._byte == self._start:
+            return b" " if self._holds else b""
+        if self._state != _TAIL:
+            raise _error(f"the array is not closed at the end, byte {self._byte}: it is cut off")
+        if self._layout == OBJECT:
+            self.members = _check_container(self._container(), bytes(self._tail))
+        return b""
+
+    def _read_between(self, data: bytes, out: bytearray, at: int) -> int:
+        """Read values that are regular, and what stands between values up to another one."""
+        if self._state == _AFTER and not self._has_gap:
+            at = self._read_regular(data, out, at)
+            if at == len(data):
+                return at
+        begin = at
+        at = _skip_white_space(data, at)
+        out[begin:at] = b" " * (at - begin)
+        self._has_gap = self._has_gap or at > begin
+        if at == len(data):
+            return at
+        mark = data[at]
+        is_array = self._layout != VALUES
+        if is_array and mark == _COMMA and self._state == _AFTER:
+            out[at] = _SPACE
+            self._state, self._has_gap = _NEXT, True
+            return at + 1
+        if is_array and mark == _CLOSE_BRACKET and self._state != _NEXT:
+            self._state = _TAIL
+            return at
+        byte = self._byte + at
+        if self._state == _AFTER and (is_array or not self._has_gap):
+            expected = "a comma or ]" if is_array else "white space"
+            raise _error(f"byte {byte}: {expected} should follow the value before")
+        if mark in b",]}":
+            raise _error(f"byte {byte}: {chr(mark)} where a value should be")
+        if self._state != _FIRST:
+            out[at - 1] = _LINE_FEED
+        return self._begin_value(data, at)
+
+    def _read_regular(self, data: bytes, out: bytearray, at: int) -> int:
+        """Read objects that one regular expression matches, each with what separates it."""
+        match = self._unit.match
+        while (unit := match(data, at)) is not None:
+            begin = unit.start(1)
+            if begin - at > 1:
+                out[at : begin - 1] = b" " * (begin - 1 - at)
+            out[begin - 1] = _LINE_FEED
+            at = unit.end()
+        return at
+
+    def _begin_value(self, data: bytes, at: int) -> int:
+        self._value_byte = self._byte + at
+        self._has_gap = False
+        mark = data[at]
+        if mark == _OPEN_BRACE:
+            whole = self._object.match(data, at)
+            if whole is not None:
+                self._state = _AFTER
+                return whole.end()
+        self._depth, self._opener, self._in_string = 1, mark, False
+        self._state = _INSIDE
+        if mark == _QUOTE:
+            self._depth, self._in_string = 0, True
+        elif mark not in _STOPS:
+            self._state = _SCALAR
+            return at
+        return at + 1
+
+    def _read_inside(self, data: bytes, out: bytearray, at: int) -> int:
+        """Read on in an object, array or string, up to its end or that of the data."""
+        size = len(data)
+        while at < size:
+            if self._in_string:
+                at = self._read_string(data, out, at)
+                if self._in_string:
+                    return at
+                if not self._depth:
+                    self._state = _AFTER
+                    return at
+                continue
+            found = _STOPS[self._opener].search(data, at)
+            if found is None:
+                return size
+            at = found.start()
+            mark = data[at]
+            if mark == _QUOTE:
+                string = _WHOLE_STRING.match(data, at)
+                if string is not None:
+                    at = string.end()
+                    continue
+                self._in_string = True
+            else:
+                self._depth += 1 if mark == self._opener else -1
+            at += 1
+            if not self._depth:
+                self._state = _AFTER
+                return at
+        return at
+
+    def _read_string(self, data: bytes, out: bytearray, at: int) -> int:
+        """Read on in a string, up to behind its closing quote or to the end of the data."""
+        size = len(data)
+        while at < size:
+            if self._escaped:
+                self._escaped = False
+                if data[at] == _LINE_FEED:
+                    out[at] = _VERTICAL_TAB
+                at += 1
+                continue
+            found = _STRING_STOP.search(data, at)
+            if found is None:
+                return size
+            at = found.end()
+            mark = data[at - 1]
+            if mark == _QUOTE:
+                self._in_string = False
+                return at
+            if mark == _BACKSLASH:
+                self._escaped = True
+            else:
+                out[at - 1] = _VERTICAL_TAB
+        return at
+
+    def _read_scalar(self, data: bytes, at: int) -> int:
+        found = _SCALAR_STOP.search(data, at)
+        if found is None:
+            return len(data)
+        self._state = _AFTER
+        return found.start()
+
+    def _read_tail(self, data: bytes, out: bytearray, at: int) -> int:
+        """Blank out what follows the values. The first byte of it closes the array."""
+        size = len(data)
+        out[at:] = b" " * (size - at)
+        if self._layout == OBJECT:
+            self._tail += data[at:]
+            if len(self._tail) > MAX_CONTAINER_BYTES:
+                raise _error(
+                    f"more than {MAX_CONTAINER_BYTES:,} bytes follow the array of objects before"
+                    f" byte {self._byte + size}"
+                )
+            return size
+        if not self._tail:
+            self._tail += b"]"
+            at += 1
+        other = _skip_white_space(data, at)
+        if other < size:
+            raise _error(f"byte {self._byte + other}: the array has ended, and more follows")
+        return size
+
+
+def _error(what: str) -> InvalidJson:
+    return InvalidJson(f"{what}; mend the file, or write it again")
+
+
+def frame_sample(data: bytes, layout: str) -> bytes:
+    """Return the rows in a file's beginning as lines; the last may be cut. Raises `InvalidJson`."""
+    begin = rows_begin(data, layout)
+    return b"" if begin is None else JsonFramer(layout, begin).feed(data[begin:])
+
+
+def _skip_white_space(data: bytes, at: int) -> int:
+    found = _WHITE_SPACE.match(data, at)
+    return at if found is None else found.end()
+
+
+@cache
+def _patterns(*, spaced: bool) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Make patterns: an object with what separates it from the one before, and an object.
+
+    The braces of an object are balanced. Strings have no control characters: those that have are
+    read otherwise, because a line feed in them must not become a space.
+    """
+    pattern = _STRING
+    for _ in range(_REGULAR_LEVELS):
+        inside = repeated(rb'(?:%b)[^"{}]*+' % pattern)
+        nested = rb'\{[^"{}]*+' + inside + rb"\}"
+        pattern = _STRING + rb"|" + nested
+    space = rb"[ \t\r\n]"
+    separator = space + rb"++" if spaced else space + rb"*+," + space + rb"*+"
+    return re.compile(separator + rb"(%b)" % nested), re.compile(nested)
+
+
+def _check_container(before: bytes, tail: bytes) -> frozenset[str]:
+    """Check the object around the array of rows; returns the names of its members."""
+    begin = rows_begin(before, OBJECT)
+    text = before[:begin].removeprefix(b"\xef\xbb\xbf") + tail
+
+    def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a name stands twice in it")
+        return found
+
+    def refuse(constant: str) -> object:
+        raise ValueError(f"{constant} is not JSON")
+
+    what = "the object around the array of objects is not JSON"
+    try:
+        value = json.loads(
+            text, object_pairs_hook=members, parse_constant=refuse, parse_int=str, parse_float=str
+        )
+    except (ValueError, RecursionError):
+        raise _error(f"{what}: it is cut off, names a member twice, or more follows it") from None
+    if not isinstance(value, dict):
+        raise _error(what)
+    if _has_objects_in_list(value):
+        raise _error("the object holds several arrays of objects, and rows come from only one")
+    return frozenset(name for name, member in value.items() if member)
+
+
+def _has_objects_in_list(value: dict[str, object]) -> bool:
+    waiting: list[object] = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            if any(isinstance(member, dict) for member in each):
+                return True
+            waiting += each
+        elif isinstance(each, dict):
+            waiting += chain(each.values())
+    return False

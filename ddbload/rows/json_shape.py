@@ -1,0 +1,289 @@
+"""Detects how a file holds its JSON objects: one a line, in an array, or over several lines.
+
+Read line by line others would be rejects at best, and a page of a Scan would become one item. What
+is none of these layouts is refused as a whole, with the `jq` command that makes lines of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from itertools import islice
+
+from ddbload.contracts import source as layouts
+from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON
+from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
+from ddbload.rows.json_framing import rows_begin
+
+ARRAY = "a JSON array of objects"
+OTHERS = "a JSON array of values that are not objects"
+SCAN = "the response of a Scan or Query, with its items in a list"
+CONTAINER = "an object that holds an array of objects"
+PRETTY = "JSON objects written over several lines"
+SPACED = "several JSON objects in one line"
+JOINED = "several JSON objects in one line, without white space between them"
+LAYOUT_OF = {
+    ARRAY: layouts.ARRAY,
+    SCAN: layouts.OBJECT,
+    CONTAINER: layouts.OBJECT,
+    PRETTY: layouts.VALUES,
+    SPACED: layouts.VALUES,
+}
+"""Layout of each shape that is read without a conversion."""
+_PROGRAMS = {
+    ARRAY: "'.[]'",
+    OTHERS: "'.[]'",
+    SCAN: "'.Items[]'",
+    CONTAINER: "'.. | arrays | .[] | objects'",
+    PRETTY: ".",
+    SPACED: ".",
+    JOINED: ".",
+}
+_PAGE = {
+    "$metadata",
+    "Items",
+    "Count",
+    "ScannedCount",
+    "ConsumedCapacity",
+    "LastEvaluatedKey",
+    "NextToken",
+    "ResponseMetadata",
+}
+"""Members of a response to Scan and Query, as the AWS CLI and the SDKs print it (that of JavaScript
+with `$metadata`)."""
+_MIN_ROWS = 2
+"""Lines that are rows from which on another line is taken for a bad one, not for a broken array."""
+_OBJECTS_BEGIN = re.compile(r"\[\s*(?:\Z|\{\s*(?:[\"}]|\Z))")
+_PAGE_BEGINS = re.compile(r'\{\s*(?:"(?:Scanned)?Count"\s*:\s*\d+\s*,\s*)*"Items"\s*:\s*\[')
+_CUT_OFF = re.compile(r'(?:"[^\x00-\x1f]*|[-+.\\\w]*)\Z')
+"""Beginning of a value, or nothing: the rest of a sample that ends inside JSON."""
+_NOT_WHITE_SPACE = re.compile(rf"[^{WHITE_SPACE}]")
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
+"""Numbers stay text: no limit of Python's on their length applies."""
+
+
+class _CutOff(Exception):
+    """The text ends inside a value that is well-formed so far."""
+
+
+def jq_advice(shape: str) -> str:
+    """Return the command that makes lines of a file of this shape."""
+    return (
+        f"convert it: jq -c {_PROGRAMS[shape]} FILE > FILE.jsonl (with jq 1.7 or newer: older ones"
+        " round numbers)"
+    )
+
+
+def begins_as_lines(data: bytes, keys: Collection[str]) -> bool:
+    """Return whether the first line is complete, and is an object but not a page of a Scan."""
+    text = _text(data)
+    line, end, _ = text.partition("\n")
+    return bool(end) and _is_row(_value(line), keys)
+
+
+def is_undecided(data: bytes) -> bool:
+    """Return whether a beginning ends in its first object: more of it may tell what it is."""
+    text = _text(data)
+    if not text.startswith("{"):
+        return False
+    try:
+        _decoded(text)
+    except ValueError:
+        return False
+    except _CutOff:
+        return True
+    return False
+
+
+def json_layout(data: bytes, *, whole: bool, keys: Collection[str]) -> tuple[str, str] | None:
+    """Return the layout of a file of JSON that is not lines, and its shape; None for all others.
+
+    Arguments as for `shape_of_json`.
+    """
+    shape = shape_of_json(data, whole=whole, keys=keys)
+    # Without keys nothing tells that a line is no item.
+    if shape is None and whole and keys and _is_container(_value(_text(data)), keys):
+        shape = CONTAINER
+    layout = LAYOUT_OF.get(shape or "")
+    return None if layout is None or shape is None else (layout, shape)
+
+
+def shape_of_json(data: bytes, *, whole: bool, keys: Collection[str]) -> str | None:
+    """Return the shape of JSON that is certainly not lines of objects; None if it may be.
+
+    `data` is the file's beginning, decompressed, without a byte order mark; `whole` says that it is
+    all there is. `keys` are the columns of the table's keys: an object that has them all is an
+    item, whatever else it looks like.
+    """
+    text = _text(data)
+    if text[:1] not in ("[", "{"):
+        return None
+    try:
+        value, end = _decoded(text)
+    except ValueError:
+        return _broken_shape(text, whole, keys)
+    except _CutOff:
+        return _cut_off_shape(text, whole, keys)
+    if "\n" in text[:end]:
+        is_alone = whole and not text[end:].strip(WHITE_SPACE)
+        return _shape(value, keys, is_alone=is_alone)
+    rest_of_line = text[end:].partition("\n")[0]
+    if isinstance(value, dict) and rest_of_line.strip(WHITE_SPACE).startswith("{"):
+        if _rows(text, whole, keys):
+            return None
+        return JOINED if rest_of_line.startswith("{") else SPACED
+    if _is_row(value, keys):
+        return None
+    values = [_value(line) for line in _complete_lines(text, whole)]
+    if any(_is_row(each, keys) for each in values):
+        return None
+    first = next(iter(values), None)
+    if isinstance(value, list):
+        is_alone = whole and len(values) == 1 and first is not None
+        return _shape(value, keys) if is_alone or _is_array_of_objects(value) else None
+    return SCAN if _is_page(first) else None
+
+
+def _cut_off_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
+    """Return the shape of a text that ends inside its first value."""
+    broken = _broken_shape(text, whole, keys)
+    if broken is not None:
+        return broken
+    if whole and (_rows(text, whole, keys) or "\n" not in text.rstrip(WHITE_SPACE)):
+        # Either bad lines among good ones, or one bad line.
+        return None
+    if text.startswith("["):
+        return OTHERS if text[1:].strip(WHITE_SPACE) else ARRAY
+    if (not whole or "\n" in text) and rows_begin(text.encode(errors="replace"), layouts.OBJECT):
+        return CONTAINER
+    # A first line that is longer than the sample may be an object.
+    return PRETTY if "\n" in text else None
+
+
+def _broken_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
+    """Return the shape of an array of objects that is damaged, cut off, or very long."""
+    if whole and _rows(text, whole, keys) >= _MIN_ROWS:
+        return None
+    if _OBJECTS_BEGIN.match(text):
+        return ARRAY
+    return SCAN if _PAGE_BEGINS.match(text) else None
+
+
+def _shape(value: object, keys: Collection[str], *, is_alone: bool = False) -> str:
+    """Return the shape of an array, or of a value that is written over several lines."""
+    if isinstance(value, list):
+        return ARRAY if not value or isinstance(value[0], dict) else OTHERS
+    if _is_page(value) and not _has(value, keys):
+        return SCAN
+    return CONTAINER if is_alone and _is_container(value, keys) else PRETTY
+
+
+def _is_container(value: object, keys: Collection[str]) -> bool:
+    """Return whether an object is no item of this table, and holds one array of objects."""
+    if not isinstance(value, dict) or _has(value, keys) or kind_of(value) != JSON:
+        return False
+    waiting, found = [value], 0
+    while waiting:
+        for member in waiting.pop().values():
+            if isinstance(member, dict):
+                waiting.append(member)
+            elif isinstance(member, list):
+                found += any(isinstance(each, dict) for each in member)
+    return found == 1
+
+
+def _text(data: bytes) -> str:
+    """Decode data, and drop white space before it."""
+    return data.decode("utf-8", "surrogateescape").lstrip(WHITE_SPACE)
+
+
+def _complete_lines(text: str, whole: bool) -> Iterator[str]:
+    """Return the lines that are certainly complete, without those of white space."""
+    lines = text.split("\n")
+    if not whole:
+        lines.pop()
+    return (line for line in lines if _NOT_WHITE_SPACE.search(line))
+
+
+def _rows(text: str, whole: bool, keys: Collection[str]) -> int:
+    """Count the lines that are rows, up to as many as matter."""
+    rows = (line for line in _complete_lines(text, whole) if _is_row(_value(line), keys))
+    return sum(1 for _ in islice(rows, _MIN_ROWS))
+
+
+def _is_row(value: object, keys: Collection[str]) -> bool:
+    return isinstance(value, dict) and (not _is_page(value) or _has(value, keys))
+
+
+def _is_page(value: object) -> bool:
+    if not isinstance(value, dict) or not value.keys() <= _PAGE:
+        return False
+    items = value.get("Items")
+    return isinstance(items, list) and all(isinstance(item, dict) for item in items)
+
+
+def _has(value: object, keys: Collection[str]) -> bool:
+    return isinstance(value, dict) and bool(keys) and all(key in value for key in keys)
+
+
+def _is_array_of_objects(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+
+
+def _value(line: str) -> object:
+    """Parse a line. None unless it is exactly one value."""
+    try:
+        value, end = _decoded(line.lstrip(WHITE_SPACE))
+    except (ValueError, _CutOff):
+        return None
+    return None if line.lstrip(WHITE_SPACE)[end:].strip(WHITE_SPACE) else value
+
+
+def _decoded(text: str) -> tuple[object, int]:
+    """Parse the value that a text begins with. Raises `ValueError` and `_CutOff`.
+
+    Returns it and its end.
+    """
+    try:
+        return _DECODER.raw_decode(text)
+    except json.JSONDecodeError as error:
+        if _CUT_OFF.match(text, error.pos):
+            raise _CutOff from None
+        raise
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+_CONTENTS: dict[str, type] = {
+    **dict.fromkeys(("S", "N", "B"), str),
+    **dict.fromkeys(("BOOL", "NULL"), bool),
+    **dict.fromkeys(("L", "SS", "NS", "BS"), list),
+    "M": dict,
+}
+"""Python type of the content of each attribute type in DynamoDB JSON."""
+_CHANGE = {"Metadata", "Keys", "NewImage", "OldImage"}
+
+
+def kind_of(value: dict[str, object]) -> str:
+    """Return the format that a row is in."""
+    item = value.get("Item")
+    if (len(value) == 1 and _is_typed_item(item)) or (value and _is_typed_item(value)):
+        return DYNAMODB_JSON
+    if "Keys" in value and len(value) > 1 and value.keys() <= _CHANGE:
+        images = [image for name, image in value.items() if name != "Metadata" and image]
+        if all(map(_is_typed_item, images)):
+            return DYNAMODB_EXPORT
+    return JSON
+
+
+def _is_typed_item(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_is_typed, value.values()))
+
+
+def _is_typed(value: object) -> bool:
+    """Return whether a value looks like an attribute value in DynamoDB JSON."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return False
+    ((kind, content),) = value.items()
+    return isinstance(content, _CONTENTS.get(kind, ()))
