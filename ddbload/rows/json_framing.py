@@ -225,8 +225,8 @@ class JsonFramer:
         size = len(data)
         while at < size:
             if self._in_string:
-                at = self._read_string(data, out, at)
-                if self._in_string:
+                at, ended = self._read_string(data, out, at)
+                if not ended:
                     return at
                 if not self._depth:
                     self._state = _AFTER
@@ -251,8 +251,11 @@ class JsonFramer:
                 return at
         return at
 
-    def _read_string(self, data: bytes, out: bytearray, at: int) -> int:
-        """Read on in a string, up to behind its closing quote or to the end of the data."""
+    def _read_string(self, data: bytes, out: bytearray, at: int) -> tuple[int, bool]:
+        """Read on in a string, up to behind its closing quote or to the end of the data.
+
+        Also tells whether it ended.
+        """
         size = len(data)
         while at < size:
             if self._escaped:
@@ -263,17 +266,17 @@ class JsonFramer:
                 continue
             found = _STRING_STOP.search(data, at)
             if found is None:
-                return size
+                break
             at = found.end()
             mark = data[at - 1]
             if mark == _QUOTE:
                 self._in_string = False
-                return at
+                return at, True
             if mark == _BACKSLASH:
                 self._escaped = True
             else:
                 out[at - 1] = _VERTICAL_TAB
-        return at
+        return size, False
 
     def _read_scalar(self, data: bytes, at: int) -> int:
         found = _SCALAR_STOP.search(data, at)

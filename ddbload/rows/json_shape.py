@@ -83,17 +83,17 @@ def begins_as_lines(data: bytes, keys: Collection[str]) -> bool:
 
 
 def is_undecided(data: bytes) -> bool:
-    """Return whether a beginning ends in its first object: more of it may tell what it is."""
+    """Return whether a beginning ends in or with its first object: more may tell what it is."""
     text = _text(data)
     if not text.startswith("{"):
         return False
     try:
-        _decoded(text)
+        end = _decoded(text)[1]
     except ValueError:
         return False
     except _CutOff:
         return True
-    return False
+    return not text[end:].strip(WHITE_SPACE)
 
 
 def json_layout(data: bytes, *, whole: bool, keys: Collection[str]) -> tuple[str, str] | None:
@@ -180,17 +180,18 @@ def _shape(value: object, keys: Collection[str], *, is_alone: bool = False) -> s
 
 
 def _is_container(value: object, keys: Collection[str]) -> bool:
-    """Return whether an object is no item of this table, and holds one array of objects."""
+    """Return whether an object is no item of this table, and holds one array, all of objects."""
     if not isinstance(value, dict) or _has(value, keys) or kind_of(value) != JSON:
         return False
-    waiting, found = [value], 0
+    waiting: list[dict[str, object]] = [value]
+    found: list[list[object]] = []
     while waiting:
         for member in waiting.pop().values():
             if isinstance(member, dict):
                 waiting.append(member)
-            elif isinstance(member, list):
-                found += any(isinstance(each, dict) for each in member)
-    return found == 1
+            elif isinstance(member, list) and any(isinstance(each, dict) for each in member):
+                found.append(member)
+    return len(found) == 1 and all(isinstance(each, dict) for each in found[0])
 
 
 def _text(data: bytes) -> str:

@@ -166,15 +166,18 @@ def _json_sample(
     file: DecodedSource, start: Cursor, keys: Collection[str]
 ) -> tuple[bytes, bool] | None:
     """Read as much as tells the layout, and tell if it is all; None if it begins as lines do."""
-    data = b""
+    data, most = b"", _JSON_BYTES
     for piece in file.stream(start.byte, None, _JSON_PIECE_BYTES):
         data += piece
         if begins_as_lines(data, keys):
             return None
         has_line = b"\n" in data.lstrip(WHITE_SPACE.encode())
-        if len(data) >= _LONG_LINE_BYTES or (
-            has_line and len(data) >= _JSON_BYTES and not is_undecided(data)
-        ):
+        if has_line and len(data) >= most:
+            if not is_undecided(data):
+                return data, False
+            # Looking again takes as long as all of it is.
+            most = 2 * len(data)
+        if len(data) >= _LONG_LINE_BYTES:
             return data, False
     return data, True
 

@@ -120,7 +120,8 @@ def test_object_without_the_keys_may_hold_the_rows() -> None:
     # No item is as large as a sample that ends in its first value.
     assert json_layout(spread[:-3], whole=False, keys=["data"]) == ("object", CONTAINER)
     assert is_undecided(spread[:-3])
-    assert not is_undecided(spread)
+    assert is_undecided(spread)
+    assert not is_undecided(spread + b"\n{")
     assert not is_undecided(b"[" + spread[:-3])
 
 
