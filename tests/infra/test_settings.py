@@ -12,7 +12,7 @@ from ddbload.contracts.column_mapping import check_column_names, column_changes
 from ddbload.contracts.dialect import check_dialect
 from ddbload.contracts.options import ENGINES, MAX_CONCURRENCY, SCANS, Options
 from ddbload.contracts.payload import NULL_POLICIES, TYPES, ColumnMapping, NullHandling, Payload
-from ddbload.contracts.source import COMPRESSIONS, FORMATS, LOCATION_FIELDS, Source
+from ddbload.contracts.source import COMPRESSIONS, FORMATS, LAYOUTS, LOCATION_FIELDS, Source
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.dynamodb.write_modes import MODES
@@ -77,6 +77,7 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
         ],
         "compression": [*COMPRESSIONS, "auto", "bzip2", "", 1, None, []],
         "max_expansion": whole_numbers(2**53),
+        "layout": [*LAYOUTS, "auto", "list", "", 1, None, []],
     },
     "mapping": {
         "rename": [
