@@ -17,7 +17,7 @@ CSV, TSV, JSON, DYNAMODB_JSON, DYNAMODB_EXPORT, PARQUET = FORMATS = (
 )
 """Supported formats. The rows of `json` and `dynamodb-json` are JSON objects, see `LAYOUTS`."""
 LAYOUTS = LINES, ARRAY, OBJECT, VALUES = ("lines", "array", "object", "values")
-"""How a file holds its JSON objects: one a line, in an array, in the one array of objects within an
+"""Layouts of JSON objects in a file: one a line, in an array, in the one array of objects within an
 object, and one after the other over several lines."""
 EXPORT_SUMMARY = "manifest-summary.json"
 EXPORT_FILES = "manifest-files.json"
@@ -139,7 +139,7 @@ class Source(Message):
     encoding: Annotated[str, JsonRule(read=_read_encoding)] = "utf-8"
     compression: Annotated[str, JsonRule(choices=(*COMPRESSIONS, AUTO))] = AUTO
     layout: Annotated[str, JsonRule(choices=(*LAYOUTS, AUTO))] = AUTO
-    """How a file holds its JSON objects. `AUTO` is lines once preflight has looked."""
+    """Layout of JSON objects. `AUTO` is lines once preflight has looked."""
     max_expansion: Annotated[int, JsonRule(least=1)] = DEFAULT_MAX_EXPANSION
     """Largest allowed ratio of decompressed to compressed bytes."""
     bucket: str | None = None

@@ -81,7 +81,7 @@ class Plan:
     uncut: str | None = None
     """Reason why a compressed object that should be cut is not."""
     notices: list[str] = field(default_factory=list)
-    """What readers of the rows warned of."""
+    """Warnings of readers of the rows."""
 
     @property
     def status(self) -> str:

@@ -1,7 +1,7 @@
 """Detects how a file holds its JSON objects: one a line, in an array, or over several lines.
 
 Read line by line others would be rejects at best, and a page of a Scan would become one item. What
-is none of these layouts is refused as a whole, with the `jq` command that makes lines of it.
+has another layout is refused as a whole, with the `jq` command that makes lines of it.
 """
 
 from __future__ import annotations
