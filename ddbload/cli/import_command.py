@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     examples=(
         "ddbload import books.csv books --types year=N,price=N",
         "ddbload import jan.csv feb.csv mar.csv books --max-wcu 500",
-        "ddbload import s3://my-bucket/books/ books --mode insert --max-rejects 100",
+        "ddbload import s3://my-bucket/books/ books --mode insert --max-rejects 1%",
     ),
 )
 @sources_argument

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from ddbload.cli.environment import find_variable, variable_value
 from ddbload.cli.hints import option_hint
 from ddbload.contracts.control import UNLIMITED
-from ddbload.contracts.options import MAX_WORKERS, parse_percent
+from ddbload.contracts.options import MAX_WORKERS, parse_percent, parse_share
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidPayload, InvalidUsage
@@ -212,6 +212,22 @@ class MaxWcuType(_ParamType):
                 self.fail(f"{value!r} is not a share from above 0% to 100%", param, ctx)
             return value
         return FiniteRange(1).convert(value, param, ctx)
+
+
+class MaxRejectsType(_ParamType):
+    """Number of rows, or a share of those that are read such as `5%`."""
+
+    name = "max_rejects"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """Return the number, or the share as the payload has it."""
+        if isinstance(value, str) and value.endswith("%"):
+            if parse_share(value) is None:
+                self.fail(f"{value!r} is not a share from 0% to 100%", param, ctx)
+            return value
+        return click.IntRange(0).convert(value, param, ctx)
 
 
 class ReplacedLimitType(_ParamType):

@@ -9,6 +9,7 @@ import click
 
 from ddbload.cli.options import (
     DOLLARS,
+    MaxRejectsType,
     MaxWcuType,
     decorate,
     input_option,
@@ -43,11 +44,11 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 _MAX_REJECTS = run_option(
     "--max-rejects",
-    metavar="N",
-    type=click.IntRange(0),
+    metavar="N|N%",
+    type=MaxRejectsType(),
     default=DEFAULT_MAX_REJECTS,
     show_default=True,
-    help="Fail when more than N rows are rejected.",
+    help="Fail when more than N rows are rejected, or more than N percent of all rows.",
 )
 _SOURCE = (
     input_option(

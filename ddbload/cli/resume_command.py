@@ -10,6 +10,7 @@ from ddbload.cli.import_command import import_with_progress, rejects_file, with_
 from ddbload.cli.options import (
     DOLLARS,
     GroupedCommand,
+    MaxRejectsType,
     MaxWcuType,
     ReplacedLimitType,
     WorkersType,
@@ -66,9 +67,9 @@ if TYPE_CHECKING:
 )
 @run_option(
     "--max-rejects",
-    metavar="N",
-    type=click.IntRange(0),
-    help="Fail when more than N rows are rejected.",
+    metavar="N|N%",
+    type=MaxRejectsType(),
+    help="Fail when more than N rows are rejected, or more than N percent of all rows.",
     show_default="the run's",
 )
 @run_option(
@@ -104,7 +105,7 @@ def resume_command(
     run: str,
     max_wcu: float | str | None,
     max_cost: float | str | None,
-    max_rejects: int | None,
+    max_rejects: int | str | None,
     processes: int | None,
     rejects: str | None,
     workers: int | str | None,

@@ -20,17 +20,68 @@ EDGES_MAX_ROW_BYTES = 1024 * 1024
 """Default of `max_row_bytes` for a scan by edges, whose windows are that long."""
 SCANS = WHOLE, EDGES = ("whole", "edges")
 DEFAULT_MAX_REJECTS = 1000
+LEAST_ROWS_OF_SHARE = 1000
+"""Rows that a worker must have read before a share of rejects stops it."""
 DEFAULT_CONCURRENCY = 16
 MAX_CONCURRENCY = 256
 MAX_WORKERS = 10_000
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%", re.ASCII)
 
 
+def parse_share(text: str) -> float | None:
+    """Return the number of a text such as `50%`, from 0 to 100; None for other text."""
+    found = _PERCENT.fullmatch(text)
+    percent = float(found[1]) if found else 101.0
+    return percent if percent <= 100 else None
+
+
 def parse_percent(text: str) -> float | None:
     """Return the number of a text such as `50%`, from above 0 to 100; None for other text."""
-    found = _PERCENT.fullmatch(text)
-    percent = float(found[1]) if found else 0.0
-    return percent if 0 < percent <= 100 else None
+    return parse_share(text) or None
+
+
+@dataclass(frozen=True, slots=True)
+class RejectLimit:
+    """Rows of a run that may be rejected: a number of them, or a share of those that are read."""
+
+    rows: int
+    percent: float | None = None
+
+    def exceeded(self, rejected: int, read: int) -> bool:
+        """Tell whether a run that read so many rows has too many rejects."""
+        if self.percent is None:
+            return rejected > self.rows
+        # Whole numbers: a share has up to six decimals.
+        return rejected * 100 * 10**6 > round(self.percent * 10**6) * read
+
+    def surely_exceeded(self, rejected: int, read: int, most_more: int | None) -> bool:
+        """Tell whether a run has too many rejects, whatever its other rows are.
+
+        `most_more`: rows that the run may have besides; None if unknown. A share is not judged
+        before so many rows were read that the limit is no matter of single rows.
+        """
+        if self.percent is None:
+            return rejected > self.rows
+        if most_more is None or read < LEAST_ROWS_OF_SHARE:
+            return False
+        return self.exceeded(rejected, read + most_more)
+
+    def describe(self, rejected: int, read: int) -> str:
+        """Name the limit beside a count: `12 of 100 rows were rejected, and max_rejects is 5%`."""
+        were = "row was" if rejected == 1 else "rows were"
+        if self.percent is None:
+            return f"{rejected:,} {were} rejected, and max_rejects is {self.rows:,}"
+        allowed = round(self.percent * 10**6) * read // (100 * 10**6)
+        return (
+            f"{rejected:,} of {read:,} {were} rejected ({100 * rejected / max(1, read):.3g}%), and"
+            f" max_rejects is {self} ({allowed:,} of them)"
+        )
+
+    def __str__(self) -> str:
+        """Return the limit as users write it."""
+        if self.percent is None:
+            return f"{self.rows:,}"
+        return f"{self.percent:.6f}".rstrip("0").rstrip(".") + "%"
 
 
 def _read_max_wcu(f: JsonObjectReader) -> float | None:
@@ -45,6 +96,20 @@ def _read_max_wcu(f: JsonObjectReader) -> float | None:
 def _read_max_wcu_percent(f: JsonObjectReader) -> float | None:
     given = f.raw("max_wcu")
     return parse_percent(given) if isinstance(given, str) else None
+
+
+def _read_max_rejects(f: JsonObjectReader) -> int:
+    given = f.raw("max_rejects")
+    if isinstance(given, str):
+        if parse_share(given) is None:
+            raise f.wrong("max_rejects", given, "a number of rows, or a share of them such as '5%'")
+        return DEFAULT_MAX_REJECTS
+    return f.whole("max_rejects", DEFAULT_MAX_REJECTS)
+
+
+def _read_max_rejects_percent(f: JsonObjectReader) -> float | None:
+    given = f.raw("max_rejects")
+    return parse_share(given) if isinstance(given, str) else None
 
 
 def _read_workers(f: JsonObjectReader) -> int | None:
@@ -88,7 +153,7 @@ class Options(Message):
     chunk_bytes: Annotated[int, JsonRule(least=1)] = DEFAULT_CHUNK_BYTES
     max_wcu: Annotated[float | None, JsonRule(read=_read_max_wcu)] = None
     """Write units a second of all workers together; None without a limit."""
-    max_rejects: int = DEFAULT_MAX_REJECTS
+    max_rejects: Annotated[int, JsonRule(read=_read_max_rejects)] = DEFAULT_MAX_REJECTS
     max_row_bytes: Annotated[int | None, JsonRule(least=1)] = None
     """Bytes of the longest allowed row; None for the default, which preflight replaces by a
     number. See `row_limit`."""
@@ -101,6 +166,8 @@ class Options(Message):
     """Dollars for a million write units; None for the list price."""
     unit_price_source: Annotated[str, JsonRule(choices=GIVEN_SOURCES)] = GIVEN
     """Origin of `unit_price`: its user, or AWS's price list, in which the command looked it up."""
+    max_rejects_percent: Annotated[float | None, JsonRule(read=_read_max_rejects_percent)] = None
+    """`max_rejects` as a share of the rows that the run reads."""
     require_backup: bool = False
     """Refuse a table without point-in-time recovery."""
     index_bytes: int = DEFAULT_INDEX_BYTES
@@ -109,6 +176,11 @@ class Options(Message):
     scan: Annotated[str, JsonRule(choices=(AUTO, *SCANS))] = AUTO
     """`whole` has preflight read every byte, `edges` only windows around the places where it cuts.
     `auto` chooses by size; the record of a run that reads everything keeps it."""
+
+    @property
+    def reject_limit(self) -> RejectLimit:
+        """Rows that may be rejected."""
+        return RejectLimit(self.max_rejects, self.max_rejects_percent)
 
     @property
     def row_limit(self) -> int:
@@ -122,6 +194,8 @@ class Options(Message):
         percent = value.pop("max_wcu_percent")
         if percent is not None:
             value["max_wcu"] = f"{percent:g}%"
+        if value.pop("max_rejects_percent") is not None:
+            value["max_rejects"] = str(self.reject_limit)
         value["workers"] = AUTO if self.workers is None else self.workers
         # Later options are left out if unset, so that earlier versions can read the message.
         unset = Options()

@@ -203,6 +203,18 @@ class RunRecord(Message):
             write_price=later.write_price,
         )
 
+    def most_rows_besides(self, read_bytes: int) -> int | None:
+        """Return how many valid rows the run may have besides those in so many bytes, at most.
+
+        A row has a byte for each delimiter and its end, or a JSON object with a key. None if the
+        source's size is not known.
+        """
+        if self.size is None:
+            return None
+        shortest = max(1, len(self.columns)) if self.payload.source.delimited else len('{"k":1}')
+        # The last row of an object may lack its end.
+        return max(0, self.size - read_bytes) // shortest + (self.objects or 1)
+
     def wants_index(self, stored_bytes: int) -> bool:
         """Tell whether a compressed object of this size shall be cut into chunks, if it can be."""
         options = self.payload.options

@@ -118,7 +118,9 @@ def convert(
     converted.bytes = record.data_start.byte
     # A delimited file without rows has no columns.
     if record.columns or not record.payload.source.delimited:
-        job = _ConvertJob(record.payload.options.max_rejects, record.public_names, sink.deflate)
+        limit = record.payload.options.reject_limit
+        most = limit.rows if limit.percent is None else None
+        job = _ConvertJob(most, record.public_names, sink.deflate)
         try:
             settle_spans(
                 *(record, ledger, context, job),
@@ -134,6 +136,17 @@ def convert(
         raise NothingWritten.of(
             converted.read, "their causes say why, and --rejects writes the rows to a file"
         )
+    if record.payload.options.reject_limit.exceeded(converted.causes.total(), converted.read):
+        raise _too_many(record, converted)
+
+
+def _too_many(record: RunRecord, converted: ConvertResult) -> TooManyRejects:
+    limit, rejected = record.payload.options.reject_limit, converted.causes.total()
+    of_rows = "" if limit.percent is None else f"; {rejected:,} of {converted.read:,}"
+    return TooManyRejects(
+        f"more rows were rejected than max_rejects allows ({limit}{of_rows}): look at them"
+        " (--rejects), then correct the file, or allow more (--max-rejects)"
+    )
 
 
 class _TooManyHereError(Exception):
@@ -155,7 +168,8 @@ class _SpanCounts:
 class _ConvertJob:
     """Conversion of the rows of a span."""
 
-    max_rejects: int
+    max_rejects: int | None
+    """Rejects that end the work on a span; None if their share of all rows counts."""
     public: frozenset[str]
     """Names of columns that may be shown."""
     deflate: bool
@@ -178,7 +192,8 @@ class _ConvertJob:
 
         for batch in batches:
             output.write(self.convert(reader, batch, counts, reject))
-            if counts.causes.total() > self.max_rejects or reject_bytes > _REJECT_BYTES:
+            most = self.max_rejects
+            if (most is not None and counts.causes.total() > most) or reject_bytes > _REJECT_BYTES:
                 raise _TooManyHereError
         return counts
 
@@ -223,7 +238,7 @@ class _Conversion:
     def take(self, summary: _SpanCounts, output: FinishedOutput, start: Cursor) -> bool:
         """Take a converted span; False if there are too many rejects with it."""
         converted = self._converted
-        if converted.causes.total() + summary.causes.total() > self._job.max_rejects:
+        if self._has_too_many(summary):
             return False
         shift = 0 if self._record.objects is not None else start.line - 1
         for line in summary.rejects:
@@ -238,15 +253,12 @@ class _Conversion:
 
     def read(self, batches: Iterator[RowBatch]) -> None:
         """Convert a span here, and write its items as they are made. Raises `TooManyRejects`."""
-        limit, converted = self._job.max_rejects, self._converted
+        converted = self._converted
         output = SpanOutput(deflate=self._job.deflate, drained=True)
         for batch in batches:
             output.write(self._job.convert(self._reader, batch, converted, self._reject))
-            if converted.causes.total() > limit:
-                raise TooManyRejects(
-                    f"more rows were rejected than max_rejects allows ({limit}): look at them"
-                    " (--rejects), then correct the file, or allow more (--max-rejects)"
-                )
+            if self._has_too_many(_SpanCounts()):
+                raise _too_many(self._record, converted)
             for piece in output.drain():
                 self._sink.write(piece)
             self._show()
@@ -254,6 +266,15 @@ class _Conversion:
         for piece in output.drain():
             self._sink.write(piece)
         self._sink.end_span(output.crc, output.length)
+
+    def _has_too_many(self, more: _SpanCounts) -> bool:
+        """Tell whether there are too many rejects with another span, whatever is not read yet."""
+        done = self._converted
+        return self._record.payload.options.reject_limit.surely_exceeded(
+            done.causes.total() + more.causes.total(),
+            done.read + more.read,
+            self._record.most_rows_besides(done.bytes + more.bytes),
+        )
 
     def check_stop(self) -> None:
         """Raise `Interrupted` if the context asks to stop."""

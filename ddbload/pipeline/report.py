@@ -426,13 +426,17 @@ def _first_error(
                 rows.read, f"ddbload rejects {record.run} --summary says why"
             ).message,
         )
-    limit = record.payload.options.max_rejects
-    if rows.rejected > limit:
-        were = "row was" if rows.rejected == 1 else "rows were"
+    limit = record.payload.options.reject_limit
+    # The rows that an incomplete run lacks may still bring a share below the limit.
+    if (
+        limit.surely_exceeded(rows.rejected, rows.read, record.most_rows_besides(found.sums.bytes))
+        if incomplete
+        else limit.exceeded(rows.rejected, rows.read)
+    ):
         return Failure(
             TooManyRejects.__name__,
-            f"{rows.rejected} {were} rejected, and max_rejects is {limit}: look at"
-            f" them, then mend the file, or allow more and {TAKE_UP}",
+            f"{limit.describe(rows.rejected, rows.read)}: look at them, then mend the file, or"
+            f" allow more and {TAKE_UP}",
         )
     if incomplete:
         return Failure(IncompleteRun.__name__, incomplete)

@@ -450,10 +450,13 @@ def _check_rejects(plan: Plan) -> None:
             "every row would be rejected, so nothing would be written; usually the delimiter, a"
             " type or the key's column does not fit the file"
         )
-    limit = record.payload.options.max_rejects
-    if survey.rejected > limit:
+    limit = record.payload.options.reject_limit
+    if limit.exceeded(survey.rejected, survey.rows):
+        rows = "rows"
+        if limit.percent is not None:
+            rows = f"of {survey.rows:,} rows{'' if plan.complete else ' of the sample'}"
         raise TooManyRejects(
-            f"{survey.rejected:,} rows would be rejected, and max_rejects is {limit:,}: correct the"
+            f"{survey.rejected:,} {rows} would be rejected, and max_rejects is {limit}: correct the"
             " file, or allow more (--max-rejects)"
         )
 

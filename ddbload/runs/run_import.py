@@ -207,12 +207,14 @@ def _run_tasks(
     record: RunRecord,
 ) -> bool:
     """Pass all tasks to the pool, and record results; return whether any failed."""
-    run, max_rejects = record.run, record.payload.options.max_rejects
+    run, limit = record.run, record.payload.options.reject_limit
     ledger = context.ledger(run)
     running = 0
     failed = enough = False
     while tasks or running:
-        enough = enough or context.should_stop() or totals.settled.rows.rejected > max_rejects
+        rows, besides = totals.settled.rows, record.most_rows_besides(totals.settled.bytes)
+        too_many = limit.surely_exceeded(rows.rejected, rows.read, besides)
+        enough = enough or context.should_stop() or too_many
         if enough:
             tasks.clear()
             pool.stop()

@@ -108,7 +108,7 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
         "unit_price": [0, 0.625, -1, "0.625", True, None, []],
         "unit_price_source": ["given", "price-list", "us-east-1", "", 1, None],
         "require_backup": [True, False, None, "true", 1],
-        "max_rejects": whole_numbers(2**53),
+        "max_rejects": [*whole_numbers(2**53), "5%", "0%", "101%", "5"],
         "max_row_bytes": whole_numbers(2**53),
         "index_bytes": whole_numbers(2**53),
         "scan": [*SCANS, "auto", "some", "", 1, None, []],

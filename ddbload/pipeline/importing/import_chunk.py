@@ -414,15 +414,17 @@ class _ChunkImport:
         return counted
 
     def _raise_pending_error(self) -> None:
-        limit = self._record.payload.options.max_rejects
+        limit = self._record.payload.options.reject_limit
         if self._scheduler.fatal is not None:
             raise self._scheduler.fatal
         error = self._feeder.error
         # A request that was given up at the deadline is repeated by the next invocation.
         if error is not None and (error.permanent or not self._context.must_end()):
             raise error
-        if self._feeder.rejected > limit:
+        if self._feeder.has_too_many_rejects:
+            rejected, read = self._feeder.rejected, self._feeder.pending.rows
+            of_rows = "" if limit.percent is None else f", {rejected:,} of the {read:,} rows read"
             raise TooManyRejects(
-                f"chunk {self._chunk.chunk} has more rejects than max_rejects allows ({limit}):"
-                f" look at them, then mend the file, or allow more and {TAKE_UP}"
+                f"chunk {self._chunk.chunk} has more rejects than max_rejects allows ({limit}"
+                f"{of_rows}): look at them, then mend the file, or allow more and {TAKE_UP}"
             )

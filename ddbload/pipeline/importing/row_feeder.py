@@ -48,6 +48,7 @@ class RowFeeder:
         """Rows until their outcome is known. Drivers take items and request bodies from it."""
         self._reader = reader
         self._record = reader.record
+        self._limit = reader.record.payload.options.reject_limit
         self._chunk = chunk
         self._start = start
         self._clock = clock
@@ -91,6 +92,15 @@ class RowFeeder:
         return len(self._rejects)
 
     @property
+    def has_too_many_rejects(self) -> bool:
+        """True if the run has too many rejects, whatever its other rows are."""
+        limit, rejected = self._limit, len(self._rejects)
+        if limit.percent is None or not rejected:
+            return rejected > limit.rows
+        besides = self._record.most_rows_besides(self.bytes_read)
+        return limit.surely_exceeded(rejected, self.pending.rows, besides)
+
+    @property
     def bytes_read(self) -> int:
         """Bytes of whole rows that were read, from the start cursor on."""
         byte = self._read_to.byte
@@ -99,7 +109,9 @@ class RowFeeder:
     def feed(self, room: int) -> bool:
         """Offer up to `room` more rows to the scheduler; False if there are no more."""
         scheduler = self._scheduler
-        if scheduler is None or self.error is not None or self._has_enough_rejects():
+        if scheduler is None or self.error is not None:
+            return False
+        if self._reject_bytes > MAX_REJECT_BYTES or self.has_too_many_rejects:
             return False
         try:
             if self._offered == self.pending.rows:
@@ -271,10 +283,6 @@ class RowFeeder:
         )
         self._rejects[handle] = defect.cause, line
         self._reject_bytes += len(line)
-
-    def _has_enough_rejects(self) -> bool:
-        limit = self._record.payload.options.max_rejects
-        return self.rejected > limit or self._reject_bytes > MAX_REJECT_BYTES
 
 
 class _RowGroup:

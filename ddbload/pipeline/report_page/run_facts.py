@@ -122,6 +122,6 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
             f"{work.throttled / max(1, work.requests):.0%} of the requests were throttled: the"
             " table's write capacity, or that of single partitions, limited the speed"
         )
-    allowed = rows.rejected if record is None else record.payload.options.max_rejects
-    if rows.rejected > allowed:
-        yield f"more rows were rejected than max_rejects allows ({allowed:,})"
+    limit = None if record is None else record.payload.options.reject_limit
+    if limit is not None and limit.exceeded(rows.rejected, rows.read):
+        yield f"more rows were rejected than max_rejects allows ({limit})"

@@ -326,7 +326,7 @@ def limits_section(facts: RunFacts) -> Markup | None:
     rows: list[TableRow] = [
         ("Write units a second (max_wcu)", _limit(control.max_wcu)),
         ("Dollars of write units (max_cost)", _limit(control.max_cost, "$")),
-        ("Rejects (max_rejects)", f"{options.max_rejects:,}"),
+        ("Rejects (max_rejects)", str(options.reject_limit)),
         ("Workers", f"{record.workers:,}"),
         ("Requests in flight in a worker (concurrency)", f"{options.concurrency:,}"),
         ("Bytes of a chunk", f"{record.chunk_bytes:,}"),

@@ -136,6 +136,8 @@ def test_convert_takes_key_types_of_table(tmp_path: Path) -> None:
         ('a\n"1\n2\n', {}, UnterminatedQuote),
         ("a\n" + "x" * 100 + "\n", {"max_row_bytes": 50}, RowTooLong),
         ("a\n1,2\n3\n4,5\n", {"max_rejects": 1}, TooManyRejects),
+        ("a\n1,2\n3\n4,5\n", {"max_rejects": "66%"}, TooManyRejects),
+        ("a\n1,2\n" + "3,4\n" * 5000 + "5\n" * 50, {"max_rejects": "1%"}, TooManyRejects),
     ],
 )
 def test_convert_raises_when_source_or_payload_is_bad(
@@ -148,6 +150,9 @@ def test_convert_raises_when_source_or_payload_is_bad(
 
 def test_convert_allows_as_many_rejects_as_limit(tmp_path: Path) -> None:
     assert len(Conversion(tmp_path, "a\n1,2\n3\n4,5\n", max_rejects=2).rejects) == 2
+    assert len(Conversion(tmp_path, "a\n1,2\n3\n4,5\n", max_rejects="67%").rejects) == 2
+    bad_first = "a\n" + "1,2\n" * 2000 + "3\n" * 18_000
+    assert len(Conversion(tmp_path, bad_first, max_rejects="10%").rejects) == 2000
 
 
 def test_prepare_conversion_refuses_type_of_missing_column(tmp_path: Path) -> None:

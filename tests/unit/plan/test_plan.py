@@ -146,6 +146,12 @@ def test_plan_counts_all_rejects_when_they_exceed_limit(world):
     assert plan["price"]["total"] > 0
     world.options["max_rejects"] = 3
     assert plan_of(world)["status"] == "REJECTS"
+    rows = plan["rows"]["total"]
+    world.options["max_rejects"] = f"{300 / rows - 0.1:.3f}%"
+    message = plan_of(world)["error"]["message"]
+    assert f"3 of {rows} rows would be rejected, and max_rejects is" in message
+    world.options["max_rejects"] = f"{300 / rows + 0.1:.3f}%"
+    assert plan_of(world)["status"] == "REJECTS"
 
 
 def test_plan_is_fine_when_file_has_no_rows():
