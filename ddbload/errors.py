@@ -61,6 +61,12 @@ class TableNotAllowed(DdbloadError):
     """The deployment may not write this table."""
 
 
+class ConditionRefused(DdbloadError):
+    """DynamoDB refuses the run's condition, whatever the row."""
+
+    resumable = False
+
+
 # The source.
 
 

@@ -19,7 +19,7 @@ _FIELD = re.compile(r"'(?:options|source)\.(\w+)'")
 _PAYLOAD_OPTIONS = (
     *("engine", "concurrency", "chunk_bytes", "max_wcu", "mode", "position_attribute"),
     *("max_rejects", "max_row_bytes", "max_cost", "unit_price", "require_backup", "index_bytes"),
-    "scan",
+    *("scan", "on_empty", "only_existing", "condition"),
 )
 """Options that become fields of the payload's `options` under the same name."""
 _DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")
@@ -83,6 +83,7 @@ def build_payload(
     _refuse_contradictions(mapping["rename"], mapping["drop"], mapping["set"])
     # convert has no options for writing.
     options = {name: given[name] for name in _PAYLOAD_OPTIONS if name in given}
+    options["add"] = _parse_name_set(given.get("add", ()))
     payload: dict[str, Any] = {
         "run": {"id": run},
         "source": {**reading, **place},

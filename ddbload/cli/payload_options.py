@@ -24,6 +24,7 @@ from ddbload.contracts.options import (
     DEFAULT_INDEX_BYTES,
     DEFAULT_MAX_REJECTS,
     ENGINES,
+    ON_EMPTY,
     SCANS,
 )
 from ddbload.contracts.payload import NULL_POLICIES, OMIT, TYPES
@@ -209,8 +210,34 @@ _WRITING = (
         default=PUT,
         show_default=True,
         help="put: write each row, replacing the item with its key. insert: skip rows whose key the"
-        " table has. last-wins: keep the last row of each key, across runs. delete: delete the"
-        " listed keys. plan: check every row and write nothing.",
+        " table has. last-wins: keep the last row of each key, across runs. update: set the row's"
+        " attributes and leave the item's others. delete: delete the listed keys. plan: check every"
+        " row and write nothing.",
+    ),
+    writing_option(
+        "--on-empty",
+        type=click.Choice(ON_EMPTY),
+        help="With update: keep the attribute of an empty field, or remove it from the item.",
+        show_default="keep",
+    ),
+    writing_option(
+        "--add",
+        metavar="A,B,...",
+        multiple=True,
+        help="With update: add to these sets (SS, NS, BS) instead of replacing them. May be"
+        " repeated.",
+    ),
+    writing_option(
+        "--only-existing",
+        is_flag=True,
+        help="With update: skip rows whose item the table does not have.",
+    ),
+    writing_option(
+        "--condition",
+        metavar="EXPR",
+        help="With put, update and delete: skip rows for whose item this DynamoDB condition is"
+        " false. {column} is the row's value, #name an attribute whose name is a reserved word:"
+        " 'attribute_not_exists(pk) OR #version < {version}'.",
     ),
     writing_option(
         "--position-attribute",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
-from ddbload.contracts.payload import ColumnMapping
+from ddbload.contracts.payload import ColumnMapping, Payload
+from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.limits import MAX_COLUMNS, MAX_NAME_BYTES
+from ddbload.dynamodb.row_writes import Condition, RowWrites
+from ddbload.dynamodb.write_modes import UPDATE
 from ddbload.errors import (
     BadHeader,
     ColumnNameTooLong,
@@ -181,6 +184,40 @@ def _free_name(name: str, taken: set[str]) -> str:
 def column_changes(mapping: ColumnMapping) -> ColumnChanges:
     """Check a payload's mapping. Raises what `ColumnChanges.of` raises."""
     return ColumnChanges.of(mapping.rename, mapping.drop, mapping.set)
+
+
+def encoded_changes(payload: Payload) -> ColumnChanges:
+    """Check a payload's mapping, and keep dropped columns that the condition needs.
+
+    They are encoded with their row, and not written. Raises what `ColumnChanges.of` raises.
+    """
+    changes = column_changes(payload.mapping)
+    unwritten = unwritten_columns(payload)
+    return replace(changes, drop=changes.drop - unwritten) if unwritten else changes
+
+
+def unwritten_columns(payload: Payload) -> frozenset[str]:
+    """Return the dropped columns that the condition needs."""
+    if payload.options.condition is None:
+        return frozenset()
+    condition = Condition.read(payload.options.condition, payload.mapping.rename)
+    return frozenset(payload.mapping.drop) & frozenset(condition.columns.values())
+
+
+def row_writes(payload: Payload, table: Table) -> RowWrites | None:
+    """Return the rules by which rows go one by one; None in modes that have their own requests."""
+    options, text = payload.options, payload.options.condition
+    if text is None and options.mode != UPDATE:
+        return None
+    return RowWrites(
+        options.mode,
+        table.name,
+        tuple(key.name for key in table.keys),
+        frozenset(options.add),
+        None if text is None else Condition.read(text, payload.mapping.rename),
+        options.only_existing,
+        unwritten_columns(payload),
+    )
 
 
 def _check_name(name: str) -> None:

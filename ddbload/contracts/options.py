@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.source import AUTO
 from ddbload.contracts.write_price import GIVEN, GIVEN_SOURCES
-from ddbload.dynamodb.write_modes import LAST_WINS, MODES, PUT
+from ddbload.dynamodb.row_writes import Condition
+from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, MODES, PUT, UPDATE
 from ddbload.errors import InvalidPayload
 
 ENGINES = SYNC, THREADS, ASYNC = ("sync", "threads", "async")
@@ -19,6 +20,9 @@ DEFAULT_MAX_ROW_BYTES = 16 * 1024 * 1024
 EDGES_MAX_ROW_BYTES = 1024 * 1024
 """Default of `max_row_bytes` for a scan by edges, whose windows are that long."""
 SCANS = WHOLE, EDGES = ("whole", "edges")
+ON_EMPTY = KEEP, REMOVE = ("keep", "remove")
+CONDITION_MODES = (PUT, UPDATE, DELETE)
+"""Modes in which users may give a condition; `insert` and `last-wins` have their own."""
 DEFAULT_MAX_REJECTS = 1000
 LEAST_ROWS_OF_SHARE = 1000
 """Rows that a worker must have read before a share of rejects stops it."""
@@ -130,6 +134,10 @@ def _read_unit_price(f: JsonObjectReader) -> float | None:
     return _positive(f, "unit_price")
 
 
+def _read_on_empty(f: JsonObjectReader) -> str | None:
+    return None if f.raw("on_empty") is None else f.choice("on_empty", ON_EMPTY)
+
+
 def _positive(f: JsonObjectReader, name: str) -> float | None:
     value = f.optional_number(name)
     if value == 0:
@@ -139,7 +147,7 @@ def _positive(f: JsonObjectReader, name: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Options(Message):
-    """Limits and settings of a run. Only the first two determine what the items are."""
+    """Limits and settings of a run. Only the first two and the last four determine the items."""
 
     WRITTEN_BY_USERS = True
 
@@ -176,6 +184,15 @@ class Options(Message):
     scan: Annotated[str, JsonRule(choices=(AUTO, *SCANS))] = AUTO
     """`whole` has preflight read every byte, `edges` only windows around the places where it cuts.
     `auto` chooses by size; the record of a run that reads everything keeps it."""
+    on_empty: Annotated[str | None, JsonRule(read=_read_on_empty)] = None
+    """In mode `update`: what becomes of an attribute for which the row has no value. None for
+    `keep`."""
+    add: tuple[str, ...] = ()
+    """Attributes whose sets mode `update` adds to."""
+    only_existing: bool = False
+    """In mode `update`: skip rows whose item is not in the table."""
+    condition: str | None = None
+    """Condition on the item in the table; rows for which it is false are skipped."""
 
     @property
     def reject_limit(self) -> RejectLimit:
@@ -200,13 +217,15 @@ class Options(Message):
         # Later options are left out if unset, so that earlier versions can read the message.
         unset = Options()
         later = ("max_cost", "unit_price", "unit_price_source", "require_backup", "index_bytes")
-        for name in (*later, "scan"):
+        for name in (*later, "scan", *_WRITING):
             if value[name] == getattr(unset, name):
                 del value[name]
+        if "add" in value:
+            value["add"] = list(self.add)
         return value
 
     def check_rules(self, f: JsonObjectReader) -> None:
-        """Raise `InvalidPayload` unless exactly mode `last-wins` has a position attribute."""
+        """Raise `InvalidPayload` for options that are missing, or that the mode does not have."""
         name = f.path("position_attribute")
         if self.mode == LAST_WINS and self.position_attribute is None:
             raise InvalidPayload(
@@ -215,3 +234,25 @@ class Options(Message):
             )
         if self.mode != LAST_WINS and self.position_attribute is not None:
             raise InvalidPayload(f"{name!r} is for mode {LAST_WINS}, and the mode is {self.mode}")
+        for option, unset in _WRITING.items():
+            modes = CONDITION_MODES if option == "condition" else (UPDATE,)
+            if getattr(self, option) != unset and self.mode not in modes:
+                hint = _OWN_CONDITION.get(self.mode, "") if option == "condition" else ""
+                raise InvalidPayload(
+                    f"{f.path(option)!r} is for mode {', '.join(modes)}, and the mode is"
+                    f" {self.mode}{hint}"
+                )
+        if self.condition is not None:
+            try:
+                Condition.read(self.condition)
+            except InvalidPayload as error:
+                raise InvalidPayload(f"{f.path('condition')!r} {error.message}") from None
+
+
+_WRITING: dict[str, Any] = {"on_empty": None, "add": (), "only_existing": False, "condition": None}
+"""Options of a mode's requests, with the values that mean nothing is asked for."""
+_OWN_CONDITION = {
+    "insert": ", which has a condition of its own: with mode put, write attribute_not_exists(key)"
+    " AND yours",
+    "last-wins": ", which has a condition of its own",
+}

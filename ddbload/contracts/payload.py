@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
-from ddbload.contracts.options import Options
+from ddbload.contracts.options import REMOVE, Options
 from ddbload.contracts.source import Source
 from ddbload.errors import InvalidPayload, TableNotAllowed
 
@@ -204,6 +204,20 @@ class Payload(Message):
             "nulls": self.nulls.to_json(),
             "options": self.options.to_json(),
         }
+
+    def check_rules(self, f: JsonObjectReader) -> None:
+        """Raise `InvalidPayload` if two settings say what becomes of a missing value."""
+        on_empty, policy = self.options.on_empty, self.nulls.policy
+        if on_empty is not None and policy != OMIT:
+            raise InvalidPayload(
+                f"{f.path('options.on_empty')!r} is {on_empty}, and {f.path('nulls.policy')!r} is"
+                f" {policy}, which leaves no value empty: give one of the two"
+            )
+
+    @property
+    def empty_policy(self) -> str:
+        """Policy for missing values: a null policy, or `remove` in mode `update`."""
+        return REMOVE if self.options.on_empty == REMOVE else self.nulls.policy
 
     def _run_json(self) -> dict[str, Any]:
         value: dict[str, Any] = {"id": self.run, "resume_of": None, "force": self.force}

@@ -187,6 +187,10 @@ class RunRecord(Message):
             "mapping": payload.mapping.to_json() if payload.mapping else None,
             "nulls": payload.nulls.to_json() if payload.nulls else None,
             "declared": None if source.delimited else dict(payload.types),
+            "on_empty": payload.options.on_empty,
+            "add": list(payload.options.add),
+            "only_existing": payload.options.only_existing,
+            "condition": payload.options.condition,
         }
         decisive |= {name: value for name, value in later.items() if value}
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
@@ -229,7 +233,9 @@ class RunRecord(Message):
     @property
     def keeps_attempts(self) -> bool:
         """True if invocations record in the ledger how far they may have sent rows."""
-        return self.payload.options.mode == INSERT and self.ledger_version >= LEDGER_VERSION
+        options = self.payload.options
+        has_condition = options.mode == INSERT or options.condition is not None
+        return has_condition and self.ledger_version >= LEDGER_VERSION
 
     @property
     def stamp(self) -> dict[str, str]:

@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-MODES = PUT, INSERT, LAST_WINS, DELETE, PLAN = ("put", "insert", "last-wins", "delete", "plan")
+MODES = PUT, INSERT, LAST_WINS, UPDATE, DELETE, PLAN = (
+    *("put", "insert", "last-wins"),
+    *("update", "delete", "plan"),
+)
 
 POSITION_LENGTH = 44
 """ASCII characters of a position."""
@@ -24,8 +27,8 @@ class Deletion(dict[str, Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """ConditionExpression of a PutItem, and its placeholders."""
+class ModeCondition:
+    """ConditionExpression of a mode's PutItem, and its placeholders."""
 
     expression: str
     names: Mapping[str, str] = field(default_factory=dict)
@@ -34,16 +37,16 @@ class Condition:
     """Attribute whose new value replaces `:position`."""
 
 
-def write_condition(mode: str, partition_key: str, position: str | None) -> Condition | None:
+def write_condition(mode: str, partition_key: str, position: str | None) -> ModeCondition | None:
     """Return the condition of a mode; None if it has none, so that rows go in batches.
 
     `position`: the attribute in which `last-wins` stores positions.
     """
     if mode == INSERT:
-        return Condition("attribute_not_exists(#key)", {"#key": partition_key})
+        return ModeCondition("attribute_not_exists(#key)", {"#key": partition_key})
     if mode == LAST_WINS and position is not None:
         # Not <, since a row that is sent again after a lost answer meets itself.
-        return Condition(
+        return ModeCondition(
             "attribute_not_exists(#position) OR #position <= :position",
             {"#position": position},
             position,

@@ -6,10 +6,11 @@ import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from ddbload.contracts.payload import OMIT
+from ddbload.contracts.payload import OMIT, REJECT
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.attribute_values import Attributes
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
+from ddbload.dynamodb.row_writes import RowWrites
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.typed_values import REFUSED, TEXT_READERS, null_of
 from ddbload.rows.reject_lines import Defect, field_count
@@ -18,6 +19,33 @@ SIMPLE_TYPES = frozenset({"S", "N", "BOOL"})
 """Types whose values take about as many bytes in a request as their text does."""
 _SURELY_SMALL = 64 * 1024
 """Bytes of JSON up to which a rough upper bound is good enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowNeeds:
+    """Attributes that the requests of a run treat in a way of their own."""
+
+    values: frozenset[str] = frozenset()
+    """Attributes without which a row is rejected: its condition needs their values."""
+    sets: frozenset[str] = frozenset()
+    """Attributes to which sets are added: for an empty one nothing is added."""
+
+    def policy(self, name: str, nulls: str) -> str:
+        """Return the policy for missing values of an attribute."""
+        return OMIT if name in self.sets and nulls != REJECT else nulls
+
+
+NO_NEEDS = RowNeeds()
+
+
+def row_needs(writes: RowWrites | None) -> RowNeeds:
+    """Return the needs of a run whose rows go one by one, or in batches."""
+    return NO_NEEDS if writes is None else RowNeeds(writes.condition_columns, writes.adds)
+
+
+def no_condition_value(column: int | str) -> Defect:
+    """Return the defect of a row without a value that the condition names."""
+    return Defect("no_condition_value", "no value, and the condition names it", column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +67,25 @@ class ItemBuilder:
     """Builder of items for one table from rows with the same attributes."""
 
     def __init__(
-        self, columns: Sequence[str], types: Sequence[str], table: Table, nulls: str = OMIT
+        self,
+        columns: Sequence[str],
+        types: Sequence[str],
+        table: Table,
+        nulls: str = OMIT,
+        needs: RowNeeds = NO_NEEDS,
     ) -> None:
         """Take one type for each column, and the policy for missing values."""
         indexed = {key.name for key in table.index_keys}
         self._columns = [
-            (name, len(name.encode()), TEXT_READERS[kind], null_of(kind, nulls, name in indexed))
+            (
+                name,
+                len(name.encode()),
+                TEXT_READERS[kind],
+                null_of(kind, needs.policy(name, nulls), name in indexed),
+            )
             for name, kind in zip(columns, types, strict=True)
         ]
+        self._needed = needs.values
         self._count = len(columns)
         self._keys = [columns.index(key.name) for key in table.keys]
         self._limits = key_limits(columns, table)
@@ -67,6 +106,8 @@ class ItemBuilder:
             zip(fields, self._columns, strict=True)
         ):
             if not text:
+                if name in self._needed:
+                    return no_condition_value(column)
                 if null is None:
                     continue
                 if null is REFUSED:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from ddbload.contracts.column_mapping import ColumnChanges, Template, column_changes, shown
+from ddbload.contracts.column_mapping import ColumnChanges, Template, encoded_changes, shown
 from ddbload.contracts.payload import Payload
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import (
@@ -43,12 +43,12 @@ def missing(name: str, columns: Sequence[str], gone: Collection[str] = ()) -> st
 def item_layout(columns: Sequence[str], payload: Payload) -> ItemLayout:
     """Return the layout of a run's file.
 
-    Raises what `column_changes` and `ItemLayout.of` raise.
+    Raises what `encoded_changes` and `ItemLayout.of` raise.
     """
     escape = payload.source.escape
     # The parser handles markers with an escape: only it can tell them from escaped text.
     markers = [each for each in payload.nulls.markers if escape is None or escape not in each]
-    return ItemLayout.of(columns, column_changes(payload.mapping), markers)
+    return ItemLayout.of(columns, encoded_changes(payload), markers)
 
 
 @dataclass(frozen=True, slots=True)

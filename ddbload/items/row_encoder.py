@@ -11,12 +11,13 @@ from copy import copy
 from dataclasses import replace
 from typing import Protocol
 
-from ddbload.contracts.column_mapping import column_changes
+from ddbload.contracts.column_mapping import encoded_changes, row_writes
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord, Table
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, PARQUET, Source
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
+from ddbload.dynamodb.row_writes import RowWrites
 from ddbload.dynamodb.write_modes import DELETE, INSERT, LAST_WINS, POSITION_LENGTH, PUT, position
 from ddbload.items.documents.attribute_templates import AttributeTemplate, string_template
 from ddbload.items.documents.ddb_json_rows import DynamoDBJsonRows
@@ -34,8 +35,9 @@ from ddbload.items.encode.insert_statements import (
     mode_body,
     statements_for,
 )
-from ddbload.items.encode.request_json import RequestBody, batch_request
-from ddbload.items.item_builder import Item, ItemBuilder
+from ddbload.items.encode.request_json import RequestBody, batch_request, item_of_request
+from ddbload.items.encode.row_write_bodies import RowWriteBodies
+from ddbload.items.item_builder import Item, ItemBuilder, row_needs
 from ddbload.items.item_layout import ItemLayout, item_layout
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
@@ -95,13 +97,16 @@ class FieldEncoder:
         nulls: str = OMIT,
         position_attribute: str | None = None,
         started: float = 0.0,
+        writes: RowWrites | None = None,
     ) -> None:
         """Take one type for each attribute of the layout, and a null policy.
 
-        `position_attribute` and `started`, when the run began, are for mode `last-wins`.
+        `position_attribute` and `started`, when the run began, are for mode `last-wins`; `writes`
+        are the rules of rows that go one by one.
         """
+        needs = row_needs(writes)
         if mode == DELETE:
-            names = [key.name for key in table.keys]
+            names = list(dict.fromkeys([*(key.name for key in table.keys), *sorted(needs.values)]))
             types = [types[layout.attributes.index(name)] for name in names]
             # A deletion touches no index, so the limits of index keys do not apply.
             layout, table, nulls = layout.only(names), replace(table, index_keys=()), OMIT
@@ -114,8 +119,9 @@ class FieldEncoder:
         self._layout = layout
         self.takes_escaped = layout.is_plain
         """True if cells may come escaped for JSON: null markers and templates need their text."""
-        self._builder = ItemBuilder(attributes, types, table, nulls)
-        self._encoder = BatchEncoder(attributes, types, table, nulls, marks=mode == INSERT)
+        self._builder = ItemBuilder(attributes, types, table, nulls, needs)
+        marks = mode == INSERT or writes is not None
+        self._encoder = BatchEncoder(attributes, types, table, nulls, needs, marks=marks)
 
     def build(self, fields: Sequence[str], byte: int) -> Item | Defect:
         """Build the item of one row.
@@ -156,8 +162,11 @@ class DelimitedRowEncoder:
         dialect = Dialect.of(payload.source)
         self.ends = dialect_boundaries(dialect)
         self._statements = statements_for(options.mode, record.table)
-        self.body = mode_body(
-            self._statements, record.table, options.mode, options.position_attribute
+        writes = row_writes(payload, record.table)
+        self.body = (
+            RowWriteBodies(writes).body
+            if writes is not None
+            else mode_body(self._statements, record.table, options.mode, options.position_attribute)
         )
         self._parser = RowParser(dialect, self.ends, payload.nulls.markers)
         self._count = len(record.columns)
@@ -170,9 +179,10 @@ class DelimitedRowEncoder:
             record.types,
             record.table,
             mode=options.mode,
-            nulls=payload.nulls.policy,
+            nulls=payload.empty_policy,
             position_attribute=options.position_attribute,
             started=record.created,
+            writes=writes,
         )
 
     def reordered(self, places: Sequence[int]) -> DelimitedRowEncoder:
@@ -220,7 +230,11 @@ class DocumentEncoder:
     def __init__(self, rules: DocumentRules) -> None:
         self.ends = JsonLineBoundaries()
         self._statements = statements_for(rules.mode, rules.table)
-        self.body = mode_body(self._statements, rules.table, rules.mode, rules.position_attribute)
+        self.body = (
+            RowWriteBodies(rules.writes).body
+            if rules.writes is not None
+            else mode_body(self._statements, rules.table, rules.mode, rules.position_attribute)
+        )
         self.batches = True
         self._builder = DocumentBuilder(rules)
         self._started = rules.started
@@ -249,6 +263,9 @@ class DocumentEncoder:
         encoded = collected.rows()
         if self._statements is not None:
             _mark_values(encoded, self._statements)
+        needs = self._builder.needs
+        if needs.values or needs.sets:
+            _leave_unsuitable(encoded, self._builder)
         return places, encoded
 
     def goes_alone(self, item: Item) -> bool:
@@ -289,6 +306,13 @@ def _mark_values(encoded: EncodedRows, statements: InsertStatements) -> None:
             encoded.puts[row] = marked
 
 
+def _leave_unsuitable(encoded: EncodedRows, builder: DocumentBuilder) -> None:
+    """Mark rows as odd that lack what the run's requests need, so that they are built again."""
+    for row, put in enumerate(encoded.puts):
+        if row not in encoded.odd and not builder.is_suitable(item_of_request(put)):
+            encoded.odd.add(row)
+
+
 def _with_positions(columns: Columns, places: RowPositions, started: float) -> Columns:
     """Add a column with each row's position."""
     numbers = (row for row in range(columns.count) if row not in columns.odd)
@@ -307,8 +331,8 @@ def _document_rules(record: RunRecord) -> DocumentRules:
     return DocumentRules(
         table=record.table,
         types=payload.types,
-        changes=column_changes(payload.mapping),
-        nulls=payload.nulls.policy,
+        changes=encoded_changes(payload),
+        nulls=payload.empty_policy,
         markers=frozenset(payload.nulls.markers),
         mode=options.mode,
         position_attribute=options.position_attribute,
@@ -316,6 +340,7 @@ def _document_rules(record: RunRecord) -> DocumentRules:
         typed=file_format != JSON,
         native=file_format not in (JSON, PARQUET),
         envelope=_ENVELOPES[file_format],
+        writes=row_writes(payload, record.table),
     )
 
 

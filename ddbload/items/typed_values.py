@@ -12,8 +12,10 @@ from collections.abc import Callable, Hashable, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
+from ddbload.contracts.options import REMOVE
 from ddbload.contracts.payload import NULL, OMIT, REJECT
 from ddbload.dynamodb.attribute_values import AttributeValue, check_value, decode_base64, value_size
+from ddbload.dynamodb.row_writes import REMOVAL
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.items.json_values import attribute_of_json, parse
 from ddbload.rows.columns import to_octets
@@ -123,6 +125,8 @@ def _set(kind: str, members: list[Any] | None, wanted: str) -> CellValue:
 
 
 NULL_VALUE = CellValue({"NULL": True}, "", 1)
+REMOVED = CellValue(REMOVAL, None, 0)
+"""Placeholder for the value of an attribute that an update removes."""
 REFUSED = CellValue({}, None, 0)
 """Placeholder for a missing value that is to be rejected."""
 EMPTY_VALUES = {
@@ -155,12 +159,15 @@ def attribute_type(declared: str) -> str:
 
 
 def null_of(kind: str, policy: str, is_indexed: bool) -> CellValue | None:
-    """Return the value of a missing attribute: None to leave it out, or `REFUSED`.
+    """Return the value of a missing attribute: None to leave it out, `REMOVED`, or `REFUSED`.
 
     `is_indexed` marks a key of an index: DynamoDB accepts neither null nor an empty value there.
     """
     if policy == REJECT:
         return REFUSED
+    if policy == REMOVE:
+        # Then the item leaves the index.
+        return REMOVED
     if policy == OMIT or is_indexed:
         return None
     return NULL_VALUE if policy == NULL else EMPTY_VALUES.get(kind)

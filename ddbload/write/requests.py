@@ -2,7 +2,8 @@
 
 `BatchRequests` puts or deletes up to 25 rows in a BatchWriteItem; `ConditionalPutRequests` puts one
 row in a PutItem with the condition of the mode `insert` or `last-wins`; `InsertRequests` puts up to
-25 rows in a BatchExecuteStatement, and one in a PutItem.
+25 rows in a BatchExecuteStatement, and one in a PutItem. Updates and the user's own conditions are
+in `row_write_requests`.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ from ddbload.dynamodb.item_equality import same_item, write_units
 from ddbload.dynamodb.write_modes import (
     DELETE,
     INSERT,
-    Condition,
+    UPDATE,
     Deletion,
+    ModeCondition,
     insert_statement,
     is_position,
     write_condition,
 )
 from ddbload.errors import DdbloadError, TableNotFound
+from ddbload.write.scheduler.key_ordering import KeyOrder
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 
@@ -80,6 +83,16 @@ def consumed_units(response: Mapping[str, Any]) -> float:
     return total
 
 
+def single_row_accepted(response: Any, table: str) -> Answer:
+    """Interpret a response to a request of one row, which must report its consumed capacity."""
+    if not isinstance(response, Mapping):
+        return Unsure("an answer that is not DynamoDB's")
+    consumed = response.get("ConsumedCapacity")
+    if not isinstance(consumed, Mapping) or consumed.get("TableName") not in (None, table):
+        return Unsure("an answer without ConsumedCapacity")
+    return Accepted((), consumed_units(response))
+
+
 class ModeRequests(Protocol):
     """Requests of a write mode: their parameters, and the meaning of their answers."""
 
@@ -107,6 +120,9 @@ class EndpointFeatures:
     has_statements: bool = True
     """False once the endpoint said that it does not know BatchExecuteStatement, as dynalite does.
     """
+    proven_condition: bool = False
+    """True once DynamoDB has evaluated the run's condition. Until then one request goes at a time,
+    so that a condition that DynamoDB refuses is sent once."""
 
 
 def requests_for(
@@ -129,9 +145,13 @@ def requests_for(
     return BatchRequests(table.name, keys, deletes=options.mode == DELETE)
 
 
-def first_wins(options: Options) -> bool:
-    """Return whether the first of several rows with one key is the one to write."""
-    return options.mode == INSERT
+def key_order(options: Options) -> KeyOrder:
+    """Return the order in which rows with equal keys are written."""
+    if options.mode == INSERT:
+        return KeyOrder.FIRST_WINS
+    if options.mode == UPDATE or options.condition is not None:
+        return KeyOrder.ALL
+    return KeyOrder.LAST_WINS
 
 
 class BatchRequests:
@@ -202,7 +222,7 @@ class ConditionalPutRequests:
     most_rows: int | None = 1
 
     def __init__(
-        self, table: str, condition: Condition, identical: RowOutcome = RowOutcome.IDENTICAL
+        self, table: str, condition: ModeCondition, identical: RowOutcome = RowOutcome.IDENTICAL
     ) -> None:
         self.table = table
         """Name of the table."""
@@ -233,15 +253,7 @@ class ConditionalPutRequests:
 
     def accepted(self, response: Any, rows: int, items: SentItems) -> Answer:  # noqa: ARG002
         """Interpret a response, which must report the consumed capacity that was asked for."""
-        if not isinstance(response, Mapping):
-            return Unsure("an answer that is not DynamoDB's")
-        consumed = response.get("ConsumedCapacity")
-        if not isinstance(consumed, Mapping) or consumed.get("TableName") not in (
-            None,
-            self._table,
-        ):
-            return Unsure("an answer without ConsumedCapacity")
-        return Accepted((), consumed_units(response))
+        return single_row_accepted(response, self._table)
 
     def failed(self, failure: AwsFailure, rows: int, items: SentItems) -> Answer:  # noqa: ARG002
         """Interpret a failed request; a failed condition is an answer that settles the row."""

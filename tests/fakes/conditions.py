@@ -1,47 +1,57 @@
-"""Condition expressions, as far as conditional puts need them.
+"""Condition expressions, as far as conditional writes need them.
 
-``attribute_exists(a)``, ``attribute_not_exists(a)``, the comparisons ``= < <= > >=`` of an
-attribute and a value, ``AND``, ``OR``, ``NOT`` and parentheses. ``a`` is a top-level attribute.
+``attribute_exists(a)``, ``attribute_not_exists(a)``, ``begins_with(a, v)``, ``contains(a, v)``, the
+comparisons ``= <> < <= > >=`` of an attribute and a value, ``a BETWEEN v AND v``, ``AND``, ``OR``,
+``NOT`` and parentheses. ``a`` is a top-level attribute.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from decimal import Decimal
 from typing import Any
 
 from tests.fakes.client import Refused
+from tests.fakes.dynamodb_updates import MAX_BYTES
 from tests.fakes.dynamodb_values import Item, Value, invalid, stored
 
-_TOKEN = re.compile(r"\s*(<=|>=|[()<>=,]|[#:]?[A-Za-z_][A-Za-z0-9_]*)")
+_TOKEN = re.compile(r"\s*(<=|>=|<>|[()<>=,]|[#:][A-Za-z0-9_]+|[A-Za-z_][A-Za-z0-9_]*)")
+RESERVED = frozenset({"COUNT", "DATE", "NAME", "STATUS", "TIME", "USER", "VALUE", "YEAR"})
+"""A few of the 573 words."""
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
+    "<>": operator.ne,
 }
 
 
-def holds(params: dict[str, Any], item: Item | None) -> bool:
+def holds(params: dict[str, Any], item: Item | None, used: Collection[str] = ()) -> bool:
     """Evaluate the ConditionExpression of a call's ``params`` for the stored item.
 
-    Raises Refused (ValidationException) for an expression that does not parse, and for names and
-    values that are missing or not used.
+    ``used``: placeholders that another expression uses. Raises Refused (ValidationException) for an
+    expression that does not parse, and for names and values that are missing or not used.
     """
     expression = params.get("ConditionExpression")
     names = params.get("ExpressionAttributeNames", {})
     values = params.get("ExpressionAttributeValues", {})
-    if expression is None:
+    if expression is None and not used:
         if names or values:
             raise invalid("ExpressionAttributeNames can only be specified when using expressions")
         return True
-    parser = _Parser(expression, names, values)
-    result = parser.whole()(item or {})
+    parser = _Parser(expression or "", names, values)
+    if len((expression or "").encode()) > MAX_BYTES:
+        raise invalid(
+            "Invalid ConditionExpression: Expression size has exceeded the maximum allowed size;"
+            f" expression size: {len((expression or '').encode())}"
+        )
+    result = expression is None or parser.whole()(item or {})
     for kind, given in (("Names", names), ("Values", values)):
-        unused = given.keys() - parser.used
+        unused = given.keys() - parser.used - set(used)
         if unused:
             raise invalid(
                 f"Value provided in ExpressionAttribute{kind} unused in expressions:"
@@ -93,18 +103,56 @@ class _Parser:
             self._expect(")")
             wanted = token == "attribute_exists"
             return lambda item: (name in item) is wanted
+        if self._tokens[self._at] == "(":
+            return self._function(token)
         left = self._operand(token)
+        if self._accept("BETWEEN"):
+            low = self._operand(self._take())
+            self._expect("AND")
+            high = self._operand(self._take())
+            if _compared(operator.gt, low({}), high({})):
+                raise invalid(
+                    "Invalid ConditionExpression: The BETWEEN operator requires upper bound to be"
+                    " greater than or equal to lower bound; lower bound operand: AttributeValue:"
+                    f" {low({})}, upper bound operand: AttributeValue: {high({})}"
+                )
+            return lambda item: (
+                _compared(operator.le, low(item), left(item))
+                and _compared(operator.le, left(item), high(item))
+            )
         compare = _COMPARE.get(self._take())
         if compare is None:
             raise _syntax_error()
         right = self._operand(self._take())
         return lambda item: _compared(compare, left(item), right(item))
 
+    def _function(self, name: str) -> Test:
+        if name not in ("begins_with", "contains"):
+            raise invalid(f"Invalid ConditionExpression: Invalid function name; function: {name}")
+        self._expect("(")
+        left = self._operand(self._take())
+        self._expect(",")
+        right = self._operand(self._take())
+        self._expect(")")
+
+        def test(item: Item) -> bool:
+            one, other = left(item), right(item)
+            if one is None or other is None:
+                return False
+            ((kind, text),) = one.items()
+            ((other_kind, part),) = other.items()
+            if name == "begins_with":
+                return kind == other_kind == "S" and text.startswith(part)
+            return kind in (other_kind, f"{other_kind}S") and part in text
+
+        return test
+
     def _operand(self, token: str) -> Callable[[Item], Value | None]:
         if token.startswith(":"):
             if token not in self._values:
                 raise invalid(
-                    f"Invalid ConditionExpression: attribute value {token} is not defined"
+                    "Invalid ConditionExpression: An expression attribute value used in expression"
+                    f" is not defined; attribute value: {token}"
                 )
             self.used.add(token)
             value = stored(self._values[token])
@@ -115,11 +163,19 @@ class _Parser:
     def _name(self, token: str) -> str:
         if token.startswith("#"):
             if token not in self._names:
-                raise invalid(f"Invalid ConditionExpression: attribute name {token} is not defined")
+                raise invalid(
+                    "Invalid ConditionExpression: An expression attribute name used in the document"
+                    f" path is not defined; attribute name: {token}"
+                )
             self.used.add(token)
             return self._names[token]
         if not token.isidentifier():
             raise _syntax_error()
+        if token.upper() in RESERVED:
+            raise invalid(
+                "Invalid ConditionExpression: Attribute name is a reserved keyword; reserved"
+                f" keyword: {token}"
+            )
         return token
 
     def _accept(self, token: str) -> bool:
@@ -150,6 +206,8 @@ def _tokens(text: str) -> Iterator[str]:
 
 def _compared(compare: Callable[[Any, Any], bool], left: Value | None, right: Value | None) -> bool:
     # Values of two types are never equal nor in order, and nothing compares with what is missing.
+    if compare is operator.ne:
+        return not _compared(operator.eq, left, right)
     if left is None or right is None or left.keys() != right.keys():
         return False
     ((kind, first),) = left.items()
@@ -164,7 +222,10 @@ def _compared(compare: Callable[[Any, Any], bool], left: Value | None, right: Va
         case _ if compare is operator.eq:
             return bool(first == second)
         case _:
-            raise invalid(f"Invalid ConditionExpression: operand of type {kind} has no order")
+            raise invalid(
+                "Invalid ConditionExpression: Incorrect operand type for operator or function;"
+                f" operator or function: <, operand type: {kind}"
+            )
 
 
 def _syntax_error() -> Refused:

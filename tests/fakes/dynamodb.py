@@ -8,7 +8,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from tests.fakes.dynamodb_answers import condition_failed, consumed, description
 from tests.fakes.dynamodb_faults import Fault, respelt
 from tests.fakes.dynamodb_partiql import MAX_STATEMENT, parsed_insert
 from tests.fakes.dynamodb_tables import Key, Table, table_from
+from tests.fakes.dynamodb_updates import parsed_update
 from tests.fakes.dynamodb_values import Item, invalid, item_size
 from tests.fakes.in_flight import InFlight, Overlap
 
@@ -98,6 +99,12 @@ class FakeDynamoDB(FakeClient):
 
     def put_item(self, **params: Any) -> Answer:
         return self._call("put_item", params, self._put_item)
+
+    def update_item(self, **params: Any) -> Answer:
+        return self._call("update_item", params, self._update_item)
+
+    def delete_item(self, **params: Any) -> Answer:
+        return self._call("delete_item", params, self._delete_item)
 
     def get_item(self, **params: Any) -> Answer:
         return self._call("get_item", params, self._get_item)
@@ -264,21 +271,53 @@ class FakeDynamoDB(FakeClient):
         return checked
 
     def _put_item(self, call: Call, fault: Fault) -> Answer:
-        params = call.params
         with self._lock:
-            table = self._table(params)
-            item = table.checked(params["Item"], in_batch=False)
-            holds(params, None)  # refuses a bad expression before anything else happens
-        write = Write(call.number, table.name, table.key_of(item), item)
-        with self._in_flight.writing(call.number, [(write.table, write.key)]):
+            table = self._table(call.params)
+            item = table.checked(call.params["Item"], in_batch=False)
+        return self._write_one(call, fault, table, table.key_of(item), lambda _old: item)
+
+    def _update_item(self, call: Call, fault: Fault) -> Answer:
+        with self._lock:
+            table = self._table(call.params)
+            key = table.checked_key(call.params["Key"])
+            update = parsed_update(call.params, table)
+        named = table.named(key)
+        return self._write_one(
+            call,
+            fault,
+            table,
+            key,
+            lambda old: table.checked(update.applied(old or named), in_batch=False),
+            update.used,
+        )
+
+    def _delete_item(self, call: Call, fault: Fault) -> Answer:
+        with self._lock:
+            table = self._table(call.params)
+            key = table.checked_key(call.params["Key"])
+        return self._write_one(call, fault, table, key, lambda _old: None)
+
+    def _write_one(
+        self,
+        call: Call,
+        fault: Fault,
+        table: Table,
+        key: Key,
+        changed: Callable[[Item | None], Item | None],
+        used: Collection[str] = (),
+    ) -> Answer:
+        """Write one item under its condition; `used` are the placeholders used besides it."""
+        params = call.params
+        holds(params, None, used)  # refuses a bad expression before anything else happens
+        with self._in_flight.writing(call.number, [(table.name, key)]):
             self._sleep_for(fault)
             if not fault.landed:
                 self._fail(call, fault)
             with self._lock:
-                old = table.items.get(write.key)
-                if not holds(params, old):
+                old = table.items.get(key)
+                if not holds(params, old, used):
                     raise condition_failed(params, old)
-                cost = self._apply(write)
+                cost = self._apply(Write(call.number, table.name, key, changed(old)))
             if fault.landed:
                 self._fail(call, fault)
         answer: Answer = {}
@@ -339,6 +378,17 @@ class FakeDynamoDB(FakeClient):
         return self._tables[params["TableName"]]
 
 
+_ONE_ROW = frozenset(
+    {
+        "TableName",
+        "ConditionExpression",
+        "ExpressionAttributeNames",
+        "ExpressionAttributeValues",
+        "ReturnValues",
+        "ReturnConsumedCapacity",
+        "ReturnValuesOnConditionCheckFailure",
+    }
+)
 KNOWN = {
     "create_table": frozenset(
         {
@@ -355,18 +405,9 @@ KNOWN = {
     "delete_table": frozenset({"TableName"}),
     "batch_write_item": frozenset({"RequestItems", "ReturnConsumedCapacity"}),
     "batch_execute_statement": frozenset({"Statements", "ReturnConsumedCapacity"}),
-    "put_item": frozenset(
-        {
-            "TableName",
-            "Item",
-            "ConditionExpression",
-            "ExpressionAttributeNames",
-            "ExpressionAttributeValues",
-            "ReturnValues",
-            "ReturnConsumedCapacity",
-            "ReturnValuesOnConditionCheckFailure",
-        }
-    ),
+    "put_item": _ONE_ROW | {"Item"},
+    "update_item": _ONE_ROW | {"Key", "UpdateExpression"},
+    "delete_item": _ONE_ROW | {"Key"},
     "get_item": frozenset({"TableName", "Key", "ConsistentRead"}),
     "scan": frozenset({"TableName", "Limit", "ExclusiveStartKey", "ConsistentRead", "Select"}),
 }

@@ -105,7 +105,7 @@ def test_simulation_detects_overwritten_later_rows(monkeypatch):
 
 
 def test_simulation_detects_a_later_row_inserted_first(monkeypatch):
-    monkeypatch.setattr(unsettled_rows, "FirstWinsOrdering", KeyOrdering)
+    monkeypatch.setattr(unsettled_rows, "SequentialOrdering", lambda **_: KeyOrdering())
     assert detected_errors()
 
 

@@ -23,7 +23,7 @@ from ddbload.dynamodb.attribute_values import (
 )
 from ddbload.dynamodb.limits import MAX_DEPTH
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
-from ddbload.dynamodb.write_modes import DELETE, PUT
+from ddbload.dynamodb.write_modes import DELETE
 from ddbload.items.documents.attribute_templates import (
     FOR_BUILDER,
     AttributeTemplate,
@@ -205,7 +205,9 @@ class DynamoDBJsonRows:
         key_names = builder.key_names
         if deleted:
             has_others = len(members) > (len(key_names) or len(members))
-            if rules.mode not in (PUT, DELETE) or (rules.changes.is_empty and has_others):
+            if not (builder.deletes_listed or self._deletes) or (
+                rules.changes.is_empty and has_others
+            ):
                 return FOR_BUILDER
         values = dict(members)
         sources: Mapping[str, Json | Template] = values
@@ -220,7 +222,7 @@ class DynamoDBJsonRows:
         attributes: list[str] = []
         keys: dict[str, Hashable] = {}
         for name, source in sources.items():
-            if keys_only and name not in key_names:
+            if keys_only and name not in builder.kept_names:
                 continue
             if isinstance(source, tuple) and len(source) == 1 and name not in special:
                 # Most values are of these types.

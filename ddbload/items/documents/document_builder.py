@@ -25,9 +25,10 @@ from ddbload.dynamodb.attribute_values import (
     value_size,
 )
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
+from ddbload.dynamodb.row_writes import REMOVAL, SETS, RowWrites, without_removals
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, PUT, position
-from ddbload.items.item_builder import Item
+from ddbload.items.item_builder import Item, no_condition_value, row_needs
 from ddbload.items.json_values import (
     Json,
     Members,
@@ -114,6 +115,8 @@ class DocumentRules:
     native: bool = False
     """True if these types come from DynamoDB: then a null is a value, and keys keep their types."""
     envelope: Callable[[Members], DocumentRow] = bare
+    writes: RowWrites | None = None
+    """Rules of rows that go one by one."""
 
     @property
     def declared(self) -> dict[str, str]:
@@ -138,6 +141,12 @@ class DocumentBuilder:
         table = rules.table
         self.declared = rules.declared
         self.key_names = [key.name for key in table.keys]
+        self.needs = row_needs(rules.writes)
+        self.kept_names = {*self.key_names, *self.needs.values}
+        """Attributes that are encoded in mode `delete`."""
+        # A request with a condition deletes in mode `delete` only.
+        self.deletes_listed = rules.mode == PUT and rules.writes is None
+        """Whether a line may ask for the deletion of its item."""
         self._indexed = {key.name for key in table.index_keys}
         # A deletion touches no index, so the limits of index keys do not apply.
         kept = () if rules.mode == DELETE else table.index_keys
@@ -171,13 +180,20 @@ class DocumentBuilder:
     def check_key(self, name: str, value: AttributeValue) -> None:
         """Raise `BadValue` if an attribute is a key, and DynamoDB refuses such a value for it."""
         for key in self.checked_keys:
-            if key.name == name:
+            if key.name == name and value != REMOVAL:
                 check_key(key, value)
+
+    def is_suitable(self, item: Attributes) -> bool:
+        """Return whether an item has what the run's requests need."""
+        return self.needs.values <= item.keys() and all(
+            not SETS.isdisjoint(item[name]) for name in self.needs.sets if name in item
+        )
 
     def _or_null(self, name: str, value: AttributeValue | None) -> AttributeValue | None:
         if value is not None or name in self.key_names:
             return value
-        null = null_of(self.declared.get(name, "S"), self.rules.nulls, name in self._indexed)
+        policy = self.needs.policy(name, self.rules.nulls)
+        null = null_of(self.declared.get(name, "S"), policy, name in self._indexed)
         if null is REFUSED:
             raise BadValue("null_value", "no value, and nulls are to be rejected")
         return None if null is None else null.attribute
@@ -211,9 +227,11 @@ class DocumentBuilder:
             return Defect("not_an_object", f"JSON, and no object: a row is {{...}}{hint}")
         row = self.rules.envelope(value)
         deletes = self.rules.mode == DELETE
-        if row.deleted and not deletes and self.rules.mode != PUT:
+        if row.deleted and not deletes and not self.deletes_listed:
             return Defect(
-                "deletion", f"a deletion, and mode {self.rules.mode} deletes nothing; use mode put"
+                "deletion",
+                f"a deletion, and mode {self.rules.mode} deletes nothing; use mode put, without a"
+                " condition",
             )
         attributes = self._attributes(row.members, keys_only=deletes or row.deleted)
         # A conversion has no table, so no keys: any key of a deletion will do.
@@ -234,7 +252,7 @@ class DocumentBuilder:
         values = dict(members)
         made: Attributes = {}
         for name, source in self.sources(members).items():
-            if keys_only and name not in self.key_names:
+            if keys_only and name not in self.kept_names:
                 continue
             try:
                 value = (
@@ -295,13 +313,22 @@ class DocumentBuilder:
         for name in self.key_names:
             if name not in attributes:
                 return Defect("empty_key", "the key attribute is missing, or null", name)
+        for name in sorted(self.needs.values):
+            if attributes.get(name, REMOVAL) == REMOVAL:
+                return no_condition_value(name)
+        for name in self.needs.sets & attributes.keys():
+            ((kind, _),) = attributes[name].items()
+            if kind == "NULL":
+                del attributes[name]
+            elif kind not in SETS:
+                return Defect("not_a_set", f"of type {kind}, and only sets can be added to", name)
         for key in self.checked_keys:
-            if key.name in attributes:
+            if attributes.get(key.name, REMOVAL) != REMOVAL:
                 try:
                     check_key(key, attributes[key.name])
                 except BadValue as bad:
                     raise AttributeDefect(key.name, bad) from None
-        size = item_size(attributes)
+        size = item_size(without_removals(attributes) if self.rules.writes else attributes)
         if size > MAX_ITEM_BYTES:
             return Defect("item_too_large", f"{size} bytes; DynamoDB's limit is {MAX_ITEM_BYTES}")
         key_values = tuple(identity(attributes[name]) for name in self.key_names)

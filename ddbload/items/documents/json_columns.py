@@ -201,7 +201,7 @@ class JsonColumns:
             pass
         else:
             if self._keys_only:
-                keys = self._builder.key_names
+                keys = self._builder.kept_names
                 sources = {name: source for name, source in sources.items() if name in keys}
         if len(self._known_sources) >= MAX_SHAPES:
             self._known_sources.clear()

@@ -33,7 +33,7 @@ from ddbload.items.encode.request_json import (
     VALUE_MARK,
     compact_json,
 )
-from ddbload.items.item_builder import key_limits
+from ddbload.items.item_builder import NO_NEEDS, RowNeeds, key_limits
 from ddbload.items.typed_values import REFUSED, null_of
 from ddbload.rows.columns import FILLER, Columns, to_octets
 from ddbload.rows.quoted_text import unescaped
@@ -90,6 +90,7 @@ class BatchEncoder:
         types: Sequence[str],
         table: Table,
         nulls: str = OMIT,
+        needs: RowNeeds = NO_NEEDS,
         *,
         marks: bool = False,
     ) -> None:
@@ -115,7 +116,10 @@ class BatchEncoder:
         ]
         indexed = {key.name for key in table.index_keys}
         absent = [
-            null_of(kind, nulls, name in indexed) for name, kind in zip(columns, types, strict=True)
+            REFUSED
+            if name in needs.values
+            else null_of(kind, needs.policy(name, nulls), name in indexed)
+            for name, kind in zip(columns, types, strict=True)
         ]
         self._refused = [place for place, value in enumerate(absent) if value is REFUSED]
         self._absent = [

@@ -11,16 +11,13 @@ from collections.abc import Iterable, Sequence
 from json.encoder import encode_basestring as quoted
 
 from ddbload.contracts.run_record import Table
-from ddbload.dynamodb.attribute_values import Attributes
 from ddbload.dynamodb.write_modes import INSERT, insert_statement
 from ddbload.items.encode.request_json import (
     CONSUMED_CAPACITY,
-    PUT_BEGIN,
-    PUT_END,
     VALUE_MARK,
     RequestBody,
-    compact_json,
     item_of_request,
+    marked_put,
     request_body,
 )
 from ddbload.rows.columns import from_octets, to_octets
@@ -44,14 +41,14 @@ class InsertStatements:
     def marked(self, put: str) -> str | None:
         """Mark the values in the request that puts a row; None if no statement can insert it."""
         item = item_of_request(put)
-        return _marked(item) if self.fits(item) else None
+        return marked_put(item) if self.fits(item) else None
 
     def body(self, puts: Sequence[str]) -> bytes:
         """Return the body that inserts rows, of which each must fit a statement."""
         openings = self._openings
         statements: list[str] = []
         for put in puts:
-            row = put if VALUE_MARK in put else _marked(item_of_request(put))
+            row = put if VALUE_MARK in put else marked_put(item_of_request(put))
             parts = row.split(VALUE_MARK)
             around = tuple(parts[::2])
             opening = openings.get(around) or self._opening(around)
@@ -86,11 +83,3 @@ def mode_body(
     if statements is None:
         return body
     return lambda puts: body(puts) if len(puts) == 1 else statements.body(puts)
-
-
-def _marked(item: Attributes) -> str:
-    members = [
-        f"{quoted(name)}:{VALUE_MARK}{compact_json(value)}{VALUE_MARK}"
-        for name, value in item.items()
-    ]
-    return to_octets(f"{PUT_BEGIN}{','.join(members)}{PUT_END}")

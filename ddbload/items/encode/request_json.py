@@ -16,8 +16,8 @@ from ddbload.dynamodb.attribute_values import Attributes
 from ddbload.dynamodb.write_modes import (
     DELETE,
     POSITION_LENGTH,
-    Condition,
     Deletion,
+    ModeCondition,
     write_condition,
 )
 from ddbload.items.item_builder import Item
@@ -37,7 +37,7 @@ _POSITION = slice(-POSITION_LENGTH - len('"}}}}'), -len('"}}}}'))
 CONSUMED_CAPACITY = ',"ReturnConsumedCapacity":"TOTAL"}'
 """End of each body."""
 VALUE_MARK = "\x1f"
-"""Character before and after each value of a row in mode `insert`.
+"""Character before and after each value of a row, where requests hold names and values apart.
 
 JSON has none: between its tokens it is not white space, and in its strings it is escaped.
 """
@@ -49,6 +49,15 @@ compact_json = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 def put_request(item: Attributes) -> str:
     """Return the request that puts an item, in octets."""
     return to_octets(compact_json({"PutRequest": {"Item": item}}))
+
+
+def marked_put(item: Attributes) -> str:
+    """Return the request that puts an item, in octets, with a `VALUE_MARK` around each value."""
+    members = [
+        f"{quoted(name)}:{VALUE_MARK}{compact_json(value)}{VALUE_MARK}"
+        for name, value in item.items()
+    ]
+    return to_octets(f"{PUT_BEGIN}{','.join(members)}{PUT_END}")
 
 
 def batch_request(item: Item) -> str:
@@ -98,7 +107,7 @@ def _batch_delete_body(table: Table) -> RequestBody:
     )
 
 
-def _conditional_put_body(table: Table, condition: Condition) -> RequestBody:
+def _conditional_put_body(table: Table, condition: ModeCondition) -> RequestBody:
     """Make bodies of PutItem, which takes one item and a condition."""
     prefix = to_octets(f'{{"TableName":{quoted(table.name)},"Item":')
     names = compact_json(dict(condition.names))

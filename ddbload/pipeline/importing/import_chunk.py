@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.column_mapping import row_writes
 from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.run_record import Cursor, RunRecord
@@ -40,7 +41,8 @@ from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.write.drivers.driver import Job
 from ddbload.write.drivers.engines import concurrency_for, driver_for, transport_for
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.requests import first_wins, requests_for
+from ddbload.write.requests import EndpointFeatures, ModeRequests, key_order, requests_for
+from ddbload.write.row_write_requests import RowWriteRequests
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from ddbload.write.scheduler.scheduler import Scheduler
 
@@ -226,10 +228,16 @@ class _ChunkImport:
             context.worker if session is None else session.worker, context.now(), context.clock()
         )
         options = record.payload.options
-        # Only `insert` reads attempts. Runs of earlier versions kept none.
+        # Only conditions need attempts. Runs of earlier versions kept none.
         self._attempt = Attempt(ledger, task.chunk, start) if record.keeps_attempts else None
         identical = RowOutcome.WRITTEN if self._attempt is None else RowOutcome.IDENTICAL
-        self._requests = requests_for(options, record.table, identical, context.endpoint)
+        endpoint = context.endpoint or EndpointFeatures()
+        writes = row_writes(record.payload, record.table)
+        self._requests: ModeRequests = (
+            requests_for(options, record.table, identical, endpoint)
+            if writes is None
+            else RowWriteRequests(writes, endpoint, identical)
+        )
         self._feeder = RowFeeder(
             reader, task.chunk, start, clock=context.clock, attempt=self._attempt
         )
@@ -240,7 +248,8 @@ class _ChunkImport:
             rng=context.rng,
             pacing=context.pacing or worker_pacing(record, context),
             batch_rows=self._requests.most_rows if reader.encoder.batches else 1,
-            first_wins=first_wins(options),
+            order=key_order(options),
+            is_proven=lambda: options.condition is None or endpoint.proven_condition,
             on_release=self._feeder.release,
         )
 

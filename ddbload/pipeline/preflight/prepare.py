@@ -293,6 +293,10 @@ def _check_same_configuration(existing: RunRecord, record: RunRecord) -> None:
             ("nulls", existing.payload.nulls, record.payload.nulls),
             ("mode", then.mode, now.mode),
             ("position attribute", then.position_attribute, now.position_attribute),
+            ("on_empty", then.on_empty, now.on_empty),
+            ("add", then.add, now.add),
+            ("only_existing", then.only_existing, now.only_existing),
+            ("condition", then.condition, now.condition),
         )
         if one != other
     ]

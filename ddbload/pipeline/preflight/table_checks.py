@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
-from ddbload.contracts.column_mapping import shown
+from ddbload.contracts.column_mapping import row_writes, shown
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.contracts.source import JSON
 from ddbload.dynamodb.limits import MAX_NAME_BYTES
+from ddbload.dynamodb.row_writes import MAX_EXPRESSION_BYTES, SETS, RowWrites, longest_update
+from ddbload.dynamodb.write_modes import UPDATE
 from ddbload.errors import (
     InvalidPayload,
     KeyColumnMissing,
@@ -44,9 +47,14 @@ def settle_types(
 
     Raises `UnknownColumn`, `DuplicateColumn`, `InvalidPayload` and as `check_column_types`.
     """
+    writes = row_writes(payload, table)
     if not payload.source.delimited:
         check_document_types(payload.types, table)
         check_position(payload.options.position_attribute, (), table)
+        if writes is not None:
+            # Only plain JSON has no sets of its own.
+            named = dict.fromkeys(writes.adds, "L" if payload.source.format == JSON else "SS")
+            check_adds(writes, {**named, **payload.types})
         return ()
     layout = item_layout(header.columns, payload)
     check_position(payload.options.position_attribute, layout.attributes, table)
@@ -60,6 +68,8 @@ def settle_types(
         )
     types = check_column_types(layout.attributes, payload.types, table, inferred, header.columns)
     layout.check_constants(types)
+    if writes is not None:
+        check_row_writes(writes, layout.attributes, types, header.columns)
     return types
 
 
@@ -110,6 +120,47 @@ def check_column_types(
             )
         _require_type(types.setdefault(key.name, key.type), key, table)
     return tuple(types.get(name) or (inferred or {}).get(name, "S") for name in columns)
+
+
+def check_row_writes(
+    writes: RowWrites, attributes: Sequence[str], types: Sequence[str], gone: Sequence[str] = ()
+) -> None:
+    """Check the columns that updates and conditions name against the file's.
+
+    Raises `UnknownColumn` and `InvalidPayload`.
+    """
+    uses = dict.fromkeys(sorted(writes.condition_columns), "the condition ('options.condition')")
+    uses |= dict.fromkeys(sorted(writes.adds), "'options.add'")
+    for name, use in uses.items():
+        if name not in attributes:
+            raise UnknownColumn(f"{use} names {shown(name)}, which is {missing(name, gone)}")
+    check_adds(writes, dict(zip(attributes, types, strict=True)))
+    size = longest_update(attributes, writes.keys) if writes.mode == UPDATE else 0
+    if size > MAX_EXPRESSION_BYTES:
+        raise InvalidPayload(
+            f"{len(attributes):,} attributes make an update of {size:,} bytes, and DynamoDB's limit"
+            f" for an UpdateExpression is {MAX_EXPRESSION_BYTES:,}: leave columns out (--drop), or"
+            " import the file in parts of some columns each"
+        )
+
+
+def check_adds(writes: RowWrites, types: Mapping[str, str]) -> None:
+    """Raise `InvalidPayload` if an attribute to add to is a key, or is not a set."""
+    for name in sorted(writes.adds):
+        use = f"{shown(name)} ('options.add', --add)"
+        if name in writes.keys:
+            raise InvalidPayload(f"{use} is a key attribute of table {writes.table}")
+        kind = attribute_type(types[name])
+        if kind == "N":
+            raise InvalidPayload(
+                f"{use} is a number. Rows of one key may be in two chunks, and a request that is"
+                " sent again would add twice, so ddbload adds to sets only: import the sum"
+            )
+        if kind not in SETS:
+            raise InvalidPayload(
+                f"{use} is of type {kind}, and only sets can be added to: declare"
+                f" --types {name}=SS (or NS, BS)"
+            )
 
 
 def check_document_types(declared: Mapping[str, str], table: Table) -> None:

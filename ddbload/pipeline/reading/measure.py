@@ -11,8 +11,9 @@ from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.attribute_values import Attributes, value_size
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
+from ddbload.dynamodb.row_writes import without_removals
 from ddbload.dynamodb.scalar_text import parse_number
-from ddbload.dynamodb.write_modes import INSERT, PLAN, PUT
+from ddbload.dynamodb.write_modes import INSERT, PLAN, PUT, UPDATE
 from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.item_builder import SIMPLE_TYPES, Item
 from ddbload.items.item_layout import ItemLayout, item_layout
@@ -165,8 +166,9 @@ class Measure:
         self._types = list(types)
         self._indexes = list(indexes)
         self._names = [len(name.encode()) for name in names]
-        plain = mode in (PUT, INSERT, PLAN) and nulls == OMIT and set(types) <= SIMPLE_TYPES
+        plain = mode in (PUT, INSERT, UPDATE, PLAN) and nulls == OMIT and set(types) <= SIMPLE_TYPES
         self._by_column = plain
+        self._updates = mode == UPDATE
         self._number_sizes: dict[str, int] = {}
         self._name_sizes: dict[str, int] = {}
         known = set(names)
@@ -299,6 +301,8 @@ class Measure:
                 continue
             put = encoded.puts[row]
             item = item_of_request(put)
+            if self._updates:
+                item = without_removals(item)
             deleted = put.startswith(_DELETION)
             size = 0 if deleted else self._size(item)
             self._add(Item(item, encoded.keys[row], size, 0, deleted), measured)
@@ -308,7 +312,7 @@ class Measure:
         if built.deleted:
             measured.deletions += 1
             return
-        item = built.attributes
+        item = without_removals(built.attributes) if self._updates else built.attributes
         measured.sizes.append(built.size)
         if measured.cells is None:
             measured.items.append(item)

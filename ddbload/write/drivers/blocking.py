@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 _CLIENT_METHODS = {
     "BatchExecuteStatement": "batch_execute_statement",
     "BatchWriteItem": "batch_write_item",
+    "DeleteItem": "delete_item",
     "PutItem": "put_item",
+    "UpdateItem": "update_item",
 }
 
 

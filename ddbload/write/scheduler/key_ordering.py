@@ -5,7 +5,8 @@ the current row is in flight, a later row with its key waits; otherwise the late
 and the earlier row is *superseded*. It is settled as superseded only once the later row is written:
 if DynamoDB refuses the later row, the earlier one is sent after all.
 
-In mode `insert` the first row of a key wins, so no row replaces another (`FirstWinsOrdering`).
+In mode `insert` the first row of a key wins, and of updates and conditional writes each counts. So
+no row replaces another there: they are sent one after the other (`SequentialOrdering`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,18 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Hashable, Iterable
+from enum import Enum
+
+
+class KeyOrder(Enum):
+    """Order in which rows with equal keys are written."""
+
+    LAST_WINS = "last wins"
+    """A later row may replace an earlier one that is not written yet."""
+    FIRST_WINS = "first wins"
+    """One after the other; only the first can be written."""
+    ALL = "all"
+    """One after the other; each may be written."""
 
 
 class QueuedRow:
@@ -157,10 +170,12 @@ class KeyOrdering:
         return next_row
 
 
-class FirstWinsOrdering:
-    """Rows of a key sent one after the other, in order; none replaces another (`insert`)."""
+class SequentialOrdering:
+    """Rows of a key sent one after the other, in order; none replaces another."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, first_wins: bool) -> None:
+        """`first_wins`: a row that follows another of its key finds an item, and is not written."""
+        self._first_wins = first_wins
         self.current: dict[Hashable, QueuedRow] = {}
         self._later: dict[Hashable, deque[QueuedRow]] = {}
 
@@ -180,7 +195,7 @@ class FirstWinsOrdering:
         """Forget a settled row; return the next one of its key, to be sent now."""
         next_row = self._pop_current(row)
         if next_row is not None:
-            next_row.has_predecessor = True
+            next_row.has_predecessor = self._first_wins
         return next_row
 
     def remove_refused(self, row: QueuedRow) -> QueuedRow | None:

@@ -28,7 +28,7 @@ from ddbload.write.pacing.pacing import (
     SentUnits,
 )
 from ddbload.write.scheduler.batch_size import BatchSize
-from ddbload.write.scheduler.key_ordering import QueuedRow
+from ddbload.write.scheduler.key_ordering import KeyOrder, QueuedRow
 from ddbload.write.scheduler.messages import (
     Accepted,
     Answer,
@@ -92,7 +92,8 @@ class Scheduler:
         rng: random.Random,
         pacing: Pacing | None = None,
         batch_rows: int | None = None,
-        first_wins: bool = False,
+        order: KeyOrder = KeyOrder.LAST_WINS,
+        is_proven: Callable[[], bool] = lambda: True,
         on_release: Callable[[Sequence[int]], None] = lambda _handles: None,
     ) -> None:
         """Make a scheduler for one byte range.
@@ -102,8 +103,8 @@ class Scheduler:
         `_may_ask_once_more`.
         `pacing`: the worker's, if it writes several byte ranges.
         `batch_rows`: most rows of a request; None: as many as DynamoDB takes.
-        `first_wins`: write rows with equal keys one after the other, in order; otherwise a later
-        row may replace an earlier one.
+        `order`: how rows with equal keys are written.
+        `is_proven`: until it returns true, one request is in flight at a time.
         `on_release`: called once for each row, with handles whose items are not needed any more.
         """
         self.outcomes = OutcomeTracker()
@@ -119,10 +120,11 @@ class Scheduler:
         """A request had to wait for the rate or the budget at least once."""
         self.deadline = deadline
         self._concurrency = concurrency
+        self._is_proven = is_proven
         self._on_release = on_release
         self._pacing = pacing or Pacing(rng)
         self._batch = BatchSize(limits.MAX_BATCH_ROWS if batch_rows is None else batch_rows)
-        self._rows = UnsettledRows(self._batch.rows, rng, first_wins=first_wins)
+        self._rows = UnsettledRows(self._batch.rows, rng, order)
         # Unsettled rows of requests whose effect is unknown.
         self._maybe_written: set[int] = set()
         self._in_flight: dict[int, _InFlight] = {}
@@ -228,6 +230,8 @@ class Scheduler:
         if self._stopped:
             return Wait(None) if self._in_flight else Finished()
         if len(self._in_flight) >= self._concurrency:
+            return Wait(None)
+        if self._in_flight and not self._is_proven():
             return Wait(None)
         ready_at = self._pacing.ready_at(now)
         if ready_at > now:

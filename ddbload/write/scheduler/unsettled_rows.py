@@ -16,22 +16,30 @@ from collections.abc import Hashable, Iterable, Sequence
 from ddbload.aws.backoff import full_jitter
 from ddbload.dynamodb import limits
 from ddbload.write.scheduler.hot_keys import HotKeys, partition_key
-from ddbload.write.scheduler.key_ordering import FirstWinsOrdering, KeyOrdering, QueuedRow, RowQueue
+from ddbload.write.scheduler.key_ordering import (
+    KeyOrder,
+    KeyOrdering,
+    QueuedRow,
+    RowQueue,
+    SequentialOrdering,
+)
 from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch, UniqueKeyQueue
 
 
 class UnsettledRows:
     """Unsettled rows, added in the order of the source and taken as requests need them."""
 
-    def __init__(self, batch_rows: int, rng: random.Random, *, first_wins: bool) -> None:
+    def __init__(self, batch_rows: int, rng: random.Random, order: KeyOrder) -> None:
         self.bytes = 0
         """Bytes of JSON of all unsettled rows."""
         self.hot_keys = HotKeys(batch_rows)
         """Partition keys that are slowed separately."""
         self._rng = rng
         self._unique = UniqueKeyQueue(batch_rows)
-        self._ordering: KeyOrdering | FirstWinsOrdering = (
-            FirstWinsOrdering() if first_wins else KeyOrdering()
+        self._ordering: KeyOrdering | SequentialOrdering = (
+            KeyOrdering()
+            if order is KeyOrder.LAST_WINS
+            else SequentialOrdering(first_wins=order is KeyOrder.FIRST_WINS)
         )
         self._queues = RetryQueues(self.hot_keys, batch_rows)
 

@@ -237,7 +237,7 @@ class Chaos:
             raise ServiceUnavailable("the ledger cannot be reached")
 
     def _at_table(self, operation: str, params: dict[str, Any]) -> Fault | None:
-        if operation not in ("batch_write_item", "put_item"):
+        if operation not in ("batch_write_item", "put_item", "update_item", "delete_item"):
             self._moment()
             return None
         how = self._moment(lambda: self._write_late(operation, params), at_work=True)

@@ -1,0 +1,218 @@
+"""Requests that write one row each: updates, and writes with the user's own condition.
+
+Attribute names and values are never pasted into an expression: both stand behind placeholders. The
+text of a condition is the user's own, with `{column}`, `#name` and `#{a name}` replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from ddbload.dynamodb.item_equality import same
+from ddbload.dynamodb.write_modes import DELETE, UPDATE
+from ddbload.errors import InvalidPayload
+
+MAX_EXPRESSION_BYTES = 4096
+"""Longest expression ("Expression parameters" in DynamoDB's quotas: 4 KB)."""
+SETS = frozenset({"SS", "NS", "BS"})
+"""Types that can be added to: adding again changes nothing."""
+REMOVAL: dict[str, Any] = {"REMOVE": True}
+"""Value of an attribute that an update removes. No row can hold it: `REMOVE` is not a type."""
+
+_PIECE = re.compile(
+    r"\{\{|\}\}|#\{(?P<quoted>[^{}]+)\}|#(?P<name>[A-Za-z0-9_]+)|\{(?P<column>[^{}]+)\}|[{}#:]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A user's condition, with placeholders for names and values."""
+
+    expression: str
+    names: Mapping[str, str]
+    """Attribute names by placeholder, which begins with `#`."""
+    columns: Mapping[str, str]
+    """Columns of the row by placeholder, which begins with `:`."""
+
+    @classmethod
+    def read(cls, text: str, rename: Mapping[str, str] | None = None) -> Self:
+        """Read a condition; `rename` gives the attributes of renamed columns.
+
+        Raises `InvalidPayload`, whose message goes on after "the condition ".
+        """
+        names: dict[str, str] = {}
+        columns: dict[str, str] = {}
+        pieces: list[str] = []
+        position = 0
+        for found in _PIECE.finditer(text):
+            pieces.append(text[position : found.start()])
+            position = found.end()
+            name, column = found["quoted"] or found["name"], found["column"]
+            if name is not None:
+                pieces.append(names.setdefault(name, f"#c{len(names)}"))
+            elif column is not None:
+                attribute = (rename or {}).get(column, column)
+                pieces.append(columns.setdefault(attribute, f":c{len(columns)}"))
+            elif len(found[0]) == 2:
+                pieces.append(found[0][0])
+            else:
+                raise InvalidPayload(_LONE[found[0]])
+        pieces.append(text[position:])
+        expression = "".join(pieces)
+        if not expression.strip():
+            raise InvalidPayload("is empty; write one such as attribute_not_exists(pk), or none")
+        try:
+            size = len(expression.encode())
+        except UnicodeEncodeError:
+            raise InvalidPayload("is not valid UTF-8") from None
+        if size > MAX_EXPRESSION_BYTES:
+            raise InvalidPayload(
+                f"has {size} bytes; DynamoDB's limit is {MAX_EXPRESSION_BYTES}: shorten it"
+            )
+        return cls(
+            expression,
+            {placeholder: name for name, placeholder in names.items()},
+            {placeholder: column for column, placeholder in columns.items()},
+        )
+
+
+_LONE = {
+    "{": "has a single '{': write a column's value as {column}, and a literal brace as {{ or }}",
+    "}": "has a single '}': write a column's value as {column}, and a literal brace as {{ or }}",
+    "#": "has a '#' without a name: write an attribute's name as #name or #{a name}",
+    ":": "has a ':': values come from the row, written as {column}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestForm:
+    """Request of all rows with the same attributes, without their values."""
+
+    attributes: tuple[str, ...]
+    """Attributes of the item to put, or of the key."""
+    expressions: Mapping[str, str] = field(default_factory=dict)
+    """Expressions by name of the operation's parameter."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Attribute names by placeholder."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Attributes whose values replace the placeholders."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowWrites:
+    """Rules by which a run writes one row in a request."""
+
+    mode: str
+    table: str
+    keys: tuple[str, ...]
+    """Key attributes of the table."""
+    adds: frozenset[str] = frozenset()
+    """Attributes whose sets an update adds to, instead of replacing them."""
+    condition: Condition | None = None
+    only_existing: bool = False
+    """Write no row whose item is not in the table."""
+    unwritten: frozenset[str] = frozenset()
+    """Columns that only the condition uses."""
+
+    @property
+    def operation(self) -> str:
+        """DynamoDB operation that writes a row."""
+        return {UPDATE: "UpdateItem", DELETE: "DeleteItem"}.get(self.mode, "PutItem")
+
+    @property
+    def member(self) -> str:
+        """Parameter that holds the item or its key."""
+        return "Key" if self.mode in (UPDATE, DELETE) else "Item"
+
+    @property
+    def condition_columns(self) -> frozenset[str]:
+        """Attributes of a row whose values the condition needs."""
+        return frozenset(() if self.condition is None else self.condition.columns.values())
+
+    def form(self, names: Sequence[str], removed: Collection[str] = ()) -> RequestForm:
+        """Return the request of rows with these attributes; `removed` are those to remove."""
+        written = [name for name in names if name not in self.unwritten]
+        expressions: dict[str, str] = {}
+        placeholders: dict[str, str] = {}
+        values: dict[str, str] = {}
+        attributes = tuple(written)
+        if self.mode == DELETE:
+            attributes = tuple(name for name in written if name in self.keys)
+        if self.mode == UPDATE:
+            attributes = tuple(name for name in written if name in self.keys)
+            changed = [name for name in written if name not in self.keys]
+            expression = update_expression(changed, self.adds, removed)
+            if expression:
+                expressions["UpdateExpression"] = expression
+            for place, name in enumerate(changed):
+                placeholders[f"#{place}"] = name
+                if name not in removed:
+                    values[f":{place}"] = name
+        condition = self.condition
+        texts = [] if condition is None else [condition.expression]
+        if self.only_existing:
+            texts = ["attribute_exists(#k)", *(f"({text})" for text in texts)]
+            placeholders["#k"] = self.keys[0]
+        if texts:
+            expressions["ConditionExpression"] = " AND ".join(texts)
+        if condition is not None:
+            placeholders |= condition.names
+            values |= condition.columns
+        return RequestForm(attributes, expressions, placeholders, values)
+
+    def has_effect(self, row: Mapping[str, Any], existing: Mapping[str, Any] | None) -> bool:
+        """Return whether the item in the table is as the row would leave it.
+
+        `existing` is None if there is no item.
+        """
+        if self.mode == DELETE or existing is None:
+            return self.mode == DELETE and existing is None
+        written = {name: value for name, value in row.items() if name not in self.unwritten}
+        if self.mode != UPDATE and written.keys() != existing.keys():
+            return False
+        return all(self._holds(name, value, existing) for name, value in written.items())
+
+    def _holds(self, name: str, value: Mapping[str, Any], existing: Mapping[str, Any]) -> bool:
+        if value == REMOVAL:
+            return name not in existing
+        there = existing.get(name)
+        if there is None:
+            return False
+        if name in self.adds:
+            ((kind, members),) = value.items()
+            found = there.get(kind)
+            if not isinstance(found, list):
+                return False
+            return same({kind: [*found, *members]}, {kind: found})
+        return same(value, there)
+
+
+def update_expression(
+    names: Sequence[str], adds: Collection[str] = (), removed: Collection[str] = ()
+) -> str:
+    """Return the UpdateExpression that changes attributes, by their places; empty for none."""
+    removals: list[str] = []
+    additions: list[str] = []
+    settings: list[str] = []
+    for place, name in enumerate(names):
+        if name in removed:
+            removals.append(f"#{place}")
+        elif name in adds:
+            additions.append(f"#{place} :{place}")
+        else:
+            settings.append(f"#{place}=:{place}")
+    clauses = (("SET", settings), ("REMOVE", removals), ("ADD", additions))
+    return " ".join(f"{verb} {','.join(parts)}" for verb, parts in clauses if parts)
+
+
+def without_removals(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a row that hold values."""
+    return {name: value for name, value in item.items() if value != REMOVAL}
+
+
+def longest_update(names: Iterable[str], keys: Collection[str]) -> int:
+    """Return the bytes of the longest UpdateExpression of rows with these attributes."""
+    return len(update_expression([name for name in names if name not in keys]))
