@@ -256,10 +256,13 @@ class Functions(Construct):
             ["s3:DeleteObject"],
             objects(storage.work, "runs/*/progress/*"),
         )
-        # BatchWriteItem needs no permission for single items; conditional puts need PutItem, and
-        # the statements of mode insert PartiQLInsert. Each invocation checks that the table is
-        # still the one that the run began with.
-        actions = ("BatchWriteItem", "DescribeTable", "PartiQLInsert", "PutItem")
+        # BatchWriteItem needs no permission for single items. Conditional writes need PutItem and
+        # DeleteItem, updates UpdateItem, and the statements of mode insert PartiQLInsert. Each
+        # invocation checks that the table is still the one that the run began with.
+        actions = (
+            *("BatchWriteItem", "DeleteItem", "DescribeTable"),
+            *("PartiQLInsert", "PutItem", "UpdateItem"),
+        )
         write = [f"dynamodb:{action}" for action in actions]
         allow(role, "WriteTables", write, self._tables)
         keys = self._settings.kms_keys

@@ -44,9 +44,10 @@ BESIDE = (
 """Keys that are not files of a run, though some resemble them."""
 
 TABLE_ACTIONS = (
-    "CreateTable", "DeleteItem", "DeleteTable", "GetItem", "BatchGetItem", "PartiQLDelete",
-    "Query", "Scan", "UpdateItem", "UpdateTable",
+    "CreateTable", "DeleteTable", "GetItem", "BatchGetItem", "PartiQLDelete", "Query", "Scan",
+    "UpdateTable",
 )  # fmt: skip
+WRITES = ("BatchWriteItem", "DeleteItem", "PartiQLInsert", "PutItem", "UpdateItem")
 BUCKET_ACTIONS = (
     "DeleteBucket", "DeleteBucketPolicy", "ListBucketVersions", "PutBucketAcl",
     "PutBucketNotification", "PutBucketPolicy", "PutBucketPublicAccessBlock",
@@ -85,7 +86,7 @@ def _on_tables(granted: Granted) -> set[Call]:
     ]
     abroad = f"arn:aws:dynamodb:eu-north-1:{granted.place.account}:table/{first}"
     strangers = f"arn:aws:dynamodb:{granted.place.region}:999999999999:table/{first}"
-    needed = ("BatchWriteItem", "DescribeTable", "PartiQLInsert", "PutItem")
+    needed = ("DescribeTable", *WRITES)
     return {
         *_all("dynamodb", needed, [*others, abroad, strangers, f"{table}/index/i"]),
         *_all("dynamodb", TABLE_ACTIONS, [table, *others]),
@@ -259,7 +260,7 @@ def forbidden_to(granted: Granted, role: str) -> set[Call]:
         found |= _all("s3", ("ListBucket",), [inbox, sources])
     table = [granted.arn("dynamodb", f"table/{granted.stack.cloud.tables[0]}")]
     if role != "import_chunk":
-        found |= _all("dynamodb", ("BatchWriteItem", "PartiQLInsert", "PutItem"), table)
+        found |= _all("dynamodb", WRITES, table)
     if role not in {"preflight", "import_chunk", "report", "on_stopped"}:
         found |= _all("dynamodb", ("DescribeTable",), table)
     if role not in {"on_upload", MACHINE}:

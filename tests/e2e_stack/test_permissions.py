@@ -175,6 +175,8 @@ TAKEN_AWAY = {
     ("import_chunk", "dynamodb:BatchWriteItem"): "AccessDenied",
     ("import_chunk", "dynamodb:PartiQLInsert"): "AccessDenied",
     ("import_chunk", "dynamodb:PutItem"): "AccessDenied",
+    ("import_chunk", "dynamodb:UpdateItem"): "AccessDenied",
+    ("import_chunk", "dynamodb:DeleteItem"): "AccessDenied",
     ("import_chunk", "s3:PutObject"): "AccessDenied",
     ("report", "dynamodb:DescribeTable"): "AccessDenied",
     ("report", "s3:PutObject"): "AccessDenied",
@@ -196,6 +198,8 @@ def test_missing_permission_is_named(stack, granted, role, action):
         "dynamodb:BatchWriteItem": granted.arn("dynamodb", f"table/{table}"),
         "dynamodb:PartiQLInsert": granted.arn("dynamodb", f"table/{table}"),
         "dynamodb:PutItem": granted.arn("dynamodb", f"table/{table}"),
+        "dynamodb:UpdateItem": granted.arn("dynamodb", f"table/{table}"),
+        "dynamodb:DeleteItem": granted.arn("dynamodb", f"table/{table}"),
         "states:StartExecution": stack.machine,
         "s3:GetObject": f"arn:aws:s3:::{SOURCES}/{key}",
         "s3:ListBucket": f"arn:aws:s3:::{SOURCES}",
@@ -214,6 +218,8 @@ def test_missing_permission_is_named(stack, granted, role, action):
         modes = {
             "dynamodb:PartiQLInsert": {"mode": "insert"},
             "dynamodb:PutItem": {"mode": "last-wins", "position_attribute": "at"},
+            "dynamodb:UpdateItem": {"mode": "update"},
+            "dynamodb:DeleteItem": {"mode": "delete", "condition": "#none = {id}"},
         }
         if action in modes:
             payload["options"] = modes[action]
@@ -278,6 +284,8 @@ DONE = {
         "dynamodb:DescribeTable": {"table"},
         "dynamodb:PartiQLInsert": {"table"},
         "dynamodb:PutItem": {"table"},
+        "dynamodb:DeleteItem": {"table"},
+        "dynamodb:UpdateItem": {"table"},
         "s3:GetObject": {
             "sources/*",
             "work/runs/*/chunks/*",

@@ -55,8 +55,8 @@ class Fault:
     returned instead of written, in reverse order, with numbers spelt by ``spell``; ``rewrite``
     replaces the response. ``statement`` gives statements of ``batch_execute_statement`` an error by
     their position, after the write if the code begins with ``Landed``; ``unprocessed`` throttles
-    them. ``unprocessed`` and ``spell`` apply to ``batch_write_item`` only,
-    ``landed`` and ``rewrite`` to ``put_item``, ``update_item`` and ``delete_item``, too. A call that the service would refuse is refused
+    them. ``unprocessed`` and ``spell`` apply to ``batch_write_item`` only, ``landed`` and
+    ``rewrite`` to the writes of one item, too. A call that the service would refuse is refused
     despite the fault.
     """
 

@@ -95,9 +95,11 @@ ALLOWED = {
         "WriteTables": (
             [
                 "dynamodb:BatchWriteItem",
+                "dynamodb:DeleteItem",
                 "dynamodb:DescribeTable",
                 "dynamodb:PartiQLInsert",
                 "dynamodb:PutItem",
+                "dynamodb:UpdateItem",
             ],
             TABLES,
         ),

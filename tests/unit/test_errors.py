@@ -41,6 +41,7 @@ def test_resuming_cannot_help_after_some_errors():
     names = [name for name, kind in vars(errors).items() if isinstance(kind, type)]
     assert {name for name in names if not errors.is_resumable(name)} == {
         "AlreadyLoaded",
+        "ConditionRefused",
         "NothingWritten",
         "TableNotFound",
         "TableReplaced",
