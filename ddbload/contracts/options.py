@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.source import AUTO
 from ddbload.contracts.write_price import GIVEN, GIVEN_SOURCES
-from ddbload.dynamodb.row_writes import Condition
 from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, MODES, PUT, UPDATE
 from ddbload.errors import InvalidPayload
 
@@ -243,6 +242,9 @@ class Options(Message):
                     f" {self.mode}{hint}"
                 )
         if self.condition is not None:
+            # Imported here: most runs have no condition.
+            from ddbload.dynamodb.row_writes import Condition
+
             try:
                 Condition.read(self.condition)
             except InvalidPayload as error:

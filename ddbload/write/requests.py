@@ -35,7 +35,7 @@ from ddbload.dynamodb.write_modes import (
     write_condition,
 )
 from ddbload.errors import DdbloadError, TableNotFound
-from ddbload.write.scheduler.key_ordering import KeyOrder
+from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 
@@ -145,13 +145,13 @@ def requests_for(
     return BatchRequests(table.name, keys, deletes=options.mode == DELETE)
 
 
-def key_order(options: Options) -> KeyOrder:
+def row_order(options: Options) -> RowOrder:
     """Return the order in which rows with equal keys are written."""
     if options.mode == INSERT:
-        return KeyOrder.FIRST_WINS
+        return RowOrder.FIRST_WINS
     if options.mode == UPDATE or options.condition is not None:
-        return KeyOrder.ALL
-    return KeyOrder.LAST_WINS
+        return RowOrder.ALL
+    return RowOrder.LAST_WINS
 
 
 class BatchRequests:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ddbload.contracts.results import RowCounts
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.scheduler.key_ordering import KeyOrder
+from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, Wait
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from ddbload.write.scheduler.scheduler import Scheduler
@@ -57,7 +57,7 @@ class Invocation:
             rng=rng,
             pacing=Pacing(rng, scenario.max_wcu, now),
             batch_rows=1 if scenario.mode == "last-wins" else scenario.batch_rows,
-            order=KeyOrder.FIRST_WINS if scenario.mode == "insert" else KeyOrder.LAST_WINS,
+            order=RowOrder.FIRST_WINS if scenario.mode == "insert" else RowOrder.LAST_WINS,
             on_release=self.released.extend,
         )
         self.in_flight: dict[int, Batch] = {}

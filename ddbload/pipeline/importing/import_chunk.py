@@ -41,7 +41,7 @@ from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.write.drivers.driver import Job
 from ddbload.write.drivers.engines import concurrency_for, driver_for, transport_for
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.requests import EndpointFeatures, ModeRequests, key_order, requests_for
+from ddbload.write.requests import EndpointFeatures, ModeRequests, requests_for, row_order
 from ddbload.write.row_write_requests import RowWriteRequests
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from ddbload.write.scheduler.scheduler import Scheduler
@@ -248,7 +248,7 @@ class _ChunkImport:
             rng=context.rng,
             pacing=context.pacing or worker_pacing(record, context),
             batch_rows=self._requests.most_rows if reader.encoder.batches else 1,
-            order=key_order(options),
+            order=row_order(options),
             is_proven=lambda: options.condition is None or endpoint.proven_condition,
             on_release=self._feeder.release,
         )

@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterable
 from enum import Enum
 
 
-class KeyOrder(Enum):
+class RowOrder(Enum):
     """Order in which rows with equal keys are written."""
 
     LAST_WINS = "last wins"

@@ -28,7 +28,7 @@ from ddbload.write.pacing.pacing import (
     SentUnits,
 )
 from ddbload.write.scheduler.batch_size import BatchSize
-from ddbload.write.scheduler.key_ordering import KeyOrder, QueuedRow
+from ddbload.write.scheduler.key_ordering import QueuedRow, RowOrder
 from ddbload.write.scheduler.messages import (
     Accepted,
     Answer,
@@ -92,7 +92,7 @@ class Scheduler:
         rng: random.Random,
         pacing: Pacing | None = None,
         batch_rows: int | None = None,
-        order: KeyOrder = KeyOrder.LAST_WINS,
+        order: RowOrder = RowOrder.LAST_WINS,
         is_proven: Callable[[], bool] = lambda: True,
         on_release: Callable[[Sequence[int]], None] = lambda _handles: None,
     ) -> None:

@@ -17,9 +17,9 @@ from ddbload.aws.backoff import full_jitter
 from ddbload.dynamodb import limits
 from ddbload.write.scheduler.hot_keys import HotKeys, partition_key
 from ddbload.write.scheduler.key_ordering import (
-    KeyOrder,
     KeyOrdering,
     QueuedRow,
+    RowOrder,
     RowQueue,
     SequentialOrdering,
 )
@@ -29,7 +29,7 @@ from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch, UniqueKey
 class UnsettledRows:
     """Unsettled rows, added in the order of the source and taken as requests need them."""
 
-    def __init__(self, batch_rows: int, rng: random.Random, order: KeyOrder) -> None:
+    def __init__(self, batch_rows: int, rng: random.Random, order: RowOrder) -> None:
         self.bytes = 0
         """Bytes of JSON of all unsettled rows."""
         self.hot_keys = HotKeys(batch_rows)
@@ -38,8 +38,8 @@ class UnsettledRows:
         self._unique = UniqueKeyQueue(batch_rows)
         self._ordering: KeyOrdering | SequentialOrdering = (
             KeyOrdering()
-            if order is KeyOrder.LAST_WINS
-            else SequentialOrdering(first_wins=order is KeyOrder.FIRST_WINS)
+            if order is RowOrder.LAST_WINS
+            else SequentialOrdering(first_wins=order is RowOrder.FIRST_WINS)
         )
         self._queues = RetryQueues(self.hot_keys, batch_rows)
 

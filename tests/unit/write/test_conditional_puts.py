@@ -15,10 +15,10 @@ from ddbload.write.requests import (
     BatchRequests,
     ConditionalPutRequests,
     InsertRequests,
-    key_order,
     requests_for,
+    row_order,
 )
-from ddbload.write.scheduler.key_ordering import KeyOrder
+from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from tests.fakes.client import ServiceError, read_timeout
@@ -76,11 +76,11 @@ def test_requests_for_chooses_by_mode():
         "last-wins": ConditionalPutRequests,
         "delete": BatchRequests,
     }
-    assert [key_order(each) for each in (Options(), INSERT, LAST_WINS, DELETE)] == [
-        KeyOrder.LAST_WINS,
-        KeyOrder.FIRST_WINS,
-        KeyOrder.LAST_WINS,
-        KeyOrder.LAST_WINS,
+    assert [row_order(each) for each in (Options(), INSERT, LAST_WINS, DELETE)] == [
+        RowOrder.LAST_WINS,
+        RowOrder.FIRST_WINS,
+        RowOrder.LAST_WINS,
+        RowOrder.LAST_WINS,
     ]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.contracts.results import RowCounts
 from ddbload.write.scheduler.batch_size import FEW_FOUND, MOST_FOUND, BatchSize
-from ddbload.write.scheduler.key_ordering import KeyOrder
+from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import Accepted, Batch, Finished, Throttled, Unsure, Wait
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from tests.unit.write.manual_driver import ManualDriver
@@ -16,7 +16,7 @@ IDENTICAL = Accepted((), 1.0, RowOutcome.IDENTICAL)
 
 
 def inserting(**more: object) -> ManualDriver:
-    return ManualDriver(order=KeyOrder.FIRST_WINS, **more)
+    return ManualDriver(order=RowOrder.FIRST_WINS, **more)
 
 
 @pytest.mark.parametrize("together", [True, False])

@@ -12,7 +12,7 @@ from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
 from ddbload.errors import AccessDenied, TableNotFound
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.pacing.wcu_budget import WcuBudget
-from ddbload.write.scheduler.key_ordering import KeyOrder
+from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import (
     Accepted,
     Batch,
@@ -364,7 +364,7 @@ def test_rows_of_a_stopped_run_leave_no_reference_cycles(mode):
     gc.collect()
     gc.disable()
     try:
-        driver = ManualDriver(order=KeyOrder(mode))
+        driver = ManualDriver(order=RowOrder(mode))
         keys = object_keys(500)
         driver.offer_all(*keys)
         driver.answer(driver.batch(), Throttled("ThrottlingException"))

@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.contracts.results import RowCounts
 from ddbload.errors import TableNotFound
-from ddbload.write.scheduler.key_ordering import KeyOrder
+from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import (
     Accepted,
     Answer,
@@ -29,7 +29,7 @@ def one_by_one(**more: object) -> ManualDriver:
 
 
 def first_wins() -> ManualDriver:
-    return one_by_one(order=KeyOrder.FIRST_WINS)
+    return one_by_one(order=RowOrder.FIRST_WINS)
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -185,7 +185,7 @@ def test_first_wins_sends_the_next_row_after_a_refusal():
 
 
 def test_first_wins_leaves_waiting_rows_unsettled_at_the_deadline():
-    driver = one_by_one(order=KeyOrder.FIRST_WINS, deadline=1.0)
+    driver = one_by_one(order=RowOrder.FIRST_WINS, deadline=1.0)
     driver.offer("a", "a")
     batch = driver.batch()
     driver.now = 1.0
