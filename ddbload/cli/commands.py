@@ -19,6 +19,7 @@ from ddbload.cli.control_commands import cancel_command, limit_command
 from ddbload.cli.convert_command import convert_command
 from ddbload.cli.demo.command import demo
 from ddbload.cli.deploy_command import deploy_command, destroy_command
+from ddbload.cli.doctor_command import doctor_command
 from ddbload.cli.hints import command_hint
 from ddbload.cli.import_command import import_command
 from ddbload.cli.ledger_commands import report_command, status_command
@@ -93,7 +94,7 @@ for _command in (
     *(resume_command, status_command, report_command, rejects_command, logs_command),
     replay_command,
     *(runs_command, history_command, convert_command, ls_command),
-    *(deploy_command, destroy_command, demo, completion_command),
+    *(doctor_command, deploy_command, destroy_command, demo, completion_command),
 ):
     commands.add_command(_command)
 

@@ -49,7 +49,16 @@ _stack_name = deployment_option(
 _yes = partial(deployment_option, "--yes", is_flag=True)
 
 
-@click.command("deploy", cls=GroupedCommand, short_help="Deploy the pipeline to AWS, or update it.")
+@click.command(
+    "deploy",
+    cls=GroupedCommand,
+    short_help="Deploy the pipeline to AWS, or update it.",
+    examples=(
+        "ddbload deploy --table books --source-bucket my-bucket --upload books/=books",
+        "ddbload deploy --table films --dry-run",
+        "ddbload deploy --set tables=films --set dashboard=true",
+    ),
+)
 @deployment_option(
     "--table",
     "tables",
@@ -106,19 +115,15 @@ def deploy_command(
 ) -> int:
     """Deploy the state machine, its functions, an inbox bucket and a work bucket.
 
-    \b
-    First:   ddbload deploy --table books --source-bucket my-bucket --upload books/=books
-    Later:   ddbload deploy --table films          (books stays, films is added)
-    Remove:  ddbload deploy --set tables=films     (the whole list is given)
-    Update:  ddbload deploy                        (this version, the same settings)
-
     The stack keeps its settings: a later deployment changes only those that it is given, and shows
-    the difference first. Tables exist already; none is created, changed or removed.
+    the difference first. --table films adds a table, and --set tables=films leaves that one only;
+    without options the stack is brought to this version. Tables exist already; none is created,
+    changed or removed.
 
     Needs Node.js 20 or later. The AWS CDK is installed into a private folder in ~/.cache/ddbload
     ($XDG_CACHE_HOME), after asking; nothing else on this machine changes. If the account and region
     have not been bootstrapped for the CDK, they are.
-    """  # noqa: D301 - click's mark for lines that stay apart is a backspace
+    """
     from ddbload.deploy import stack_settings as known
     from ddbload.deploy.cdk import Cdk
     from ddbload.deploy.toolchain import DEPLOY_TOOLS, check_node, copy_app, install
@@ -382,7 +387,16 @@ def _next_commands(stack: Stack, settings: Mapping[str, Any], aws: AwsSettings) 
     yield f"  ddbload doctor {tables[0]}{more}"
 
 
-@click.command("destroy", cls=GroupedCommand, short_help="Remove the stack that deploy made.")
+@click.command(
+    "destroy",
+    cls=GroupedCommand,
+    short_help="Remove the stack that deploy made.",
+    examples=(
+        "ddbload destroy",
+        "ddbload destroy --stack staging",
+        "ddbload destroy --stack staging --yes --json",
+    ),
+)
 @_stack_name
 @_yes(help="Do not ask before removing the stack.")
 @aws_options

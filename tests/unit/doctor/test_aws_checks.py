@@ -1,0 +1,298 @@
+"""What doctor makes of AWS's answers, which botocore's Stubber gives."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import boto3
+import pytest
+from botocore.stub import ANY, Stubber
+
+from ddbload import __version__
+from ddbload.doctor import aws_checks
+from ddbload.doctor.aws_checks import Caller, check_aws
+from ddbload.errors import AccessDenied
+
+NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
+ROLE = "arn:aws:sts::123456789012:assumed-role/Loader/me"
+SERVICES = ("sts", "dynamodb", "s3", "iam", "lambda", "service-quotas", "cloudformation")
+
+
+class StubbedClients:
+    """Clients of boto3 whose answers a test lists; what is not listed is an error."""
+
+    def __init__(self):
+        self.made = {
+            name: boto3.client(
+                name, region_name="eu-west-1", aws_access_key_id="a", aws_secret_access_key="b"
+            )
+            for name in SERVICES
+        }
+        self.stubs = {name: Stubber(client) for name, client in self.made.items()}
+        for stub in self.stubs.values():
+            stub.activate()
+        self.dynamodb = self.made["dynamodb"]
+        self.s3 = self.made["s3"]
+        self.cloudformation = self.made["cloudformation"]
+
+    def advisory(self, name):
+        return self.made[name]
+
+    def answer(self, service, method, response, expected=None):
+        self.stubs[service].add_response(method, response, expected)
+
+    def refuse(self, service, method, code="AccessDenied"):
+        self.stubs[service].add_client_error(method, code, "not authorized", http_status_code=403)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return StubbedClients()
+
+
+@pytest.fixture
+def clients(made):
+    yield made
+    for stub in made.stubs.values():
+        # A call that was expected and not made would answer another test's.
+        stub.assert_no_pending_responses()
+
+
+def identity(clients, *, arn=ROLE, skew=0):
+    date = (NOW + timedelta(seconds=skew)).strftime("%a, %d %b %Y %H:%M:%S GMT")
+    clients.answer(
+        "sts",
+        "get_caller_identity",
+        {
+            "Account": "123456789012",
+            "Arn": arn,
+            "UserId": "u",
+            "ResponseMetadata": {"HTTPHeaders": {"date": date}},
+        },
+    )
+
+
+def quotas(clients, *, concurrency=1000, units=40_000, transitions=5000):
+    clients.answer(
+        "lambda", "get_account_settings", {"AccountLimit": {"ConcurrentExecutions": concurrency}}
+    )
+    clients.answer("dynamodb", "describe_limits", {"TableMaxWriteCapacityUnits": units})
+    quota = {
+        "QuotaName": "StateTransition throttle token refill rate per second",
+        "Value": float(transitions),
+    }
+    clients.answer("service-quotas", "list_service_quotas", {"Quotas": [quota]})
+
+
+def stack(clients, version=__version__):
+    outputs = {
+        "StateMachineArn": "arn:aws:states:eu-west-1:123456789012:stateMachine:m",
+        "WorkBucketName": "work",
+        "InboxBucketName": "inbox",
+        **({"Version": version} if version else {}),
+    }
+    found = {
+        "StackName": "ddbload",
+        "CreationTime": NOW,
+        "StackStatus": "CREATE_COMPLETE",
+        "Outputs": [{"OutputKey": k, "OutputValue": v} for k, v in outputs.items()],
+    }
+    clients.answer("cloudformation", "describe_stacks", {"Stacks": [found]})
+
+
+def run(clients, table=None, source=None):
+    found = list(check_aws(clients, table=table, source=source, stack="ddbload", now=lambda: NOW))
+    return {each.name: each for each in found}
+
+
+def statuses(found):
+    return {name: each.status for name, each in found.items()}
+
+
+def table_of(clients, *, status="ACTIVE", backup="ENABLED"):
+    clients.answer(
+        "dynamodb",
+        "describe_table",
+        {
+            "Table": {
+                "TableStatus": status,
+                "AttributeDefinitions": [
+                    {"AttributeName": "isbn", "AttributeType": "S"},
+                    {"AttributeName": "year", "AttributeType": "N"},
+                ],
+                "KeySchema": [
+                    {"AttributeName": "isbn", "KeyType": "HASH"},
+                    {"AttributeName": "year", "KeyType": "RANGE"},
+                ],
+                "ProvisionedThroughput": {"WriteCapacityUnits": 1500},
+            }
+        },
+    )
+    clients.answer(
+        "dynamodb",
+        "describe_continuous_backups",
+        {
+            "ContinuousBackupsDescription": {
+                "ContinuousBackupsStatus": "ENABLED",
+                "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": backup},
+            }
+        },
+    )
+
+
+def simulated(clients, resource, denied=()):
+    actions = {"table": aws_checks.WRITE_ACTIONS}.get(resource, (resource,))
+    results = [
+        {
+            "EvalActionName": each,
+            "EvalDecision": "implicitDeny" if each in denied else "allowed",
+        }
+        for each in actions
+    ]
+    clients.answer(
+        "iam",
+        "simulate_principal_policy",
+        {"EvaluationResults": results},
+        {
+            "PolicySourceArn": "arn:aws:iam::123456789012:role/Loader",
+            "ActionNames": list(actions),
+            "ResourceArns": ANY,
+        },
+    )
+
+
+def test_all_is_well(clients):
+    identity(clients)
+    table_of(clients)
+    clients.answer("s3", "head_bucket", {})
+    clients.answer("s3", "get_bucket_versioning", {"Status": "Enabled"})
+    clients.answer("s3", "head_object", {"ContentLength": 1234}, {"Bucket": "b", "Key": "in/a"})
+    for each in ("table", "s3:GetObject", "s3:ListBucket"):
+        simulated(clients, each)
+    quotas(clients)
+    stack(clients)
+    found = run(clients, "books", "s3://b/in/a")
+    assert set(statuses(found).values()) == {"ok"}
+    assert found["table"].message == (
+        "books: ACTIVE, keys isbn (S), year (N), 1,500 write units a second provisioned"
+    )
+    assert found["source"].message == "s3://b/in/a, 1,234 bytes"
+    assert "may dynamodb:DescribeTable, dynamodb:BatchWriteItem" in found["permissions"].message
+
+
+def test_new_account_is_warned(clients):
+    identity(clients)
+    quotas(clients, concurrency=10, units=10_000, transitions=300)
+    stack(clients, "0.0.1")
+    found = run(clients)
+    assert statuses(found) == {
+        "credentials": "ok",
+        "region": "ok",
+        "clock": "ok",
+        "lambda": "warn",
+        "dynamodb": "warn",
+        "stepfunctions": "warn",
+        "stack": "warn",
+    }
+    assert "of ddbload 0.0.1, and this is" in found["stack"].message
+    assert found["stack"].advice.startswith("ddbload deploy")
+
+
+def test_nothing_else_is_asked_without_credentials(clients):
+    clients.refuse("sts", "get_caller_identity", "ExpiredToken")
+    found = run(clients, "books", "s3://b/k")
+    assert statuses(found) == {"credentials": "fail"}
+    assert AccessDenied.__name__ in found["credentials"].message
+
+
+@pytest.mark.parametrize(("skew", "status"), [(59, "ok"), (-61, "warn"), (241, "fail")])
+def test_clock(clients, skew, status):
+    identity(clients, skew=skew)
+    quotas(clients)
+    stack(clients)
+    assert run(clients)["clock"].status == status
+
+
+def test_missing_permission_fails_and_names_the_action(clients):
+    identity(clients)
+    table_of(clients, backup="DISABLED")
+    simulated(clients, "table", denied=["dynamodb:BatchWriteItem"])
+    quotas(clients)
+    stack(clients)
+    found = run(clients, "books")
+    assert found["permissions"].status == "fail"
+    assert found["permissions"].message.endswith("role/Loader may not dynamodb:BatchWriteItem")
+    assert found["backup"].status == "warn"
+
+
+def test_what_may_not_be_asked_is_a_warning_that_names_it(clients):
+    identity(clients)
+    table_of(clients, status="CREATING")
+    clients.refuse("iam", "simulate_principal_policy")
+    clients.refuse("lambda", "get_account_settings")
+    clients.refuse("dynamodb", "describe_limits")
+    clients.refuse("service-quotas", "list_service_quotas")
+    clients.refuse("cloudformation", "describe_stacks")
+    found = run(clients, "books")
+    assert statuses(found) == {
+        "credentials": "ok",
+        "region": "ok",
+        "clock": "ok",
+        "table": "fail",
+        "backup": "ok",
+        "permissions": "warn",
+        "lambda": "warn",
+        "dynamodb": "warn",
+        "stepfunctions": "warn",
+        "stack": "warn",
+    }
+    assert "dynamodb:PutItem" in found["permissions"].message
+    assert "AccessDenied" in found["lambda"].message
+
+
+def test_missing_table_and_bucket_fail(clients):
+    identity(clients)
+    clients.refuse("dynamodb", "describe_table", "ResourceNotFoundException")
+    clients.refuse("s3", "head_bucket", "403")
+    for each in ("table", "s3:GetObject", "s3:ListBucket"):
+        simulated(clients, each)
+    quotas(clients)
+    stack(clients)
+    found = run(clients, "books", "s3://b/in/")
+    assert found["table"].message == "there is no table books in eu-west-1"
+    assert found["bucket"].status == "fail"
+    assert "source" not in found
+
+
+def test_bucket_elsewhere_and_empty_prefix(clients):
+    identity(clients)
+    headers = {"HTTPHeaders": {"x-amz-bucket-region": "us-east-1"}}
+    clients.answer("s3", "head_bucket", {"ResponseMetadata": headers})
+    clients.refuse("s3", "get_bucket_versioning")
+    wanted = {"Bucket": "b", "Prefix": "in/", "MaxKeys": 1}
+    clients.answer("s3", "list_objects_v2", {"KeyCount": 0}, wanted)
+    for each in ("s3:GetObject", "s3:ListBucket"):
+        simulated(clients, each)
+    quotas(clients)
+    stack(clients, None)
+    found = run(clients, source="s3://b/in/*.csv")
+    assert found["bucket"].status == "warn"
+    assert found["bucket"].message == "b in us-east-1, versioning not checked"
+    assert found["source"].message == "s3://b/in/: no objects"
+    assert "an earlier version" in found["stack"].message
+
+
+@pytest.mark.parametrize(
+    ("arn", "principal"),
+    [
+        ("arn:aws:iam::1:user/a/b", "arn:aws:iam::1:user/a/b"),
+        ("arn:aws-cn:sts::1:assumed-role/R/s", "arn:aws-cn:iam::1:role/R"),
+        ("arn:aws:iam::1:root", None),
+        (
+            "arn:aws:sts::1:assumed-role/AWSReservedSSO_Admin_0/me",
+            "arn:aws:iam::1:role/aws-reserved/sso.amazonaws.com/AWSReservedSSO_Admin_0",
+        ),
+    ],
+)
+def test_principal_of_a_session(arn, principal):
+    assert aws_checks._principal(Caller("1", arn, arn.split(":")[1])) == principal

@@ -1,0 +1,55 @@
+"""Checks of this machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.doctor import local_checks
+from ddbload.doctor.local_checks import check_machine
+
+
+def run(tmp_path, *, source=None, ledger=None, **environment):
+    found = check_machine(
+        source=source, ledger=str(ledger or tmp_path / "new" / "ledger"), environment=environment
+    )
+    return {each.name: each for each in found}
+
+
+def test_all_is_well(tmp_path):
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    found = run(tmp_path, source=str(tmp_path / "a.csv"))
+    assert {each.status for each in found.values()} == {"ok"}
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [(None, "warn"), ((18, 1, 0), "warn"), ((20, 0, 0), "ok")]
+)
+def test_node_is_needed_to_deploy_only(tmp_path, monkeypatch, version, status):
+    monkeypatch.setattr(local_checks, "node_version", lambda: version)
+    assert run(tmp_path)["node"].status == status
+
+
+def test_extra_that_the_source_needs(tmp_path, monkeypatch):
+    monkeypatch.setattr(local_checks, "find_spec", lambda _: None)
+    found = run(tmp_path, source="s3://b/a.PARQUET")
+    assert (found["parquet"].status, found["zstd"].status) == ("fail", "ok")
+    assert found["parquet"].advice == "pipx inject ddbload pyarrow"
+
+
+def test_proxy_is_named_without_its_password(tmp_path):
+    found = run(tmp_path, HTTPS_PROXY="http://me:secret@proxy.example:3128")["proxy"]
+    assert found.status == "warn"
+    assert "proxy.example" in found.message
+    assert "secret" not in f"{found.message}{found.advice}"
+
+
+def test_ledger_below_a_file_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    assert run(tmp_path, ledger=tmp_path / "file" / "x")["ledger"].status == "fail"
+
+
+@pytest.mark.parametrize(("name", "message"), [("none", "does not exist"), ("", "is a folder")])
+def test_wrong_source(tmp_path, name, message):
+    found = run(tmp_path, source=str(tmp_path / name))["source"]
+    assert (found.status, message in found.message) == ("fail", True)
