@@ -174,7 +174,7 @@ def deploy_command(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a stack is, or will be."""
+    """Account and region of a stack, and what is deployed there."""
 
     stack: str
     account: str

@@ -47,7 +47,7 @@ class DeployedStack:
 
 
 def find_deployed_stack(client: CloudFormationClient, name: str) -> DeployedStack | None:
-    """Look up a stack; None if there is none, or only the rest of a failed first deployment.
+    """Look up a stack; None if it does not exist, or is only the rest of a failed first deployment.
 
     Raises `StackNotFound` for a stack that is not ddbload's, and AWS's errors.
     """

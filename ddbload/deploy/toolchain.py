@@ -1,7 +1,7 @@
 """Install what the CDK app runs on into a private folder, and copy the app for a synthesis.
 
-The wheel holds the app as data in `ddbload/deploy/app`. ddbload never imports it: it runs in an
-environment of its own, with packages that are checked against the hashes of its lists.
+The wheel holds the app as data in `ddbload/deploy/app`. ddbload never imports it: it runs in
+another environment, with packages that are checked against the hashes of locked lists.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def check_node() -> None:
 
 
 def node_version() -> tuple[int, ...] | None:
-    """Return the version of Node.js; None if there is none that tells it."""
+    """Return the version of Node.js; None if it is missing or broken."""
     node = shutil.which("node")
     if node is None:
         return None

@@ -61,7 +61,7 @@ def check_aws(
             "credentials",
             FAIL,
             f"{error.name}: {error.message}",
-            "set AWS_PROFILE and AWS_REGION, or give --profile and --region; AWS was not asked more",
+            "set AWS_PROFILE and AWS_REGION, or give --profile and --region; AWS was asked no more",
         )
         return
     caller = Caller(answer["Account"], answer["Arn"], answer["Arn"].split(":")[1])
@@ -313,7 +313,7 @@ def _check_stack(clients: Clients, name: str) -> Check:
 
 
 def _ask(call: Callable[[], Any]) -> Any:
-    """Return an answer of AWS, or a text that says why there is none."""
+    """Return an answer of AWS, or a text that says why it is missing."""
     try:
         return call_with_retries(call, "asking", policy=_ONCE)
     except DdbloadError as error:

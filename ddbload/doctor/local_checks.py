@@ -26,7 +26,7 @@ class Check:
     """`ok`; `warn` for what may matter later; `fail` for what a command would fail with."""
     message: str
     advice: str | None = None
-    """What to do."""
+    """Command or change that helps."""
 
     def to_json(self) -> dict[str, str | None]:
         """Return the check as JSON."""
