@@ -101,6 +101,18 @@ class ExpansionTooLarge(DdbloadError):
 class ExtraMissing(DdbloadError):
     """A format needs an optional package that is not installed."""
 
+    @classmethod
+    def of(cls, subject: str, package: str, extra: str) -> Self:
+        """Make the error of a source that needs `package`, which the extra brings.
+
+        It names the package, because `ddbload[extra]` can only be installed from a checkout.
+        """
+        return cls(
+            f"{subject}, and the package for it is not installed: pip install {package}"
+            f" (installed by pipx: pipx inject ddbload {package}; in a checkout: pipx install"
+            f" --force '.[{extra}]'; on the deployed stack: cdk deploy -c extras={extra})"
+        )
+
 
 class DamagedParquet(DdbloadError):
     """A Parquet file is damaged, truncated or encrypted."""

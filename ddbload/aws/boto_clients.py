@@ -208,5 +208,25 @@ class BotoClients:
                 " session tokens would cross the network readable; write https, or allow it by"
                 f" {ALLOW_HTTP}=1"
             )
+        self._check_region(client.meta.region_name, endpoint.hostname or "")
         client.meta.events.register("before-parse", failures.check_length)
         return client
+
+    def _check_region(self, region: str, host: str) -> None:
+        """Raise `AwsConfiguration` for a region that AWS cannot have, such as us-east1."""
+        if not host.endswith(".amazonaws.com") or region not in host:
+            return
+        from botocore.exceptions import UnknownRegionError
+
+        session = self.session()
+        try:
+            session.get_partition_for_region(region)
+        except UnknownRegionError:
+            from ddbload.contracts.nearest_names import did_you_mean
+
+            near = did_you_mean(region, session.get_available_regions("dynamodb"))
+            # Other names may be those of emulators, behind a proxy.
+            if near:
+                raise AwsConfiguration(
+                    f"AWS settings: {region!r} is not a region of AWS{near} (--region, AWS_REGION)"
+                ) from None

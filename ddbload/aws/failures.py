@@ -159,6 +159,15 @@ OUTDATED = {
 """Error codes of expired credentials, which may have been replaced by newer ones."""
 UNKNOWN_OPERATION = {"UnknownOperation", "UnknownOperationException"}
 """Error codes of an endpoint, usually an emulator, that does not know the operation."""
+EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
+"""Error codes of session tokens whose time is over."""
+_TRANSPORT_ADVICE = {
+    "plain": "the server does not speak TLS: write its --endpoint-url with http://",
+    "proxy": "check the proxy, HTTPS_PROXY or HTTP_PROXY, or name the host in NO_PROXY",
+    "certificate": "AWS_CA_BUNDLE names the certificates that are trusted",
+    "endpoint": "check the host and port of the endpoint (--endpoint-url, AWS_ENDPOINT_URL), the"
+    " region (--region), and whether there is a network",
+}
 CLOCK = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"}
 """Error codes of wrong signatures, or of signatures with a wrong time."""
 
@@ -342,8 +351,9 @@ def to_ddbload_error(failure: AwsFailure, doing: str) -> DdbloadError:
     if failure.request_id:
         message += f" [request {failure.request_id}]"
     if failure.kind in (FailureKind.THROTTLED, FailureKind.UNSURE):
+        advice = "try again later, or check the endpoint and region"
         return ServiceUnavailable(
-            f"{message} (tried several times; try again later, or check the endpoint and region)"
+            f"{message} (tried several times; {_TRANSPORT_ADVICE.get(_transport(failure), advice)})"
         )
     if (
         failure.code in _CREDENTIALS
@@ -353,17 +363,42 @@ def to_ddbload_error(failure: AwsFailure, doing: str) -> DdbloadError:
         hint = "check the credentials (aws sts get-caller-identity) and their permissions"
         if failure.code in CLOCK:
             hint = "check this machine's clock and the secret key"
+        elif failure.code == "NoCredentials":
+            hint = (
+                "log in (aws sso login, aws configure), or name a profile (--profile, AWS_PROFILE)"
+            )
+        elif failure.code in EXPIRED:
+            hint = "they have expired: log in again (aws sso login), then repeat the command"
         return AccessDenied(f"{message}; {hint}")
+    if failure.code.isdigit():
+        message += (
+            "; this is not an answer of AWS: check the endpoint (--endpoint-url, AWS_ENDPOINT_URL)"
+        )
     return RequestRefused(message)
+
+
+def _transport(failure: AwsFailure) -> str:
+    """Return what failed below HTTP, if there is advice about it."""
+    if "WRONG_VERSION_NUMBER" in failure.text or "record layer failure" in failure.text:
+        return "plain"
+    if failure.code == "ProxyConnectionError":
+        return "proxy"
+    if "CERTIFICATE_VERIFY_FAILED" in failure.text:
+        return "certificate"
+    return "endpoint" if failure.code == "EndpointConnectionError" else ""
 
 
 def configuration_error(error: Exception) -> AwsConfiguration:
     """Make the named error for settings that botocore cannot use."""
-    from botocore.exceptions import NoRegionError
+    from botocore import exceptions as aws
 
     hint = ""
-    if isinstance(error, NoRegionError):
+    if isinstance(error, aws.NoRegionError):
         hint = " Set AWS_REGION, or give --region."
+    elif isinstance(error, aws.ProfileNotFound):
+        hint = "; aws configure list-profiles lists them (--profile, AWS_PROFILE)"
+    elif isinstance(error, ValueError) and "endpoint" in str(error):
+        hint = "; write it with its scheme, such as http://localhost:8000 (--endpoint-url)"
     return AwsConfiguration(f"AWS settings: {_first_line(error)}{hint}")
 
 

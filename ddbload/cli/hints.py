@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 
 def _by_word(hints: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -185,6 +186,8 @@ def option_hint(
 def command_hint(word: str) -> str | None:
     """Return a message for a command that does not exist; None if there is no hint."""
     command = _COMMANDS.get(word.lower())
+    if command is None and (word.startswith("s3://") or Path(word).is_file()):
+        return f"{word} is no command: ddbload import SOURCE TABLE, ddbload plan SOURCE TABLE"
     if command is None:
         return None
     more = _EXPORTS if word in ("export", "dump") else ""

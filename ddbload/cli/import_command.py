@@ -19,6 +19,7 @@ from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
     cores,
+    is_given,
     json_option,
     ledger_option,
     once_option,
@@ -43,7 +44,7 @@ from ddbload.cli.run_result import (
     show_result,
     source_format,
 )
-from ddbload.cli.table_setup import add_published_price, prewarm
+from ddbload.cli.table_setup import add_published_price, prewarm, settle_engine
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.contracts.source import AUTO
 from ddbload.errors import (
@@ -158,6 +159,7 @@ def import_command(
             show_progress=not quiet,
             resume=resume,
             clients=clients,
+            keep_engine=is_given("engine"),
         )
     list_rejects = run_command_line("rejects", run, aws, ledger=ledger)
     return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
@@ -181,6 +183,7 @@ def import_with_progress(
     resume: str | None = None,
     limits: NewLimits | None = None,
     clients: Clients | None = None,
+    keep_engine: bool = False,
 ) -> Result:
     """Import with live progress; Ctrl-C stops the run, and errors are printed on stderr.
 
@@ -194,6 +197,7 @@ def import_with_progress(
         resume: Command that resumes the run, if one can.
         limits: Limits given to `resume`.
         clients: Clients of the settings, if the caller has made them.
+        keep_engine: Keep the payload's engine even where it cannot be used.
 
     Raises:
         InvalidUsage: If the payload does not fit the run of this id.
@@ -202,6 +206,9 @@ def import_with_progress(
 
     started = time.monotonic()
     last: RunProgress | None = None
+    clients = clients or settings.clients()
+    if not keep_engine:
+        settle_engine(payload, clients, quiet=not show_progress)
 
     try:
         with stop_on_interrupt() as should_stop, show_run(enabled=show_progress) as draw:
@@ -319,6 +326,10 @@ def spooled(payload: dict[str, Any], heart: HeartbeatWriter | None = None) -> It
         # A closed standard input is an error, not an empty file.
         if sys.stdin is None:
             raise SourceUnreadable("standard input is closed")
+        if sys.stdin.isatty():
+            print_stderr(
+                "ddbload: reading rows from the terminal until Ctrl-D; name a file to read that"
+            )
         with heart or nullcontext():
             path = spool_to_disk(sys.stdin.buffer, check)
     elif source is not None and is_pipe(source):

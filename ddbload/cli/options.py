@@ -408,3 +408,9 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def is_given(parameter: str) -> bool:
+    """Tell whether the user has given a parameter of this command, rather than left its default."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)

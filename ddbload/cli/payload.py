@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ddbload.cli.foreign_addresses import refuse_foreign_source
 from ddbload.contracts.payload import TABLE_NAME, Payload, canonical_type
 from ddbload.contracts.source import AUTO, BY_NAME, DELIMITERS, REFUSE, TSV, source_fields
 from ddbload.errors import InvalidPayload, InvalidUsage
@@ -103,6 +104,8 @@ def _parse_sources(sources: Sequence[str], *, manifest: bool) -> dict[str, Any]:
 
     With `manifest`, SOURCE names a list of sources.
     """
+    for source in sources:
+        refuse_foreign_source(source)
     if manifest:
         if len(sources) > 1:
             raise InvalidUsage("--manifest reads one list of sources: give one SOURCE")
@@ -284,4 +287,6 @@ def _as_usage(error: InvalidPayload) -> InvalidUsage:
     )
     message = message.replace("'target.table'", "'TABLE'").replace("'run.id'", "'--run-id'")
     message = message.replace("'types.", "'--types ")
+    for part in ("bucket", "key", "prefix", "glob"):
+        message = message.replace(f"'source.{part}'", "the bucket or key of 'SOURCE'")
     return InvalidUsage(_FIELD.sub(lambda field: f"'--{field[1].replace('_', '-')}'", message))

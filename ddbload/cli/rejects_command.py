@@ -122,9 +122,13 @@ def rejects_command(
 
 def _summarize(run: str, lines: Iterable[bytes], as_json: bool) -> None:
     counts: Causes = Counter()
+    details: dict[tuple[str, str | None], str] = {}
     for line in lines:
         reject = _parsed(line)
-        counts[reject["cause"], reject["column"]] += 1
+        kind = (reject["cause"], reject["column"])
+        counts[kind] += 1
+        if kind not in details:
+            details[kind] = f"line {reject['line']}: {reject['detail']}"
     causes = rank_causes(counts)
     if as_json:
         found = {"run": run, "rejected": counts.total(), "causes": causes_json(causes)}
@@ -132,7 +136,7 @@ def _summarize(run: str, lines: Iterable[bytes], as_json: bool) -> None:
         return
     print_stdout(f"run {run}: {counts.total():,} rejected")
     for cause, column, rows in causes:
-        print_stdout(f"{rows:>9,} {cause_text(cause, column)}")
+        print_stdout(f"{rows:>9,} {cause_text(cause, column)}; {details[cause, column]}")
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ddbload.contracts.messages import is_text
+from ddbload.contracts.nearest_names import did_you_mean
 from ddbload.errors import DdbloadError, InvalidUsage, LedgerDamaged, RunNotFound
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from ddbload.pipeline.context import Context
     from ddbload.pipeline.executions import Execution, Executions
     from ddbload.runs.deployed import Stack
+
+_COMPARED_RUNS = 1000
+"""Runs of a ledger that are compared with one that it does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +112,24 @@ def find_run(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) 
         nor = f"nor is there a stack to ask ({error.name})"
     where = local.store.uri("runs")
     raise RunNotFound(
-        f"there is no run {run} in the ledger at {where}, {nor}; --ledger or --stack name another"
+        f"there is no run {run} in the ledger at {where}, {nor}; --ledger or --stack name"
+        f" another{_other_runs(run, local)}"
     )
+
+
+def _other_runs(run: str, context: Context) -> str:
+    """Name the run that was likely meant, or the newest ones of a ledger."""
+    from ddbload.ledger.history import newest_runs
+
+    try:
+        runs = newest_runs(context.store, _COMPARED_RUNS)
+    except DdbloadError:
+        return ""
+    near = did_you_mean(run, runs)
+    if near or not runs:
+        return near or "; this one has no runs"
+    newest = ", ".join(runs[:3])
+    return f"; the newest here: {newest} (ddbload runs lists them)"
 
 
 def run_command_line(

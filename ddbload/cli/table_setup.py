@@ -51,6 +51,30 @@ def add_published_price(payload: dict[str, Any], clients: AwsClients) -> None:
         options.update(unit_price=price, unit_price_source=PRICE_LIST)
 
 
+def settle_engine(payload: dict[str, Any], clients: AwsClients, *, quiet: bool) -> None:
+    """Use threads instead of the default engine behind a proxy, which only botocore knows."""
+    from ddbload.aws.signing.credentials import has_proxy
+    from ddbload.contracts.options import ASYNC, THREADS
+
+    options = payload["options"]
+    if options.get("engine", ASYNC) != ASYNC:
+        return
+    try:
+        url = clients.dynamodb.meta.endpoint_url
+    except DdbloadError:
+        # The import raises this error again, and reports it.
+        return
+    if not has_proxy(url):
+        return
+    options["engine"] = THREADS
+    if not quiet:
+        variable = f"{url.partition(':')[0].upper()}_PROXY"
+        print_stderr(
+            f"ddbload: {variable} names a proxy, so this run uses --engine threads, which needs"
+            " more CPU; NO_PROXY names hosts that are reached without one"
+        )
+
+
 def print_table_notices(payload: Mapping[str, Any], clients: AwsClients) -> None:
     """Print the warnings about a payload's table, as far as permissions allow to know them."""
     from ddbload.contracts.payload import Payload

@@ -56,11 +56,30 @@ class JsonObjectReader:
         if self._value.keys() <= self._read:
             return
         unknown = sorted(str(name) for name in self._value if name not in self._read)
-        listed = ", ".join(repr(self.path(name)) for name in unknown[:_LISTED_FIELDS])
+        listed = ", ".join(self._described(name) for name in unknown[:_LISTED_FIELDS])
         left = len(unknown) - _LISTED_FIELDS
         more = f" and {left:,} more" if left > 0 else ""
         known = ", ".join(sorted(self._read))
         raise InvalidPayload(f"unknown field {listed}{more}; known here: {known}")
+
+    def _described(self, unknown: str) -> str:
+        """Return the path of an unknown field, with the field that was likely meant."""
+        from ddbload.contracts.nearest_names import nearest_name
+
+        near = nearest_name(unknown, sorted(self._read))
+        meant = "" if near is None else f" (did you mean {near!r}?)"
+        return f"{self.path(unknown)!r}{meant}"
+
+    def _missing(self, name: str) -> InvalidPayload:
+        """Make the error of a missing field; it names one that was likely meant for it."""
+        from ddbload.contracts.nearest_names import nearest_name
+
+        others = (str(each) for each in self._value if each not in self._read)
+        near = nearest_name(name, sorted(others))
+        meant = (
+            "" if near is None else f"; there is {self.path(near)!r}: names are compared exactly"
+        )
+        return InvalidPayload(f"{self.path(name)!r} is missing{meant}")
 
     def path(self, name: str) -> str:
         """Return the full path of a field, for error messages."""
@@ -79,7 +98,7 @@ class JsonObjectReader:
         """Return the value of a field; raise `InvalidPayload` if it is missing or null."""
         value = self.raw(name)
         if value is None:
-            raise InvalidPayload(f"{self.path(name)!r} is missing")
+            raise self._missing(name)
         return value
 
     def nested(self, name: str) -> JsonObjectReader:
@@ -103,7 +122,7 @@ class JsonObjectReader:
         if value is None:
             value = default
         if value is None:
-            raise InvalidPayload(f"{self.path(name)!r} is missing")
+            raise self._missing(name)
         if not isinstance(value, str) or not value:
             raise self.wrong(name, value, "a string that is not empty")
         return self._utf8(name, value)
@@ -166,7 +185,7 @@ class JsonObjectReader:
         if value is None:
             value = default
         if value is None:
-            raise InvalidPayload(f"{self.path(name)!r} is missing")
+            raise self._missing(name)
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
             raise self.wrong(name, value, "a list of strings")
         return tuple(self._utf8(name, each) for each in value)

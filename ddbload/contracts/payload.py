@@ -139,7 +139,8 @@ def _read_table(f: JsonObjectReader) -> str:
         table = target.text("table")
         if table.startswith("arn:"):
             raise TableNotAllowed(
-                f"{table}: name the table; ddbload writes only tables of its own account and region"
+                f"{table}: name the table, {table.partition('/')[2] or 'NAME'}, without the ARN;"
+                " ddbload writes only tables of its own account and region (--region)"
             )
         if not TABLE_NAME.fullmatch(table):
             raise target.wrong(

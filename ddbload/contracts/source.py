@@ -104,7 +104,8 @@ def source_fields(source: str) -> dict[str, str]:
         raise InvalidPayload("the bucket and key are not valid UTF-8, so S3 has no such object")
     if not bucket or (not key and not source.endswith("/")):
         raise InvalidPayload(
-            f"{source} names no object; write s3://bucket/key, or s3://bucket/prefix/"
+            f"{source} names no object; write s3://{bucket or 'bucket'}/ for all objects of the"
+            " bucket, or s3://bucket/key, or s3://bucket/prefix/"
         )
     if key == "" or key.endswith("/"):
         return {"bucket": bucket, "prefix": key}
@@ -224,6 +225,11 @@ class Source(Message):
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` unless exactly one kind of source is given."""
+        if self.bucket is not None and ("/" in self.bucket or self.bucket.startswith("arn:")):
+            name = self.bucket.partition("://")[2].partition("/")[0] or "books-bucket"
+            raise f.wrong("bucket", self.bucket, f"the name of a bucket alone, such as {name}")
+        if self.key is not None and self.key.startswith("s3://"):
+            raise f.wrong("key", self.key, "a key within the bucket, without s3:// and the bucket")
         if self.framed and (self.format not in (JSON, DYNAMODB_JSON, AUTO) or self.skip_lines):
             raise f.wrong("layout", self.layout, "left out: it is of JSON, without skip_lines")
         versions = [name for name in _OF_A_VERSION if getattr(self, name) is not None]

@@ -87,10 +87,8 @@ def open_compressor(file: IO[bytes], compression: str, threads: int = 1) -> Any:
         try:
             import zstandard
         except ImportError:
-            raise ExtraMissing(
-                "the package that writes Zstandard is not installed: pip install 'ddbload[zstd]',"
-                " or use gzip"
-            ) from None
+            subject = "--out-compression zstd writes Zstandard (gzip needs nothing)"
+            raise ExtraMissing.of(subject, "zstandard", "zstd") from None
         compressor = zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True)
         return compressor.stream_writer(file, closefd=False)
     return _Uncompressed(file)

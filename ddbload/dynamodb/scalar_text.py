@@ -14,6 +14,9 @@ from ddbload.dynamodb.limits import MAX_DIGITS, MAX_EXPONENT, MIN_EXPONENT
 LONGEST_TEXT, LONGEST_EXPONENT = 200, 6
 """Characters of a number, and of its exponent. Longer numbers are sent in scientific notation."""
 _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
+_SEPARATED = re.compile(r"[+-]?[0-9.,'\u00a0\u202f ]*[0-9]")
+"""Digits with separators of thousands, or with a decimal comma."""
+_WITH_UNIT = re.compile(r"\D{0,4}[0-9][0-9.,' ]*\D{0,4}")
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -45,7 +48,7 @@ def parse_number(text: str) -> Number:
         return Number(text, text, _number_size(text.rstrip("0"), len(text) - 1, ""))
     found = _NUMBER.fullmatch(text)
     if found is None or not (found[2] or found[3]):
-        raise BadValue("not_a_number", "not a number; write digits, with a point and no separators")
+        raise BadValue("not_a_number", _number_defect(text))
     sign, whole, fraction, exponent = found[1], found[2], found[3] or "", found[4] or "0"
     sent = text[1:] if sign == "+" else text
     digits = (whole + fraction).lstrip("0")
@@ -66,6 +69,18 @@ def parse_number(text: str) -> Number:
     zeros = magnitude + 1 - len(digits)
     value = minus + digits + ("0" * zeros if zeros >= 0 else f"E{magnitude}")
     return Number(sent, value, _number_size(digits, magnitude, minus))
+
+
+def _number_defect(text: str) -> str:
+    """Describe a text that is not a number, and how to write it."""
+    told = "not a number; write digits, with a point and no separators"
+    if not any("0" <= character <= "9" for character in text):
+        return told
+    if _SEPARATED.fullmatch(text):
+        return f"{told}: this has separators, as of thousands, or a decimal comma"
+    if not any(character.isalpha() for character in text.strip()) or _WITH_UNIT.fullmatch(text):
+        return f"{told}: this has a sign or unit beside the digits; or leave the column a string"
+    return told
 
 
 def _is_plain(text: str, exponent: str) -> bool:
@@ -94,5 +109,13 @@ def parse_boolean(text: str) -> bool:
     """Read true, false, 1, 0, yes or no, in any case. Raises `BadValue`."""
     value = _BOOLEANS.get(text.lower())
     if value is None:
-        raise BadValue("not_a_boolean", "not a boolean; write true, false, 1, 0, yes or no")
+        raise BadValue("not_a_boolean", _boolean_defect(text))
     return value
+
+
+def _boolean_defect(text: str) -> str:
+    """Describe a text that is not a boolean, and how to write it."""
+    told = "not a boolean; write true, false, 1, 0, yes or no"
+    if len(text) == 1:
+        return f"{told}, and not a single letter; or leave the column a string"
+    return told

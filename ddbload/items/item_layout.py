@@ -6,11 +6,14 @@ here, which stands for a missing value everywhere else.
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 from ddbload.contracts.column_mapping import ColumnChanges, Template, encoded_changes, shown
+from ddbload.contracts.nearest_names import nearest_name
 from ddbload.contracts.payload import Payload
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import (
@@ -21,11 +24,18 @@ from ddbload.errors import (
 from ddbload.items.typed_values import TEXT_READERS
 from ddbload.rows.columns import JSON_ESCAPED, Columns, has_none_of, to_octets
 
+_NAME = re.compile(r"\s*[^\W\d][\w .-]*")
+_YAML = re.compile(r"---|[\w-]+: ")
+_SEPARATORS = (";", "\t", "|", ",")
+"""Delimiters to look for in the name of a file's only column."""
 
-def missing(name: str, columns: Sequence[str], gone: Collection[str] = ()) -> str:
+
+def missing(
+    name: str, columns: Sequence[str], gone: Collection[str] = (), *, is_key: bool = False
+) -> str:
     """Return the rest of an error about a name that is not a column's.
 
-    `gone` are the columns that the mapping takes away.
+    `gone` are the columns that the mapping takes away; `is_key` is true for a key of the table.
     """
     if name in gone:
         return (
@@ -34,10 +44,42 @@ def missing(name: str, columns: Sequence[str], gone: Collection[str] = ()) -> st
         )
     # Do not list the columns: in a file without a header they are row data.
     text = f"none of the file's {len(columns)} columns"
-    alike = [column for column in columns if column.strip().casefold() == name.strip().casefold()]
-    if alike:
-        return f"{text}; {shown(alike[0])} is one, and names are compared exactly"
-    return f"{text}: check the delimiter, and whether the file has a header"
+    if len(columns) == 1:
+        text = "not the file's only column"
+        advice = _advice_for_one_column(columns[0])
+        if advice is not None:
+            return f"{text}{advice}"
+    # Only what looks like a name: without a header, the columns are row data.
+    near = nearest_name(name, (each for each in columns if _NAME.fullmatch(each)))
+    if near is not None and is_key:
+        pair = shlex.quote(f"{near}={name}")
+        return (
+            f"{text}; {shown(near)} is one, and names are compared exactly: --rename {pair} (in a"
+            " payload, mapping.rename)"
+        )
+    if near is not None:
+        return f"{text}; {shown(near)} is one, and names are compared exactly"
+    return (
+        f"{text}: check the delimiter (--delimiter), and whether the file has a header"
+        " (--no-header, --columns); ddbload plan shows how it is read"
+    )
+
+
+def _advice_for_one_column(column: str) -> str | None:
+    """Advise on a file with one column, if that looks like several or like JSON; else None."""
+    if column.lstrip().startswith(("{", "[")):
+        return ", which begins as JSON does: leave out --format, or say --format json"
+    if _YAML.match(column):
+        return ", which begins as YAML does: ddbload does not read it, so write it as JSON Lines"
+    counts = {separator: column.count(separator) for separator in _SEPARATORS}
+    best = max(counts, key=lambda separator: counts[separator])
+    if not counts[best]:
+        return None
+    option = "tab" if best == "\t" else shlex.quote(best)
+    return (
+        f", whose name has {counts[best]} of {best!r} in it, as if it were {counts[best] + 1}"
+        f" columns: --delimiter {option}"
+    )
 
 
 def item_layout(columns: Sequence[str], payload: Payload) -> ItemLayout:
@@ -95,6 +137,13 @@ class ItemLayout:
         places = {name: place for place, name in enumerate(columns)}
         for name, use in changes.uses.items():
             if name not in places:
+                new = changes.rename.get(name)
+                if new in places:
+                    pair = shlex.quote(f"{new}={name}")
+                    raise UnknownColumn(
+                        f"{shown(name)} is {use} to {shown(new)}, which is the column: the order"
+                        f" is OLD=NEW, so write --rename {pair} (in a payload, mapping.rename)"
+                    )
                 raise UnknownColumn(f"{shown(name)} is {use}, and is {missing(name, columns)}")
         composed = {
             name: ComposedAttribute(template, tuple(places[part] for part in template.names))

@@ -17,7 +17,7 @@ from ddbload.contracts.payload import NULL, OMIT, REJECT
 from ddbload.dynamodb.attribute_values import AttributeValue, check_value, decode_base64, value_size
 from ddbload.dynamodb.row_writes import REMOVAL
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
-from ddbload.items.json_values import attribute_of_json, parse
+from ddbload.items.json_values import BAD_JSON, attribute_of_json, parse
 from ddbload.rows.columns import to_octets
 
 _ISO = re.compile(
@@ -27,6 +27,7 @@ _ISO = re.compile(
 )
 _COUNT = re.compile(r"([+-]?)([0-9]{1,20})(\.[0-9]*)?")
 _DATES = re.compile(r"(?:19|20|21)[0-9]{2}(?:(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01]))?")
+_DAY_FIRST = re.compile(r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}")
 _UNITS = ((10**11, 1), (10**14, 10**3), (10**17, 10**6), (10**20, 10**9))
 """Upper limit of a count, and how many of its unit make a second.
 
@@ -88,7 +89,12 @@ def _read_list(text: str) -> CellValue:
 
 
 def _document(text: str, kind: str, cause: str, wanted: str) -> CellValue:
-    attribute = attribute_of_json(text)
+    try:
+        attribute = attribute_of_json(text)
+    except BadValue as bad:
+        if bad.cause != BAD_JSON:
+            raise
+        raise BadValue(bad.cause, f"{bad.detail}; write {wanted}, or leave it a string") from None
     if kind not in attribute:
         raise BadValue(cause, f"JSON, and not {wanted}")
     return CellValue(attribute, "", value_size(attribute))
@@ -111,7 +117,15 @@ def _read_binary_set(text: str) -> CellValue:
 
 
 def _members(text: str, *kinds: type) -> list[Any] | None:
-    found = parse(text)
+    try:
+        found = parse(text)
+    except BadValue as bad:
+        if bad.cause != BAD_JSON:
+            raise
+        # Most often the members stand one after the other.
+        raise BadValue(
+            bad.cause, f'{bad.detail}; a set is a JSON list, such as ["a", "b"], also in a cell'
+        ) from None
     if not isinstance(found, list) or not all(isinstance(each, kinds) for each in found):
         return None
     return found
@@ -183,7 +197,8 @@ def epoch_seconds(text: str) -> int:
         return _seconds_of_count(count)
     found = _ISO.fullmatch(text)
     if found is None:
-        raise BadValue("not_a_time", f"not a time; {_FORMS}")
+        order = ": the year comes first" if _DAY_FIRST.match(text) else ""
+        raise BadValue("not_a_time", f"not a time; {_FORMS}{order}")
     year, month, day = (int(found[place]) for place in (1, 2, 3))
     hour, minute, second = (int(found[place] or 0) for place in (4, 5, 6))
     try:

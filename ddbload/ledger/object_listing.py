@@ -136,7 +136,9 @@ def listing_of(part: ListingPart, listing: str, name: str) -> ObjectListing:
     `name`: the source's, for the message.
     """
     if not part.objects:
-        raise SourceNotFound(f"{name}: no object, or none but empty ones")
+        raise SourceNotFound(
+            f"{name}: no object, or none but empty ones; ddbload ls lists what there is"
+        )
     pinned = {"objects": part.objects, "bytes": part.bytes, "sha256": part.sha256}
     return ObjectListing(pinned, listing, part.format)
 

@@ -60,7 +60,10 @@ class RunObjects:
         record = self.find_record()
         if record is None:
             where = self._store.uri("runs")
-            raise RunNotFound(f"there is no run {self.run} in the ledger at {where}")
+            raise RunNotFound(
+                f"there is no run {self.run} in the ledger at {where}; ddbload runs lists those"
+                " there are"
+            )
         return record
 
     def put_new_record(self, record: RunRecord) -> bool:

@@ -423,7 +423,7 @@ def _first_error(
         return Failure(
             NothingWritten.__name__,
             NothingWritten.of(
-                rows.read, f"ddbload rejects {record.run} --summary says why"
+                rows.read, f"{_causes(found)}ddbload rejects {record.run} --summary says why"
             ).message,
         )
     limit = record.payload.options.reject_limit
@@ -441,6 +441,14 @@ def _first_error(
     if incomplete:
         return Failure(IncompleteRun.__name__, incomplete)
     return None
+
+
+def _causes(found: CountedChunks) -> str:
+    """Return the most frequent causes of rejects, for an error; empty where they are unknown."""
+    causes = found.sums.causes.most_common(2)
+    return "".join(f"{count:,} {cause}, " for cause, count in causes).removesuffix(", ") + (
+        "; " if causes else ""
+    )
 
 
 def _rows_before(failure: Failure, record: RunRecord, rows: RowCounts) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
+from ddbload.contracts.nearest_names import did_you_mean
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.limits import MAX_KEY_BYTES
 from ddbload.errors import (
@@ -41,12 +43,33 @@ def describe_table_with_response(
     name: str,
     *,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
+    suggest: bool = False,
 ) -> tuple[Table, Mapping[str, Any]]:
-    """Describe a table, and return the whole answer of DescribeTable too."""
+    """Describe a table, and return the whole answer of DescribeTable too.
+
+    With `suggest`, the error of a missing table names the most similar one, which takes a request
+    that deployed functions may not send.
+    """
     absent = (
         f"there is no table {name} in {client.meta.region_name}; ddbload does not create tables"
     )
-    return _ask(client, name, lambda answer: (_table(name, answer), answer), absent, retry_policy)
+    try:
+        return _ask(
+            client, name, lambda answer: (_table(name, answer), answer), absent, retry_policy
+        )
+    except TableNotFound:
+        if not suggest:
+            raise
+        raise TableNotFound(f"{absent}{_suggestion(client, name)}") from None
+
+
+def _suggestion(client: DynamoDBClient, name: str) -> str:
+    """Say which table was likely meant; or else how to make it, or to look in another region."""
+    names: list[str] = []
+    # The credentials may not allow it.
+    with suppress(Exception):
+        names = client.list_tables()["TableNames"]
+    return did_you_mean(name, names) or "; --region names another region"
 
 
 def require_same_table(

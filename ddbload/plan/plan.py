@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from ddbload.contracts.column_mapping import shown
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import ColumnMapping, Payload
 from ddbload.contracts.results import Failure
@@ -299,7 +300,7 @@ def _prepare(plan: Plan, ledger: Ledger, context: Context) -> None:
     """Describe the table, and check the source against it as preflight does."""
     client, asked = context.clients.dynamodb, plan.payload
     table, answer = describe_table_with_response(
-        client, asked.table, retry_policy=context.retry_policy
+        client, asked.table, retry_policy=context.retry_policy, suggest=context.access.paths
     )
     facts = table_facts(table, answer, client.meta.region_name)
     other = read_other_settings(client, asked.table)
@@ -446,9 +447,12 @@ def _check_rejects(plan: Plan) -> None:
     assert record is not None, "the source was checked"  # noqa: S101
     assert survey is not None, "the source was checked"  # noqa: S101
     if plan.complete and 0 < survey.rows == survey.rejected:
+        first = survey.rejects[0]
+        where = "" if first.column is None else f" in {shown(first.column)}"
         raise NothingWritten(
-            "every row would be rejected, so nothing would be written; usually the delimiter, a"
-            " type or the key's column does not fit the file"
+            f"every row would be rejected, so nothing would be written: {first.rows:,}"
+            f" {first.cause}{where}; usually the delimiter, a type or the key's column does not fit"
+            " the file"
         )
     limit = record.payload.options.reject_limit
     if limit.exceeded(survey.rejected, survey.rows):

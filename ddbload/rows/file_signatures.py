@@ -24,28 +24,55 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_CONVERT = "ddbload does not read it: write it as Parquet, CSV or JSON Lines"
 _OTHER_KINDS = (
     (GZIP_SIGNATURE, "gzip data; decompress it first, or say --compression gzip"),
     (ZSTD_SIGNATURE, "Zstandard data; decompress it first, or say --compression zstd"),
-    (b"PK\x03\x04", "a ZIP archive (or a spreadsheet); unpack it, or save the sheet as CSV"),
-    (PARQUET_SIGNATURE, "a Parquet file"),
+    (PARQUET_SIGNATURE, "a Parquet file; leave out --format, or say --format parquet"),
     (codecs.BOM_UTF16_LE, "UTF-16 text; say --encoding utf-16"),
     (codecs.BOM_UTF16_BE, "UTF-16 text; say --encoding utf-16"),
-    (b"BZh", "bzip2 data; decompress it first"),
-    (b"\xfd7zXZ\x00", "xz data; decompress it first"),
-    (b"\x04\x22\x4d\x18", "LZ4 data; decompress it first"),
+    (b"BZh", "bzip2 data; pipe it in: bzip2 -dc FILE | ddbload import - TABLE"),
+    (b"\xfd7zXZ\x00", "xz data; pipe it in: xz -dc FILE | ddbload import - TABLE"),
+    (b"\x04\x22\x4d\x18", "LZ4 data; pipe it in: lz4 -dc FILE | ddbload import - TABLE"),
     (b"\xff\x06\x00\x00sNaPpY", "Snappy data; decompress it first"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive; unpack it"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old spreadsheet; save the sheet as CSV"),
-    (b"Obj\x01", "an Avro file"),
-    (b"ORC\n\x03", "an ORC file"),
-    (b"ORC\x00", "an ORC file"),
-    (b"ARROW1\x00\x00", "an Arrow file"),
-    (b"\xe0\x01\x00\xea", "Amazon Ion"),
-    (b"SQLite format 3\x00", "an SQLite database"),
-    (b"%PDF-", "a PDF document"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive; unpack it: 7z x FILE"),
+    (b"Rar!\x1a\x07", "a RAR archive; unpack it: unrar x FILE"),
+    (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        "an old spreadsheet (.xls) or another document of Office; save the sheet as CSV UTF-8",
+    ),
+    (b"Obj\x01", f"an Avro file; {_CONVERT}"),
+    (b"ORC\n\x03", f"an ORC file; {_CONVERT}"),
+    (b"ORC\x00", f"an ORC file; {_CONVERT}"),
+    (b"ARROW1\x00\x00", f"an Arrow file; {_CONVERT}"),
+    (b"\xe0\x01\x00\xea", f"Amazon Ion; {_CONVERT}"),
+    (
+        b"SQLite format 3\x00",
+        "an SQLite database; export a table: sqlite3 -csv -header FILE 'SELECT * FROM NAME'",
+    ),
+    (b"%PDF-", "a PDF document; extract its table to CSV first"),
+    (b"\x89PNG\r\n\x1a\n", "a PNG image; name the file with the data"),
+    (b"\xff\xd8\xff", "a JPEG image; name the file with the data"),
+    (b"GIF89a", "a GIF image; name the file with the data"),
+    (b"\x7fELF", "a program; name the file with the data"),
 )
+_ZIP = b"PK\x03\x04"
+_SHEET_FILES = (b"[Content_Types].xml", b"_rels/", b"xl/", b"docProps/", b"mimetypeapplication/")
+"""Names of the first file in the archives that spreadsheets are."""
+_TEXT_KINDS = (
+    ("<?xml", "XML; ddbload does not read it: write its records as CSV or JSON Lines"),
+    ("<!doctype html", "an HTML page, as of an error or a login; fetch the file itself"),
+    ("<html", "an HTML page, as of an error or a login; fetch the file itself"),
+    ("{\\rtf", "a document in RTF; save its table as CSV"),
+    ("%yaml", "YAML; ddbload does not read it: write it as JSON Lines"),
+    ("insert into ", "SQL statements; export the table as CSV instead"),
+    ("create table ", "SQL statements; export the table as CSV instead"),
+    ("-- mysql dump", "a dump in SQL; export the table as CSV instead"),
+    ("--\n-- postgresql database dump", "a dump in SQL; export the table as CSV instead"),
+)
+"""First letters, in lower case, of texts that have no rows."""
 _BZIP2 = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
+_NOT_IN_CP1252 = b"\x81\x8d\x8f\x90\x9d"
 # The header of the first file in a tar archive has these bytes at this offset.
 _TAR, _TAR_AT = b"ustar", 257
 LONGEST_SIGNATURE = _TAR_AT + len(_TAR)
@@ -80,13 +107,45 @@ def encoding_of(start: bytes) -> str | None:
     return next((name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
 
 
+def bad_byte(byte: int, encoding: str) -> str:
+    """Describe a byte that is not text in an encoding, and what may help."""
+    told = f"byte 0x{byte:02X} is not {encoding} here"
+    # UTF-16 begins with FE and FF.
+    if encoding != "UTF-8" or byte >= 0xFE:
+        return told
+    other = "latin-1" if byte in _NOT_IN_CP1252 else "cp1252"
+    return f"{told}; if Windows or Excel wrote the file, say --encoding {other}"
+
+
 def refuse_binary_files(start: bytes) -> None:
     """Raise `UnsupportedFormat` for a file whose first bytes show that it is not UTF-8 text."""
     kind = next((kind for mark, kind in _OTHER_KINDS if start.startswith(mark)), None)
     if start.startswith(b"BZh") and not start.startswith(_BZIP2, 4):
         # Plain text may begin with these three letters.
         kind = None
+    if start.startswith(_ZIP):
+        kind = _archive(start)
     if start.startswith(_TAR, _TAR_AT):
-        kind = "a tape archive (tar); unpack it"
+        kind = "a tape archive (tar); unpack it: tar -xf FILE"
     if kind is not None:
         raise UnsupportedFormat(f"not UTF-8 text: the first bytes are those of {kind}")
+
+
+def _archive(start: bytes) -> str:
+    """Tell a spreadsheet from other ZIP archives by the name of its first file."""
+    first = start[30:]
+    if first.startswith(_SHEET_FILES):
+        return "a spreadsheet (.xlsx or .ods); save the sheet as CSV UTF-8"
+    return "a ZIP archive; pipe its file in: unzip -p FILE | ddbload import - TABLE"
+
+
+def refuse_other_texts(start: bytes) -> None:
+    """Raise `UnsupportedFormat` for text that begins as XML, HTML, SQL and the like do."""
+    text = start.removeprefix(BYTE_ORDER_MARK).lstrip().decode("latin-1").lower()
+    text = text.replace("\r\n", "\n")
+    kind = next((kind for mark, kind in _TEXT_KINDS if text.startswith(mark)), None)
+    if kind is not None:
+        raise UnsupportedFormat(
+            f"the file begins as {kind}; if it has columns all the same, say --skip-lines N or"
+            " --no-header"
+        )

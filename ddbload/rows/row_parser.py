@@ -18,6 +18,7 @@ from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.columns import JSON_ESCAPED, Columns, from_octets, has_none_of, to_octets
 from ddbload.rows.field_splitter import FieldSplitter
+from ddbload.rows.file_signatures import bad_byte
 from ddbload.rows.quoted_text import LONG_CELL_BYTES, escaped_columns
 from ddbload.rows.reject_lines import Defect, field_count
 from ddbload.rows.row_positions import RowPositions
@@ -83,7 +84,7 @@ class RowParser:
             if found:
                 byte = ord(found.group()) - 0xDC00
                 name = "UTF-8" if encoding == UTF_8 else encoding
-                return Defect("bad_encoding", f"byte 0x{byte:02X} is not {name} here", column)
+                return Defect("bad_encoding", bad_byte(byte, name), column)
         return defect or fields
 
 

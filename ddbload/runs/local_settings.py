@@ -86,6 +86,8 @@ def default_ledger() -> str:
 def open_store(location: str, clients: Clients) -> Store:
     """Open the store at a folder or an s3:// URI. Raises `InvalidUsage`."""
     if not location.startswith("s3://"):
+        if Path(location).is_file():
+            raise InvalidUsage(f"the ledger {location} is a file: name a folder (--ledger)")
         return FolderStore(Path(location))
     bucket, _, prefix = location.removeprefix("s3://").partition("/")
     if not bucket:

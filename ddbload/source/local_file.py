@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ddbload.errors import SourceChanged, SourceNotFound, SourceUnreadable
+from ddbload.source.missing_source import missing_file
 
 STDIN_PREFIX, PIPE_PREFIX = "ddbload-stdin-", "ddbload-pipe-"
 """Prefixes for names of temporary copies of standard input and of a pipe."""
@@ -187,7 +188,11 @@ def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
                 "the run's input was a temporary copy, of standard input, a pipe or mended rejects,"
                 " and is gone: import it anew, under another run id"
             ) from None
-        raise SourceNotFound(f"{path}: no such file") from None
+        raise missing_file(path) from None
+    except PermissionError as error:
+        raise SourceUnreadable(
+            f"{path}: {error.strerror}; its permissions, or its folder's, do not let you read it"
+        ) from None
     except (OSError, ValueError) as error:
         raise SourceUnreadable(f"{path}: {_open_error(error)}") from None
     try:

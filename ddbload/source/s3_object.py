@@ -15,6 +15,7 @@ from ddbload.errors import (
     SourceNotFound,
     SourceUnreadable,
 )
+from ddbload.source.missing_source import missing_object
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -207,7 +208,7 @@ def open_s3(
     def absent(failure: AwsFailure) -> Exception | None:
         if failure.code in _GONE or failure.status in (404, 405):
             what = f" in version {version_id}" if version_id else ""
-            return SourceNotFound(f"{name}: no such object{what}")
+            return missing_object(client, bucket, key, what)
         if failure.status == 400 and version_id:
             return SourceNotFound(f"{name}: S3 refuses version {version_id}")
         if failure.code == "ParamValidationError":

@@ -149,8 +149,8 @@ class SigningCredentials:
             raise self._refusal(error) from None
         if source is None:
             raise AccessDenied(
-                f"{self._doing}: no AWS credentials were found; check the credentials"
-                " (aws sts get-caller-identity)"
+                f"{self._doing}: no AWS credentials were found; log in (aws sso login, aws"
+                " configure), or name a profile (--profile, AWS_PROFILE)"
             )
         return source
 

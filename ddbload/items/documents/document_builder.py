@@ -39,6 +39,7 @@ from ddbload.items.json_values import (
 )
 from ddbload.items.typed_values import REFUSED, TEXT_READERS, attribute_type, null_of
 from ddbload.rows.columns import to_octets
+from ddbload.rows.file_signatures import bad_byte
 from ddbload.rows.reject_lines import Defect
 
 MAX_VALUES = 1_000_000
@@ -159,7 +160,7 @@ class DocumentBuilder:
             return self._build(data, byte)
         except UnicodeDecodeError as error:
             bad = data[error.start]
-            return Defect("bad_encoding", f"byte 0x{bad:02X} is not UTF-8 here")
+            return Defect("bad_encoding", bad_byte(bad, "UTF-8"))
         except AttributeDefect as bad:
             return bad.defect
         except BadValue as bad:

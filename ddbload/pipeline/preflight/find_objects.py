@@ -377,10 +377,12 @@ def _from_manifest(
     def pin(entry: ManifestEntry) -> Pinned | None:
         try:
             pinned = _pin(entry.location, context)
-        except SourceNotFound:
+        except SourceNotFound as error:
             if entry.optional:
                 return None
-            raise
+            raise SourceNotFound(
+                f"{error}; {location} names it: if that is the data itself, leave out --manifest"
+            ) from None
         if not pinned["size"]:
             refuse_empty(entry.location, source)
         if entry.size is not None and pinned["size"] != entry.size:

@@ -132,7 +132,10 @@ def prepare_run(
         raw = next(objects)
         if table is None:
             table, described = describe_table_with_response(
-                context.clients.dynamodb, payload.table, retry_policy=context.retry_policy
+                context.clients.dynamodb,
+                payload.table,
+                retry_policy=context.retry_policy,
+                suggest=context.access.paths,
             )
         first = _inspect_first_object(
             chain([raw], objects), payload, table, several=listing is not None

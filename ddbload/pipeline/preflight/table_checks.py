@@ -108,7 +108,7 @@ def check_column_types(
         if key.name not in known:
             raise KeyColumnMissing(
                 f"table {table.name} is keyed by {shown(key.name)}, which is"
-                f" {missing(key.name, columns, gone)}"
+                f" {missing(key.name, columns, gone, is_key=True)}"
             )
     for key in (*table.keys, *table.index_keys):
         if key.name not in known:

@@ -10,14 +10,19 @@ from itertools import chain
 from ddbload.contracts.column_mapping import ColumnChanges, ColumnNames
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor, Table
-from ddbload.contracts.source import ARRAY, NUMBER, PARQUET, VALUES, Source
+from ddbload.contracts.source import ARRAY, AUTO, NUMBER, PARQUET, VALUES, Source
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import BadHeader, TooManyColumns, UnsupportedFormat
 from ddbload.pipeline.reading.open_sources import known_size
 from ddbload.rows.block_splitter import BlockSplitter
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
-from ddbload.rows.file_signatures import BYTE_ORDER_MARK, LONGEST_SIGNATURE, refuse_binary_files
+from ddbload.rows.file_signatures import (
+    BYTE_ORDER_MARK,
+    LONGEST_SIGNATURE,
+    refuse_binary_files,
+    refuse_other_texts,
+)
 from ddbload.rows.json_framing import LARGEST_CONTAINER_START, rows_begin
 from ddbload.rows.json_shape import (
     LAYOUT_OF,
@@ -71,7 +76,7 @@ def read_header(
     row as a header. Raises `BadHeader`, `RowTooLong`, `UnsupportedFormat` and as
     `DecodedSource.stream`.
     """
-    start, is_end = _first_line(file, source.skip_lines)
+    start, is_end = _first_line(file, source)
     if not source.delimited:
         if is_end or source.format == PARQUET:
             return Header((), start, is_end)
@@ -91,7 +96,7 @@ def read_header(
         what = "header" if source.header else "first row, which says how many columns there are,"
         raise BadHeader(
             f"the {what} at line {at.line}, byte {at.byte}{place}: {record.detail}"
-            f" ({record.cause}); {_advice(record.cause)}"
+            f" ({record.cause}); {_advice(record.cause, source.encoding)}"
         )
     if len(record) > MAX_COLUMNS:
         at = rows.position(0)
@@ -121,8 +126,10 @@ def read_header(
     return Header(names.columns, rows.after(0), unnamed=names.unnamed, numbered=names.numbered)
 
 
-def _advice(cause: str) -> str:
+def _advice(cause: str, encoding: str) -> str:
     """Return the advice for a first row with this defect."""
+    if cause == "bad_encoding" and encoding not in (AUTO, "utf-8"):
+        return f"the file is not in {encoding}: leave out --encoding, or name another"
     if cause == "bad_encoding":
         return "name the file's encoding (--encoding)"
     return (
@@ -194,7 +201,7 @@ def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]
         )
 
 
-def _first_line(file: DecodedSource, skip_lines: int) -> tuple[Cursor, bool]:
+def _first_line(file: DecodedSource, source: Source) -> tuple[Cursor, bool]:
     """Find the first line after byte order mark and skipped lines; also tell if the file ends."""
     pieces = file.stream(0, None, HEADER_READ_BYTES)
     first = b""
@@ -202,7 +209,10 @@ def _first_line(file: DecodedSource, skip_lines: int) -> tuple[Cursor, bool]:
         first += piece
         if len(first) >= LONGEST_SIGNATURE:
             break
+    skip_lines = source.skip_lines
     refuse_binary_files(first)
+    if source.header and not skip_lines:
+        refuse_other_texts(first)
     begin = len(BYTE_ORDER_MARK) if first.startswith(BYTE_ORDER_MARK) else 0
     if not skip_lines:
         return Cursor(begin, 1), len(first) == begin

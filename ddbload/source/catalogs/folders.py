@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ddbload.errors import SourceNotFound, SourceUnreadable
 from ddbload.source.catalogs.globs import Glob, has_wildcards
+from ddbload.source.missing_source import missing_file
 
 
 @dataclass(slots=True)
@@ -43,9 +44,11 @@ def find_files(path: str) -> FolderFiles:
         for count, what in ((len(found.empty), "empty"), (found.hidden, "hidden"))
         if count
     ]
-    raise SourceNotFound(
-        f"{path}: no file to import" + (f" (left out: {', '.join(left_out)})" if left_out else "")
-    )
+    if left_out:
+        raise SourceNotFound(f"{path}: no file to import (left out: {', '.join(left_out)})")
+    if os.path.isdir(path):  # noqa: PTH112
+        raise SourceNotFound(f"{path}: no file to import; the folder is empty")
+    raise missing_file(path, "no file to import")
 
 
 def _collect(base: str, glob: Glob | None) -> FolderFiles:

@@ -274,11 +274,8 @@ def _unzstd(
     try:
         import zstandard
     except ImportError:
-        raise ExtraMissing(
-            f"{meter.name} is compressed with Zstandard, and the package that reads it is not"
-            " installed: pip install 'ddbload[zstd]' (on the deployed stack: cdk deploy -c"
-            " extras=zstd)"
-        ) from None
+        subject = f"{meter.name} is compressed with Zstandard"
+        raise ExtraMissing.of(subject, "zstandard", "zstd") from None
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
     try:
         for offset, parts in _zstd_frames(reader):

@@ -230,11 +230,8 @@ class ParquetLines(DecodedSource):
         try:
             from pyarrow import parquet  # type: ignore[import-untyped]
         except ImportError:
-            raise ExtraMissing(
-                f"{self.name} is a Parquet file, and the package that reads it is not installed:"
-                " pip install 'ddbload[parquet]' (on the deployed stack: cdk deploy -c"
-                " extras=parquet)"
-            ) from None
+            subject = f"{self.name} is a Parquet file"
+            raise ExtraMissing.of(subject, "pyarrow", "parquet") from None
         version = _version(self.inner)
         known = _FOOTERS.get(version)
         file = parquet.ParquetFile(
@@ -411,7 +408,7 @@ class ParquetLines(DecodedSource):
                 ) from None
             raise DamagedParquet(
                 f"{where} cannot be read as Parquet ({words}): it is damaged, cut short or"
-                " encrypted; write it again"
+                " encrypted; write it again, or leave out --format if it is not Parquet"
             ) from None
 
 

@@ -73,7 +73,7 @@ def missing_bucket(failure: AwsFailure, location: str) -> SourceNotFound | None:
     """Return the named error if S3 reports that a bucket does not exist, else None."""
     if failure.code in ("NoSuchBucket", "404"):
         bucket = "/".join(location.split("/")[:3])
-        return SourceNotFound(f"{bucket}: no such bucket")
+        return SourceNotFound(f"{bucket}: no such bucket; check its name (aws s3 ls)")
     return None
 
 

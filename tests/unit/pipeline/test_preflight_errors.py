@@ -30,6 +30,10 @@ FILE = b"id,year,name\nb1,1999,x\n"
     ("changes", "words"),
     [
         ({"sauce": {}}, "unknown field 'sauce'"),
+        ({"option": {}}, "unknown field 'option' (did you mean 'options'?)"),
+        ({"source": ..., "Source": {}}, "'source' is missing; there is 'Source'"),
+        ({"source": {"bucket": "s3://b", "key": "k"}}, "name of a bucket alone, such as b"),
+        ({"source": {"bucket": "b", "key": "s3://b/k"}}, "without s3:// and the bucket"),
         ({"source": {**PLACE, "headers": True}}, "'source.headers'"),
         ({"source": {"bucket": "b"}}, "'source.key' is missing"),
         ({"source": {"path": "/f", "bucket": "b"}}, "'source.bucket' and 'source.path' are two"),

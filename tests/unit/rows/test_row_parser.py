@@ -76,9 +76,12 @@ def test_malformed_row_spoils_no_other(row: bytes, cause: str, column: int) -> N
         assert _records(row + b'\nx,"y, z"\n\n""\n')[1:] == [["x", "y, z"], [""]]
 
 
+CP1252 = "if Windows or Excel wrote the file, say --encoding cp1252"
+
+
 def test_defect_shows_the_undecodable_byte() -> None:
     (defect,) = _records(b"caf\xe9\n")
-    assert defect == Defect("bad_encoding", "byte 0xE9 is not UTF-8 here", 0)
+    assert defect == Defect("bad_encoding", f"byte 0xE9 is not UTF-8 here; {CP1252}", 0)
 
 
 def test_position_is_that_in_the_source() -> None:

@@ -430,7 +430,7 @@ def test_bomb_is_refused():
 
 def test_missing_pyarrow_package_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ExtraMissing, match=r"ddbload\[parquet\]"):
+    with pytest.raises(ExtraMissing, match="pipx inject ddbload pyarrow"):
         ParquetLines(MemorySource(b"PAR1"))
 
 
