@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
-from ddbload.contracts.nearest_names import did_you_mean
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.limits import MAX_KEY_BYTES
 from ddbload.errors import (
@@ -64,7 +63,9 @@ def describe_table_with_response(
 
 
 def _suggestion(client: DynamoDBClient, name: str) -> str:
-    """Say which table was likely meant; or else how to make it, or to look in another region."""
+    """Say which table was likely meant; or else to look in another region."""
+    from ddbload.contracts.nearest_names import did_you_mean
+
     names: list[str] = []
     # The credentials may not allow it.
     with suppress(Exception):

@@ -355,7 +355,8 @@ def test_terminal_as_input_is_told(said, monkeypatch):
 
 
 FOREIGN = {
-    *("--export-format", "--force", "--global-secondary-index-updates", "--help"),
+    *("--export-format", "--force", "--global-secondary-index-updates", "--help", "--max-items"),
+    "--no-paginate",
     *("--point-in-time-recovery-specification", "--provisioned-throughput", "--table-name"),
     *("--ultra", "--warm-throughput"),
 }

@@ -76,7 +76,7 @@ def read_header(
     row as a header. Raises `BadHeader`, `RowTooLong`, `UnsupportedFormat` and as
     `DecodedSource.stream`.
     """
-    start, is_end = _first_line(file, source)
+    start, is_end = _first_line(file, source.skip_lines, is_header=source.header)
     if not source.delimited:
         if is_end or source.format == PARQUET:
             return Header((), start, is_end)
@@ -201,7 +201,9 @@ def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]
         )
 
 
-def _first_line(file: DecodedSource, source: Source) -> tuple[Cursor, bool]:
+def _first_line(
+    file: DecodedSource, skip_lines: int, *, is_header: bool = False
+) -> tuple[Cursor, bool]:
     """Find the first line after byte order mark and skipped lines; also tell if the file ends."""
     pieces = file.stream(0, None, HEADER_READ_BYTES)
     first = b""
@@ -209,9 +211,8 @@ def _first_line(file: DecodedSource, source: Source) -> tuple[Cursor, bool]:
         first += piece
         if len(first) >= LONGEST_SIGNATURE:
             break
-    skip_lines = source.skip_lines
     refuse_binary_files(first)
-    if source.header and not skip_lines:
+    if is_header and not skip_lines:
         refuse_other_texts(first)
     begin = len(BYTE_ORDER_MARK) if first.startswith(BYTE_ORDER_MARK) else 0
     if not skip_lines:
