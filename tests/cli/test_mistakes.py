@@ -356,7 +356,7 @@ def test_terminal_as_input_is_told(said, monkeypatch):
 
 FOREIGN = {
     *("--export-format", "--force", "--global-secondary-index-updates", "--help", "--max-items"),
-    "--no-paginate",
+    *("--create-table", "--no-paginate"),
     *("--point-in-time-recovery-specification", "--provisioned-throughput", "--table-name"),
     *("--ultra", "--warm-throughput"),
 }
