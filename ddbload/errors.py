@@ -274,6 +274,12 @@ class NothingWritten(DdbloadError):
         )
 
 
+class NothingCompared(DdbloadError):
+    """A source has no item to compare with the table's."""
+
+    raised_by_tasks = False
+
+
 class ConservationViolated(DdbloadError):
     """The row counts are wrong: read is not written + rejected + superseded + skipped."""
 

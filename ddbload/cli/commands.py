@@ -40,6 +40,7 @@ from ddbload.cli.rejects_command import rejects_command
 from ddbload.cli.replay_command import replay_command
 from ddbload.cli.resume_command import resume_command
 from ddbload.cli.start_command import start_command
+from ddbload.cli.verify_command import verify_command
 from ddbload.errors import DdbloadError, InvalidUsage, unexpected
 
 
@@ -89,7 +90,7 @@ def commands() -> None:
 
 
 for _command in (
-    *(import_command, plan_command, start_command),
+    *(import_command, plan_command, start_command, verify_command),
     *(cancel_command, limit_command),
     *(resume_command, status_command, report_command, rejects_command, logs_command),
     replay_command,

@@ -21,7 +21,7 @@ from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, GZIP
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
 from ddbload.errors import Interrupted, NothingWritten, OutputUnwritable, TooManyRejects
-from ddbload.items.encode.request_json import batch_request, compact_json
+from ddbload.items.encode.request_json import compact_json
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
@@ -40,15 +40,11 @@ from ddbload.rows.reject_lines import Defect
 if TYPE_CHECKING:
     from ddbload.convert.shard_targets import ShardTarget
 
-_PUT, _ITEM = '{"PutRequest":', slice(len('{"PutRequest":'), -1)
-_EMPTY = '{"Item":{}}'
 _REJECT_BYTES = 8 * 1024 * 1024
 """Most bytes of rejects of a span that a worker sends."""
 _SENT_AS_WRITTEN = (DYNAMODB_JSON, DYNAMODB_EXPORT)
 """Formats whose items are encoded with the text of their lines."""
 _BLANK_OR_ESCAPE = re.compile(r"[\s\\]")
-_NO_ATTRIBUTES = Defect("no_attributes", "the row is empty; an item has at least one attribute")
-_DELETION = Defect("deletion", "the row deletes an item, and only items can be converted")
 
 
 @dataclass(slots=True)
@@ -211,7 +207,13 @@ class _ConvertJob:
         if text is not None:
             counts.written += batch.count
             return text.encode("latin-1")
-        lines = _encode_items(batch, self.public, counts.causes, reject)
+
+        def count(row: int, defect: Defect) -> None:
+            reject(batch.reject_line(row, defect))
+            column = batch.column_of(defect)
+            counts.causes[defect.cause, column if column in self.public else None] += 1
+
+        lines = batch.item_texts(count)
         if reader.record.payload.source.format in _SENT_AS_WRITTEN:
             lines = list(map(_without_blanks, lines))
         counts.written += len(lines)
@@ -293,33 +295,6 @@ def _with_line(line: bytes, shift: int) -> bytes:
     return json.dumps(value).encode() + b"\n"
 
 
-def _encode_items(
-    batch: RowBatch,
-    public: frozenset[str],
-    causes: Counter[tuple[str, str | None]],
-    reject: Callable[[bytes], object],
-) -> list[str]:
-    """Encode the items of a batch, and reject the rows that are not valid items.
-
-    Causes are counted by column if its name is `public`.
-    """
-    window = batch.encoded
-    if not window.odd:
-        lines = [put[_ITEM] for put in window.puts if put.startswith(_PUT)]
-        if len(lines) == len(window) and _EMPTY not in lines:
-            return lines
-    lines = []
-    for row in range(len(window)):
-        line = _encode_item(batch, row)
-        if isinstance(line, Defect):
-            reject(batch.reject_line(row, line))
-            column = batch.column_of(line)
-            causes[line.cause, column if column in public else None] += 1
-        else:
-            lines.append(line)
-    return lines
-
-
 def _without_blanks(line: str) -> str:
     """Write an item as every other input does: equal items make equal lines, whatever their input.
 
@@ -328,19 +303,6 @@ def _without_blanks(line: str) -> str:
     if _BLANK_OR_ESCAPE.search(line) is None:
         return line
     return to_octets(compact_json(json.loads(from_octets(line))))
-
-
-def _encode_item(batch: RowBatch, row: int) -> str | Defect:
-    put = batch.encoded.puts[row]
-    if row in batch.encoded.odd:
-        built = batch.build(row)
-        if isinstance(built, Defect):
-            return built
-        put = batch_request(built)
-    if not put.startswith(_PUT):
-        return _DELETION
-    line = put[_ITEM]
-    return _NO_ATTRIBUTES if line == _EMPTY else line
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 NEW_TABLE_RATE = 4000
 """Write units a second that a new on-demand table accepts."""
+NEW_TABLE_READS = 12_000
+"""Read units a second that a new on-demand table accepts."""
 TABLE_QUOTA = 40_000
 """Write units a second of a table, by AWS's default quota."""
 STANDARD_IA = "STANDARD_INFREQUENT_ACCESS"
@@ -76,6 +78,17 @@ def on_demand_maximum(described: Mapping[str, Any]) -> int | None:
     found = (described.get("OnDemandThroughput") or {}).get("MaxWriteRequestUnits")
     # -1 means no limit.
     return int(found) if found and int(found) > 0 else None
+
+
+def read_capacity(described: Mapping[str, Any]) -> int:
+    """Return the read units a second that a described table accepts at once."""
+    provisioned = described.get("ProvisionedThroughput", {}).get("ReadCapacityUnits")
+    if not is_on_demand(described):
+        return int(provisioned or 0)
+    warm = (described.get("WarmThroughput") or {}).get("ReadUnitsPerSecond")
+    most = (described.get("OnDemandThroughput") or {}).get("MaxReadRequestUnits")
+    found = int(warm or NEW_TABLE_READS)
+    return min(found, int(most)) if most and int(most) > 0 else found
 
 
 def capacity_of(

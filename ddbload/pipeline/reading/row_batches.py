@@ -11,6 +11,7 @@ from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import UnterminatedQuote
 from ddbload.items.encode.batch_encoder import EncodedRows
+from ddbload.items.encode.request_json import batch_request
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DelimitedRowEncoder, RowEncoder
 from ddbload.ledger.ledger import Ledger
@@ -32,6 +33,10 @@ from ddbload.source.decoding.decoded_source import DecodedSource
 
 RejectLine = bytes
 """Line of JSON, with its line end."""
+_PUT, _ITEM = '{"PutRequest":', slice(len('{"PutRequest":'), -1)
+_EMPTY = '{"Item":{}}'
+_NO_ATTRIBUTES = Defect("no_attributes", "the row is empty; an item has at least one attribute")
+_DELETION = Defect("deletion", "the row deletes an item, and only items are wanted")
 
 
 class RowBatch:
@@ -100,6 +105,37 @@ class RowBatch:
         if columns is None or not isinstance(encoder, DelimitedRowEncoder):
             return None
         return encoder.encode_lines(columns, encoder.positions(self.block, columns))
+
+    def item_texts(self, reject: Callable[[int, Defect], object]) -> list[str]:
+        """Return the items as `{"Item": ...}`, in octets; call `reject` for each row that is none.
+
+        An item is what an import would put, except that a row that deletes has a defect, too.
+        """
+        window = self.encoded
+        if not window.odd:
+            texts = [put[_ITEM] for put in window.puts if put.startswith(_PUT)]
+            if len(texts) == len(window) and _EMPTY not in texts:
+                return texts
+        texts = []
+        for row in range(len(window)):
+            text = self._item_text(row)
+            if isinstance(text, Defect):
+                reject(row, text)
+            else:
+                texts.append(text)
+        return texts
+
+    def _item_text(self, row: int) -> str | Defect:
+        put = self.encoded.puts[row]
+        if row in self.encoded.odd:
+            built = self.build(row)
+            if isinstance(built, Defect):
+                return built
+            put = batch_request(built)
+        if not put.startswith(_PUT):
+            return _DELETION
+        text = put[_ITEM]
+        return _NO_ATTRIBUTES if text == _EMPTY else text
 
     def build(self, row: int) -> Item | Defect:
         """Build a row's item by itself; its defect if there is one. Needed for odd rows."""

@@ -1,0 +1,255 @@
+"""Compare the digests of two sides, which are on disk in 256 partitions by their keys.
+
+Both sides put the same key into the same partition, so that only one partition of each has to be in
+memory. What differs is marked by its number, so that it can be found when a side is read again.
+"""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import NamedTuple, Self
+
+from ddbload.dynamodb.item_digest import DIGEST_BYTES
+
+PARTITIONS = 256
+GROUP_ITEMS = 65_536
+"""Most items that are sorted together."""
+PARTITION_ITEMS = 400_000
+"""Items of a partition that are in memory at once; of a larger one, some at a time."""
+MISSING_MARK, DIFFERENT_MARK, EXTRA_MARK, SAMPLED_MARK = 1, 2, 3, 4
+_ENTRY = Struct(f">{DIGEST_BYTES}s{DIGEST_BYTES}sI")
+_NUMBER = Struct(">I")
+_READ_ENTRIES = 16_384
+
+
+class DigestEntry(NamedTuple):
+    """Digests of one item, and its number among all items of its side."""
+
+    key: bytes
+    item: bytes
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class DigestGroup:
+    """Digests of consecutive items, sorted by key."""
+
+    data: bytes
+    counts: array[int]
+    """Items in each partition."""
+
+    @classmethod
+    def of(cls, digests: Sequence[bytes]) -> Self:
+        """Sort digests as `ItemDigests` makes them."""
+        numbers = map(_NUMBER.pack, range(len(digests)))
+        ordered = sorted(map(bytes.__add__, digests, numbers))
+        counts = array("L", bytes(PARTITIONS * array("L").itemsize))
+        for entry in ordered:
+            counts[entry[0]] += 1
+        return cls(b"".join(ordered), counts)
+
+
+class DigestSpool:
+    """Digests of all items of one side, in a temporary file that the system deletes."""
+
+    def __init__(self) -> None:
+        self.items = 0
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
+        self._end = 0
+        self._pending: list[bytes] = []
+        # Of each partition: offset, items, and number of the group's first item, by turns.
+        self._places = [array("Q") for _ in range(PARTITIONS)]
+        self._sizes = array("Q", bytes(PARTITIONS * array("Q").itemsize))
+
+    def add(self, digests: Iterable[bytes]) -> None:
+        """Add items. Raises `OSError` if the disk is full."""
+        self._pending += digests
+        while len(self._pending) >= GROUP_ITEMS:
+            self._flush()
+
+    def finish(self) -> None:
+        """Write what waits to be sorted with others. Raises `OSError`."""
+        while self._pending:
+            self._flush()
+        self._file.flush()
+
+    def _flush(self) -> None:
+        group = DigestGroup.of(self._pending[:GROUP_ITEMS])
+        del self._pending[:GROUP_ITEMS]
+        self.add_groups([group.counts], [group.data])
+
+    def add_groups(self, counts: Iterable[array[int]], pieces: Iterable[bytes]) -> None:
+        """Add groups whose data follow one another in `pieces`. Raises `OSError`."""
+        for group in counts:
+            base = self.items
+            for partition, items in enumerate(group):
+                if items:
+                    self._places[partition].extend((self._end, items, base))
+                    self._sizes[partition] += items
+                    self._end += items * _ENTRY.size
+                    self.items += items
+        self._file.seek(0, 2)
+        self._file.writelines(pieces)
+
+    def partition_items(self, partition: int) -> int:
+        """Return the number of items in a partition."""
+        return self._sizes[partition]
+
+    def entries(self, partition: int) -> Iterator[DigestEntry]:
+        """Yield the entries of a partition. Raises `OSError`."""
+        places = self._places[partition]
+        for at in range(0, len(places), 3):
+            offset, items, base = places[at : at + 3]
+            while items:
+                some = min(items, _READ_ENTRIES)
+                self._file.seek(offset)
+                data = self._file.read(some * _ENTRY.size)
+                if len(data) != some * _ENTRY.size:
+                    raise OSError(5, "a temporary file was cut short")
+                for key, item, number in _ENTRY.iter_unpack(data):
+                    yield DigestEntry(key, item, base + number)
+                offset, items = offset + len(data), items - some
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._file.close()
+
+
+class ItemMarks:
+    """One byte for each item of a side, in memory that the system may move to disk."""
+
+    def __init__(self, items: int) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
+        self._file.truncate(max(1, items))
+        self._marks = mmap.mmap(self._file.fileno(), max(1, items))
+
+    def set(self, number: int, mark: int) -> None:
+        """Mark an item."""
+        self._marks[number] = mark
+
+    def range(self, start: int, count: int) -> bytes:
+        """Return the marks of consecutive items; 0 for an item without one."""
+        return self._marks[start : start + count]
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._marks.close()
+        self._file.close()
+
+
+@dataclass(slots=True)
+class KeyCounts:
+    """Counts of keys, by what the comparison found."""
+
+    keys: int = 0
+    """Different keys of the source."""
+    repeated: int = 0
+    """Keys of the source that several of its items have."""
+    compared: int = 0
+    """Keys of the source that were looked for in the table."""
+    equal: int = 0
+    missing: int = 0
+    different: int = 0
+    extra: int = 0
+
+    @property
+    def are_equal(self) -> bool:
+        """True if no difference was found."""
+        return not (self.missing or self.different or self.extra)
+
+
+def partition_passes(*spools: DigestSpool) -> Iterator[tuple[int, int, int]]:
+    """Yield `(partition, part, parts)` for all keys, so that each part fits in memory."""
+    for partition in range(PARTITIONS):
+        items = max(spool.partition_items(partition) for spool in spools)
+        parts = 1 + items // PARTITION_ITEMS
+        for part in range(parts):
+            yield partition, part, parts
+
+
+def in_part(entries: Iterable[DigestEntry], part: int, parts: int) -> Iterator[DigestEntry]:
+    """Select the entries of one part of a partition."""
+    if parts == 1:
+        yield from entries
+        return
+    for entry in entries:
+        # The first byte, which is the partition, is the same for all.
+        if int.from_bytes(entry.key[1:4]) % parts == part:
+            yield entry
+
+
+def choose_sample(spool: DigestSpool, sample: float, marks: ItemMarks) -> bytes:
+    """Choose the keys with the lowest digests, and mark an item of each; return the last digest.
+
+    Digests are as good as random, and salted, so that each comparison chooses others.
+    """
+    per_partition = []
+    for partition, part, parts in partition_passes(spool):
+        keys = {entry.key for entry in in_part(spool.entries(partition), part, parts)}
+        if part == 0:
+            per_partition.append(0)
+        per_partition[partition] += len(keys)
+    total = sum(per_partition)
+    wanted = min(total, sample if isinstance(sample, int) else max(1, round(sample * total)))
+    before = 0
+    for partition, keys_here in enumerate(per_partition):
+        if not keys_here:
+            continue
+        numbers = {entry.key: entry.number for entry in spool.entries(partition)}
+        chosen = sorted(numbers)[: wanted - before]
+        for key in chosen:
+            marks.set(numbers[key], SAMPLED_MARK)
+        before += len(chosen)
+        if before == wanted:
+            return chosen[-1]
+    raise AssertionError("the sample has as many keys as it wants")
+
+
+def compare_digests(
+    file: DigestSpool,
+    table: DigestSpool,
+    counts: KeyCounts,
+    marks: ItemMarks,
+    extra: ItemMarks,
+    last_key: bytes | None,
+) -> None:
+    """Compare the digests of both sides, and mark the items that are not equal.
+
+    With `last_key`, only keys with digests up to it were looked for.
+    """
+    for partition, part, parts in partition_passes(file, table):
+        items: dict[bytes, tuple[bytes, int]] = {}
+        # A key that several items have: the table can hold any of them.
+        others: dict[bytes, set[bytes]] = {}
+        for key, item, number in in_part(file.entries(partition), part, parts):
+            if key in items:
+                others.setdefault(key, set()).add(items[key][0])
+            items[key] = item, number
+        counts.keys += len(items)
+        counts.repeated += len(others)
+        if last_key is not None:
+            items = {key: items[key] for key in _up_to(sorted(items), last_key)}
+        counts.compared += len(items)
+        for key, item, number in in_part(table.entries(partition), part, parts):
+            found = items.pop(key, None)
+            if found is None:
+                counts.extra += 1
+                extra.set(number, EXTRA_MARK)
+            elif found[0] == item or item in others.get(key, ()):
+                counts.equal += 1
+            else:
+                counts.different += 1
+                marks.set(found[1], DIFFERENT_MARK)
+        counts.missing += len(items)
+        for _, number in items.values():
+            marks.set(number, MISSING_MARK)
+
+
+def _up_to(keys: list[bytes], last: bytes) -> list[bytes]:
+    return keys[: bisect_right(keys, last)]

@@ -1,0 +1,375 @@
+"""Read a table's items by Scan or BatchGetItem, several requests at a time, at a limited rate.
+
+Nothing counts as read that DynamoDB did not answer for: a segment ends with an answer without
+LastEvaluatedKey, and a key is missing if an answer has neither its item nor the key among
+UnprocessedKeys.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ddbload.aws.failures import AwsFailure, FailureKind, classify_failure
+from ddbload.aws.retry import RetryPolicy
+from ddbload.dynamodb.item_digest import ItemDigests
+from ddbload.dynamodb.item_equality import to_client
+from ddbload.dynamodb.scalar_text import BadValue
+from ddbload.errors import ServiceUnavailable, TableNotFound
+from ddbload.write.pacing.wcu_budget import TokenBucket
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+IN_FLIGHT = 8
+"""Most requests that are sent, or answered and not yet looked at."""
+PAGE_BYTES = 1024 * 1024
+"""Bytes of items after which DynamoDB ends a page."""
+PAGE_ITEMS = 5_000
+"""Most items of a page of a scan, so that pages of tiny items take little memory."""
+BATCH_KEYS = 100
+"""Most keys of a BatchGetItem request."""
+BATCH_BYTES = 1024 * 1024
+"""Bytes of items that a BatchGetItem request asks for, by the size of an average item."""
+READ_UNIT_BYTES = 4096
+"""Bytes that one consistent read unit covers."""
+UNSURE_ATTEMPTS = 10
+"""Attempts in a row at a request that is not answered, or not by DynamoDB."""
+THROTTLED_ATTEMPTS = 100
+"""Attempts in a row at a request that is throttled: about four minutes."""
+_PAUSE_SECONDS = 0.5
+_UNITS_PER_REQUEST = 50.0
+"""Read units a second for which another request is in flight, if the rate is limited."""
+
+_METHODS = {"Scan": "scan", "BatchGetItem": "batch_get_item"}
+
+Items = list[dict[str, Any]]
+RawCall = Callable[[str, Mapping[str, Any]], bytes]
+"""Send a request of an operation, `Scan` or `BatchGetItem`; return the body of its answer."""
+
+
+class RawReads:
+    """Calls of botocore's client whose answers stay bytes.
+
+    botocore would need several times as long to parse an answer as all the rest takes.
+    """
+
+    def __init__(self, client: DynamoDBClient) -> None:
+        # The last handler, because others check the body.
+        client.meta.events.register_last("before-parse.dynamodb", self._keep_body)
+        self._client: Any = client
+
+    def __call__(self, operation: str, params: Mapping[str, Any]) -> bytes:
+        """Send a request; return the body of its answer. Raises botocore's errors."""
+        answer = getattr(self._client, _METHODS[operation])(**params)
+        body: bytes = answer["Body"]
+        return body
+
+    def _keep_body(
+        self,
+        operation_model: Any,
+        response_dict: dict[str, Any],
+        customized_response_dict: dict[str, Any],
+        **_: object,
+    ) -> None:
+        if operation_model.name in _METHODS and response_dict["status_code"] < 300:
+            customized_response_dict["Body"] = response_dict["body"]
+            response_dict["body"] = b"{}"
+
+
+@dataclass(slots=True)
+class ReadUsage:
+    """Requests of a comparison, and what they consumed."""
+
+    requests: int = 0
+    throttled: int = 0
+    """Answers that asked to come again later, whole or for some keys."""
+    units: float = 0.0
+    """Read units, by DynamoDB's answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A page of a scan's segment, or a batch of keys."""
+
+    operation: str
+    params: Mapping[str, Any]
+    attempts: int = 0
+    """Answers in a row that brought nothing."""
+
+
+class TableReader:
+    """Reader of one table."""
+
+    def __init__(
+        self,
+        call: RawCall,
+        table: str,
+        digests: ItemDigests,
+        *,
+        consistent: bool,
+        units_per_second: float | None,
+        item_bytes: float,
+        policy: RetryPolicy,
+        clock: Callable[[], float],
+    ) -> None:
+        """Read a table.
+
+        Args:
+            call: Sender of requests.
+            table: Name of the table.
+            digests: What knows the table's keys.
+            consistent: Ask for consistent reads.
+            units_per_second: Most read units a second; None for as many as the table gives.
+            item_bytes: Size of an average item, as far as it is known.
+            policy: How to wait between attempts, and when to give up.
+            clock: Seconds.
+        """
+        self.usage = ReadUsage()
+        self._call, self._table, self._digests = call, table, digests
+        self._consistent, self._rate = consistent, units_per_second
+        self._stopped = threading.Event()
+        self._sleep = policy.sleep
+        self._policy = replace(
+            policy,
+            sleep=self._pause,
+            give_up=lambda: self._stopped.is_set() or policy.give_up(),
+        )
+        self._clock = clock
+        self._bucket, self._lock = TokenBucket(clock()), threading.Lock()
+        self._item_bytes = max(1.0, item_bytes)
+        self._unit_bytes = READ_UNIT_BYTES * (1 if consistent else 2)
+        # Units of an item of a scan; learned from the answers.
+        self._item_units = self._item_bytes / self._unit_bytes
+
+    @property
+    def in_flight(self) -> int:
+        """Most requests in flight."""
+        if self._rate is None:
+            return IN_FLIGHT
+        return max(1, min(IN_FLIGHT, int(self._rate / _UNITS_PER_REQUEST)))
+
+    def scan(self, segments: int) -> Iterator[Items]:
+        """Yield all items, a page at a time.
+
+        Raises `TableNotFound`, `AccessDenied`, `ServiceUnavailable` and AWS's other errors.
+        """
+        base: dict[str, Any] = {
+            "TableName": self._table,
+            "ConsistentRead": self._consistent,
+            "ReturnConsumedCapacity": "TOTAL",
+        }
+        several = [{"Segment": each, "TotalSegments": segments} for each in range(segments)]
+        yield from self._read_all(_Request("Scan", {**base, **each}) for each in several)
+
+    def get(self, keys: Iterable[Mapping[str, Any]]) -> Iterator[Items]:
+        """Yield the items with these keys, which differ, some at a time.
+
+        A key of which nothing is yielded is not in the table. Raises as `scan`.
+        """
+        size = max(1, min(BATCH_KEYS, int(BATCH_BYTES / self._item_bytes)))
+        yield from self._read_all(self._batches(keys, size))
+
+    def _batches(self, keys: Iterable[Mapping[str, Any]], size: int) -> Iterator[_Request]:
+        batch: list[Mapping[str, Any]] = []
+        for key in keys:
+            batch.append(key)
+            if len(batch) == size:
+                yield self._batch_request(batch)
+                batch = []
+        if batch:
+            yield self._batch_request(batch)
+
+    def _batch_request(self, keys: Sequence[Mapping[str, Any]], attempts: int = 0) -> _Request:
+        wanted = {"Keys": keys, "ConsistentRead": self._consistent}
+        params = {"RequestItems": {self._table: wanted}, "ReturnConsumedCapacity": "TOTAL"}
+        return _Request("BatchGetItem", params, attempts)
+
+    def _read_all(self, requests: Iterator[_Request]) -> Iterator[Items]:
+        later: deque[_Request] = deque()
+        flying: dict[Future[bytes], _Request] = {}
+        executor = ThreadPoolExecutor(self.in_flight, initializer=_leave_signals_to_main)
+
+        def send_more() -> None:
+            while len(flying) < self.in_flight:
+                # Segments that have begun go on first.
+                request = later.popleft() if later else next(requests, None)
+                if request is None:
+                    return
+                flying[executor.submit(self._send, request)] = request
+
+        try:
+            send_more()
+            while flying:
+                done, _ = wait(flying, return_when=FIRST_COMPLETED)
+                for future in done:
+                    items, again = self._read_answer(flying.pop(future), future.result())
+                    if again is not None:
+                        later.append(again)
+                    send_more()
+                    if items:
+                        yield items
+        except BaseException:
+            self._stopped.set()
+            raise
+        finally:
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    # Called by threads.
+
+    def _send(self, request: _Request) -> bytes:
+        if request.attempts:
+            self._pause(self._policy.pause(request.attempts))
+        attempt = request.attempts
+        while True:
+            attempt += 1
+            params, charge = self._params(request)
+            self._wait_turn(charge)
+            try:
+                body = self._call(request.operation, params)
+            except Exception as error:
+                self._charge(-charge)
+                failure = classify_failure(error)
+                if failure is None:
+                    raise
+                self._wait_after(failure, attempt)
+            else:
+                self._charge(-charge)
+                with self._lock:
+                    self.usage.requests += 1
+                return body
+
+    def _pause(self, seconds: float) -> None:
+        """Sleep, in short steps so that Ctrl-C does not have to wait for a long pause."""
+        while seconds > 0 and not self._stopped.is_set():
+            self._sleep(min(seconds, _PAUSE_SECONDS))
+            seconds -= _PAUSE_SECONDS
+
+    def _params(self, request: _Request) -> tuple[dict[str, Any], float]:
+        """Return the parameters for botocore, and the read units that the answer may cost."""
+        params, rate = dict(request.params), self._rate
+        if request.operation == "Scan":
+            most, items = PAGE_BYTES / self._unit_bytes, PAGE_ITEMS
+            if rate is not None:
+                # A page of one second's units at most, or it would hold up other readers.
+                most = min(most, max(1.0, rate / self.in_flight))
+                items = max(1, min(items, int(most / self._item_units)))
+            if "ExclusiveStartKey" in params:
+                params["ExclusiveStartKey"] = to_client(params["ExclusiveStartKey"])
+            return {**params, "Limit": items}, min(most, items * self._item_units)
+        wanted = params["RequestItems"][self._table]
+        keys = [to_client(key) for key in wanted["Keys"]]
+        params["RequestItems"] = {self._table: {**wanted, "Keys": keys}}
+        each = max(1.0, self._item_bytes / READ_UNIT_BYTES) * (1.0 if self._consistent else 0.5)
+        return params, len(keys) * each
+
+    def _wait_turn(self, charge: float) -> None:
+        """Wait until the rate allows another request, and charge it."""
+        if self._rate is None:
+            return
+        with self._lock:
+            now = self._clock()
+            pause = self._bucket.ready_at(self._rate, now) - now
+            self._bucket.take(charge)
+        if pause > 0:
+            self._pause(pause)
+
+    def _charge(self, units: float) -> None:
+        if self._rate is not None:
+            with self._lock:
+                self._bucket.take(units)
+
+    def _wait_after(self, failure: AwsFailure, attempt: int) -> None:
+        """Wait after a failed attempt. Raises the named error of one that is not worth another."""
+        throttled = failure.kind is FailureKind.THROTTLED
+        with self._lock:
+            self.usage.requests += 1
+            self.usage.throttled += throttled
+        policy = replace(
+            self._policy, attempts=THROTTLED_ATTEMPTS if throttled else UNSURE_ATTEMPTS
+        )
+        policy.wait(failure, attempt, self._doing, self._expected)
+
+    @property
+    def _doing(self) -> str:
+        return f"reading table {self._table}"
+
+    def _expected(self, failure: AwsFailure) -> Exception | None:
+        if failure.code == "ResourceNotFoundException":
+            return TableNotFound(f"table {self._table} is not there any more")
+        return None
+
+    # Called by the thread that reads.
+
+    def _read_answer(self, request: _Request, body: bytes) -> tuple[Items, _Request | None]:
+        """Decode an answer; return its items, and the request for what is left."""
+        read = self._read_page if request.operation == "Scan" else self._read_batch
+        try:
+            answer = json.loads(body)
+            items, again, units = read(request, answer)
+        except (AttributeError, BadValue, LookupError, TypeError, ValueError, RecursionError):
+            # Not DynamoDB's, or damaged: it must not count as the end, or as missing keys.
+            if request.attempts + 1 >= UNSURE_ATTEMPTS:
+                raise ServiceUnavailable(
+                    f"{self._doing}: the answer is not from DynamoDB; check the endpoint"
+                ) from None
+            return [], replace(request, attempts=request.attempts + 1)
+        self._charge(units)
+        self.usage.units += units
+        return items, again
+
+    def _read_page(
+        self, request: _Request, answer: Mapping[str, Any]
+    ) -> tuple[Items, _Request | None, float]:
+        items: Items = answer["Items"]
+        if len(items) != answer["Count"]:
+            raise ValueError
+        units = float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
+        if items and units:
+            self._item_units = units / len(items)
+        last = answer.get("LastEvaluatedKey")
+        if not last:
+            return items, None, units
+        before = request.params.get("ExclusiveStartKey")
+        key = self._digests.key_text(last)
+        if before is not None and key == self._digests.key_text(before):
+            # It would never end.
+            raise ValueError
+        params = {**request.params, "ExclusiveStartKey": last}
+        return items, _Request(request.operation, params), units
+
+    def _read_batch(
+        self, request: _Request, answer: Mapping[str, Any]
+    ) -> tuple[Items, _Request | None, float]:
+        key_text = self._digests.key_text
+        asked = {key_text(key): key for key in request.params["RequestItems"][self._table]["Keys"]}
+        # DynamoDB's answer has both.
+        items: Items = answer["Responses"].get(self._table, [])
+        left = answer["UnprocessedKeys"].get(self._table, {}).get("Keys", [])
+        found, undone = [key_text(item) for item in items], [key_text(key) for key in left]
+        told = {*found, *undone}
+        if len(told) != len(found) + len(undone) or not told <= asked.keys():
+            raise ValueError
+        used = answer.get("ConsumedCapacity") or ()
+        units = sum(float(each.get("CapacityUnits", 0.0)) for each in used)
+        if not undone:
+            return items, None, units
+        self.usage.throttled += 1
+        attempts = 1 if len(undone) < len(asked) else request.attempts + 1
+        if attempts >= THROTTLED_ATTEMPTS:
+            raise ServiceUnavailable(
+                f"{self._doing}: DynamoDB returns all keys unprocessed; the table is throttled,"
+                " try again later or with a lower --max-rcu"
+            )
+        return items, self._batch_request([asked[key] for key in undone], attempts), units
+
+
+def _leave_signals_to_main() -> None:
+    """Have signals interrupt the main thread, which waits for this one."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})

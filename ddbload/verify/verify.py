@@ -1,0 +1,359 @@
+"""Compare a source's items with those of a table (see docs/verify.md)."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any, Protocol, Self
+
+from ddbload.contracts.options import parse_percent
+from ddbload.contracts.payload import Payload
+from ddbload.contracts.run_record import RunRecord, Table
+from ddbload.dynamodb.item_digest import SALT_BYTES, ItemDigests
+from ddbload.errors import InvalidUsage, MaxCostReached, NothingCompared
+from ddbload.ledger.ledger import Ledger
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.preflight.prepare import prepare_run
+from ddbload.pipeline.reading.row_blocks import rare_gc
+from ddbload.pipeline.reading.source_objects import expected_bytes
+from ddbload.pipeline.table_capacity import (
+    STANDARD_IA,
+    is_on_demand,
+    read_capacity,
+    table_class_of,
+)
+from ddbload.pipeline.table_description import describe_table_with_response
+from ddbload.verify.compare_digests import (
+    MISSING_MARK,
+    DigestSpool,
+    ItemMarks,
+    KeyCounts,
+    choose_sample,
+    compare_digests,
+)
+from ddbload.verify.file_items import (
+    FileSummary,
+    Watch,
+    marked_items,
+    read_digests,
+    temporary_files_error,
+)
+from ddbload.verify.table_reader import READ_UNIT_BYTES, RawReads, ReadUsage, TableReader
+
+SEGMENT_BYTES = 16 * 1024 * 1024
+MAX_SEGMENTS = 64
+READ_UNIT_PRICE, READ_UNIT_PRICE_IA = 0.125, 0.155
+"""Dollars for a million on-demand read units in us-east-1, for either table class."""
+DEFAULT_PERCENT = 50.0
+"""Share of a provisioned table's read capacity that a comparison uses unless told otherwise."""
+_SMALL_ITEM_BYTES = 100
+MISSING, DIFFERENT, EXTRA = "missing", "different", "extra"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifySettings:
+    """How to compare."""
+
+    sample: float | None = None
+    """Keys of the source to look up: a number, or as a float a share; None for all of the table."""
+    ignored: frozenset[str] = frozenset()
+    """Attributes that are left out."""
+    ignore_extra_attributes: bool = False
+    """Leave out the attributes that no item of the source has."""
+    consistent: bool = True
+    max_rcu: float | str | None = None
+    """Most read units a second, or a share of the table's such as `50%`; None for the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEstimate:
+    """Read units that a comparison needs, by AWS's last count of the table."""
+
+    table_items: int
+    table_bytes: int
+    units: float
+    unit_price: float
+    """Dollars for a million read units by us-east-1's list price."""
+    is_billed: bool
+    """False for a provisioned table, which bills no units."""
+    units_per_second: float | None
+    """Limit of the rate; None for as many as the table gives."""
+
+    @property
+    def dollars(self) -> float:
+        """Price of the comparison."""
+        return self.price(self.units)
+
+    def price(self, units: float) -> float:
+        """Return the price of read units; 0 if they are not billed."""
+        return units * self.unit_price / 1e6 if self.is_billed else 0.0
+
+    def units_for(self, dollars: float) -> float:
+        """Return the read units that an amount buys."""
+        return dollars * 1e6 / self.unit_price
+
+    @property
+    def item_bytes(self) -> float:
+        """Size of an average item; one read unit's if it is not known."""
+        return self.table_bytes / self.table_items if self.table_items else float(READ_UNIT_BYTES)
+
+
+def estimate_reads(
+    described: Mapping[str, Any], settings: VerifySettings, source_bytes: int
+) -> ReadEstimate:
+    """Estimate the read units of a comparison. `described`: the `Table` of DescribeTable."""
+    items = int(described.get("ItemCount") or 0)
+    counted = int(described.get("TableSizeBytes") or 0)
+    # AWS counts every six hours: a table that was loaded just now may count as empty.
+    table_bytes = max(counted, source_bytes)
+    weight = 1.0 if settings.consistent else 0.5
+    if settings.sample is None:
+        units = weight * math.ceil(table_bytes / READ_UNIT_BYTES)
+    else:
+        each = counted / items if items else 0.0
+        keys = settings.sample
+        if isinstance(keys, float):
+            keys = math.ceil(keys * max(items, source_bytes / max(each, _SMALL_ITEM_BYTES)))
+        units = weight * keys * max(1, math.ceil(each / READ_UNIT_BYTES))
+    billed = is_on_demand(described)
+    price = READ_UNIT_PRICE_IA if table_class_of(described) == STANDARD_IA else READ_UNIT_PRICE
+    return ReadEstimate(
+        items,
+        counted,
+        units,
+        price,
+        billed,
+        _rate_limit(described, settings.max_rcu, on_demand=billed),
+    )
+
+
+def _rate_limit(
+    described: Mapping[str, Any], max_rcu: float | str | None, *, on_demand: bool
+) -> float | None:
+    if isinstance(max_rcu, float | int):
+        return float(max_rcu)
+    if max_rcu is None and on_demand:
+        return None
+    percent = DEFAULT_PERCENT if max_rcu is None else parse_percent(max_rcu)
+    return max(1.0, read_capacity(described) * (percent or DEFAULT_PERCENT) / 100)
+
+
+class DifferenceSink(Protocol):
+    """Consumer of the items that are not equal."""
+
+    def write(self, kind: str, item: Mapping[str, Any]) -> None:
+        """Write an item that is missing, different (that of the source) or extra."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """Counts of a comparison."""
+
+    file: FileSummary = field(default_factory=FileSummary)
+    items: int = 0
+    """Items of the source: its rows without the rejected ones."""
+    table_items: int = 0
+    """Items of the table that were read."""
+    keys: KeyCounts = field(default_factory=KeyCounts)
+    usage: ReadUsage = field(default_factory=ReadUsage)
+
+
+class Verification:
+    """Comparison of a source with a table, prepared and not yet begun."""
+
+    def __init__(
+        self, payload: Payload, settings: VerifySettings, ledger: Ledger, context: Context
+    ) -> None:
+        """Describe the table, and check the source against it.
+
+        Raises `InvalidUsage` for settings that do not fit, and the errors of preflight.
+        """
+        self._settings, self._ledger, self._context = settings, ledger, context
+        client = context.clients.dynamodb
+        self.table: Table
+        self.table, self._described = describe_table_with_response(
+            client, payload.table, retry_policy=context.retry_policy
+        )
+        self._keys = tuple(key.name for key in self.table.keys)
+        for name in settings.ignored:
+            if name in self._keys:
+                raise InvalidUsage(f"--ignore {name} is a key of table {payload.table}")
+        self.record: RunRecord = prepare_run(
+            "verify", payload, ledger, context, table=self.table, described=self._described
+        ).record
+        self._source_bytes = expected_bytes(self.record)
+        self.estimate = estimate_reads(self._described, settings, self._source_bytes)
+
+    def run(
+        self,
+        verdict: Verdict,
+        sink: DifferenceSink | None,
+        *,
+        most_units: float | None = None,
+        watch: Watch = lambda _done, _size: None,
+        watch_table: Callable[[int], None] = lambda _items: None,
+        processes: int = 1,
+        make_context: Callable[[], Context] | None = None,
+    ) -> None:
+        """Read both sides, and compare them.
+
+        Args:
+            verdict: Counts, which are updated in place.
+            sink: Consumer of what is not equal, if it is wanted.
+            most_units: Read units after which to stop, since nobody agreed to more.
+            watch: Called while the source is read.
+            watch_table: Called with the number of items while the table is read.
+            processes: Processes that read the source.
+            make_context: Maker of the context of another process.
+
+        Raises:
+            NothingCompared: If the source has no item.
+            MaxCostReached: If the table needs more than `most_units`.
+            OutputUnwritable: If temporary files cannot be written.
+        """
+        settings, salt = self._settings, os.urandom(SALT_BYTES)
+        digests = ItemDigests(self._keys, salt, settings.ignored)
+        verdict.file, spool = read_digests(
+            *(self.record, self._ledger, self._context, digests),
+            collect_names=settings.ignore_extra_attributes,
+            watch=watch,
+            processes=processes,
+            make_context=make_context,
+        )
+        with closing(spool), _disk_errors(), rare_gc(), ExitStack() as stack:
+            verdict.items = spool.items
+            self._require_items(verdict)
+            if settings.ignore_extra_attributes:
+                digests = ItemDigests(
+                    self._keys, salt, settings.ignored, verdict.file.names - settings.ignored
+                )
+            reader = self._reader(digests, verdict)
+            table = stack.enter_context(closing(DigestSpool()))
+
+            def add(items: list[dict[str, Any]]) -> None:
+                table.add(digests.digest_all(items))
+                verdict.table_items += len(items)
+                watch_table(verdict.table_items)
+                self._check_units(reader, most_units)
+
+            marks = stack.enter_context(closing(ItemMarks(spool.items)))
+            if settings.sample is not None:
+                last_key = choose_sample(spool, settings.sample, marks)
+                for items in reader.get(self._marked_keys(marks, spool.items)):
+                    add(items)
+                marks = stack.enter_context(closing(ItemMarks(spool.items)))
+                kept = None
+            else:
+                last_key = None
+                kept = stack.enter_context(_KeptKeys(self._keys)) if sink is not None else None
+                for items in reader.scan(self._segments()):
+                    add(items)
+                    if kept is not None:
+                        kept.add(items)
+            table.finish()
+            extra = stack.enter_context(closing(ItemMarks(table.items)))
+            compare_digests(spool, table, verdict.keys, marks, extra, last_key)
+            if sink is not None:
+                self._write_marked(sink, marks, spool.items)
+                if kept is not None and verdict.keys.extra:
+                    verdict.keys.extra = self._write_extra(sink, kept, extra, reader)
+
+    def _reader(self, digests: ItemDigests, verdict: Verdict) -> TableReader:
+        context, estimate = self._context, self.estimate
+        reader = TableReader(
+            RawReads(context.clients.dynamodb),
+            self.table.name,
+            digests,
+            consistent=self._settings.consistent,
+            units_per_second=estimate.units_per_second,
+            item_bytes=estimate.item_bytes,
+            policy=context.retry_policy,
+            clock=context.clock,
+        )
+        verdict.usage = reader.usage
+        return reader
+
+    def _segments(self) -> int:
+        size = max(self._source_bytes, self.estimate.table_bytes)
+        return max(1, min(MAX_SEGMENTS, size // SEGMENT_BYTES))
+
+    def _require_items(self, verdict: Verdict) -> None:
+        if verdict.items:
+            return
+        if verdict.file.read:
+            raise NothingCompared(
+                f"all {verdict.file.read:,} rows were rejected, so there is nothing to compare:"
+                " ddbload plan shows their causes; most often the delimiter, a type or the key's"
+                " column is not the file's"
+            )
+        raise NothingCompared("the source has no rows, so there is nothing to compare")
+
+    def _check_units(self, reader: TableReader, most_units: float | None) -> None:
+        if most_units is not None and reader.usage.units > most_units:
+            raise MaxCostReached(
+                f"table {self.table.name} is larger than AWS last counted: instead of"
+                f" {self.estimate.units:,.0f} read units {reader.usage.units:,.0f} are used and it"
+                " goes on; --yes reads it all the same, --sample only a part"
+            )
+
+    def _marked_keys(self, marks: ItemMarks, items: int) -> Iterator[dict[str, Any]]:
+        for _, item in marked_items(self.record, self._ledger, self._context, marks, items):
+            yield {name: item[name] for name in self._keys}
+
+    def _write_marked(self, sink: DifferenceSink, marks: ItemMarks, items: int) -> None:
+        for mark, item in marked_items(self.record, self._ledger, self._context, marks, items):
+            sink.write(MISSING if mark == MISSING_MARK else DIFFERENT, item)
+
+    def _write_extra(
+        self, sink: DifferenceSink, kept: _KeptKeys, extra: ItemMarks, reader: TableReader
+    ) -> int:
+        """Read the extra items again, since only their keys were kept; return how many there are.
+
+        An item that was deleted meanwhile is not extra any more.
+        """
+        found = 0
+        for items in reader.get(kept.marked(extra)):
+            for item in items:
+                sink.write(EXTRA, item)
+            found += len(items)
+        return found
+
+
+class _KeptKeys:
+    """Keys of the table's items, in a temporary file, in the order of their digests."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, items: Iterable[Mapping[str, Any]]) -> None:
+        """Keep the keys of items. Raises `OSError`."""
+        for item in items:
+            key = json.dumps({name: item[name] for name in self._names})
+            self._file.write(key.encode() + b"\n")
+
+    def marked(self, marks: ItemMarks) -> Iterator[dict[str, Any]]:
+        """Yield the keys of marked items. Raises `OSError`."""
+        self._file.seek(0)
+        for number, line in enumerate(self._file):
+            if marks.range(number, 1) != b"\0":
+                yield json.loads(line)
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise temporary_files_error(error) from None
