@@ -55,6 +55,7 @@ FREE_DOLLARS = 0.10
 """Price up to which nobody is asked."""
 MOST_OVER_ESTIMATE = 2.0
 """Read units, as a multiple of those that were said, after which a comparison stops."""
+_SHOWN_ATTRIBUTES = 10
 _EQUAL, _DIFFERENT, _FAILED = "EQUAL", "DIFFERENT", "FAILED"
 
 
@@ -193,6 +194,16 @@ class VerifyOutcome:
         """Price of the read units by the list price; 0 if units are not billed."""
         return 0.0 if self.estimate is None else self.estimate.price(self.verdict.usage.units)
 
+    @property
+    def attributes_text(self) -> str:
+        """The attributes that differ most often."""
+        verdict = self.verdict
+        found = verdict.attributes.most_common(_SHOWN_ATTRIBUTES)
+        more = len(verdict.attributes) - len(found)
+        words = [f"{printable(name)} {items:,}" for name, items in found]
+        words += [f"{more:,} other attributes"] if more else []
+        return f"{', '.join(words)} (of {verdict.looked_at:,} looked at)"
+
     def to_json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
         verdict, keys, usage = self.verdict, self.verdict.keys, self.verdict.usage
@@ -214,6 +225,8 @@ class VerifyOutcome:
             "equal": keys.equal,
             "missing": keys.missing,
             "different": keys.different,
+            "attributes": dict(verdict.attributes.most_common()),
+            "looked_at": verdict.looked_at,
             "extra": None if sampled else keys.extra,
             "read_units": round(usage.units, 1),
             "dollars": round(self.dollars, 6),
@@ -249,6 +262,8 @@ class VerifyOutcome:
         lines.append(f"  equal     {keys.equal:,}")
         lines.append(f"  missing   {keys.missing:,}, in the source and not in the table")
         lines.append(f"  different {keys.different:,}, in both with other attributes")
+        if verdict.attributes:
+            lines.append(f"            {self.attributes_text}")
         if sampled:
             lines.append("  extra     not looked for: a sample cannot find them")
         else:
@@ -313,7 +328,7 @@ def _agree(verification: Verification, settings: VerifySettings, *, yes: bool, q
     Raises `InvalidUsage` if it is declined, and without a terminal to ask on.
     """
     estimate, table = verification.estimate, verification.table.name
-    text = _price_text(estimate, table, settings)
+    text = _price_text(estimate, table, consistent=settings.consistent)
     if estimate.dollars <= FREE_DOLLARS or yes:
         if not quiet:
             print_stderr(f"ddbload: {text}")
@@ -327,25 +342,22 @@ def _agree(verification: Verification, settings: VerifySettings, *, yes: bool, q
         raise InvalidUsage("the price was declined: the table was not read")
 
 
-def _price_text(estimate: ReadEstimate, table: str, settings: VerifySettings) -> str:
-    how = "scanning" if settings.sample is None else "looking up a sample in"
-    weight = "consistent" if settings.consistent else "eventually consistent"
+def _price_text(estimate: ReadEstimate, table: str, *, consistent: bool) -> str:
+    amount = amount_text(estimate.dollars)
+    about = "" if amount.startswith("less") else "about "
     price = (
-        f", about {amount_text(estimate.dollars)} by {LIST_PRICE_REGION}'s list price"
+        f", {about}{amount} by {LIST_PRICE_REGION}'s list price"
         if estimate.is_billed
         else " of its provisioned capacity"
     )
-    rate = estimate.units_per_second
-    limit = ""
+    rate, limit = estimate.units_per_second, ""
     if rate is not None:
-        limit = f", at most {rate:,.0f} a second ({short_duration(estimate.units / rate)})"
-    counted = (
-        f"{estimate.table_items:,} items and {estimate.table_bytes:,} bytes when AWS last counted,"
-        " which it does about every six hours"
-    )
+        limit = f", at most {rate:,.0f} a second, so about {short_duration(estimate.units / rate)}"
+    units = "read units" if consistent else "read units, eventually consistent"
     return (
-        f"{how} table {table} needs about {estimate.units:,.0f} {weight} read units"
-        f"{price}{limit} ({counted})"
+        f"reading table {table} takes about {estimate.units:,.0f} {units}{price}{limit}; AWS last"
+        f" counted {estimate.table_items:,} items and {estimate.table_bytes:,} bytes there, and"
+        " counts about every six hours"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -93,7 +93,7 @@ def read_digests(
 
 def marked_items(
     record: RunRecord, ledger: Ledger, context: Context, marks: ItemMarks, items: int
-) -> Iterator[tuple[int, dict[str, Any]]]:
+) -> Generator[tuple[int, dict[str, Any]]]:
     """Read a source again; yield the mark and the item of each item with a mark.
 
     `items`: the number of items that it had. Raises `SourceChanged` if it has another now.

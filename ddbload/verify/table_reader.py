@@ -132,8 +132,9 @@ class TableReader:
             clock: Seconds.
         """
         self.usage = ReadUsage()
-        self._call, self._table, self._digests = call, table, digests
+        self._call, self._table = call, table
         self._consistent, self._rate = consistent, units_per_second
+        self.key_text = digests.key_text
         self._stopped = threading.Event()
         self._sleep = policy.sleep
         self._policy = replace(
@@ -337,8 +338,8 @@ class TableReader:
         if not last:
             return items, None, units
         before = request.params.get("ExclusiveStartKey")
-        key = self._digests.key_text(last)
-        if before is not None and key == self._digests.key_text(before):
+        key = self.key_text(last)
+        if before is not None and key == self.key_text(before):
             # It would never end.
             raise ValueError
         params = {**request.params, "ExclusiveStartKey": last}
@@ -347,7 +348,7 @@ class TableReader:
     def _read_batch(
         self, request: _Request, answer: Mapping[str, Any]
     ) -> tuple[Items, _Request | None, float]:
-        key_text = self._digests.key_text
+        key_text = self.key_text
         asked = {key_text(key): key for key in request.params["RequestItems"][self._table]["Keys"]}
         # DynamoDB's answer has both.
         items: Items = answer["Responses"].get(self._table, [])

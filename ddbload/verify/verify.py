@@ -6,15 +6,18 @@ import json
 import math
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import IO, Any, Protocol, Self
 
 from ddbload.contracts.options import parse_percent
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import RunRecord, Table
 from ddbload.dynamodb.item_digest import SALT_BYTES, ItemDigests
+from ddbload.dynamodb.item_equality import same
 from ddbload.errors import InvalidUsage, MaxCostReached, NothingCompared
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
@@ -29,6 +32,7 @@ from ddbload.pipeline.table_capacity import (
 )
 from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.verify.compare_digests import (
+    DIFFERENT_MARK,
     MISSING_MARK,
     DigestSpool,
     ItemMarks,
@@ -45,6 +49,8 @@ from ddbload.verify.file_items import (
 )
 from ddbload.verify.table_reader import READ_UNIT_BYTES, RawReads, ReadUsage, TableReader
 
+EXPLAINED_ITEMS = 100
+"""Most different items that are read again to tell which attributes differ."""
 SEGMENT_BYTES = 16 * 1024 * 1024
 MAX_SEGMENTS = 64
 READ_UNIT_PRICE, READ_UNIT_PRICE_IA = 0.125, 0.155
@@ -160,6 +166,10 @@ class Verdict:
     table_items: int = 0
     """Items of the table that were read."""
     keys: KeyCounts = field(default_factory=KeyCounts)
+    attributes: Counter[str] = field(default_factory=Counter)
+    """Attributes that differ, and in how many of the `looked_at` items."""
+    looked_at: int = 0
+    """Different items that were read again to tell which attributes differ."""
     usage: ReadUsage = field(default_factory=ReadUsage)
 
 
@@ -258,6 +268,8 @@ class Verification:
             table.finish()
             extra = stack.enter_context(closing(ItemMarks(table.items)))
             compare_digests(spool, table, verdict.keys, marks, extra, last_key)
+            if verdict.keys.different:
+                self._explain(verdict, marks, reader)
             if sink is not None:
                 self._write_marked(sink, marks, spool.items)
                 if kept is not None and verdict.keys.extra:
@@ -303,7 +315,27 @@ class Verification:
 
     def _marked_keys(self, marks: ItemMarks, items: int) -> Iterator[dict[str, Any]]:
         for _, item in marked_items(self.record, self._ledger, self._context, marks, items):
-            yield {name: item[name] for name in self._keys}
+            yield self._key_of(item)
+
+    def _explain(self, verdict: Verdict, marks: ItemMarks, reader: TableReader) -> None:
+        """Read some different items again, and count the attributes in which they differ."""
+        most = min(EXPLAINED_ITEMS, verdict.keys.different)
+        marked = marked_items(self.record, self._ledger, self._context, marks, verdict.items)
+        with closing(marked):
+            different = (item for mark, item in marked if mark == DIFFERENT_MARK)
+            items = {reader.key_text(item): item for item in islice(different, most)}
+        only = verdict.file.names if self._settings.ignore_extra_attributes else None
+        for found in reader.get([self._key_of(item) for item in items.values()]):
+            for there in found:
+                here = items[reader.key_text(there)]
+                verdict.looked_at += 1
+                names = (there.keys() | here.keys()) - self._settings.ignored
+                for name in names if only is None else names & only:
+                    if name not in here or name not in there or not same(here[name], there[name]):
+                        verdict.attributes[name] += 1
+
+    def _key_of(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: item[name] for name in self._keys}
 
     def _write_marked(self, sink: DifferenceSink, marks: ItemMarks, items: int) -> None:
         for mark, item in marked_items(self.record, self._ledger, self._context, marks, items):
