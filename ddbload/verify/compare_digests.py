@@ -221,15 +221,20 @@ def compare_digests(
 ) -> None:
     """Compare the digests of both sides, and mark the items that are not equal.
 
-    With `last_key`, only keys with digests up to it were looked for.
+    Of several items with one key the last is marked. With `last_key`, only keys with digests up to
+    it were looked for.
     """
     for partition, part, parts in partition_passes(file, table):
         items: dict[bytes, tuple[bytes, int]] = {}
         # A key that several items have: the table can hold any of them.
         others: dict[bytes, set[bytes]] = {}
         for key, item, number in in_part(file.entries(partition), part, parts):
-            if key in items:
-                others.setdefault(key, set()).add(items[key][0])
+            before = items.get(key)
+            if before is not None:
+                others.setdefault(key, set()).update((before[0], item))
+                # Entries of a group are in the order of their digests.
+                if before[1] > number:
+                    continue
             items[key] = item, number
         counts.keys += len(items)
         counts.repeated += len(others)

@@ -227,19 +227,20 @@ class TableReader:
     def _send(self, request: _Request) -> bytes:
         if request.attempts:
             self._pause(self._policy.pause(request.attempts))
-        attempt = request.attempts
+        # A throttled request is tried far more often than one that nobody answers.
+        attempts = dict.fromkeys(FailureKind, request.attempts)
         while True:
-            attempt += 1
             params, charge = self._params(request)
             self._wait_turn(charge)
             try:
                 body = self._call(request.operation, params)
             except Exception as error:
-                self._charge(-charge)
                 failure = classify_failure(error)
                 if failure is None:
                     raise
-                self._wait_after(failure, attempt)
+                self._charge(-charge)
+                attempts[failure.kind] += 1
+                self._wait_after(failure, attempts[failure.kind])
             else:
                 self._charge(-charge)
                 with self._lock:
