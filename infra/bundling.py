@@ -50,7 +50,7 @@ def bundle(to: Path) -> None:
 def _imported_modules() -> list[Path]:
     """Return the files of all modules that handlers import, also later, in order.
 
-    The packages of the command line (cli, convert, plan, runs) are not among them.
+    The packages of the command line (cli, convert, plan, runs, verify) are not among them.
     """
     finder = ModuleFinder([str(ROOT)])
     for handler in sorted((ROOT / "lambdas").glob("[!_]*.py")):

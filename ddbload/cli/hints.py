@@ -142,6 +142,7 @@ _COMMANDS = _by_word(
         ("import", "load upload copy put write ingest insert push"),
         ("plan", "check validate estimate dry-run dryrun preview"),
         ("convert", "export dump transform to-json"),
+        ("verify", "compare diff reconcile audit"),
         ("start", "launch submit"),
         ("cancel", "stop kill abort"),
         ("resume", "continue retry restart recover"),

@@ -26,6 +26,7 @@ from ddbload.cli.options import (
     output_option,
     processes_option,
     run_option,
+    sources_argument,
 )
 from ddbload.cli.output import (
     EXIT_DONE,
@@ -39,10 +40,11 @@ from ddbload.cli.output import (
     print_stdout,
     printable,
 )
-from ddbload.cli.payload import build_payload
+from ddbload.cli.payload import build_payload, check_order
 from ddbload.cli.payload_options import source_options
 from ddbload.cli.progress_text import short_duration
 from ddbload.cli.run_result import print_detected, source_format
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.write_price import LIST_PRICE_REGION, amount_text
 from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable
@@ -60,9 +62,16 @@ _EQUAL, _DIFFERENT, _FAILED = "EQUAL", "DIFFERENT", "FAILED"
 
 
 @click.command(
-    "verify", cls=GroupedCommand, short_help="Compare a source's items with a table's; no writes."
+    "verify",
+    cls=GroupedCommand,
+    short_help="Compare a source's items with a table's; no writes.",
+    examples=(
+        "ddbload verify books.csv books --types year=N",
+        "ddbload verify s3://my-bucket/books/ books --sample 1000",
+        "ddbload verify books.csv books --types year=N --out differences",
+    ),
 )
-@click.argument("source")
+@sources_argument
 @click.argument("table")
 @source_options
 @run_option(
@@ -108,7 +117,7 @@ _EQUAL, _DIFFERENT, _FAILED = "EQUAL", "DIFFERENT", "FAILED"
 @json_option
 @output_option("--quiet", is_flag=True, help="Do not print price, progress and summary.")
 def verify_command(
-    source: str,
+    sources: tuple[str, ...],
     table: str,
     sample: str | None,
     ignore: tuple[str, ...],
@@ -140,21 +149,23 @@ def verify_command(
         consistent,
         max_rcu,
     )
-    payload = build_payload(source, table, None, 1, given)
+    check_order(sources, table)
+    payload = build_payload(sources, table, None, 1, given)
+    named = Payload.from_json(payload).source.uri
     with ExitStack() as stack:
-        stack.enter_context(spooled(source, payload))
+        stack.enter_context(spooled(payload))
         folder = None if out is None else stack.enter_context(DifferenceFolder(out))
         outcome = _verify(payload, settings, aws, folder, processes or cores(), yes, quiet)
         if folder is not None and outcome.error is None:
             folder.finish(keep_extra=settings.sample is None)
-            outcome.commands = folder.commands(table, aws, partial_items=_is_partial(settings))
+            outcome.commands = folder.commands(table, aws)
     if outcome.error is not None:
         print_stderr(f"ddbload: {outcome.error.name}: {outcome.error.message}")
     with keep_result(f"the comparison ended as {outcome.status}"):
         if as_json:
             print_json(outcome.to_json())
         elif outcome.error is None and not quiet:
-            print_stdout(*outcome.lines(source, table))
+            print_stdout(*outcome.lines(named, table))
         if not as_json and outcome.commands:
             print_stdout("Commands that would mend the table:", *outcome.commands)
     return outcome.exit_code
@@ -286,7 +297,6 @@ def _verify(
     yes: bool,
     quiet: bool,
 ) -> VerifyOutcome:
-    from ddbload.contracts.payload import Payload
     from ddbload.ledger.ledger import temporary_ledger
     from ddbload.pipeline.context import reading_context
     from ddbload.verify.verify import Verdict, Verification
@@ -353,9 +363,10 @@ def _price_text(estimate: ReadEstimate, table: str, *, consistent: bool) -> str:
     rate, limit = estimate.units_per_second, ""
     if rate is not None:
         limit = f", at most {rate:,.0f} a second, so about {short_duration(estimate.units / rate)}"
-    units = "read units" if consistent else "read units, eventually consistent"
+    units = f"{estimate.units:,.0f} read unit{'s' * (round(estimate.units) != 1)}"
+    how = "" if consistent else ", eventually consistent"
     return (
-        f"reading table {table} takes about {estimate.units:,.0f} {units}{price}{limit}; AWS last"
+        f"reading table {table} takes about {units}{how}{price}{limit}; AWS last"
         f" counted {estimate.table_items:,} items and {estimate.table_bytes:,} bytes there, and"
         " counts about every six hours"
     )
@@ -409,7 +420,7 @@ class DifferenceFolder:
         except OSError as error:
             raise self._error(error) from None
 
-    def commands(self, table: str, aws: AwsSettings, *, partial_items: bool) -> list[str]:
+    def commands(self, table: str, aws: AwsSettings) -> list[str]:
         """Return the commands that would make the table's items those of the source."""
         flags = {
             "--profile": aws.profile,
@@ -417,11 +428,7 @@ class DifferenceFolder:
             "--endpoint-url": aws.endpoint_url,
         }
         given = [word for flag, value in flags.items() if value for word in (flag, value)]
-        modes = {
-            "missing": "insert",
-            "different": "update" if partial_items else "put",
-            "extra": "delete",
-        }
+        modes = {"missing": "insert", "different": "put", "extra": "delete"}
         return [
             shlex.join(
                 [
@@ -441,11 +448,6 @@ class DifferenceFolder:
 
     def _error(self, error: OSError) -> OutputUnwritable:
         return OutputUnwritable(f"--out {self._folder}: {error.strerror}")
-
-
-def _is_partial(settings: VerifySettings) -> bool:
-    """Tell whether the table's items may have attributes that were not compared."""
-    return bool(settings.ignored) or settings.ignore_extra_attributes
 
 
 def _parse_sample(text: str | None) -> float | None:

@@ -240,7 +240,7 @@ class TableReader:
                     raise
                 self._charge(-charge)
                 attempts[failure.kind] += 1
-                self._wait_after(failure, attempts[failure.kind])
+                self._wait_after(failure, attempts[failure.kind], request.operation)
             else:
                 self._charge(-charge)
                 with self._lock:
@@ -287,7 +287,7 @@ class TableReader:
             with self._lock:
                 self._bucket.take(units)
 
-    def _wait_after(self, failure: AwsFailure, attempt: int) -> None:
+    def _wait_after(self, failure: AwsFailure, attempt: int, operation: str) -> None:
         """Wait after a failed attempt. Raises the named error of one that is not worth another."""
         throttled = failure.kind is FailureKind.THROTTLED
         with self._lock:
@@ -296,7 +296,7 @@ class TableReader:
         policy = replace(
             self._policy, attempts=THROTTLED_ATTEMPTS if throttled else UNSURE_ATTEMPTS
         )
-        policy.wait(failure, attempt, self._doing, self._expected)
+        policy.wait(failure, attempt, f"{self._doing} (dynamodb:{operation})", self._expected)
 
     @property
     def _doing(self) -> str:

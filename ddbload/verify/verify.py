@@ -47,7 +47,13 @@ from ddbload.verify.file_items import (
     read_digests,
     temporary_files_error,
 )
-from ddbload.verify.table_reader import READ_UNIT_BYTES, RawReads, ReadUsage, TableReader
+from ddbload.verify.table_reader import (
+    BATCH_KEYS,
+    READ_UNIT_BYTES,
+    RawReads,
+    ReadUsage,
+    TableReader,
+)
 
 EXPLAINED_ITEMS = 100
 """Most different items that are read again to tell which attributes differ."""
@@ -153,7 +159,7 @@ class DifferenceSink(Protocol):
     """Consumer of the items that are not equal."""
 
     def write(self, kind: str, item: Mapping[str, Any]) -> None:
-        """Write an item that is missing, different (that of the source) or extra."""
+        """Write an item: missing and different as it should be, extra as it is in the table."""
 
 
 @dataclass(slots=True)
@@ -238,10 +244,8 @@ class Verification:
         with closing(spool), _disk_errors(), rare_gc(), ExitStack() as stack:
             verdict.items = spool.items
             self._require_items(verdict)
-            if settings.ignore_extra_attributes:
-                digests = ItemDigests(
-                    self._keys, salt, settings.ignored, verdict.file.names - settings.ignored
-                )
+            only = verdict.file.names if settings.ignore_extra_attributes else None
+            digests = ItemDigests(self._keys, salt, settings.ignored, only)
             reader = self._reader(digests, verdict)
             table = stack.enter_context(closing(DigestSpool()))
 
@@ -269,9 +273,9 @@ class Verification:
             extra = stack.enter_context(closing(ItemMarks(table.items)))
             compare_digests(spool, table, verdict.keys, marks, extra, last_key)
             if verdict.keys.different:
-                self._explain(verdict, marks, reader)
+                self._explain(verdict, marks, reader, only)
             if sink is not None:
-                self._write_marked(sink, marks, spool.items)
+                self._write_marked(sink, marks, spool.items, reader, only)
                 if kept is not None and verdict.keys.extra:
                     verdict.keys.extra = self._write_extra(sink, kept, extra, reader)
 
@@ -317,29 +321,76 @@ class Verification:
         for _, item in marked_items(self.record, self._ledger, self._context, marks, items):
             yield self._key_of(item)
 
-    def _explain(self, verdict: Verdict, marks: ItemMarks, reader: TableReader) -> None:
+    def _explain(
+        self,
+        verdict: Verdict,
+        marks: ItemMarks,
+        reader: TableReader,
+        only: Collection[str] | None,
+    ) -> None:
         """Read some different items again, and count the attributes in which they differ."""
         most = min(EXPLAINED_ITEMS, verdict.keys.different)
         marked = marked_items(self.record, self._ledger, self._context, marks, verdict.items)
         with closing(marked):
             different = (item for mark, item in marked if mark == DIFFERENT_MARK)
             items = {reader.key_text(item): item for item in islice(different, most)}
-        only = verdict.file.names if self._settings.ignore_extra_attributes else None
         for found in reader.get([self._key_of(item) for item in items.values()]):
             for there in found:
                 here = items[reader.key_text(there)]
                 verdict.looked_at += 1
                 names = (there.keys() | here.keys()) - self._settings.ignored
-                for name in names if only is None else names & only:
+                for name in names if only is None else names.intersection(only):
                     if name not in here or name not in there or not same(here[name], there[name]):
                         verdict.attributes[name] += 1
 
     def _key_of(self, item: Mapping[str, Any]) -> dict[str, Any]:
         return {name: item[name] for name in self._keys}
 
-    def _write_marked(self, sink: DifferenceSink, marks: ItemMarks, items: int) -> None:
-        for mark, item in marked_items(self.record, self._ledger, self._context, marks, items):
-            sink.write(MISSING if mark == MISSING_MARK else DIFFERENT, item)
+    def _write_marked(
+        self,
+        sink: DifferenceSink,
+        marks: ItemMarks,
+        items: int,
+        reader: TableReader,
+        only: Collection[str] | None,
+    ) -> None:
+        different: list[dict[str, Any]] = []
+        marked = marked_items(self.record, self._ledger, self._context, marks, items)
+        for mark, item in marked:
+            if mark == MISSING_MARK:
+                sink.write(MISSING, item)
+            elif only is None and not self._settings.ignored:
+                sink.write(DIFFERENT, item)
+            else:
+                different.append(item)
+                if len(different) == BATCH_KEYS:
+                    self._write_merged(sink, different, reader, only)
+                    different = []
+        self._write_merged(sink, different, reader, only)
+
+    def _write_merged(
+        self,
+        sink: DifferenceSink,
+        items: list[dict[str, Any]],
+        reader: TableReader,
+        only: Collection[str] | None,
+    ) -> None:
+        """Write items of the source with what the table's have in attributes that do not count.
+
+        To put the source's alone would delete these.
+        """
+        there: dict[str, dict[str, Any]] = {}
+        for found in reader.get([self._key_of(item) for item in items]):
+            there.update({reader.key_text(item): item for item in found})
+
+        def counts(name: str) -> bool:
+            return name not in self._settings.ignored and (only is None or name in only)
+
+        for item in items:
+            other = there.get(reader.key_text(item), item)
+            left_out = {name: value for name, value in other.items() if not counts(name)}
+            kept = {name: value for name, value in item.items() if counts(name)}
+            sink.write(DIFFERENT, {**kept, **left_out})
 
     def _write_extra(
         self, sink: DifferenceSink, kept: _KeptKeys, extra: ItemMarks, reader: TableReader

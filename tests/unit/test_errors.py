@@ -52,7 +52,7 @@ def test_resuming_cannot_help_after_some_errors():
     assert errors.is_resumable("TAKE_UP")
 
 
-COMMAND_LINE = ("cli", "convert", "deploy", "doctor", "plan", "runs")
+COMMAND_LINE = ("cli", "convert", "deploy", "doctor", "plan", "runs", "verify")
 """Packages of ddbload that the deployed functions do not have."""
 ON_UPLOAD = {"pipeline/executions.py", "pipeline/on_upload.py"}
 """Modules that meet an error in the function on_upload, which is no task of the state machine."""

@@ -36,7 +36,7 @@ RejectLine = bytes
 _PUT, _ITEM = '{"PutRequest":', slice(len('{"PutRequest":'), -1)
 _EMPTY = '{"Item":{}}'
 _NO_ATTRIBUTES = Defect("no_attributes", "the row is empty; an item has at least one attribute")
-_DELETION = Defect("deletion", "the row deletes an item, and only items are wanted")
+_DELETION = Defect("deletion", "the row deletes an item, and only items can be converted")
 
 
 class RowBatch:
