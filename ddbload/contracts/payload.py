@@ -14,6 +14,9 @@ from ddbload.errors import InvalidPayload, TableNotAllowed
 
 TYPES = ("S", "N", "BOOL", "B", "SS", "NS", "BS", "M", "L", "NULL", "epoch")
 """Types that a column may be declared as. `epoch` makes an N of a time."""
+CELL_TYPES = ("ddb_M", "ddb_L", "json_M", "json_L")
+"""Types of maps and lists whose cells are DynamoDB JSON, or plain JSON. For M and L preflight
+decides which they are."""
 _SYNONYMS = {
     "S": ("string", "str", "text", "varchar", "char"),
     "N": (
@@ -28,7 +31,7 @@ _SYNONYMS = {
     "M": ("map", "json", "object", "dict", "struct"),
     "L": ("list", "array"),
 }
-_CANONICAL_TYPES = {name.lower(): name for name in TYPES} | {
+_CANONICAL_TYPES = {name.lower(): name for name in (*TYPES, *CELL_TYPES)} | {
     word: name for name, words in _SYNONYMS.items() for word in words
 }
 NULL_POLICIES = OMIT, NULL, EMPTY, REJECT = ("omit", "null", "empty", "reject")

@@ -33,6 +33,10 @@ _SHAPES = {
     "json": re.compile(r"[\[{].*[\]}]", re.DOTALL),
 }
 """Patterns that all cells of a column may match."""
+_TYPED_CELL = re.compile(
+    r"\s*(?:\[|\{\s*\"[^\"]*\"\s*:)\s*\{\s*\"(?:S|N|B|BOOL|NULL|[SNB]S|L|M)\"\s*:"
+)
+"""Beginning of a list or map in DynamoDB JSON."""
 _NOTHING = ("null", "none", "na", "n/a", "nan", "nil", "-", "\\n", "#n/a", "undefined")
 _MARKERS = frozenset(
     written
@@ -130,6 +134,8 @@ class TypeGuess:
         if self.looks("yes_no"):
             return InferredType("S", "yes and no only; declare BOOL if they are meant so")
         if self.looks("json"):
+            if all(map(_TYPED_CELL.match, self.examples)):
+                return InferredType("S", "DynamoDB JSON, as the console writes it; declare M or L")
             return InferredType("S", "JSON; declare M or L if it is meant so")
         return InferredType("S", "text")
 

@@ -14,10 +14,16 @@ from typing import Any, NamedTuple
 
 from ddbload.contracts.options import REMOVE
 from ddbload.contracts.payload import NULL, OMIT, REJECT
-from ddbload.dynamodb.attribute_values import AttributeValue, check_value, decode_base64, value_size
+from ddbload.dynamodb.attribute_values import (
+    AttributeValue,
+    check_value,
+    decode_base64,
+    nesting_error,
+    value_size,
+)
 from ddbload.dynamodb.row_writes import REMOVAL
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
-from ddbload.items.json_values import BAD_JSON, attribute_of_json, parse
+from ddbload.items.json_values import BAD_JSON, attribute_of_json, parse, plain
 from ddbload.rows.columns import to_octets
 
 _ISO = re.compile(
@@ -86,6 +92,38 @@ def _read_map(text: str) -> CellValue:
 
 def _read_list(text: str) -> CellValue:
     return _document(text, "L", "not_a_list", "a JSON list, such as []")
+
+
+def _read_typed_map(text: str) -> CellValue:
+    return _typed_document(text, "M", "not_a_map", '{"name": {"S": "text"}}')
+
+
+def _read_typed_list(text: str) -> CellValue:
+    return _typed_document(text, "L", "not_a_list", '[{"S": "text"}]')
+
+
+def _typed_document(text: str, kind: str, cause: str, example: str) -> CellValue:
+    """Read DynamoDB JSON: the content of a map or list, or that in its envelope."""
+    try:
+        content = plain(parse(text))
+    except RecursionError:
+        raise nesting_error() from None
+    if isinstance(content, dict if kind == "M" else list):
+        try:
+            attribute = check_value({kind: content})
+        except BadValue:
+            if not _is_envelope(content, kind):
+                raise
+            attribute = check_value(content)
+    elif _is_envelope(content, kind):
+        attribute = check_value(content)
+    else:
+        raise BadValue(cause, f"JSON, and not {attribute_type(kind)} in DynamoDB JSON: {example}")
+    return CellValue(attribute, "", value_size(attribute))
+
+
+def _is_envelope(content: Any, kind: str) -> bool:
+    return isinstance(content, dict) and content.keys() == {kind}
 
 
 def _document(text: str, kind: str, cause: str, wanted: str) -> CellValue:
@@ -163,13 +201,22 @@ TEXT_READERS: Mapping[str, Callable[[str], CellValue]] = {
     "L": _read_list,
     "NULL": _read_null,
     "epoch": _read_epoch,
+    "ddb_M": _read_typed_map,
+    "ddb_L": _read_typed_list,
+    "json_M": _read_map,
+    "json_L": _read_list,
 }
 """Reader of each declared type. They take text that is not empty, and raise `BadValue`."""
 
 
+TYPED_TYPES = {"M": "ddb_M", "L": "ddb_L"}
+PLAIN_TYPES = {"M": "json_M", "L": "json_L"}
+"""Types of cells in DynamoDB JSON, and of those that are not, for types that leave it open."""
+
+
 def attribute_type(declared: str) -> str:
     """Return DynamoDB's type for a declared type."""
-    return "N" if declared == "epoch" else declared
+    return "N" if declared == "epoch" else declared.rpartition("_")[2]
 
 
 def null_of(kind: str, policy: str, is_indexed: bool) -> CellValue | None:
@@ -184,7 +231,7 @@ def null_of(kind: str, policy: str, is_indexed: bool) -> CellValue | None:
         return REMOVED
     if policy == OMIT or is_indexed:
         return None
-    return NULL_VALUE if policy == NULL else EMPTY_VALUES.get(kind)
+    return NULL_VALUE if policy == NULL else EMPTY_VALUES.get(attribute_type(kind))
 
 
 def epoch_seconds(text: str) -> int:

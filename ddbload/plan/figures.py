@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 from ddbload.contracts.options import EDGES
@@ -42,7 +42,7 @@ def figures(
     prewarm: int | None = None,
     chunks: int = 1,
     uncut: str | None = None,
-    notices: Iterable[str] = (),
+    notices: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the fields of a plan that need record, table and survey.
 
@@ -56,7 +56,7 @@ def figures(
         prewarm: Write units a second of warm throughput to price.
         chunks: Estimate of the chunks.
         uncut: Reason why a compressed object is one chunk, if it should not be.
-        notices: Warnings of scans' output that is not complete.
+        notices: Warnings of those who read the source, with their codes.
     """
     load = _load(survey, scale)
     options = record.payload.options
@@ -70,7 +70,7 @@ def figures(
         warnings.append(prewarm_warning(facts, prewarm))
     if uncut is not None and survey.bytes * scale > 2 * record.chunk_bytes:
         warnings.append(PlanWarning("one_worker", f"one worker imports the source: {uncut}"))
-    warnings += [PlanWarning("incomplete_scan", notice) for notice in dict.fromkeys(notices)]
+    warnings += [PlanWarning(code, notice) for notice, code in (notices or {}).items()]
     if complete and not survey.rows:
         warnings.append(PlanWarning("no_rows", NO_ROWS))
     if not complete:

@@ -81,6 +81,8 @@ class Plan:
     """True for a compressed object that preflight cuts into chunks."""
     uncut: str | None = None
     """Reason why a compressed object that should be cut is not."""
+    cells: tuple[str, ...] = ()
+    """Decisions about the cells of columns."""
     notices: list[str] = field(default_factory=list)
     """Warnings of readers of the rows."""
 
@@ -136,7 +138,10 @@ class Plan:
                     prewarm=self.prewarm,
                     chunks=self.chunks or 1,
                     uncut=self.uncut,
-                    notices=self.notices,
+                    notices={
+                        **dict.fromkeys(self.cells, "cell_json"),
+                        **dict.fromkeys(self.notices, "incomplete_scan"),
+                    },
                 )
             )
         if self.error is not None:
@@ -313,6 +318,7 @@ def _prepare(plan: Plan, ledger: Ledger, context: Context) -> None:
     )
     prepared = prepare_run("plan", asked, ledger, context, table=table, described=answer)
     plan.record, plan.detected = prepared.record, prepared.detected
+    plan.cells = prepared.notices
     record = prepared.record
     plan.size = expected_bytes(record)
     plan.survey = Survey(record, plan.facts.indexes, expires=plan.facts.time_to_live)

@@ -10,10 +10,11 @@ from typing import IO
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import DYNAMODB_JSON, PARQUET, UNCOMPRESSED, Source
+from ddbload.contracts.source import DYNAMODB_JSON, LINES, PARQUET, UNCOMPRESSED, Source
 from ddbload.errors import BadRetryFile
 from ddbload.items.item_layout import item_layout
 from ddbload.items.row_encoder import row_boundaries_for
+from ddbload.items.typed_values import PLAIN_TYPES
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.counted_chunks import counted_rejects
 from ddbload.rows.block_splitter import Block
@@ -81,8 +82,9 @@ def payload_for(record: RunRecord, path: str) -> Payload:
     types = earlier.types
     if earlier.source.delimited:
         layout = item_layout(record.columns, earlier)
-        # All types are declared, so that none is inferred anew from other rows.
-        types = dict(zip(layout.attributes, record.types, strict=True))
+        # All types are declared, so that none is inferred or recognized anew from other rows.
+        kinds = (PLAIN_TYPES.get(kind, kind) for kind in record.types)
+        types = dict(zip(layout.attributes, kinds, strict=True))
     elif earlier.source.format == PARQUET:
         # An import converts Parquet keys to the table's types, but not those of DynamoDB JSON.
         keys = (*record.table.index_keys, *record.table.keys)
@@ -106,6 +108,7 @@ def _source_of(record: RunRecord) -> Source:
     return replace(
         source,
         format=DYNAMODB_JSON if source.format == PARQUET else source.format,
+        layout=LINES if source.framed else source.layout,
         skip_lines=0,
         header=not source.delimited,
         columns=record.columns if source.delimited else None,

@@ -11,7 +11,14 @@ import pytest
 from ddbload.contracts.column_mapping import check_column_names, column_changes
 from ddbload.contracts.dialect import check_dialect
 from ddbload.contracts.options import ENGINES, MAX_CONCURRENCY, SCANS, Options
-from ddbload.contracts.payload import NULL_POLICIES, TYPES, ColumnMapping, NullHandling, Payload
+from ddbload.contracts.payload import (
+    CELL_TYPES,
+    NULL_POLICIES,
+    TYPES,
+    ColumnMapping,
+    NullHandling,
+    Payload,
+)
 from ddbload.contracts.source import COMPRESSIONS, FORMATS, LAYOUTS, LOCATION_FIELDS, Source
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import Upload, UploadRule
@@ -58,7 +65,7 @@ def whole_numbers(most: int) -> list[Any]:
 
 
 FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
-    "types": {"year": [*TYPES, "Q", "s", "", 1, None, ["S"], {}]},
+    "types": {"year": [*TYPES, *CELL_TYPES, "Q", "s", "", 1, None, ["S"], {}]},
     "source": {
         "format": [*FORMATS, "auto", "xlsx", "CSV", "", 1, None, []],
         "delimiter": [
@@ -77,6 +84,8 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
         ],
         "compression": [*COMPRESSIONS, "auto", "bzip2", "", 1, None, []],
         "max_expansion": whole_numbers(2**53),
+        "match": ["name", "position", "", 1, None, []],
+        "duplicate_columns": ["refuse", "number", "", 1, None, []],
         "layout": [*LAYOUTS, "auto", "list", "", 1, None, []],
     },
     "mapping": {

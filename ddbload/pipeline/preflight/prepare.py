@@ -16,6 +16,8 @@ from ddbload.contracts.run_record import LEDGER_VERSION, Cursor, RunRecord, Tabl
 from ddbload.contracts.source import AUTO, PARQUET, Source
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.errors import RunMismatch, SourceChanged
+from ddbload.items.typed_cells import SettledCells
+from ddbload.items.typed_values import TYPED_TYPES
 from ddbload.ledger.history import put_start
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
@@ -53,6 +55,8 @@ class PreparedRun:
 
     record: RunRecord
     detected: DetectedFormat
+    notices: tuple[str, ...] = ()
+    """What was decided about the cells of columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,8 @@ class _FirstObject:
     """Bytes to read; None if only reading tells (compressed, decoded)."""
     detected: DetectedFormat
     header: Header
-    types: tuple[str, ...]
+    cells: SettledCells
+    """Types of the attributes."""
 
 
 def create_or_load_run(
@@ -146,7 +151,10 @@ def prepare_run(
     limits = settle_limits(options, table.name, described, context)
     payload = replace(payload, run=run, options=limits.options)
     record = _make_record(payload, first, listing, table, limits, existing, context.now())
-    return PreparedRun(record, first.detected)
+    notices = first.cells.notices if record.types == first.cells.types else ()
+    for notice in notices if context.notice is not None else ():
+        context.notice(notice)
+    return PreparedRun(record, first.detected, notices)
 
 
 def check_settings(payload: Payload) -> None:
@@ -176,8 +184,8 @@ def _inspect_first_object(
         if not header.empty:
             break
     check_column_names(header.columns)
-    types = settle_types(file, header, replace(payload, source=detected.source), checked)
-    return _FirstObject(raw.name, raw.pinned, known_size(file), detected, header, types)
+    cells = settle_types(file, header, replace(payload, source=detected.source), checked)
+    return _FirstObject(raw.name, raw.pinned, known_size(file), detected, header, cells)
 
 
 def _settle_scan(options: Options, first: _FirstObject, listing: ObjectListing | None) -> Options:
@@ -230,7 +238,7 @@ def _make_record(
         size=size,
         data_start=start,
         columns=first.header.columns,
-        types=first.types,
+        types=_keep_types(first.cells.types, existing),
         table=table,
         chunk_bytes=chunk_bytes,
         workers=max(1, min(limits.most_workers, max_chunks, -(-expected_bytes // chunk_bytes))),
@@ -241,6 +249,14 @@ def _make_record(
         most_workers=limits.most_workers,
         write_price=limits.write_price,
     )
+
+
+def _keep_types(types: tuple[str, ...], existing: RunRecord | None) -> tuple[str, ...]:
+    """Read cells as an existing run does: earlier versions recognized no DynamoDB JSON in them."""
+    if existing is None or len(existing.types) != len(types):
+        return types
+    pairs = zip(types, existing.types, strict=True)
+    return tuple(then if TYPED_TYPES.get(then) == now else now for now, then in pairs)
 
 
 def _list_row_groups(

@@ -7,7 +7,7 @@ from itertools import islice
 
 from ddbload.contracts.column_mapping import row_writes, shown
 from ddbload.contracts.dialect import Dialect
-from ddbload.contracts.payload import Payload
+from ddbload.contracts.payload import CELL_TYPES, Payload
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.contracts.source import JSON
 from ddbload.dynamodb.limits import MAX_NAME_BYTES
@@ -22,6 +22,7 @@ from ddbload.errors import (
 )
 from ddbload.items.item_layout import item_layout, missing
 from ddbload.items.type_inference import infer_types, inferred_column_types
+from ddbload.items.typed_cells import SettledCells, settle_cells
 from ddbload.items.typed_values import attribute_type
 from ddbload.pipeline.reading.header import Header
 from ddbload.pipeline.reading.open_sources import known_size
@@ -42,8 +43,8 @@ _SAMPLE_PIECE_BYTES = 64 * 1024
 
 def settle_types(
     file: DecodedSource, header: Header, payload: Payload, table: Table
-) -> tuple[str, ...]:
-    """Settle the type of each attribute of delimited text; empty for JSON, whose values have types.
+) -> SettledCells:
+    """Settle the type of each attribute of delimited text; none for JSON, whose values have types.
 
     Raises `UnknownColumn`, `DuplicateColumn`, `InvalidPayload` and as `check_column_types`.
     """
@@ -55,12 +56,12 @@ def settle_types(
             # Only plain JSON has no sets of its own.
             named = dict.fromkeys(writes.adds, "L" if payload.source.format == JSON else "SS")
             check_adds(writes, {**named, **payload.types})
-        return ()
+        return SettledCells()
     layout = item_layout(header.columns, payload)
     check_position(payload.options.position_attribute, layout.attributes, table)
     if not header.columns:
         # A file without rows cannot contradict the table.
-        return ()
+        return SettledCells()
     inferred = None
     if payload.infer_types:
         inferred = inferred_column_types(
@@ -70,7 +71,7 @@ def settle_types(
     layout.check_constants(types)
     if writes is not None:
         check_row_writes(writes, layout.attributes, types, header.columns)
-    return types
+    return settle_cells(layout, types, _sample_columns(file, header, payload))
 
 
 def _sample_columns(file: DecodedSource, header: Header, payload: Payload) -> Iterator[Columns]:
@@ -164,7 +165,16 @@ def check_adds(writes: RowWrites, types: Mapping[str, str]) -> None:
 
 
 def check_document_types(declared: Mapping[str, str], table: Table) -> None:
-    """Raise `KeyTypeMismatch` if a declared type differs from that of a key."""
+    """Raise `KeyTypeMismatch` if a declared type differs from that of a key.
+
+    Raises `InvalidPayload` for a type of cells.
+    """
+    for name, kind in declared.items():
+        if kind in CELL_TYPES:
+            raise InvalidPayload(
+                f"{shown(name)} is declared {kind}, which is for delimited text: declare"
+                f" {attribute_type(kind)}, or leave the type out"
+            )
     for key in (*table.keys, *table.index_keys):
         if key.name in declared:
             _require_type(declared[key.name], key, table)
