@@ -152,8 +152,9 @@ def prepare_run(
     payload = replace(payload, run=run, options=limits.options)
     record = _make_record(payload, first, listing, table, limits, existing, context.now())
     notices = first.cells.notices if record.types == first.cells.types else ()
-    for notice in notices if context.notice is not None else ():
-        context.notice(notice)
+    for notice in notices:
+        if context.notice is not None:
+            context.notice(notice)
     return PreparedRun(record, first.detected, notices)
 
 
