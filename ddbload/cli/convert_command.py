@@ -23,6 +23,7 @@ from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
     cores,
+    first_option,
     json_option,
     output_option,
     processes_option,
@@ -103,6 +104,8 @@ class Outcome:
     out_bytes: int
     rejects: str | None
     error: Failure | None
+    first: int | None = None
+    """Rows after which the conversion ended; None if it read all."""
 
     @property
     def status(self) -> str:
@@ -133,6 +136,7 @@ class Outcome:
             "out_parts": self.out_parts,
             "out_bytes": self.out_bytes,
             "rejects": self.rejects,
+            "first": self.first,
             "error": None
             if self.error is None
             else {"name": self.error.name, "message": self.error.message},
@@ -148,6 +152,9 @@ class Outcome:
             f"  rows      {rows.read:,} read: {rows.written:,} items{rejected}",
             f"  time      {self.seconds:,.1f} s, {rate:,.0f} rows/s, {self.bytes:,} bytes",
         ]
+        if self.first is not None:
+            first = "row" if self.first == 1 else f"{self.first:,} rows"
+            lines.append(f"  cut       after the first {first} (--first)")
         lines += [
             f"{'  causes    ' if first else ' ' * 12}{cause_text(cause, column)}: {count:,}"
             for first, (cause, column, count) in zip(
@@ -174,12 +181,13 @@ _REJECTS_IN_MEMORY = 1024 * 1024
     short_help="Write a source's items as DynamoDB JSON lines.",
     examples=(
         "ddbload convert books.csv books.json.gz --types year=N",
-        "ddbload convert books.csv - --table books",
+        "ddbload convert books.csv - --table books --first 10",
         "ddbload convert s3://my-bucket/books/ s3://my-bucket/converted/ --part-mib 128",
     ),
 )
 @sources_argument
 @click.argument("out")
+@first_option
 @source_options
 @types_option(
     "--table",
@@ -217,6 +225,7 @@ _REJECTS_IN_MEMORY = 1024 * 1024
 def convert_command(
     sources: tuple[str, ...],
     out: str,
+    first: int | None,
     table: str | None,
     out_compression: str | None,
     part_mib: int,
@@ -252,7 +261,7 @@ def convert_command(
     with rejects_file(rejects, sources) as kept, spooled(payload):
         if kept is not None and out != "-" and same_file(out, rejects or ""):
             raise InvalidUsage(f"--rejects {rejects} is OUT itself")
-        outcome = _convert(payload, table, wanted, aws, kept, show_progress=not quiet)
+        outcome = _convert(payload, table, wanted, aws, kept, first, show_progress=not quiet)
     if outcome.error is not None:
         print_stderr(f"ddbload: {outcome.error.name}: {outcome.error.message}")
     # Standard output may be OUT.
@@ -274,6 +283,7 @@ def _convert(
     wanted: OutputOptions,
     aws: AwsSettings,
     kept: BinaryIO | None,
+    first: int | None,
     *,
     show_progress: bool,
 ) -> Outcome:
@@ -308,6 +318,7 @@ def _convert(
                         watch=lambda done, size: draw(done.bytes, size, done.rows.read),
                         processes=wanted.threads,
                         make_context=partial(reading_context, aws),
+                        first=first,
                     )
                 finally:
                     rejects.keep(converted.rows)
@@ -328,6 +339,7 @@ def _convert(
         out_bytes=0 if sink is None or failure else sink.bytes,
         rejects=str(Path(kept.name).absolute()) if kept is not None and rows.rejected else None,
         error=failure,
+        first=first if rows.read == first else None,
     )
 
 

@@ -26,7 +26,8 @@ which would give the run other limits than it began with."""
 
 def variable_names(command: str, option: click.Option) -> list[str]:
     """Return the variables that hold an option's default; the first that is set counts."""
-    name = max(option.opts, key=len).lstrip("-").replace("-", "_").upper()
+    long = next(each for each in option.opts if each.startswith("--"))
+    name = long.lstrip("-").replace("-", "_").upper()
     names = [f"{_PREFIX}{command.upper()}_{name}"]
     if name in (_AWS if command in _OF_A_BEGUN_RUN else SHARED):
         names.append(f"{_PREFIX}{name}")

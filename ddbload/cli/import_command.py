@@ -19,6 +19,7 @@ from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
     cores,
+    dry_run_option,
     is_given,
     json_option,
     ledger_option,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
 )
 @sources_argument
 @click.argument("table")
+@dry_run_option
 @import_options
 @processes_option
 @run_option(
@@ -94,6 +96,7 @@ if TYPE_CHECKING:
 def import_command(
     sources: tuple[str, ...],
     table: str,
+    dry_run: bool,
     processes: int | None,
     rejects: str | None,
     run_id: str | None,
@@ -122,6 +125,10 @@ def import_command(
     from ddbload.runs.local_settings import LocalSettings, default_ledger
     from ddbload.runs.run_import import new_run_id
 
+    if dry_run:
+        from ddbload.cli.plan_command import plan_import
+
+        return plan_import(sources, table, processes, aws, given, as_json=as_json, quiet=quiet)
     count = processes or cores()
     check_order(sources, table)
     payload = build_payload(sources, table, run_id, count, given)

@@ -256,6 +256,18 @@ deployment_option = partial(click.option, cls=GroupedOption, group=DEPLOYMENT)
 output_option = partial(click.option, cls=GroupedOption, group=OUTPUT)
 _aws_option = partial(click.option, cls=GroupedOption, group=AWS)
 
+first_option = input_option(
+    "--first",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Read only the first N rows, as if the source ended there.",
+    show_default="all rows",
+)
+dry_run_option = run_option(
+    "--dry-run",
+    is_flag=True,
+    help="Write nothing: check the source and estimate the import, as ddbload plan does.",
+)
 json_option = output_option(
     "--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout."
 )

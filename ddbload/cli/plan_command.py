@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
     cores,
+    first_option,
     input_option,
     json_option,
     output_option,
@@ -34,7 +36,7 @@ from ddbload.errors import InvalidUsage
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.plan.plan import Sample
+    from ddbload.plan.read_rows import Sample
 
 
 @click.command(
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     help="Read only the first rows, such as 100000 or 5%, and estimate the rest.",
     show_default="read everything",
 )
+@first_option
 @import_options
 @processes_option
 @aws_options
@@ -64,6 +67,7 @@ def plan_command(
     sources: tuple[str, ...],
     table: str,
     sample: str | None,
+    first: int | None,
     processes: int | None,
     aws: AwsSettings,
     as_json: bool,
@@ -79,10 +83,25 @@ def plan_command(
     Exit status: 0 if every row would be loaded, 3 if some would be rejected, 1 if the import would
     fail.
     """
+    wanted = _parse_sample(sample, first)
+    return plan_import(sources, table, processes, aws, given, wanted, as_json=as_json, quiet=quiet)
+
+
+def plan_import(
+    sources: Sequence[str],
+    table: str,
+    processes: int | None,
+    aws: AwsSettings,
+    given: Mapping[str, Any],
+    sample: Sample | None = None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Make a plan and print it; return the exit status. `given`: options of the payload."""
     from ddbload.pipeline.context import reading_context
     from ddbload.plan.plan import FAILS, FINE, make_plan
 
-    wanted = _parse_sample(sample)
     check_order(sources, table)
     payload = build_payload(sources, table, None, AUTO, given)
     context = reading_context(aws)
@@ -90,7 +109,7 @@ def plan_command(
     with spooled(payload), live_reading(enabled=not quiet) as watch:
         plan = make_plan(
             *(payload, context),
-            sample=wanted,
+            sample=sample,
             prewarm=given["prewarm"],
             watch=watch,
             processes=processes or cores(),
@@ -110,11 +129,15 @@ def plan_command(
     return {FINE: EXIT_DONE, FAILS: EXIT_FAILED}.get(plan.status, EXIT_REJECTS)
 
 
-def _parse_sample(text: str | None) -> Sample | None:
-    from ddbload.plan.plan import Sample
+def _parse_sample(text: str | None, first: int | None) -> Sample | None:
+    from ddbload.plan.read_rows import Sample
 
     if text is None:
-        return None
+        return None if first is None else Sample(rows=first, exact=True)
+    if first is not None:
+        raise InvalidUsage(
+            "--first plans for the first rows alone, and --sample estimates all of them: give one"
+        )
     try:
         if text.endswith("%"):
             share = float(text[:-1]) / 100

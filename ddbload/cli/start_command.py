@@ -14,6 +14,7 @@ from ddbload.cli.options import (
     WorkersType,
     aws_options,
     detach_option,
+    dry_run_option,
     json_option,
     once_option,
     quiet_option,
@@ -60,6 +61,7 @@ _MAX_EXECUTION_NAME = 80
 )
 @sources_argument
 @click.argument("table")
+@dry_run_option
 @import_options
 @run_option(
     "--workers",
@@ -87,6 +89,7 @@ _MAX_EXECUTION_NAME = 80
 def start_command(
     sources: tuple[str, ...],
     table: str,
+    dry_run: bool,
     workers: int | str,
     run_id: str | None,
     yes: bool,
@@ -122,6 +125,10 @@ def start_command(
         raise InvalidUsage(
             "--once refuses what was loaded before, and --force loads it again: give one"
         )
+    if dry_run:
+        from ddbload.cli.plan_command import plan_import
+
+        return plan_import(sources, table, None, aws, given, as_json=as_json, quiet=quiet)
     run = run_id or new_run_id()
     payload = build_payload(sources, table, run, workers, given)
     there = find_deployed(stack, aws)

@@ -9,6 +9,7 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,8 +28,13 @@ from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
 from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
-from ddbload.pipeline.reading.row_batches import RejectLine, RowBatch
-from ddbload.pipeline.reading.row_blocks import RunReader
+from ddbload.pipeline.reading.row_batches import (
+    RejectLine,
+    RowBatch,
+    first_rows,
+    iter_row_batches,
+)
+from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
 from ddbload.pipeline.reading.settle_spans import settle_spans
 from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.pipeline.reading.span_output import SpanOutput
@@ -91,6 +97,7 @@ def convert(
     watch: Callable[[WorkTotals, int], None] = lambda _done, _size: None,
     processes: int = 1,
     make_context: Callable[[], Context] | None = None,
+    first: int | None = None,
 ) -> None:
     """Write the items of all rows to a sink, in the order of the source.
 
@@ -104,6 +111,7 @@ def convert(
         watch: Called with the totals, and the bytes to read, from time to time.
         processes: Processes that read and convert; the result is the same for any number.
         make_context: Maker of the context of another process.
+        first: Rows after which to end, as if the source ended there. They are read here.
 
     Raises:
         TooManyRejects: If more rows are rejected than the payload allows.
@@ -117,13 +125,20 @@ def convert(
         limit = record.payload.options.reject_limit
         most = limit.rows if limit.percent is None else None
         job = _ConvertJob(most, record.public_names, sink.deflate)
+        conversion = _Conversion(record, context, job, sink, converted, reject, watch)
         try:
-            settle_spans(
-                *(record, ledger, context, job),
-                _Conversion(record, context, job, sink, converted, reject, watch),
-                processes=processes,
-                make_context=make_context,
-            )
+            if first is not None:
+                reader = RunReader(record)
+                batches = iter_row_batches(reader, ledger, context, piece_bytes=job.piece_bytes)
+                with closing(batches), rare_gc():
+                    conversion.read(first_rows(batches, first))
+            else:
+                settle_spans(
+                    *(record, ledger, context, job),
+                    conversion,
+                    processes=processes,
+                    make_context=make_context,
+                )
         except BrokenPipeError:
             raise
         except OSError as error:

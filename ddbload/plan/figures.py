@@ -38,6 +38,7 @@ def figures(
     scale: float,
     *,
     complete: bool,
+    first: int | None = None,
     now: float,
     prewarm: int | None = None,
     chunks: int = 1,
@@ -52,6 +53,7 @@ def figures(
         survey: Statistics of the rows read.
         scale: All rows divided by the rows read.
         complete: True if all rows were read.
+        first: Rows that alone are planned for; None for all.
         now: Seconds since the epoch.
         prewarm: Write units a second of warm throughput to price.
         chunks: Estimate of the chunks.
@@ -73,7 +75,15 @@ def figures(
     warnings += [PlanWarning(code, notice) for notice, code in (notices or {}).items()]
     if complete and not survey.rows:
         warnings.append(PlanWarning("no_rows", NO_ROWS))
-    if not complete:
+    if first is not None:
+        warnings.append(
+            PlanWarning(
+                "first",
+                f"only the first {'row was' if first == 1 else f'{first:,} rows were'} read, and"
+                f" the plan is for no more; --sample {first} estimates the rest",
+            )
+        )
+    elif not complete:
         warnings.append(_sample_warning(scale))
     return {
         "keys": _keys(record, survey),

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any
 
 from ddbload.contracts.column_mapping import shown
-from ddbload.contracts.options import Options
-from ddbload.contracts.payload import ColumnMapping, Payload
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
-from ddbload.contracts.run_record import Cursor, RunRecord
+from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import ZSTD
 from ddbload.errors import (
     DdbloadError,
@@ -26,37 +24,30 @@ from ddbload.ledger.ledger import Ledger, temporary_ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.detect_format import DetectedFormat
 from ddbload.pipeline.preflight.prepare import prepare_run
-from ddbload.pipeline.preflight.table_checks import NO_TABLE
 from ddbload.pipeline.reading.open_sources import open_decoded, reopen
-from ddbload.pipeline.reading.row_batches import RowBatch, iter_row_batches
-from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
-from ddbload.pipeline.reading.settle_spans import settle_spans
+from ddbload.pipeline.reading.row_blocks import rare_gc
 from ddbload.pipeline.reading.source_objects import expected_bytes
-from ddbload.pipeline.reading.span_pool import FinishedOutput
 from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.pipeline.table_notices import recent_traffic
 from ddbload.plan.attribute_profiles import ColumnProfile
 from ddbload.plan.figures import estimate_chunks, figures, is_split
-from ddbload.plan.survey import MAX_PROFILES, Survey, SurveyJob
+from ddbload.plan.read_rows import (
+    SURVEY_READ_BYTES,
+    Sample,
+    read_all_rows,
+    read_sample,
+    sample_first_rows,
+)
+from ddbload.plan.survey import MAX_PROFILES, Survey
 from ddbload.plan.table_facts import TableFacts, read_other_settings, table_facts
 from ddbload.source.decoding.compression import has_frames
 from ddbload.source.decoding.decoded_source import why_uncut
 from ddbload.source.decoding.inflate import zlib_library
 
-_READ_BYTES = 256 * 1024
-"""Bytes read at a time: a compromise of speed and memory."""
 _FRAMES_WITHIN_BYTES = 32 * 1024 * 1024
 """Bytes of a Zstandard object that are searched for a second frame: those of pzstd are smaller."""
 
 FINE, REJECTS, FAILS = "FINE", "REJECTS", "FAILS"
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """Part of the source to read: a number of rows, or a share of the bytes."""
-
-    rows: int | None = None
-    share: float | None = None
 
 
 @dataclass(slots=True)
@@ -72,6 +63,8 @@ class Plan:
     size: int | None = None
     complete: bool = False
     """True if all rows were read."""
+    first: int | None = None
+    """Rows that alone are planned for; None for all."""
     error: Failure | None = None
     """Error that the import would fail with."""
     now: float = 0.0
@@ -97,7 +90,13 @@ class Plan:
     def scale(self) -> float:
         """Estimate of all rows divided by the rows read."""
         record, survey = self.record, self.survey
-        if self.complete or survey is None or record is None or not survey.bytes:
+        if (
+            self.complete
+            or self.first is not None
+            or survey is None
+            or record is None
+            or not survey.bytes
+        ):
             return 1.0
         if record.size is None:
             expansion = survey.expansion or survey.bytes / max(1, survey.kept)
@@ -129,11 +128,12 @@ class Plan:
         if whole and self.record is not None and self.facts is not None and self.survey is not None:
             value.update(
                 figures(
-                    self.record,
+                    self._counted_record(self.record, self.survey),
                     self.facts,
                     self.survey,
                     self.scale,
                     complete=self.complete,
+                    first=self.first,
                     now=self.now,
                     prewarm=self.prewarm,
                     chunks=self.chunks or 1,
@@ -147,6 +147,14 @@ class Plan:
         if self.error is not None:
             value["error"] = {"name": self.error.name, "message": self.error.message}
         return value
+
+    def _counted_record(self, record: RunRecord, survey: Survey) -> RunRecord:
+        """Return the record of the source as if it ended with the rows that are planned for."""
+        if self.first is None:
+            return record
+        size = None if record.size is None else record.data_start.byte + survey.bytes
+        stored = "size" if record.objects is None else "bytes"
+        return replace(record, size=size, pinned={**record.pinned, stored: survey.kept})
 
     def _source(self) -> dict[str, Any]:
         record = self.record
@@ -208,7 +216,7 @@ class Plan:
             "good": read - rejected,
             "rejected": rejected,
             "total": round(read * self.scale),
-            "estimated": not self.complete,
+            "estimated": not self.complete and self.first is None,
         }
 
     def _columns(self) -> list[dict[str, Any]]:
@@ -282,14 +290,14 @@ def make_plan(
                 _prepare(plan, ledger, context)
                 context = replace(context, notice=plan.notices.append)
                 if sample is None:
-                    _read_all_rows(plan, ledger, context, watch, processes, make_context)
+                    read_all_rows(plan, ledger, context, watch, processes, make_context)
                 else:
-                    _read_sample(plan, ledger, context, sample, watch)
+                    read_sample(plan, ledger, context, sample, watch)
                 _check_rejects(plan)
             except DdbloadError:
                 if plan.record is None:
                     with suppress(DdbloadError):
-                        _sample_first_rows(plan, ledger, context)
+                        sample_first_rows(plan, ledger, context)
                 raise
     except Interrupted:
         raise
@@ -336,116 +344,11 @@ def _look_for_cuts(plan: Plan, record: RunRecord, context: Context) -> None:
             return
         if source.compression == ZSTD:
             looked_at = min(raw.size, _FRAMES_WITHIN_BYTES)
-            plan.is_cut = has_frames(raw.stream(0, looked_at, _READ_BYTES))
+            plan.is_cut = has_frames(raw.stream(0, looked_at, SURVEY_READ_BYTES))
         else:
             plan.is_cut = zlib_library() is not None
     if not plan.is_cut:
         plan.uncut = why_uncut(source.compression)
-
-
-class _PlanTaker:
-    """Merges surveys of spans, in order, into the plan's."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        job: SurveyJob,
-        context: Context,
-        watch: Callable[[int, int, int], None],
-    ) -> None:
-        record, survey = plan.record, plan.survey
-        assert record is not None, "the source was checked"  # noqa: S101
-        assert survey is not None, "the source was checked"  # noqa: S101
-        self._survey, self._job, self._context = survey, job, context
-        self._size, self._watch = plan.size or 0, watch
-        self._reader = RunReader(record)
-
-    def take(self, summary: Survey, output: FinishedOutput, start: Cursor) -> bool:  # noqa: ARG002
-        """Merge the survey of a span."""
-        shift = 0 if self._reader.record.objects is not None else start.line - 1
-        self._survey.merge(summary, lines=shift)
-        self._show()
-        return True
-
-    def read(self, batches: Iterator[RowBatch]) -> None:
-        """Survey a span here. What was read before an error is counted."""
-        part = self._job.begin(self._reader)
-        try:
-            for batch in batches:
-                self.check_stop()
-                part.add(batch)
-                self._watch(part.kept, self._size, self._survey.rows + part.rows)
-        finally:
-            self._survey.merge(part)
-
-    def check_stop(self) -> None:
-        """Raise `Interrupted` if the context asks to stop."""
-        if self._context.should_stop():
-            raise Interrupted("stopped while reading the source")
-
-    def _show(self) -> None:
-        self._watch(self._survey.kept, self._size, self._survey.rows)
-
-
-def _has_rows(record: RunRecord) -> bool:
-    # A delimited file without rows has no columns.
-    return bool(record.columns) or not record.payload.source.delimited
-
-
-def _read_all_rows(
-    plan: Plan,
-    ledger: Ledger,
-    context: Context,
-    watch: Callable[[int, int, int], None],
-    processes: int,
-    make_context: Callable[[], Context] | None,
-) -> None:
-    record, facts = plan.record, plan.facts
-    assert record is not None, "the source was checked"  # noqa: S101
-    assert facts is not None, "the table was described"  # noqa: S101
-    if _has_rows(record):
-        job = SurveyJob(tuple(facts.indexes), facts.time_to_live, _READ_BYTES)
-        settle_spans(
-            *(record, ledger, context, job),
-            _PlanTaker(plan, job, context, watch),
-            processes=processes,
-            make_context=make_context,
-        )
-    plan.complete = True
-
-
-def _read_sample(
-    plan: Plan,
-    ledger: Ledger,
-    context: Context,
-    sample: Sample,
-    watch: Callable[[int, int, int], None],
-) -> None:
-    record, survey, size = plan.record, plan.survey, plan.size or 0
-    assert record is not None, "the source was checked"  # noqa: S101
-    assert survey is not None, "the source was checked"  # noqa: S101
-    rows_enough = math.inf if sample.rows is None else sample.rows
-    bytes_enough = math.inf if sample.share is None else sample.share * size
-    ended = False
-
-    def must_end() -> bool:
-        nonlocal ended
-        if context.should_stop():
-            raise Interrupted("stopped while reading the source")
-        enough = survey.rows >= rows_enough or survey.kept >= bytes_enough
-        if enough and record.size is None:
-            # Of a compressed source, read on until its expansion is known.
-            enough = survey.expansion is not None and survey.kept < expected_bytes(record)
-        ended = enough or context.must_end()
-        return ended
-
-    if _has_rows(record):
-        for batch in iter_row_batches(
-            RunReader(record), ledger, context, piece_bytes=_READ_BYTES, must_end=must_end
-        ):
-            survey.add(batch)
-            watch(survey.kept, size, survey.rows)
-    plan.complete = not ended
 
 
 def _check_rejects(plan: Plan) -> None:
@@ -464,26 +367,8 @@ def _check_rejects(plan: Plan) -> None:
     if limit.exceeded(survey.rejected, survey.rows):
         rows = "rows"
         if limit.percent is not None:
-            rows = f"of {survey.rows:,} rows{'' if plan.complete else ' of the sample'}"
+            rows = f"of {survey.rows:,} rows{'' if plan.complete else ' read'}"
         raise TooManyRejects(
             f"{survey.rejected:,} {rows} would be rejected, and max_rejects is {limit}: correct the"
             " file, or allow more (--max-rejects)"
         )
-
-
-def _sample_first_rows(plan: Plan, ledger: Ledger, context: Context) -> None:
-    """Add a survey of the source's first rows to a plan whose preflight failed.
-
-    If the source does not fit the table, or the table is missing, the rows may show why.
-    """
-    bare = replace(plan.payload, types={}, mapping=ColumnMapping(), options=Options())
-    prepared = prepare_run("plan", bare, ledger, context, table=NO_TABLE)
-    record = prepared.record
-    survey = Survey(record, ())
-    if record.columns or not record.payload.source.delimited:
-        rows = iter_row_batches(RunReader(record), ledger, context, piece_bytes=_READ_BYTES)
-        with closing(rows):
-            for batch in islice(rows, 1):
-                survey.add(batch)
-    plan.record, plan.detected, plan.survey = record, prepared.detected, survey
-    plan.size = expected_bytes(record)

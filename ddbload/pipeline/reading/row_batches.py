@@ -96,6 +96,14 @@ class RowBatch:
         """Number of rows."""
         return len(self.encoded) if self.columns is None else self.columns.count
 
+    def first(self, rows: int) -> RowBatch:
+        """Return the batch without the rows after so many."""
+        if rows >= self.count:
+            return self
+        data = self.block.data[: self.positions.span(rows)[0]]
+        block = Block(data, self.block.start)
+        return RowBatch(self.reader, self.name, self.object_slice, block, self.stored_bytes)
+
     def item_lines(self) -> str | None:
         """Return the items as one text in octets, a line each; None if rows have to be looked at.
 
@@ -156,6 +164,15 @@ class RowBatch:
             knows_line=knows_line,
             places_of_fields=self.object_slice.places,
         )
+
+
+def first_rows(batches: Iterator[RowBatch], rows: int) -> Iterator[RowBatch]:
+    """Return batches up to a number of rows, exactly. No more are read then."""
+    for batch in batches:
+        yield batch.first(rows)
+        rows -= batch.count
+        if rows <= 0:
+            return
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class Conversion:
         table: str | None = None,
         types: dict[str, str] | None = None,
         source: dict[str, Any] | None = None,
+        first: int | None = None,
         **options: Any,
     ) -> None:
         path = folder / f"{random.getrandbits(64)}.csv"
@@ -62,6 +63,7 @@ class Conversion:
                 self.converted,
                 reject=lambda line: self.rejects.append(json.loads(line)),
                 watch=lambda totals, _: self.watched.append(totals.rows),
+                first=first,
             )
 
     @property
@@ -118,6 +120,26 @@ def test_convert_rejects_empty_row(tmp_path: Path) -> None:
     made = Conversion(tmp_path, "a,b\n1,\n,\n,2\n")
     assert made.items == [{"a": {"S": "1"}}, {"b": {"S": "2"}}]
     assert [each["line"] for each in made.rejects] == [3]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_convert_ends_exactly_after_the_first_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    rng = random.Random(seed)
+    monkeypatch.setattr("ddbload.convert.convert.FEED_READ_BYTES", rng.choice((7, 64, 10**6)))
+    rows = [rng.choice(("%d,a\n", '%d,"b\n"\r\n', "\n%d,c\n", "# x\n%d,\n")) for _ in range(40)]
+    data = "id,x\n" + "".join(row % number for number, row in enumerate(rows))
+    whole = Conversion(tmp_path, data, source={"comment": "#"})
+    for first in (1, 2, rng.randrange(3, 40), 40, 41):
+        made = Conversion(tmp_path, data, source={"comment": "#"}, first=first)
+        assert made.items == whole.items[:first]
+        assert made.converted.rows.read == min(first, 40)
+
+
+def test_convert_reads_nothing_after_the_first_rows(tmp_path: Path) -> None:
+    data = "id,x\n" + "1,a\n" * 200_000 + '2,"never closed\n'
+    assert len(Conversion(tmp_path, data, first=3).items) == 3
 
 
 def test_convert_takes_key_types_of_table(tmp_path: Path) -> None:

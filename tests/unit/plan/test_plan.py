@@ -9,7 +9,8 @@ import random
 import pytest
 
 from ddbload.plan import survey
-from ddbload.plan.plan import Sample, make_plan
+from ddbload.plan.plan import make_plan
+from ddbload.plan.read_rows import Sample
 from tests.fakes.dynamodb_values import item_size
 from tests.unit.pipeline.world import BUCKET, World
 
@@ -187,6 +188,22 @@ def test_sample_of_compressed_file_is_scaled(sample):
     assert plan["rows"]["estimated"] is True
     assert plan["rows"]["read"] < 20_000
     assert plan["rows"]["total"] == pytest.approx(40_000, rel=0.15)
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_plan_of_the_first_rows_is_that_of_a_file_that_ends_there(compress):
+    rows = [f"{n:06},{'x' * 20}\n" for n in range(30_000)]
+    whole = World(compress(("id,name\n" + "".join(rows)).encode()))
+    head = World(("id,name\n" + "".join(rows[:1000])).encode())
+    plan, wanted = plan_of(whole, sample=Sample(rows=1000, exact=True)), plan_of(head)
+    assert plan["rows"] == wanted["rows"]
+    assert plan["keys"] == wanted["keys"]
+    assert plan["write_units"] == wanted["write_units"]
+    assert plan["source"]["complete"] is False
+    codes = {each["code"] for each in wanted["warnings"]}
+    assert {each["code"] for each in plan["warnings"]} - codes == {"first"}
+    more = plan_of(head, sample=Sample(rows=1001, exact=True))
+    assert more["source"]["complete"] is True
 
 
 def test_sample_reads_small_compressed_file_to_its_end():
