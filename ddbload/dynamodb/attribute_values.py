@@ -16,6 +16,8 @@ from ddbload.dynamodb.scalar_text import BadValue, parse_number
 AttributeValue = dict[str, Any]
 Attributes = dict[str, AttributeValue]
 BAD_ATTRIBUTE = "bad_attribute"
+NOT_A_TIME = "not a time of day"
+"""Type of a placeholder for a time of day that no clock shows. Its row is rejected."""
 _CONTAINER_BYTES, _ELEMENT_BYTES = 3, 1
 
 
@@ -32,6 +34,12 @@ def check_value(value: object, depth: int = 0) -> AttributeValue:
         )
     ((kind, content),) = value.items()
     check = _CHECKS.get(kind)
+    if kind == NOT_A_TIME:
+        raise BadValue(
+            "not_a_time",
+            "a time of day before 00:00:00, or 24:00:00 and later: correct it, or write it as a"
+            " number",
+        )
     if check is None:
         raise BadValue(BAD_ATTRIBUTE, f"not a type of DynamoDB; types are {', '.join(_CHECKS)}")
     return {kind: check(content, depth)}

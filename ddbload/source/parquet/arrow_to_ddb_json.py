@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import types as kinds
 
+from ddbload.dynamodb.attribute_values import NOT_A_TIME
+
 _NULL = '{"NULL":true}'
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -100,9 +102,18 @@ def _dates(array: Any) -> list[str]:
 
 def _times(array: Any) -> list[str]:
     digits = _DIGITS[array.type.unit]
+    a_day = 86_400 * 10**digits
     whole = pa.int32() if kinds.is_time32(array.type) else pa.int64()
-    found = array.view(whole).to_pylist()
-    return [_NULL if one is None else f'{{"S":"{_time(one, digits)}"}}' for one in found]
+    made = []
+    for one in array.view(whole).to_pylist():
+        if one is None:
+            made.append(_NULL)
+        elif 0 <= one < a_day:
+            made.append(f'{{"S":"{_time(one, digits)}"}}')
+        else:
+            # Shown in the reject as the file has it.
+            made.append(f'{{"{NOT_A_TIME}":"{one} {array.type.unit}"}}')
+    return made
 
 
 def _timestamps(array: Any) -> list[str]:
@@ -151,7 +162,10 @@ def _maps(array: Any) -> list[str]:
     count = offsets[-1] - first
     keys = _names(array.keys.slice(first, count))
     elements = values(array.items.slice(first, count))
-    members = [f"{key}:{element}" for key, element in zip(keys, elements, strict=True)]
+    members = [
+        f"{key}:{element}" if key[0] == '"' else f'"{NOT_A_TIME}":{key}'
+        for key, element in zip(keys, elements, strict=True)
+    ]
     made = [
         f'{{"M":{{{",".join(members[begin - first : end - first])}}}}}'
         for begin, end in pairwise(offsets)
@@ -164,6 +178,9 @@ def _names(keys: Any) -> list[str]:
     if kinds.is_boolean(keys.type):
         return ['"true"' if key else '"false"' for key in keys.to_pylist()]
     found = values(keys)
+    if kinds.is_time(keys.type):
+        # What is not a time stays as it is, so that the row is rejected.
+        return [key[len('{"S":') : -1] if key.startswith('{"S":') else key for key in found]
     if any(not key.startswith(('{"S":"', '{"N":"', '{"B":"')) for key in found):
         raise NotImplementedError(f"a map with keys of type {keys.type}")
     return [key[len('{"S":') : -1] for key in found]
@@ -195,8 +212,18 @@ def _time(count: int, digits: int) -> str:
     return f"{text}.{fraction:0{digits}d}" if digits else text
 
 
+def _is_view(kind: Any, of: str) -> bool:
+    """Tell whether a type is a view of strings or binaries, which old versions do not have."""
+    return str(kind) == f"{of}_view"
+
+
 _KINDS: Sequence[tuple[Callable[[Any], bool], Callable[[Any], list[str]]]] = (
-    (lambda kind: kinds.is_string(kind) or kinds.is_large_string(kind), _texts),
+    (
+        lambda kind: (
+            kinds.is_string(kind) or kinds.is_large_string(kind) or _is_view(kind, "string")
+        ),
+        _texts,
+    ),
     (lambda kind: kinds.is_integer(kind) or kinds.is_floating(kind), _numbers),
     (kinds.is_decimal, _numbers),
     (kinds.is_boolean, _booleans),
@@ -205,7 +232,10 @@ _KINDS: Sequence[tuple[Callable[[Any], bool], Callable[[Any], list[str]]]] = (
     (kinds.is_time, _times),
     (
         lambda kind: (
-            kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_fixed_size_binary(kind)
+            kinds.is_binary(kind)
+            or kinds.is_large_binary(kind)
+            or kinds.is_fixed_size_binary(kind)
+            or _is_view(kind, "binary")
         ),
         _binaries,
     ),

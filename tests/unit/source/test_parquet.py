@@ -18,6 +18,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from ddbload.dynamodb.attribute_values import check_value
+from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import (
     DamagedParquet,
     DuplicateColumn,
@@ -219,6 +221,32 @@ def test_row_becomes_an_item():
     lines = read(packed(table)).splitlines()
     assert lines[0] == b'{"Item":{"b":{"N":"1"},"%s\\n":{"S":"x"},"a":{"L":[{"BOOL":true}]}}}'
     assert json.loads(lines[1]) == {"Item": {"b": {"N": "2"}, "%s\n": NULL, "a": {"L": []}}}
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_time_that_no_day_has_is_a_reject(unit):
+    kind = pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
+    whole = pa.int32() if unit in ("s", "ms") else pa.int64()
+    a_day = 86_400 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    counts = [-a_day // 6, -1, 0, a_day - 1, a_day, a_day + 3600]
+    keys = pa.array(counts, whole).view(kind)
+    first, second, midnight, last, *others = [json.loads(text) for text in values(keys)]
+    assert [midnight["S"][:8], last["S"][:8]] == ["00:00:00", "23:59:59"]
+    for value in (first, second, *others):
+        with pytest.raises(BadValue) as caught:
+            check_value(value)
+        assert caught.value.cause == "not_a_time"
+    # The key of a map, beside keys that are times.
+    offsets = pa.array([0, 1, 3], pa.int32())
+    bad, good = values(pa.MapArray.from_arrays(offsets, keys.slice(1, 3), pa.array([1, 2, 3])))
+    assert check_value(json.loads(good))
+    with pytest.raises(BadValue, match="before 00:00:00"):
+        check_value(json.loads(bad))
+
+
+def test_views_of_text_and_bytes_are_encoded():
+    assert values(pa.array(["a", None], pa.string_view())) == ['{"S":"a"}', '{"NULL":true}']
+    assert values(pa.array([b"a"], pa.binary_view())) == ['{"B":"YQ=="}']
 
 
 @pytest.mark.parametrize(
