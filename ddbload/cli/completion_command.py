@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ddbload.cli.options import GroupedCommand
-from ddbload.cli.output import EXIT_DONE
+from ddbload.cli.output import EXIT_DONE, print_stdout
 
 PROGRAM = "ddbload"
 COMPLETE_VARIABLE = "_DDBLOAD_COMPLETE"
@@ -35,7 +35,7 @@ def completion_command(context: click.Context, shell: str) -> int:
     kind = get_completion_class(shell) or ShellComplete
     complete = kind(context.find_root().command, {}, PROGRAM, COMPLETE_VARIABLE)
     # Not the class's own: that of bash runs a bash, to warn of old versions.
-    click.echo(ShellComplete.source(complete))
+    print_stdout(*ShellComplete.source(complete).split("\n"))
     return EXIT_DONE
 
 

@@ -16,7 +16,7 @@ from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON
 from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
 from ddbload.rows.json_framing import rows_begin
 
-ARRAY = "a JSON array of objects"
+OBJECTS = "a JSON array of objects"
 OTHERS = "a JSON array of values that are not objects"
 SCAN = "the response of a Scan or Query, with its items in a list"
 CONTAINER = "an object that holds an array of objects"
@@ -24,7 +24,7 @@ PRETTY = "JSON objects written over several lines"
 SPACED = "several JSON objects in one line"
 JOINED = "several JSON objects in one line, without white space between them"
 LAYOUT_OF = {
-    ARRAY: layouts.ARRAY,
+    OBJECTS: layouts.ARRAY,
     SCAN: layouts.OBJECT,
     CONTAINER: layouts.OBJECT,
     PRETTY: layouts.VALUES,
@@ -32,7 +32,7 @@ LAYOUT_OF = {
 }
 """Layout of each shape that is read without a conversion."""
 _PROGRAMS = {
-    ARRAY: "'.[]'",
+    OBJECTS: "'.[]'",
     OTHERS: "'.[]'",
     SCAN: "'.Items[]'",
     CONTAINER: "'.. | arrays | .[] | objects'",
@@ -154,7 +154,7 @@ def _cut_off_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
         # Either bad lines among good ones, or one bad line.
         return None
     if text.startswith("["):
-        return OTHERS if text[1:].strip(WHITE_SPACE) else ARRAY
+        return OTHERS if text[1:].strip(WHITE_SPACE) else OBJECTS
     if (not whole or "\n" in text) and rows_begin(text.encode(errors="replace"), layouts.OBJECT):
         return CONTAINER
     # A first line that is longer than the sample may be an object.
@@ -166,14 +166,14 @@ def _broken_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
     if whole and _rows(text, whole, keys) >= _MIN_ROWS:
         return None
     if _OBJECTS_BEGIN.match(text):
-        return ARRAY
+        return OBJECTS
     return SCAN if _PAGE_BEGINS.match(text) else None
 
 
 def _shape(value: object, keys: Collection[str], *, is_alone: bool = False) -> str:
     """Return the shape of an array, or of a value that is written over several lines."""
     if isinstance(value, list):
-        return ARRAY if not value or isinstance(value[0], dict) else OTHERS
+        return OBJECTS if not value or isinstance(value[0], dict) else OTHERS
     if _is_page(value) and not _has(value, keys):
         return SCAN
     return CONTAINER if is_alone and _is_container(value, keys) else PRETTY

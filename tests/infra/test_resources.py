@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ddbload import __version__
 from tests.infra.synthesis import BUCKET_KEY, CONTEXT, KEY, TOPIC, Synthesized
 from tests.infra.template import Template, listed
 
@@ -522,12 +523,13 @@ def test_outputs_are_those_that_the_command_line_reads(template: Template):
             f"${{Observability{name}}}"
             for name in ("Preflight", "ImportChunk", "Report", "OnUpload", "OnStopped")
         ),
+        "Version": __version__,
     }
 
 
 def test_template_fits_any_account_without_parameters(synthesized: Synthesized, template: Template):
     assert set(template.plain["Parameters"]) == {"BootstrapVersion"}
-    assert "Metadata" not in template.plain
+    assert set(template.plain["Metadata"]) == {"ddbload"}
     for resource in template.resources.values():
         assert "Metadata" not in resource
     manifest = json.loads((synthesized.folder / "manifest.json").read_text("utf-8"))

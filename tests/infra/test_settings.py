@@ -10,7 +10,7 @@ import pytest
 
 from ddbload.contracts.column_mapping import check_column_names, column_changes
 from ddbload.contracts.dialect import check_dialect
-from ddbload.contracts.options import ENGINES, MAX_CONCURRENCY, SCANS, Options
+from ddbload.contracts.options import ENGINES, MAX_CONCURRENCY, ON_EMPTY, SCANS, Options
 from ddbload.contracts.payload import (
     CELL_TYPES,
     NULL_POLICIES,
@@ -19,7 +19,15 @@ from ddbload.contracts.payload import (
     NullHandling,
     Payload,
 )
-from ddbload.contracts.source import COMPRESSIONS, FORMATS, LAYOUTS, LOCATION_FIELDS, Source
+from ddbload.contracts.source import (
+    COMPRESSIONS,
+    DUPLICATES,
+    FORMATS,
+    LAYOUTS,
+    LOCATION_FIELDS,
+    MATCHES,
+    Source,
+)
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.dynamodb.write_modes import MODES
@@ -84,8 +92,8 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
         ],
         "compression": [*COMPRESSIONS, "auto", "bzip2", "", 1, None, []],
         "max_expansion": whole_numbers(2**53),
-        "match": ["name", "position", "", 1, None, []],
-        "duplicate_columns": ["refuse", "number", "", 1, None, []],
+        "match": [*MATCHES, "order", "", 1, None, []],
+        "duplicate_columns": [*DUPLICATES, "drop", "", 1, None, []],
         "layout": [*LAYOUTS, "auto", "list", "", 1, None, []],
     },
     "mapping": {
@@ -106,7 +114,7 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
         "markers": [["-"], ["", "NULL"], [], None, ["\ud800"], [1], "-", {}, 0],
     },
     "options": {
-        "mode": [*MODES, "update", "", 1, None, []],
+        "mode": [*MODES, "upsert", "", 1, None, []],
         "position_attribute": ["at", "", 1, None, [], "\ud800"],
         "engine": [*ENGINES, "processes", 1, None, []],
         "workers": [*whole_numbers(10_000), "auto", "all"],
@@ -121,6 +129,10 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
         "max_row_bytes": whole_numbers(2**53),
         "index_bytes": whole_numbers(2**53),
         "scan": [*SCANS, "auto", "some", "", 1, None, []],
+        "on_empty": [*ON_EMPTY, "null", "", 1, None, []],
+        "add": [["tags"], ["tags", "tags"], [""], [], None, ["\ud800"], [1], "tags", {}],
+        "only_existing": [True, False, None, "true", 1],
+        "condition": ["a = {a}", "a = {", "", "\ud800", "a" * 4097, 1, None, []],
     },
 }
 """Values for each field of an upload rule, right ones and wrong ones."""
@@ -130,8 +142,11 @@ LAYER = "arn:aws:lambda:eu-west-1:123456789012:layer:formats:3"
 
 def test_every_field_of_an_upload_rule_is_tried():
     assert set(FIELD_VALUES["source"]) == names_of(Source) - set(LOCATION_FIELDS)
-    # The share of a payload's max_wcu is a text in max_wcu.
-    assert set(FIELD_VALUES["options"]) == names_of(Options) - {"max_wcu_percent"}
+    # A share is a text in max_wcu and max_rejects.
+    assert set(FIELD_VALUES["options"]) == names_of(Options) - {
+        "max_wcu_percent",
+        "max_rejects_percent",
+    }
     assert set(FIELD_VALUES["mapping"]) == names_of(ColumnMapping)
     assert set(FIELD_VALUES["nulls"]) == names_of(NullHandling)
     # A rule has the fields of a payload and those that select uploads.

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ddbload import errors
+from ddbload.items.row_encoder import RowEncoder
 from ddbload.pipeline.importing.row_window import PendingRows
 from ddbload.rows import block_splitter
 from ddbload.rows.block_splitter import Block
@@ -67,9 +68,9 @@ def slow_to_read(world: World, seconds: float, monkeypatch: pytest.MonkeyPatch) 
     """Have each block's rows take so long to be parsed and encoded."""
     add = PendingRows.add
 
-    def slowly(held: PendingRows, block: Block, since: int) -> None:
+    def slowly(held: PendingRows, block: Block, since: int, encoder: RowEncoder) -> None:
         world.clock.sleep(seconds)
-        add(held, block, since)
+        add(held, block, since, encoder)
 
     monkeypatch.setattr(PendingRows, "add", slowly)
 

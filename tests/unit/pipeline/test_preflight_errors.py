@@ -53,7 +53,7 @@ FILE = b"id,year,name\nb1,1999,x\n"
         ({"target": {"table": "x"}}, "'target.table'"),
         ({"target": {"table": "books", "region": "r"}}, "'target.region'"),
         ({"target": ...}, "'target' is missing"),
-        ({"types": {"year": "int"}}, "'types.year'"),
+        ({"types": {"year": "date"}}, "'types.year'"),
         ({"types": ["year"]}, "'types'"),
         ({"options": {"mode": "upsert"}}, "'options.mode'"),
         ({"options": {"engine": "warp"}}, "'options.engine'"),

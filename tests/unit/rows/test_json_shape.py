@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ddbload.rows.json_shape import (
-    ARRAY,
     CONTAINER,
     JOINED,
+    OBJECTS,
     OTHERS,
     PRETTY,
     SCAN,
@@ -28,15 +28,15 @@ def shape(text: str | bytes, *keys: str, whole: bool = True) -> str | None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('[{"a": 1}, {"a": 2}]', ARRAY),
-        ('[{"a": 1}]\n[{"a": 2}]\n', ARRAY),
-        ('[{"a": 1}]\n[{"a": 2}', ARRAY),
-        ('[{"a": 1}, 2]', ARRAY),
-        ('[{"a": 1}] x', ARRAY),
-        ('[\n{"id": 1},\n{"id": 2}\n', ARRAY),
-        ('[{"a": 1}, {"b": 2', ARRAY),
-        ('[{"a": 1}, {bad}]', ARRAY),
-        ("[]", ARRAY),
+        ('[{"a": 1}, {"a": 2}]', OBJECTS),
+        ('[{"a": 1}]\n[{"a": 2}]\n', OBJECTS),
+        ('[{"a": 1}]\n[{"a": 2}', OBJECTS),
+        ('[{"a": 1}, 2]', OBJECTS),
+        ('[{"a": 1}] x', OBJECTS),
+        ('[\n{"id": 1},\n{"id": 2}\n', OBJECTS),
+        ('[{"a": 1}, {"b": 2', OBJECTS),
+        ('[{"a": 1}, {bad}]', OBJECTS),
+        ("[]", OBJECTS),
         ("[1, 2]", OTHERS),
         ("[[{}]]", OTHERS),
         ('["a",\n{"a": 1}]', OTHERS),
@@ -46,7 +46,7 @@ def shape(text: str | bytes, *keys: str, whole: bool = True) -> str | None:
         ('{\n"a": [{"c": 1}, {"c": 2}', CONTAINER),
         ('{\n"Item": {"a": {"L": [{"S": "x"}]}}}', PRETTY),
         ('{"Items": [{"a": 1}, {"b"', SCAN),
-        ('\r\n [\n{"a": 1},\n{"a": 2}]', ARRAY),
+        ('\r\n [\n{"a": 1},\n{"a": 2}]', OBJECTS),
         ('{\n"a": 1}', PRETTY),
         ('{"a": 1,\r\n"b": {}}\n{"c": 1}\n', PRETTY),
         ('{"a": 1}{"a": 2}', JOINED),
@@ -95,12 +95,12 @@ def test_shape_is_named_when_the_sample_ends_inside_a_value(cut: str) -> None:
         assert shape(text, whole=False) == expected
         assert shape(text.encode()[:-1] + b"\xc3" if cut == '"é' else text, whole=False)
     is_open = cut == "" or cut.startswith("{")
-    assert shape("[\n" + cut, whole=False) == (ARRAY if is_open else OTHERS)
-    assert shape('[{"a": 1}, ' + cut, whole=False) == ARRAY
+    assert shape("[\n" + cut, whole=False) == (OBJECTS if is_open else OTHERS)
+    assert shape('[{"a": 1}, ' + cut, whole=False) == OBJECTS
     # The first line may be an object yet, and that which is all of the file is a bad row.
     assert shape('{"a": ' + cut, whole=False) is None
     assert shape('{"a": ' + cut) is None
-    assert shape("[\n{},\n" + cut) == ARRAY
+    assert shape("[\n{},\n" + cut) == OBJECTS
 
 
 def test_array_among_rows_is_a_bad_line() -> None:
@@ -132,7 +132,7 @@ def test_file_begins_as_lines_only_when_its_first_line_is_complete() -> None:
 
 
 def test_jq_advice_fits_the_shape() -> None:
-    assert "jq -c '.[]' FILE" in jq_advice(ARRAY)
+    assert "jq -c '.[]' FILE" in jq_advice(OBJECTS)
     assert "jq -c '.Items[]' FILE" in jq_advice(SCAN)
     assert "jq -c . FILE" in jq_advice(PRETTY)
     assert "jq -c . FILE" in jq_advice(JOINED)
