@@ -276,6 +276,10 @@ bench-minutes: setup ## Measure how a simulated table's capacity is used for 20 
 wheel: sbom ## Build the wheel into dist/, with its bills of materials
 	$(BIN)/python -m build --wheel --no-isolation
 
+.PHONY: zipapp
+zipapp: setup ## Build dist/ddbload.pyz, one file that runs with any Python from 3.11 on
+	$(BIN)/python -m release.zipapp dist/ddbload.pyz
+
 # Reproducible: neither has a time or a random number in it.
 .PHONY: sbom
 sbom: setup $(AUDIT_DONE) ## List what wheel and functions consist of, as CycloneDX in dist/
