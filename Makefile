@@ -193,17 +193,47 @@ audit: setup node_modules $(AUDIT_DONE) ## Look for known vulnerabilities in pac
 
 ##@ Try
 
+# A developer's environment has all that the demos need. Otherwise they get one of their own, without
+# the tools of developers.
+DEMO := .venv-demo
+ifeq ($(wildcard $(SETUP_DONE)),)
+DEMO_BIN := $(DEMO)/bin
+DEMO_DONE := $(DEMO)/.demo-done
+IMPORT_DEMO_DONE := $(DEMO)/.import-demo-done
+else
+DEMO_BIN := $(BIN)
+DEMO_DONE := setup
+IMPORT_DEMO_DONE := setup
+endif
+
+define install_demo
+	@command -v "$(PYTHON)" >/dev/null || \
+		{ echo "make: no $(PYTHON) here; ddbload needs Python 3.11 or newer (make $@ PYTHON=...)" >&2; exit 1; }
+	@echo "make: installing into this folder: $(PARTS)"
+	"$(PYTHON)" -m venv $(DEMO)
+	$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-compile --requirement $<
+	@touch $@
+endef
+
+$(DEMO)/.import-demo-done: PARTS := botocore, click and rich (60 MB in $(DEMO)); dynalite and aws-cdk (50 MB in node_modules)
+$(DEMO)/.import-demo-done: locks/run.txt
+	$(install_demo)
+
+$(DEMO)/.demo-done: PARTS := aws-cdk-lib and moto (400 MB in $(DEMO)); dynalite and aws-cdk (250 MB in node_modules)
+$(DEMO)/.demo-done: locks/demo.txt
+	$(install_demo)
+
 .PHONY: demo
-demo: setup node_modules ## The whole pipeline on this machine; FILE="my.csv" with TABLE_KEY=id for yours
+demo: $(DEMO_DONE) node_modules ## The whole pipeline on this machine; FILE="my.csv" with TABLE_KEY=id for yours
 	$(call run_demo,)
 
 .PHONY: demo-import
-demo-import: setup node_modules ## The same file by `ddbload import` alone, in seconds
+demo-import: $(IMPORT_DEMO_DONE) node_modules ## The same file by `ddbload import` alone, in seconds
 	$(call run_demo,--import-only)
 
 define run_demo
 	@status=0; \
-	$(BIN)/ddbload demo $(1) $${FILE:+--file "$$FILE"} $${TABLE_KEY:+--table-key "$$TABLE_KEY"} || status=$$?; \
+	$(DEMO_BIN)/python -m ddbload demo $(1) $${FILE:+--file "$$FILE"} $${TABLE_KEY:+--table-key "$$TABLE_KEY"} || status=$$?; \
 	if [ $$status -eq 3 ]; then \
 		echo "make: the demo finished, but rows were rejected (ddbload's exit 3)" >&2; \
 	fi; \
@@ -320,5 +350,5 @@ lock: setup ## Write every list of hashed packages anew (ARGS=--upgrade for newe
 
 .PHONY: clean
 clean: ## Remove everything that make and its tools have made
-	rm -rf .dynamodb-local .bench-build $(VENV) $(RIVALS) $(CHECKOV) $(AUDIT) node_modules build cdk.out dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .dynamodb-local .bench-build $(VENV) $(DEMO) $(RIVALS) $(CHECKOV) $(AUDIT) node_modules build cdk.out dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
