@@ -219,7 +219,7 @@ $(DEMO)/.import-demo-done: PARTS := botocore, click and rich (60 MB in $(DEMO));
 $(DEMO)/.import-demo-done: locks/run.txt
 	$(install_demo)
 
-$(DEMO)/.demo-done: PARTS := aws-cdk-lib and moto (400 MB in $(DEMO)); dynalite and aws-cdk (250 MB in node_modules)
+$(DEMO)/.demo-done: PARTS := aws-cdk-lib and moto (510 MB in $(DEMO)); dynalite and aws-cdk (250 MB in node_modules)
 $(DEMO)/.demo-done: locks/demo.txt
 	$(install_demo)
 

@@ -104,8 +104,11 @@ class Settings:
     """Tag the objects that a run has loaded with the run and its status."""
 
     def to_context(self) -> dict[str, Any]:
-        """Return the knobs that differ from their defaults, as cdk.json has them."""
-        defaults = Settings()
+        """Return the knobs that differ from their defaults, as cdk.json has them.
+
+        Without the stack's name, which is not to be changed.
+        """
+        defaults = Settings(stack_name=self.stack_name)
         changed: dict[str, Any] = {
             name: getattr(self, name)
             for name in _KNOBS

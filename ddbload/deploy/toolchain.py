@@ -101,7 +101,7 @@ DEMO_TOOLS = ToolSet(
     lock="demo.txt",
     npm=("aws-cdk", "dynalite"),
     omitted=("dev",),
-    megabytes=640,
+    megabytes=760,
     modules=("aws_cdk", "aws_lambda_powertools", "awslambdaric", "moto"),
 )
 IMPORT_DEMO_TOOLS = ToolSet(

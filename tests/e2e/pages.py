@@ -39,7 +39,7 @@ REJECTS = re.compile(
 )
 """Commands that exit with 3: the README's file has a row without a key."""
 TELLS = re.compile(
-    r"node_modules/\.bin/cdk |ddbload (start|resume) |ddbload import (things|words|'s3:)"
+    r"node_modules/\.bin/cdk |ddbload (start|resume|deploy|destroy)\b|ddbload import (things|words|'s3:)"
 )
 """Commands that print progress or detected formats on stderr."""
 NAMES = re.compile(r"(cat books.csv \| )?ddbload import ")
@@ -144,8 +144,9 @@ class Reader:
         return ended
 
     def _shell(self, line: str) -> Ended:
-        # Nobody is there to answer what cdk asks.
+        # Nobody is there to answer questions.
         line = line.replace("cdk destroy", "cdk destroy --force")
+        line = re.sub(r"^ddbload (deploy|destroy)", r"\g<0> --yes", line)
         return self.console.shell("\n".join(["set -o pipefail", *self._known, line]))
 
     def _assign(self, line: str, names: list[str]) -> Ended:
