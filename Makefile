@@ -308,7 +308,7 @@ wheel: sbom ## Build the wheel into dist/, with its bills of materials
 
 .PHONY: zipapp
 zipapp: setup ## Build dist/ddbload.pyz, one file that runs with any Python from 3.11 on
-	$(BIN)/python -m release.zipapp dist/ddbload.pyz
+	$(BIN)/python -m release.build_zipapp dist/ddbload.pyz
 
 # Reproducible: neither has a time or a random number in it.
 .PHONY: sbom

@@ -39,7 +39,8 @@ REJECTS = re.compile(
 )
 """Commands that exit with 3: the README's file has a row without a key."""
 TELLS = re.compile(
-    r"node_modules/\.bin/cdk |ddbload (start|resume|deploy|destroy)\b|ddbload import (things|words|'s3:)"
+    r"node_modules/\.bin/cdk |ddbload (start|resume|deploy|destroy)\b"
+    r"|ddbload import (things|words|'s3:)"
 )
 """Commands that print progress or detected formats on stderr."""
 NAMES = re.compile(r"(cat books.csv \| )?ddbload import ")

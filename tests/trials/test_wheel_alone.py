@@ -128,7 +128,7 @@ def test_wheel_deploys_loads_and_removes(newcomer):
 def test_zip_application_imports_with_several_processes(newcomer):
     archive = newcomer.home / "ddbload.pyz"
     subprocess.run(
-        [sys.executable, "-m", "release.zipapp", str(archive)],
+        [sys.executable, "-m", "release.build_zipapp", str(archive)],
         cwd=ROOT,
         check=True,
         capture_output=True,

@@ -52,12 +52,15 @@ def _unpack(archive: Path) -> Path:
         except (OSError, RuntimeError):
             # No home folder that can be written: for this process, and those that it starts.
             found = tempfile.mkdtemp(prefix="ddbload-")
-            owner = os.getpid()
-            atexit.register(
-                lambda: os.getpid() == owner and shutil.rmtree(found, ignore_errors=True)
-            )
+            atexit.register(_remove, found, os.getpid())
             _extract(opened, found)
             return Path(found)
+
+
+def _remove(folder: str, owner: int) -> None:
+    """Remove a folder, unless this is a fork of the process that made it."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _private_folder() -> Path:

@@ -1,4 +1,4 @@
-"""Build dist/ddbload.pyz: `python -m release.zipapp FILE`.
+"""Build dist/ddbload.pyz: `python -m release.build_zipapp FILE`.
 
 It holds ddbload and locks/run.txt, which are pure Python, so that one file runs with any Python
 from 3.11 on. The same checkout gives the same bytes.
@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from release.zipapp_main import DIGEST, SITE
+from release.unpack_and_run import DIGEST, SITE
 
 ROOT = Path(__file__).resolve().parent.parent
 _TIME = (2020, 2, 2, 0, 0, 0)
@@ -47,7 +47,7 @@ def _write(site: Path, target: Path) -> None:
         digest.update(f"{name}\0{len(data)}\0".encode())
         digest.update(data)
     files[DIGEST] = digest.hexdigest()[:32].encode()
-    files["__main__.py"] = (ROOT / "release" / "zipapp_main.py").read_bytes()
+    files["__main__.py"] = (ROOT / "release" / "unpack_and_run.py").read_bytes()
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("wb") as file:
         file.write(b"#!/usr/bin/env python3\n")

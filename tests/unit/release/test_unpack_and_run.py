@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from release import zipapp_main
+from release import unpack_and_run
 
 PROGRAM = """
 import multiprocessing, sys
@@ -27,7 +27,7 @@ def main():
 def archive(tmp_path):
     made = tmp_path / "some.pyz"
     with zipfile.ZipFile(made, "w") as file:
-        file.writestr("__main__.py", Path(zipapp_main.__file__).read_text("utf-8"))
+        file.writestr("__main__.py", Path(unpack_and_run.__file__).read_text("utf-8"))
         file.writestr("DIGEST", "0123abcd")
         for name, text in (
             ("__init__.py", ""),
@@ -78,6 +78,6 @@ def test_folder_of_somebody_else_is_not_run(archive, tmp_path):
 
 
 def test_old_python_is_named(monkeypatch):
-    monkeypatch.setattr(zipapp_main.sys, "version_info", (3, 10, 4))
+    monkeypatch.setattr(unpack_and_run.sys, "version_info", (3, 10, 4))
     with pytest.raises(SystemExit, match=r"ddbload needs Python 3\.11 or later"):
-        zipapp_main.main()
+        unpack_and_run.main()
