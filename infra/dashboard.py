@@ -29,6 +29,7 @@ ROWS = {
     run_notice.ROWS_REJECTED: ("rejected", _COLORS.RED),
     run_notice.ROWS_SUPERSEDED: ("superseded", _COLORS.GREY),
     run_notice.ROWS_SKIPPED: ("skipped", _COLORS.PURPLE),
+    run_notice.ROWS_FILTERED: ("filtered", _COLORS.BROWN),
 }
 """Label and color by metric."""
 

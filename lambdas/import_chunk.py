@@ -48,7 +48,8 @@ def handler(event: Any, context: Context) -> dict[str, Any]:
 
 
 def _measure(segment: Segment) -> None:
-    for name, value in zip(ROW_METRICS, segment.rows.to_json().values(), strict=True):
+    rows = segment.rows
+    for name, value in zip(ROW_METRICS, (rows.read, *rows.outcomes.values()), strict=True):
         metrics.add_metric(name, MetricUnit.Count, value)
     metrics.add_metric(THROTTLED_REQUESTS, MetricUnit.Count, segment.work.throttled)
     metrics.add_metric(CONSUMED_WRITE_UNITS, MetricUnit.Count, segment.work.consumed_wcu)

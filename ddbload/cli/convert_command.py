@@ -50,7 +50,6 @@ from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import (
     FAILED,
-    NO_ROWS,
     SUCCEEDED,
     SUCCEEDED_WITH_REJECTS,
     Failure,
@@ -127,7 +126,7 @@ class Outcome:
         return {
             "status": self.status,
             "read_as": self.read_as,
-            "rows": self.rows.to_json(),
+            "rows": {"read": self.rows.read, **self.rows.outcomes},
             "causes": causes_json(self.causes),
             "bytes": self.bytes,
             "seconds": round(self.seconds, 3),
@@ -146,6 +145,7 @@ class Outcome:
         """Return the lines of the summary."""
         rows, rate = self.rows, self.rows.read / self.seconds if self.seconds > 0 else 0.0
         rejected = f", {rows.rejected:,} rejected" if rows.rejected else ""
+        rejected += f", {rows.filtered:,} left out by --where" if rows.filtered else ""
         lines = [
             f"{source}: {'converted' if self.error is None else 'not converted'}",
             f"  read as   {self.read_as}",
@@ -272,8 +272,8 @@ def convert_command(
             say(json.dumps(outcome.to_json()))
         elif not quiet and (outcome.error is None or outcome.rows.read):
             say(*outcome.lines(named))
-    if not quiet and outcome.error is None and not outcome.rows.read:
-        print_notice(NO_ROWS)
+    if not quiet and outcome.error is None and outcome.rows.warning:
+        print_notice(outcome.rows.warning)
     return outcome.exit_code
 
 

@@ -176,7 +176,7 @@ def _progress_lines(record: RunRecord, found: RunState) -> list[str]:
         (
             f"  rows      {rows.read:,} settled: {rows.written:,} written,"
             f" {rows.rejected:,} rejected, {rows.superseded:,} superseded,"
-            f" {rows.skipped:,} skipped"
+            f" {rows.skipped:,} skipped{f', {rows.filtered:,} filtered' if rows.filtered else ''}"
         ),
     ]
 

@@ -112,6 +112,7 @@ def _run_lines(run: RunSummary) -> Iterator[str]:
         others = (("rejected", run.rows.rejected), ("superseded", run.rows.superseded))
         facts += [f"{count:,} {name}" for name, count in others if count]
         facts += [f"{run.rows.skipped:,} skipped"] if run.rows.skipped else []
+        facts += [f"{run.rows.filtered:,} filtered"] if run.rows.filtered else []
     if run.seconds is not None:
         facts.append(_duration(run.seconds))
     if run.error is not None:

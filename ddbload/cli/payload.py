@@ -95,6 +95,8 @@ def build_payload(
         "nulls": {"policy": given["null_policy"], "markers": list(dict.fromkeys(given["nulls"]))},
         "options": {"workers": workers, **options},
     }
+    if given["where"]:
+        payload["where"] = list(given["where"])
     _check(payload)
     return payload
 
@@ -286,7 +288,7 @@ def _as_usage(error: InvalidPayload) -> InvalidUsage:
         "'source.sources'", "'SOURCE...'"
     )
     message = message.replace("'target.table'", "'TABLE'").replace("'run.id'", "'--run-id'")
-    message = message.replace("'types.", "'--types ")
+    message = message.replace("'types.", "'--types ").replace("'where'", "'--where'")
     for part in ("bucket", "key", "prefix", "glob"):
         message = message.replace(f"'source.{part}'", "the bucket or key of 'SOURCE'")
     return InvalidUsage(_FIELD.sub(lambda field: f"'--{field[1].replace('_', '-')}'", message))

@@ -184,8 +184,16 @@ _SOURCE = (
         "set_",
         metavar="NAME=TEXT",
         multiple=True,
-        help="Add an attribute, such as kind=book, or pk=USER#{id} with the value of column id."
-        " May be repeated.",
+        help="Add an attribute, such as kind=book, or pk=USER#{id} with the value of column id;"
+        " {id|trim|lower} passes it through filters: trim, lower, upper, hmac. May be repeated.",
+    ),
+    types_option(
+        "--where",
+        metavar="COMPARISON",
+        multiple=True,
+        help="Take only rows that match, such as country=DE, or year>=2000 with --types year=N:"
+        " = != < <= > >=, by the column's type. country= is true without a value. May be"
+        " repeated; all must match.",
     ),
     types_option(
         "--null",

@@ -34,6 +34,7 @@ def progress_figures(progress: RunProgress) -> list[str]:
         words.append(f"{work.consumed_wcu:,.0f} WCU" if rate is None else f"{rate:,.0f} WCU/s")
     words += [f"{work.throttled:,} throttled"] if work.throttled else []
     words += [f"{rows.rejected:,} rejected"] if rows.rejected else []
+    words += [f"{rows.filtered:,} filtered"] if rows.filtered else []
     if progress.dollars is not None:
         words.append(amount_text(progress.dollars))
     return words

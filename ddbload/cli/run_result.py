@@ -24,7 +24,6 @@ from ddbload.contracts.results import (
     DONE,
     FAILED,
     INTERRUPTED,
-    NO_ROWS,
     Failure,
     PlanTotals,
     Report,
@@ -152,7 +151,7 @@ class Result:
         return {
             "run": self.run,
             "status": self.status,
-            "rows": self.rows.to_json(),
+            "rows": {"read": self.rows.read, **self.rows.outcomes},
             "bytes": self.bytes,
             "seconds": round(self.seconds, 3),
             "rows_per_second": round(self.rows_per_second, 1),
@@ -202,6 +201,7 @@ class Result:
                 (rows.rejected, "rejected"),
                 (rows.superseded, "superseded by a later row of the same key"),
                 (rows.skipped, skipped),
+                (rows.filtered, "left out by --where"),
             )
             if count
         ]
@@ -250,8 +250,8 @@ def show_result(result: Result, *, as_json: bool, quiet: bool, list_rejects: str
             print_json(result.to_json())
         elif not quiet and (result.error is None or result.rows.read):
             print_stdout(*result.lines(list_rejects))
-    if not quiet and result.status in DONE and not result.rows.read:
-        print_notice(NO_ROWS)
+    if not quiet and result.status in DONE and result.rows.warning:
+        print_notice(result.rows.warning)
     return result.exit_code
 
 

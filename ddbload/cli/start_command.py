@@ -39,7 +39,7 @@ from ddbload.contracts.control import NewLimits
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import DONE, Failure
 from ddbload.contracts.source import AUTO
-from ddbload.errors import ExecutionExists, InvalidUsage
+from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
@@ -112,6 +112,7 @@ def start_command(
     stops following; the run continues.
     """
     from ddbload.cli.run_location import find_deployed, run_command_line
+    from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
     from ddbload.runs.run_import import new_run_id
 
     check_order(sources, table)
@@ -131,6 +132,10 @@ def start_command(
         return plan_import(sources, table, None, aws, given, as_json=as_json, quiet=quiet)
     run = run_id or new_run_id()
     payload = build_payload(sources, table, run, workers, given)
+    try:
+        refuse_hmac(ColumnChanges.of(set=payload["mapping"]["set"]))
+    except InvalidPayload as error:
+        raise InvalidUsage(error.message) from None
     there = find_deployed(stack, aws)
     if force:
         run = _forced_run(run, sources, table, there, quiet=quiet)

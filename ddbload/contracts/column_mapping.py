@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 from ddbload.contracts.payload import ColumnMapping, Payload
 from ddbload.contracts.run_record import Table
+from ddbload.contracts.template import HMAC_KEY, Template, shown
 from ddbload.dynamodb.limits import MAX_COLUMNS, MAX_NAME_BYTES
 from ddbload.dynamodb.row_writes import Condition, RowWrites
 from ddbload.dynamodb.write_modes import UPDATE
@@ -20,54 +20,6 @@ from ddbload.errors import (
     InvalidPayload,
     TooManyColumns,
 )
-
-_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|[{}]")
-
-
-def shown(name: str) -> str:
-    """Quote a name for an error message, and shorten a long one."""
-    return repr(name if len(name) <= 60 else name[:57] + "...")
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A text with column names in braces, such as `USER#{id}`; `{{` and `}}` are literal braces."""
-
-    literals: tuple[str, ...]
-    """Texts before, between and after the columns: one more than `names`."""
-    names: tuple[str, ...]
-
-    @classmethod
-    def read(cls, text: str, attribute: str) -> Self:
-        """Read the template of an attribute. Raises `InvalidPayload`."""
-        literals, names = [""], []
-        position = 0
-        for found in _PIECE.finditer(text):
-            literals[-1] += text[position : found.start()]
-            position = found.end()
-            if found[1] is not None:
-                names.append(found[1])
-                literals.append("")
-            elif len(found[0]) == 2:
-                literals[-1] += found[0][0]
-            else:
-                raise InvalidPayload(
-                    f"the template of {shown(attribute)} has a single {found[0]!r}: write a column"
-                    " as {name}, and a literal brace as {{ or }}"
-                )
-        literals[-1] += text[position:]
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            raise InvalidPayload(f"the template of {shown(attribute)} is not valid UTF-8")
-        return cls(tuple(literals), tuple(names))
-
-    def fill(self, parts: Sequence[str]) -> str:
-        """Return the text with the parts filled in, or an empty text if a part is empty."""
-        if not all(parts):
-            return ""
-        pieces = [self.literals[0]]
-        for part, literal in zip(parts, self.literals[1:], strict=True):
-            pieces += (part, literal)
-        return "".join(pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +64,17 @@ class ColumnChanges:
                 )
         templates = {name: Template.read(text, name) for name, text in composed.items()}
         return cls(renamed, dropped, templates)
+
+    def named(self, columns: Collection[str] = ()) -> Self:
+        """Return the changes for a source with these columns, or for rows of JSON.
+
+        Raises `InvalidPayload` for a filter that is not one.
+        """
+        templates = {name: each.named(columns) for name, each in self.templates.items()}
+        for name, template in templates.items():
+            for part in template.parts:
+                part.check(name)
+        return replace(self, templates=templates)
 
     @property
     def is_empty(self) -> bool:
@@ -181,17 +144,34 @@ def _free_name(name: str, taken: set[str]) -> str:
     return free
 
 
-def column_changes(mapping: ColumnMapping) -> ColumnChanges:
-    """Check a payload's mapping. Raises what `ColumnChanges.of` raises."""
-    return ColumnChanges.of(mapping.rename, mapping.drop, mapping.set)
+def column_changes(mapping: ColumnMapping, hmac_key: bytes | None = None) -> ColumnChanges:
+    """Check a payload's mapping. Raises what `ColumnChanges.of` raises.
+
+    `hmac_key`: for templates that are filled in.
+    """
+    changes = ColumnChanges.of(mapping.rename, mapping.drop, mapping.set)
+    if hmac_key is None:
+        return changes
+    keyed = {name: replace(each, key=hmac_key) for name, each in changes.templates.items()}
+    return replace(changes, templates=keyed)
 
 
-def encoded_changes(payload: Payload) -> ColumnChanges:
+def refuse_hmac(changes: ColumnChanges) -> None:
+    """Raise `InvalidPayload` for templates that deployed functions cannot fill in."""
+    for name, template in changes.templates.items():
+        if template.uses_hmac:
+            raise InvalidPayload(
+                f"the template of {shown(name)} has the filter hmac, whose key no deployed"
+                f" function has: run ddbload import or convert where {HMAC_KEY} is set"
+            )
+
+
+def encoded_changes(payload: Payload, hmac_key: bytes | None = None) -> ColumnChanges:
     """Check a payload's mapping, and keep dropped columns that the condition needs.
 
     They are encoded with their row, and not written. Raises what `ColumnChanges.of` raises.
     """
-    changes = column_changes(payload.mapping)
+    changes = column_changes(payload.mapping, hmac_key)
     unwritten = unwritten_columns(payload)
     return replace(changes, drop=changes.drop - unwritten) if unwritten else changes
 

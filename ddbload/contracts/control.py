@@ -40,6 +40,7 @@ _WHOLE, _LIMIT = "[0-9]{1,16}", r"(?:x|[0-9]{1,16}\.[0-9]{4})"
 # Seven parts of the worker, seven of each total.
 _NAME = re.compile(
     f"[0-9a-f]{{1,64}}-{_WHOLE}-[wi](?:-{_LIMIT}){{2}}-(?:x|{_WHOLE})(?:-{_WHOLE}){{15}}"
+    f"(?:(?:-{_WHOLE}){{2}})?"
 )
 
 
@@ -139,6 +140,9 @@ class WorkerProgress:
             *_numbers_of(self.settled),
             *_numbers_of(self.current),
         ]
+        filtered = self.settled.rows.filtered, self.current.rows.filtered
+        # Last, and left out while 0: earlier versions do not know them.
+        fields += map(str, filtered) if any(filtered) else ()
         return "-".join(fields)
 
     @classmethod
@@ -147,7 +151,11 @@ class WorkerProgress:
         if not _NAME.fullmatch(name):
             return None
         fields = name.split("-")
-        settled, current = (_totals_of(fields[first : first + 7]) for first in (7, 14))
+        filtered = map(int, fields[21:] or (0, 0))
+        settled, current = (
+            _totals_of(fields[first : first + 7], left_out)
+            for first, left_out in zip((7, 14), filtered, strict=True)
+        )
         return cls(
             worker=fields[0],
             number=int(fields[1]),
@@ -210,15 +218,16 @@ def _numbers_of(totals: WorkTotals) -> list[str]:
     return [str(each) for each in numbers]
 
 
-def _totals_of(texts: list[str]) -> WorkTotals:
+def _totals_of(texts: list[str], filtered: int) -> WorkTotals:
     done, written, rejected, superseded, skipped, throttled, consumed = map(int, texts)
     return WorkTotals(
         RowCounts(
-            read=written + rejected + superseded + skipped,
+            read=written + rejected + superseded + skipped + filtered,
             written=written,
             rejected=rejected,
             superseded=superseded,
             skipped=skipped,
+            filtered=filtered,
         ),
         WriteStats(throttled=throttled, consumed_wcu=consumed),
         done,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from ddbload.contracts.comparison import Comparison, read_where, where_json
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.options import REMOVE, Options
 from ddbload.contracts.source import Source
@@ -196,9 +197,11 @@ class Payload(Message):
     """Infer the types of undeclared attributes from the first rows."""
     mapping: ColumnMapping = field(default_factory=ColumnMapping)
     nulls: NullHandling = field(default_factory=NullHandling)
+    where: Annotated[tuple[Comparison, ...], JsonRule(read=read_where)] = ()
+    """Comparisons that a row must match, with columns of the source; other rows are left out."""
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        value: dict[str, Any] = {
             "run": self._run_json(),
             "source": self.source.to_json(),
             "target": {"table": self.table},
@@ -208,6 +211,10 @@ class Payload(Message):
             "nulls": self.nulls.to_json(),
             "options": self.options.to_json(),
         }
+        if self.where:
+            # Earlier versions do not know it.
+            value["where"] = where_json(self.where)
+        return value
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` if two settings say what becomes of a missing value."""

@@ -21,24 +21,52 @@ DONE = frozenset((SUCCEEDED, SUCCEEDED_WITH_REJECTS))
 """Outcomes of a run that has nothing left to do."""
 NO_ROWS = "the source has no rows: check that it is the one you mean"
 """Warning about a run that has succeeded, and read nothing."""
+ALL_FILTERED = "'where' leaves out every row of the source: check its columns and values"
+"""Warning about a run that has succeeded, and left out each row it read."""
 MAX_CAUSE = 2000
 """Characters kept of an error message. A Fail state would take 32,768."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowCounts(Message):
-    """Row counts, for which read = written + rejected + superseded + skipped must hold."""
+    """Row counts.
+
+    read = written + rejected + superseded + skipped + filtered must hold.
+    """
 
     read: int = 0
     written: int = 0
     rejected: int = 0
     superseded: int = 0
     skipped: int = 0
+    filtered: Annotated[int, JsonRule(absent=0)] = 0
+    """Rows that `where` leaves out; not in messages of earlier versions."""
 
     @property
     def conserved(self) -> bool:
         """True if every row that was read is accounted for."""
-        return self.read == self.written + self.rejected + self.superseded + self.skipped
+        return self.read == sum(self.outcomes.values())
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """Counts of what became of rows, by name."""
+        value = asdict(self)
+        del value["read"]
+        return value
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts without those that earlier versions do not know, while they are 0."""
+        value = asdict(self)
+        if not self.filtered:
+            del value["filtered"]
+        return value
+
+    @property
+    def warning(self) -> str | None:
+        """Reason to doubt a run that has succeeded; None without one."""
+        if not self.read:
+            return NO_ROWS
+        return ALL_FILTERED if self.filtered == self.read else None
 
     @property
     def all_rejected(self) -> bool:
@@ -154,7 +182,8 @@ class Segment(Message):
         return self.end.byte - self.start.byte - (self.padding or 0)
 
     def to_json(self) -> dict[str, Any]:
-        return _without_null(asdict(self), "planned", "identical", "times", "causes", "padding")
+        value = _without_null(asdict(self), "planned", "identical", "times", "causes", "padding")
+        return {**value, "rows": self.rows.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +244,8 @@ class ExecutionOutput(Message):
     error: Failure | None
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "error": None if self.error is None else self.error.to_json()}
+        error = None if self.error is None else self.error.to_json()
+        return {**asdict(self), "rows": self.rows.to_json(), "error": error}
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +319,7 @@ class Report(Message):
         value = _without_null(asdict(self), *optional)
         if self.dollars is not None:
             value["dollars"] = round(self.dollars, 6)
+        value["rows"] = self.rows.to_json()
         value["error"] = None if self.error is None else self.error.to_json()
         value["failures"] = [each.to_json() for each in self.failures]
         return value
@@ -318,3 +349,6 @@ class Heartbeat(Message):
     """Settled rows, those of unfinished chunks included."""
     bytes: int
     size: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "rows": self.rows.to_json()}

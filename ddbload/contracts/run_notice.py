@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from ddbload.contracts.messages import JsonObjectReader, Message
 from ddbload.contracts.results import RowCounts
@@ -17,8 +17,11 @@ RUN_COMPLETED = "ddbload.run.completed"
 METRICS_NAMESPACE = "ddbload"
 SERVICE_DIMENSION = "service"
 """The one dimension of each metric: the stack's name."""
-ROWS_READ, ROWS_WRITTEN, ROWS_REJECTED, ROWS_SUPERSEDED, ROWS_SKIPPED = ROW_METRICS = (
+ROWS_READ, ROWS_WRITTEN, ROWS_REJECTED, ROWS_SUPERSEDED, ROWS_SKIPPED, ROWS_FILTERED = (
+    ROW_METRICS
+) = (
     *("RowsRead", "RowsWritten", "RowsRejected", "RowsSuperseded", "RowsSkipped"),
+    "RowsFiltered",
 )
 """Settled rows, by `RowCounts`' fields."""
 THROTTLED_REQUESTS = "ThrottledRequests"
@@ -54,6 +57,9 @@ class RunCompleted(Message):
     """ARN of the execution. With `redrives` it tells the attempts of a run apart."""
     redrives: int
     """Number of times that the execution was redriven before."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "rows": self.rows.to_json()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class Cursor(Message):
     line: CountedLine
 
 
-_FIXED_BY_RECORD = ("source", "target", "types", "infer_types", "mapping", "nulls")
+_FIXED_BY_RECORD = ("source", "target", "types", "infer_types", "mapping", "nulls", "where")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +148,8 @@ class RunRecord(Message):
     padded: Annotated[bool, JsonRule(absent=False)] = False
     """True if some objects were not read by preflight, and only importing tells their size. Their
     rows have a range of bytes as long as they may be, and `size` stays None."""
+    hmac_key: str | None = None
+    """Fingerprint of the key that the mapping's templates use; None without such a template."""
 
     @property
     def public_names(self) -> frozenset[str]:
@@ -191,6 +193,10 @@ class RunRecord(Message):
             "add": list(payload.options.add),
             "only_existing": payload.options.only_existing,
             "condition": payload.options.condition,
+            "where": [
+                [*each.to_json().values(), payload.types.get(each.column)] for each in payload.where
+            ],
+            "hmac_key": self.hmac_key,
         }
         decisive |= {name: value for name, value in later.items() if value}
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
@@ -268,6 +274,7 @@ class RunRecord(Message):
             "configuration": self.configuration,
             # Earlier versions do not know it.
             **({"padded": True} if self.padded else {}),
+            **({} if self.hmac_key is None else {"hmac_key": self.hmac_key}),
         }
 
     def check_rules(self, f: JsonObjectReader) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from ddbload.contracts.comparison import Comparison, read_where, where_json
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.source import (
@@ -122,6 +123,7 @@ class UploadRule(Message):
     infer_types: bool = False
     mapping: Mapping[str, Any] = field(default_factory=dict)
     nulls: Mapping[str, Any] = field(default_factory=dict)
+    where: Annotated[tuple[Comparison, ...], JsonRule(read=read_where)] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the rule as JSON, without the fields that it leaves out."""
@@ -129,7 +131,8 @@ class UploadRule(Message):
         given = {name: dict(value) for name in optional if (value := getattr(self, name))}
         inferred = {"infer_types": True} if self.infer_types else {}
         bucket = {} if self.bucket is None else {"bucket": self.bucket}
-        return {**bucket, "prefix": self.prefix, "table": self.table, **given, **inferred}
+        where = {"where": where_json(self.where)} if self.where else {}
+        return {**bucket, "prefix": self.prefix, "table": self.table, **given, **inferred, **where}
 
     def check(self, path: str) -> None:
         """Raise the error that each run of the rule would fail with. `path`: the rule's place.
@@ -137,7 +140,11 @@ class UploadRule(Message):
         A deployment checks its rules; the function that reads them again need not.
         """
         # Imported here, since the function would only load them.
-        from ddbload.contracts.column_mapping import check_column_names, column_changes
+        from ddbload.contracts.column_mapping import (
+            check_column_names,
+            column_changes,
+            refuse_hmac,
+        )
         from ddbload.contracts.dialect import check_dialect
 
         for name in LOCATION_FIELDS:
@@ -149,7 +156,7 @@ class UploadRule(Message):
         payload = Payload.from_json(self._payload(upload, self._format), path)
         check_dialect(payload.source)
         check_column_names(payload.source.columns or ())
-        column_changes(payload.mapping)
+        refuse_hmac(column_changes(payload.mapping))
 
     def covers(self, upload: Upload) -> bool:
         """Return true if the upload has the rule's bucket and prefix."""
@@ -184,6 +191,7 @@ class UploadRule(Message):
             "mapping": self.mapping,
             "nulls": self.nulls,
             "options": self.options,
+            "where": where_json(self.where),
         }
 
     @property

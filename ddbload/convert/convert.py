@@ -59,6 +59,8 @@ class ConvertResult:
 
     read: int = 0
     written: int = 0
+    filtered: int = 0
+    """Rows that `where` leaves out."""
     bytes: int = 0
     """Bytes read from the source, the header included."""
     causes: Counter[tuple[str, str | None]] = field(default_factory=Counter)
@@ -67,7 +69,12 @@ class ConvertResult:
     @property
     def rows(self) -> RowCounts:
         """Counts in the form of an import's."""
-        return RowCounts(read=self.read, written=self.written, rejected=self.causes.total())
+        return RowCounts(
+            read=self.read,
+            written=self.written,
+            rejected=self.causes.total(),
+            filtered=self.filtered,
+        )
 
 
 def prepare_conversion(
@@ -170,6 +177,7 @@ class _SpanCounts:
 
     read: int = 0
     written: int = 0
+    filtered: int = 0
     bytes: int = 0
     causes: Counter[tuple[str, str | None]] = field(default_factory=Counter)
     rejects: list[RejectLine] = field(default_factory=list)
@@ -217,7 +225,8 @@ class _ConvertJob:
     ) -> bytes:
         """Encode the items of a batch as lines, and count its rows."""
         counts.bytes += batch.bytes
-        counts.read += batch.count
+        counts.read += batch.count + batch.filtered
+        counts.filtered += batch.filtered
         text = batch.item_lines()
         if text is not None:
             counts.written += batch.count
@@ -262,6 +271,7 @@ class _Conversion:
             self._reject(_with_line(line, shift) if shift else line)
         converted.read += summary.read
         converted.written += summary.written
+        converted.filtered += summary.filtered
         converted.bytes += summary.bytes
         converted.causes += summary.causes
         self._sink.take(output)

@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from ddbload.contracts.column_mapping import ColumnChanges, Template, encoded_changes, shown
+from ddbload.contracts.column_mapping import ColumnChanges, encoded_changes
 from ddbload.contracts.nearest_names import nearest_name
 from ddbload.contracts.payload import Payload
+from ddbload.contracts.template import Template, TemplatePart, shown
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import (
     DuplicateColumn,
@@ -22,7 +23,7 @@ from ddbload.errors import (
     UnknownColumn,
 )
 from ddbload.items.typed_values import TEXT_READERS
-from ddbload.rows.columns import JSON_ESCAPED, Columns, has_none_of, to_octets
+from ddbload.rows.columns import JSON_ESCAPED, Columns, from_octets, has_none_of, to_octets
 
 _NAME = re.compile(r"\s*[^\W\d][\w .-]*")
 _YAML = re.compile(r"---|[\w-]+: ")
@@ -82,15 +83,17 @@ def _advice_for_one_column(column: str) -> str | None:
     )
 
 
-def item_layout(columns: Sequence[str], payload: Payload) -> ItemLayout:
-    """Return the layout of a run's file.
+def item_layout(
+    columns: Sequence[str], payload: Payload, hmac_key: bytes | None = None
+) -> ItemLayout:
+    """Return the layout of a run's file; with the key its templates can be filled in.
 
     Raises what `encoded_changes` and `ItemLayout.of` raise.
     """
     escape = payload.source.escape
     # The parser handles markers with an escape: only it can tell them from escaped text.
     markers = [each for each in payload.nulls.markers if escape is None or escape not in each]
-    return ItemLayout.of(columns, encoded_changes(payload), markers)
+    return ItemLayout.of(columns, encoded_changes(payload, hmac_key), markers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +131,9 @@ class ItemLayout:
     ) -> Self:
         """Lay out a file with these columns. Without columns there are no attributes.
 
-        Raises `UnknownColumn` and `DuplicateColumn`.
+        Raises `UnknownColumn`, `DuplicateColumn` and `InvalidPayload`.
         """
-        changes = changes or ColumnChanges()
+        changes = (changes or ColumnChanges()).named(columns)
         null = tuple(dict.fromkeys(marker for marker in markers if marker))
         if not columns:
             return cls((), (), (), null)
@@ -245,6 +248,10 @@ def _needs_no_escapes(template: Template) -> bool:
 def _fill_columns(template: Template, parts: Sequence[Sequence[str]], count: int) -> Sequence[str]:
     """Fill a template for `count` rows, in octets. A row with an empty part becomes empty."""
     literals = [to_octets(literal) for literal in template.literals]
+    parts = [
+        _filter_column(template, part, cells) if part.filters else cells
+        for part, cells in zip(template.parts, parts, strict=True)
+    ]
     if not parts:
         return literals * count
     form = "%s".join(literal.replace("%", "%%") for literal in literals)
@@ -252,3 +259,9 @@ def _fill_columns(template: Template, parts: Sequence[Sequence[str]], count: int
     if all(map(all, parts)):
         return [form % row for row in rows]
     return [form % row if all(row) else "" for row in rows]
+
+
+def _filter_column(template: Template, part: TemplatePart, cells: Sequence[str]) -> Sequence[str]:
+    """Pass the cells of a template's part through its filters, each distinct text once."""
+    known = {cell: to_octets(template.filtered(part, from_octets(cell))) for cell in set(cells)}
+    return [known[cell] for cell in cells]

@@ -6,12 +6,12 @@ attributes that are sent: `last-wins` adds each row's position, and `delete` sen
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Protocol
 
-from ddbload.contracts.column_mapping import encoded_changes, row_writes
+from ddbload.contracts.column_mapping import column_changes, encoded_changes, row_writes
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord, Table
@@ -39,6 +39,8 @@ from ddbload.items.encode.request_json import RequestBody, batch_request, item_o
 from ddbload.items.encode.row_write_bodies import RowWriteBodies
 from ddbload.items.item_builder import Item, ItemBuilder, row_needs
 from ddbload.items.item_layout import ItemLayout, item_layout
+from ddbload.items.json_values import Members, parse_object
+from ddbload.items.row_filter import FILTERED, row_filter
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE, JsonLineBoundaries, RowBoundaries
@@ -78,10 +80,16 @@ class RowEncoder(Protocol):
         """Return whether an item goes in a request of its own, since no statement can insert it."""
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
-        """Return the positions of a block's rows, and the request for each."""
+        """Return the positions of a block's rows, and the request for each.
+
+        Rows that `where` leaves out are not among them; the positions count them.
+        """
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
-        """Build the item of one row, which begins at `byte` of the source."""
+        """Build the item of one row, which begins at `byte` of the source.
+
+        Returns `FILTERED` for a row that `where` leaves out.
+        """
 
 
 class FieldEncoder:
@@ -157,7 +165,7 @@ class FieldEncoder:
 class DelimitedRowEncoder:
     """Encoder for delimited text: all rows of an object have the same columns."""
 
-    def __init__(self, record: RunRecord) -> None:
+    def __init__(self, record: RunRecord, hmac_key: bytes | None = None) -> None:
         payload, options = record.payload, record.payload.options
         dialect = Dialect.of(payload.source)
         self.ends = dialect_boundaries(dialect)
@@ -172,7 +180,9 @@ class DelimitedRowEncoder:
         self._count = len(record.columns)
         self.reader: ColumnReader | ReorderedReader = ColumnReader(self._parser, self._count)
         """Reader of rows as columns, in the order of the run's."""
-        layout = item_layout(record.columns, payload)
+        layout = item_layout(record.columns, payload, hmac_key)
+        changes = column_changes(payload.mapping)
+        self._filter = row_filter(record.columns, layout, record.types, changes, payload)
         self.batches = self._statements is None or self._statements.fits(layout.attributes)
         self._fields = FieldEncoder(
             layout,
@@ -194,17 +204,25 @@ class DelimitedRowEncoder:
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
         # Columns are not kept: a row's JSON takes less memory than its cells.
-        columns = self.reader.read(block, escape=self._fields.takes_escaped)
-        places = self.positions(block, columns)
+        places, columns = self.columns(block, escape=self._fields.takes_escaped)
         return places, self.encode(columns, places)
 
-    def columns(self, block: Block) -> Columns:
-        """Return the cells of a block's rows."""
-        return self.reader.read(block)
+    def columns(self, block: Block, *, escape: bool = False) -> tuple[RowPositions, Columns]:
+        """Return the positions of a block's rows, and their cells.
 
-    def positions(self, block: Block, columns: Columns) -> RowPositions:
-        """Return the positions of a block's rows, given their cells."""
-        return RowPositions(block, self.ends, columns.count)
+        `escape`: the cells may be escaped for JSON, where that saves time.
+        """
+        columns = self.reader.read(block, escape=escape)
+        places = RowPositions(block, self.ends, columns.count)
+        if self._filter is None:
+            return places, columns
+
+        def is_filtered(row: int) -> bool:
+            return self.build(places.data(row), 0) is FILTERED
+
+        columns, kept = self._filter.select(columns, is_filtered)
+        places.keep(kept)
+        return places, columns
 
     def encode(self, columns: Columns, places: RowPositions) -> EncodedRows:
         """Return the request for each row."""
@@ -217,7 +235,13 @@ class DelimitedRowEncoder:
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of one row, which begins at `byte` of the source."""
         row = self.reader.parse_row(data)
-        return row if isinstance(row, Defect) else self._fields.build(row, byte)
+        if isinstance(row, Defect):
+            return row
+        if self._filter is not None and len(row) == self._count:
+            verdict = self._filter.judge(row)
+            if verdict is not None:
+                return verdict
+        return self._fields.build(row, byte)
 
     def goes_alone(self, item: Item) -> bool:  # noqa: ARG002 - other formats ask for each item
         """Return whether an item goes in a request of its own, since no statement can insert it."""
@@ -244,6 +268,10 @@ class DocumentEncoder:
         """Return the positions of a block's rows, and the request for each."""
         lines, is_utf8 = _lines(block.data)
         places = RowPositions(block, self.ends, len(lines))
+        parsed: Sequence[Members | None] | None = None
+        for_builder = {row for row, is_good in enumerate(is_utf8) if not is_good}
+        if self._builder.filter is not None:
+            lines, parsed, for_builder = self._select(lines, places, for_builder)
         collected = _RowCollector(len(lines))
 
         def positions(rows: Sequence[int]) -> AttributeTemplate | None:
@@ -254,10 +282,10 @@ class DocumentEncoder:
                 name, [position(self._started, places.byte(row)) for row in rows], set()
             )
 
-        for rows, encoded in self._reader.read(lines, positions):
+        for rows, encoded in self._reader.read(lines, positions, parsed):
             collected.add(rows, encoded)
         # Bad UTF-8 is the reason to report, whatever else is wrong with such a row.
-        collected.missing |= {row for row, is_good in enumerate(is_utf8) if not is_good}
+        collected.missing |= for_builder
         for row in collected.missing:
             collected.add_built(row, self._builder.build(places.data(row), places.byte(row)))
         encoded = collected.rows()
@@ -267,6 +295,28 @@ class DocumentEncoder:
         if needs.values or needs.sets:
             _leave_unsuitable(encoded, self._builder)
         return places, encoded
+
+    def _select(
+        self, lines: Sequence[str], places: RowPositions, for_builder: Collection[int]
+    ) -> tuple[list[str], list[Members | None], set[int]]:
+        """Leave out lines by `where`. Returns the others, parsed, and those for the builder.
+
+        A line that cannot be judged here is judged by the builder, which knows every reason.
+        """
+        parsed = list(map(parse_object, lines))
+        kept: list[int] = []
+        unsure: set[int] = set()
+        for row, members in enumerate(parsed):
+            is_kept = None
+            if members is not None and row not in for_builder:
+                is_kept = self._builder.is_kept(members)
+            if is_kept is None and self.build(places.data(row), 0) is not FILTERED:
+                unsure.add(len(kept))
+                kept.append(row)
+            elif is_kept:
+                kept.append(row)
+        places.keep(kept)
+        return [lines[row] for row in kept], [parsed[row] for row in kept], unsure
 
     def goes_alone(self, item: Item) -> bool:
         """Return whether an item goes in a request of its own, since no statement can insert it."""
@@ -287,11 +337,11 @@ def row_edges_for(source: Source) -> RowEdges:
     return RowEdges(row_boundaries_for(source), Dialect.of(source) if source.delimited else None)
 
 
-def row_encoder_for(record: RunRecord) -> RowEncoder:
-    """Return the encoder for a run's rows."""
+def row_encoder_for(record: RunRecord, hmac_key: bytes | None = None) -> RowEncoder:
+    """Return the encoder for a run's rows. `hmac_key`: for templates that use one."""
     if record.payload.source.delimited:
-        return DelimitedRowEncoder(record)
-    return DocumentEncoder(_document_rules(record))
+        return DelimitedRowEncoder(record, hmac_key)
+    return DocumentEncoder(_document_rules(record, hmac_key))
 
 
 def _mark_values(encoded: EncodedRows, statements: InsertStatements) -> None:
@@ -325,13 +375,14 @@ def _with_positions(columns: Columns, places: RowPositions, started: float) -> C
     )
 
 
-def _document_rules(record: RunRecord) -> DocumentRules:
+def _document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
     payload = record.payload
     file_format, options = payload.source.format, payload.options
     return DocumentRules(
         table=record.table,
         types=payload.types,
-        changes=encoded_changes(payload),
+        changes=encoded_changes(payload, hmac_key).named(),
+        where=payload.where,
         nulls=payload.empty_policy,
         markers=frozenset(payload.nulls.markers),
         mode=options.mode,

@@ -15,7 +15,6 @@ from ddbload.contracts.results import (
     DONE,
     FAILED,
     INTERRUPTED,
-    NO_ROWS,
     SUCCEEDED,
     SUCCEEDED_WITH_REJECTS,
     ExecutionAttempt,
@@ -158,8 +157,8 @@ def report_execution(
             break
     if context.tag_loaded and report.tags is None and report.status in DONE:
         report = _tag_loaded(report, record, ledger, context)
-    if report.status in DONE and not report.rows.read and context.notice is not None:
-        context.notice(f"run {run}: {NO_ROWS}")
+    if report.status in DONE and report.rows.warning and context.notice is not None:
+        context.notice(f"run {run}: {report.rows.warning}")
     return ExecutionOutput(
         run,
         report.status,
@@ -416,7 +415,8 @@ def _first_error(
         return Failure(
             ConservationViolated.__name__,
             f"{rows.read} rows read are not {rows.written} written + {rows.rejected} rejected +"
-            f" {rows.superseded} superseded + {rows.skipped} skipped: please report it",
+            f" {rows.superseded} superseded + {rows.skipped} skipped + {rows.filtered} filtered:"
+            " please report it",
         )
     incomplete = _incomplete(record, found)
     if rows.all_rejected and not incomplete:

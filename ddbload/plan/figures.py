@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ddbload.contracts.options import EDGES
-from ddbload.contracts.results import NO_ROWS
+from ddbload.contracts.results import ALL_FILTERED, NO_ROWS
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import PARQUET
 from ddbload.contracts.write_price import LIST_PRICE_REGION, NOT_BILLED, WritePrice
@@ -74,7 +74,11 @@ def figures(
         warnings.append(PlanWarning("one_worker", f"one worker imports the source: {uncut}"))
     warnings += [PlanWarning(code, notice) for notice, code in (notices or {}).items()]
     if complete and not survey.rows:
-        warnings.append(PlanWarning("no_rows", NO_ROWS))
+        warnings.append(
+            PlanWarning("all_filtered", ALL_FILTERED)
+            if survey.filtered
+            else PlanWarning("no_rows", NO_ROWS)
+        )
     if first is not None:
         warnings.append(
             PlanWarning(

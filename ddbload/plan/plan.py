@@ -210,11 +210,14 @@ class Plan:
 
     def _rows(self) -> dict[str, Any]:
         survey = self.survey
-        read, rejected = (0, 0) if survey is None else (survey.rows, survey.rejected)
+        read = rejected = filtered = 0
+        if survey is not None:
+            read, rejected, filtered = survey.read, survey.rejected, survey.filtered
         return {
             "read": read,
-            "good": read - rejected,
+            "good": read - rejected - filtered,
             "rejected": rejected,
+            "filtered": filtered,
             "total": round(read * self.scale),
             "estimated": not self.complete and self.first is None,
         }
@@ -355,7 +358,7 @@ def _check_rejects(plan: Plan) -> None:
     record, survey = plan.record, plan.survey
     assert record is not None, "the source was checked"  # noqa: S101
     assert survey is not None, "the source was checked"  # noqa: S101
-    if plan.complete and 0 < survey.rows == survey.rejected:
+    if plan.complete and 0 < survey.rows == survey.rejected and not survey.filtered:
         first = survey.rejects[0]
         where = "" if first.column is None else f" in {shown(first.column)}"
         raise NothingWritten(

@@ -158,7 +158,7 @@ def sample_first_rows(plan: Plan, ledger: Ledger, context: Context) -> None:
 
     If the source does not fit the table, or the table is missing, the rows may show why.
     """
-    bare = replace(plan.payload, types={}, mapping=ColumnMapping(), options=Options())
+    bare = replace(plan.payload, types={}, mapping=ColumnMapping(), where=(), options=Options())
     prepared = prepare_run("plan", bare, ledger, context, table=NO_TABLE)
     record = prepared.record
     survey = Survey(record, ())

@@ -74,6 +74,9 @@ class Survey:
         Surveys of one source may share a `measure`.
         """
         self.rows = 0
+        """Rows that `where` keeps."""
+        self.filtered = 0
+        """Rows that `where` leaves out."""
         self.rejected = 0
         self.bytes = 0
         self.kept = 0
@@ -123,6 +126,7 @@ class Survey:
         elif other._first_kept > self.kept > 0:
             self.expansion = self.bytes / self.kept
         self.rows += other.rows
+        self.filtered += other.filtered
         self.rejected += other.rejected
         self.bytes += other.bytes
         self.kept = other.kept or self.kept
@@ -152,6 +156,7 @@ class Survey:
         """Add a batch of rows."""
         measured = self._measure.measure(batch)
         self.rows += batch.count
+        self.filtered += batch.filtered
         if batch.stored_bytes > self.kept > 0:
             # More was read only after all earlier bytes had become rows: these, too, if they are
             # of the same object, in which one piece is read ahead.
@@ -173,6 +178,11 @@ class Survey:
             self._reject(batch, row, defect)
         self.deletions += measured.deletions
         self._add_profiles(measured)
+
+    @property
+    def read(self) -> int:
+        """Rows read, those that `where` leaves out included."""
+        return self.rows + self.filtered
 
     @property
     def keys(self) -> DistinctKeys:

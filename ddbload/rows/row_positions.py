@@ -6,6 +6,7 @@ They are computed on demand, because most rows are never asked for.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import SplitMismatch
@@ -16,15 +17,36 @@ _FINAL_LINE_END = re.compile(r"(?:\r\n?|\n)\Z")
 
 
 class RowPositions:
-    """Positions of a block's rows, by row number; empty lines and comments are not rows."""
+    """Positions of a block's rows, by row number; empty lines and comments are not rows.
+
+    Rows that `where` leaves out are counted, and have no number.
+    """
 
     def __init__(self, block: Block, ends: RowBoundaries, count: int) -> None:
         """Take a block in which the parser found `count` rows."""
         self.block = block
         self.count = count
+        """Number of rows, without those that are left out."""
         self.ends = ends
+        self._parsed = count
+        self._kept: Sequence[int] | None = None
         self._spans: list[tuple[int, int]] | None = None
         self._known = (0, block.start.line)
+
+    def keep(self, rows: Sequence[int] | None) -> None:
+        """Leave out all rows but these, which get new numbers from 0 on. None keeps all."""
+        if rows is not None:
+            self._kept = rows
+            self.count = len(rows)
+
+    @property
+    def filtered(self) -> int:
+        """Number of rows that are left out."""
+        return self._parsed - self.count
+
+    def filtered_before(self, row: int) -> int:
+        """Return how many rows before a row are left out."""
+        return 0 if self._kept is None else self._kept[row] - row
 
     @property
     def spans(self) -> list[tuple[int, int]]:
@@ -35,12 +57,12 @@ class RowPositions:
 
     def span(self, row: int) -> tuple[int, int]:
         """Return the start and end of a row within the block. Raises `SplitMismatch`."""
-        if len(self.spans) != self.count:
+        if len(self.spans) != self._parsed:
             raise SplitMismatch(
                 f"between byte {self.block.start.byte} and {self.block.end.byte} the splitter"
-                f" sees {len(self.spans)} rows and the parser {self.count}: please report it"
+                f" sees {len(self.spans)} rows and the parser {self._parsed}: please report it"
             )
-        return self.spans[row]
+        return self.spans[row if self._kept is None else self._kept[row]]
 
     def byte(self, row: int) -> int:
         """Return the byte offset of a row in the source. Raises `SplitMismatch`."""

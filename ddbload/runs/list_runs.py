@@ -59,7 +59,7 @@ class RunSummary:
             "source": self.source,
             "table": self.table,
             "mode": self.mode,
-            "rows": None if self.rows is None else self.rows.to_json(),
+            "rows": None if self.rows is None else {"read": self.rows.read, **self.rows.outcomes},
             "retry_of": self.retry_of,
             "error": self.error,
         }

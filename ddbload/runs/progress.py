@@ -198,14 +198,10 @@ class ProgressMeter:
 
 def _greatest(one: WorkTotals, other: WorkTotals) -> WorkTotals:
     """Return the greater of each figure; `read` is the sum of the others, as always."""
-    written, rejected, superseded, skipped = (
-        max(getattr(one.rows, name), getattr(other.rows, name))
-        for name in ("written", "rejected", "superseded", "skipped")
-    )
+    others = other.rows.outcomes
+    outcomes = {name: max(count, others[name]) for name, count in one.rows.outcomes.items()}
     return WorkTotals(
-        RowCounts(
-            written + rejected + superseded + skipped, written, rejected, superseded, skipped
-        ),
+        RowCounts(read=sum(outcomes.values()), **outcomes),
         WriteStats(
             requests=max(one.work.requests, other.work.requests),
             throttled=max(one.work.throttled, other.work.throttled),

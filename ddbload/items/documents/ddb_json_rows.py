@@ -13,8 +13,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from json.decoder import JSONDecodeError
 from json.encoder import encode_basestring as quoted
 
-from ddbload.contracts.column_mapping import Template
 from ddbload.contracts.payload import OMIT
+from ddbload.contracts.template import Template
 from ddbload.dynamodb.attribute_values import (
     BAD_ATTRIBUTE,
     check_name,
@@ -87,7 +87,10 @@ class DynamoDBJsonRows:
         """Legal attribute names, each as JSON with its colon."""
 
     def read(
-        self, lines: Sequence[str], positions: Callable[[Sequence[int]], AttributeTemplate | None]
+        self,
+        lines: Sequence[str],
+        positions: Callable[[Sequence[int]], AttributeTemplate | None],
+        parsed: Sequence[Members | None] | None = None,  # noqa: ARG002 - the text counts, too
     ) -> Iterator[tuple[Sequence[int], EncodedRows]]:
         """Encode the rows of a block. `positions` gives rows the position attribute, if any."""
         rows = range(len(lines))

@@ -11,9 +11,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from ddbload.contracts.column_mapping import ColumnChanges, Template
+from ddbload.contracts.column_mapping import ColumnChanges
+from ddbload.contracts.comparison import Comparison
 from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.contracts.template import Template
 from ddbload.dynamodb.attribute_values import (
     VALUE_TYPES,
     Attributes,
@@ -37,6 +39,7 @@ from ddbload.items.json_values import (
     parse,
     plain,
 )
+from ddbload.items.row_filter import FILTERED, DocumentFilter, UncomparableError
 from ddbload.items.typed_values import REFUSED, TEXT_READERS, attribute_type, null_of
 from ddbload.rows.columns import to_octets
 from ddbload.rows.file_signatures import bad_byte
@@ -102,6 +105,8 @@ class DocumentRules:
     types: Mapping[str, str] = field(default_factory=dict)
     """Declared types, by attribute."""
     changes: ColumnChanges = field(default_factory=ColumnChanges)
+    where: tuple[Comparison, ...] = ()
+    """Comparisons that an item must match."""
     nulls: str = OMIT
     """Policy for attributes without a value, one of `NULL_POLICIES`."""
     markers: frozenset[str] = frozenset()
@@ -153,6 +158,10 @@ class DocumentBuilder:
         kept = () if rules.mode == DELETE else table.index_keys
         self.checked_keys = [*table.keys, *kept]
         self.position_attribute = rules.position_attribute if rules.mode == LAST_WINS else None
+        self.filter = (
+            DocumentFilter(rules.where, rules.changes, self.declared) if rules.where else None
+        )
+        """Filter of the rows; None if all stay."""
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of a line that begins at `byte`. A defect names its attribute."""
@@ -166,6 +175,25 @@ class DocumentBuilder:
         except BadValue as bad:
             return Defect(bad.cause, bad.detail)
 
+    def is_kept(self, members: Members) -> bool | None:
+        """Return whether `where` keeps a line; None if it has to be built to tell."""
+        values: dict[str, Json] = {}
+        try:
+            row = self.rules.envelope(members)
+            values = dict(row.members)
+            if len(values) == len(row.members):
+                return self._passes(values)
+        except (BadValue, UncomparableError):
+            pass
+        return None
+
+    def _passes(self, values: Mapping[str, Json]) -> bool:
+        def read(name: str, kind: str | None) -> AttributeValue | None:
+            value = values.get(name)
+            return None if value is None else self._compared(value, kind)
+
+        return self.filter is None or self.filter.is_kept(read)
+
     def attribute_of(self, name: str, value: Json) -> AttributeValue | None:
         """Return the attribute for a value in the row; None to leave it out. Raises `BadValue`."""
         return self._or_null(name, self._value_of(name, value))
@@ -174,6 +202,7 @@ class DocumentBuilder:
         self, name: str, template: Template, values: Mapping[str, Json]
     ) -> AttributeValue | None:
         """Return the attribute for a template and a row's values. Raises `BadValue`."""
+        template = template.named(values)
         text = template.fill([self._part(values.get(part)) for part in template.names])
         found = convert_value({"S": text}, self.declared.get(name)) if text else None
         return self._or_null(name, found)
@@ -200,20 +229,33 @@ class DocumentBuilder:
         return None if null is None else null.attribute
 
     def _value_of(self, name: str, value: Json) -> AttributeValue | None:
+        kind = self.declared.get(name)
         if self.rules.typed:
             found = check_value(plain_json(value))
             if "NULL" in found:
                 return self._null_of_typed()
         elif value is None:
             return None
-        elif isinstance(value, bytes) and self.declared.get(name) == "S":
+        elif isinstance(value, bytes) and kind == "S":
             # Text keeps any number; type N has limits.
             return {"S": value.decode()}
         else:
             found = attribute(value)
         if self.rules.markers and found.get("S") in self.rules.markers:
             return None
-        return convert_value(found, self.declared.get(name))
+        return convert_value(found, kind)
+
+    def _compared(self, value: Json, kind: str | None) -> AttributeValue | None:
+        """Return a value as `where` compares it; None for a null. Raises `BadValue`."""
+        if self.rules.typed:
+            found = check_value(plain_json(value))
+        elif isinstance(value, bytes) and kind == "S":
+            return {"S": value.decode()}
+        else:
+            found = attribute(value)
+        if "NULL" in found or (self.rules.markers and found.get("S") in self.rules.markers):
+            return None
+        return found if found.get("S") == "" else convert_value(found, kind)
 
     def _null_of_typed(self) -> AttributeValue | None:
         # In data of DynamoDB a null is a value like others, unless the run has a null policy.
@@ -227,6 +269,12 @@ class DocumentBuilder:
             hint = "; `jq -c '.[]'` makes rows of a list" if isinstance(value, list) else ""
             return Defect("not_an_object", f"JSON, and no object: a row is {{...}}{hint}")
         row = self.rules.envelope(value)
+        if self.filter is not None:
+            try:
+                if not self._passes(members_by_name(row.members)):
+                    return FILTERED
+            except UncomparableError as bad:
+                raise AttributeDefect(bad.name, bad.bad) from None
         deletes = self.rules.mode == DELETE
         if row.deleted and not deletes and not self.deletes_listed:
             return Defect(

@@ -8,8 +8,8 @@ from itertools import chain
 from json.encoder import encode_basestring as quoted
 from operator import itemgetter
 
-from ddbload.contracts.column_mapping import Template
 from ddbload.contracts.payload import OMIT
+from ddbload.contracts.template import Template
 from ddbload.dynamodb.attribute_values import AttributeValue, check_name
 from ddbload.dynamodb.limits import MAX_DIGITS
 from ddbload.dynamodb.scalar_text import BadValue
@@ -142,14 +142,17 @@ class JsonColumns:
         self._known_sources: dict[Names, Sources | None] = {}
 
     def read(
-        self, lines: Sequence[str], positions: Callable[[Sequence[int]], AttributeTemplate | None]
+        self,
+        lines: Sequence[str],
+        positions: Callable[[Sequence[int]], AttributeTemplate | None],
+        parsed: Sequence[Members | None] | None = None,
     ) -> Iterator[tuple[Sequence[int], EncodedRows]]:
         """Yield the numbers of rows of one shape, in order, and their requests.
 
         Lines that are not objects, or have too many members, are left out. `positions` gives rows
-        the position attribute, if any.
+        the position attribute, if any. `parsed`: the lines as `parse_object` returns them.
         """
-        rows = list(map(parse_object, lines))
+        rows = list(map(parse_object, lines)) if parsed is None else parsed
         few: list[int] = []
         for names, places in _rows_by_shape(rows).items():
             if len(places) < MIN_COLUMN_ROWS and self._rows.possible:
@@ -287,6 +290,7 @@ class JsonColumns:
     ) -> AttributeTemplate:
         """Encode an attribute that a template composes of other members."""
         values: list[AttributeValue | None] = []
+        template = template.named(names)
         parts = {part: columns[names.index(part)] for part in template.names if part in names}
         for place in range(count):
             given = {part: column[place] for part, column in parts.items()}

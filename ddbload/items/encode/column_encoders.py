@@ -58,13 +58,20 @@ def _strings(column: Sequence[str], odd: set[int], *, plain: bool, short: bool) 
     return list(map(quoted, column)), CellForm.QUOTED
 
 
-def _numbers(column: Sequence[str], odd: set[int], *, plain: bool, short: bool) -> EncodedCells:  # noqa: ARG001
+def are_plain_numbers(column: Sequence[str], *, short: bool = False) -> bool:
+    """Return whether DynamoDB surely takes all cells as they are; empty ones are no numbers.
+
+    `short` says that none is longer than `PLAIN_LENGTH`.
+    """
     text = "".join(column)
     # Bytes are looked at in half the time of characters, and are digits in ASCII only.
     if not text or text.encode("latin-1").isdigit():
-        if short or max(map(len, column), default=0) <= PLAIN_LENGTH:
-            return column, CellForm.BARE
-    elif "," not in text and _PLAIN_NUMBERS.fullmatch(",".join(column)):
+        return short or max(map(len, column), default=0) <= PLAIN_LENGTH
+    return "," not in text and _PLAIN_NUMBERS.fullmatch(",".join(column)) is not None
+
+
+def _numbers(column: Sequence[str], odd: set[int], *, plain: bool, short: bool) -> EncodedCells:  # noqa: ARG001
+    if are_plain_numbers(column, short=short):
         return column, CellForm.BARE
     cells = list(column)
     for place, cell in enumerate(column):

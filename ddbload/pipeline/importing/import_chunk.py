@@ -343,7 +343,7 @@ class _ChunkImport:
         return self._context.should_stop()
 
     def _report_progress(self) -> None:
-        counts, work = self._scheduler.outcomes.counts, self._scheduler.stats
+        counts, work = self._feeder.counts(self._scheduler), self._scheduler.stats
         self._samples.add(self._context.clock(), counts.read, work.consumed_wcu, work.throttled)
         frontier = self._scheduler.outcomes.frontier
         settled = self._feeder.settled_bytes(frontier)
@@ -363,7 +363,7 @@ class _ChunkImport:
             start=self._start,
             end=end,
             proven=all_rows and end.byte == self._chunk.end,
-            rows=outcomes.counts,
+            rows=self._feeder.counts(self._scheduler),
             work=self._scheduler.stats,
             rejects=None,
             times=self._samples.times(self._context.clock()),
@@ -407,12 +407,13 @@ class _ChunkImport:
 
     def _put_segment(self, segment: Segment) -> Segment:
         """Write rejects, then the segment that names them; another's, if it was written first."""
-        lines = self._feeder.rejects(segment.rows.read)
+        settled = segment.rows.read - segment.rows.filtered
+        lines = self._feeder.rejects(settled)
         if lines:
             name = self._ledger.put_rejects(
                 segment.chunk, segment.start.byte, segment.end.byte, lines
             )
-            causes = self._feeder.causes(segment.rows.read)
+            causes = self._feeder.causes(settled)
             segment = replace(segment, rejects=name, causes=causes)
         point = None if segment.proven else self._trail.last_before(segment.end.byte)
         if point is not None:

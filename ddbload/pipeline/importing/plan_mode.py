@@ -86,7 +86,12 @@ class _ChunkPlan:
         self.reject_bytes += sum(map(len, lines))
         self._sizes.add(measured.sizes)
         valid = batch.count - len(lines)
-        self._rows += RowCounts(read=batch.count, rejected=len(lines), skipped=valid)
+        self._rows += RowCounts(
+            read=batch.count + batch.filtered,
+            rejected=len(lines),
+            skipped=valid,
+            filtered=batch.filtered,
+        )
         self._end = end
         done, work = end.byte - self._start.byte - self._padding, WriteStats()
         self._samples.add(self._context.clock(), self._rows.read, work.consumed_wcu, work.throttled)

@@ -6,8 +6,10 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice
+from ddbload.contracts.results import RowCounts
 from ddbload.contracts.run_record import Cursor
 from ddbload.dynamodb import limits
 from ddbload.errors import DdbloadError
@@ -107,7 +109,10 @@ class RowFeeder:
         return byte - self._start.byte - self.padding_before(byte)
 
     def feed(self, room: int) -> bool:
-        """Offer up to `room` more rows to the scheduler; False if there are no more."""
+        """Offer up to `room` more rows to the scheduler; False if there are no more.
+
+        A call that reads only rows to leave out offers none.
+        """
         scheduler = self._scheduler
         if scheduler is None or self.error is not None:
             return False
@@ -115,9 +120,10 @@ class RowFeeder:
             return False
         try:
             if self._offered == self.pending.rows:
+                before = self._read_to
                 self._read_ahead(scheduler)
                 if self._offered == self.pending.rows:
-                    return False
+                    return self._read_to != before
             if self._attempt is not None:
                 self._attempt.cover(self._read_to.byte, self.pending.rows, self._untouched_before)
             requests = self.pending.requests_with(self._offered)
@@ -152,6 +158,14 @@ class RowFeeder:
         if frontier < self.pending.rows:
             return self.pending.position(frontier)
         return self._read_to
+
+    def counts(self, scheduler: Scheduler) -> RowCounts:
+        """Count the settled rows: those before the frontier, and those left out among them."""
+        counts = scheduler.outcomes.counts
+        if not self.pending.filtered:
+            return counts
+        filtered = self.pending.filtered_before(scheduler.outcomes.frontier)
+        return replace(counts, read=counts.read + filtered, filtered=filtered)
 
     def settled_bytes(self, frontier: int) -> int:
         """Estimate the bytes from the start cursor to the row with this handle, for progress.

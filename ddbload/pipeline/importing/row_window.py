@@ -25,6 +25,8 @@ class PendingBlock:
     positions: RowPositions
     encoder: RowEncoder
     """Encoder of the object that the rows are from."""
+    filtered: int
+    """Rows that are left out before the block, from the cursor on."""
 
     @property
     def end(self) -> int:
@@ -47,7 +49,9 @@ class PendingRows:
 
     def __init__(self, encoder: RowEncoder) -> None:
         self.rows = 0
-        """Rows added so far: the next handle."""
+        """Rows added so far: the next handle. Rows that are left out have none."""
+        self.filtered = 0
+        """Rows left out so far."""
         self._encoder = encoder
         self._make_body = encoder.body
         self._blocks: deque[PendingBlock] = deque()
@@ -61,7 +65,11 @@ class PendingRows:
         """
         encoder = encoder or self._encoder
         positions, encoded = encoder.read(block)
-        self._blocks.append(PendingBlock(self.rows, positions, encoder))
+        before = self.filtered
+        self.filtered += positions.filtered
+        if not positions.count:
+            return
+        self._blocks.append(PendingBlock(self.rows, positions, encoder, before))
         last = self._requests[-1] if self._requests else None
         if last is None or last.first < offered:
             self._requests.append(PendingRequests(self.rows, encoded, self.rows + len(encoded)))
@@ -95,6 +103,13 @@ class PendingRows:
         block = self._block_of(handle)
         positions, row = block.positions, handle - block.first
         return block.encoder.build(positions.data(row), positions.byte(row))
+
+    def filtered_before(self, handle: int) -> int:
+        """Count the rows left out before a row; all of them if it was not read yet."""
+        if handle >= self.rows:
+            return self.filtered
+        block = self._block_of(handle)
+        return block.filtered + block.positions.filtered_before(handle - block.first)
 
     def position_in_block(self, handle: int) -> tuple[RowPositions, int]:
         """Return the positions of the block that a row was read with, and its number in it."""

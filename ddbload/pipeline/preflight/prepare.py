@@ -14,6 +14,7 @@ from ddbload.contracts.options import EDGES, Options
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import LEDGER_VERSION, Cursor, RunRecord, Table
 from ddbload.contracts.source import AUTO, PARQUET, Source
+from ddbload.contracts.template import HMAC_KEY, key_fingerprint
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.errors import RunMismatch, SourceChanged
 from ddbload.items.typed_cells import SettledCells
@@ -35,6 +36,7 @@ from ddbload.pipeline.reading.open_sources import (
     prefix_errors_with_object_name,
     reopen,
 )
+from ddbload.pipeline.reading.row_blocks import hmac_key
 from ddbload.pipeline.reading.source_objects import row_groups
 from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.source.byte_source import ByteSource, HeadCachingSource
@@ -164,6 +166,7 @@ def check_settings(payload: Payload) -> None:
     if payload.source.columns is not None:
         check_column_names(payload.source.columns)
     column_changes(payload.mapping)
+    hmac_key(payload)
 
 
 def _inspect_first_object(
@@ -220,6 +223,7 @@ def _make_record(
         # Objects fill at least half of each chunk.
         expected_bytes = 2 * listing.bytes
         max_chunks = listing.objects
+    key = hmac_key(payload)
     chunk_bytes = max(payload.options.chunk_bytes, -(-expected_bytes // MAX_CHUNKS))
     workers = payload.options.workers
     if payload.source.path is not None and size is not None and isinstance(workers, int):
@@ -244,6 +248,7 @@ def _make_record(
         chunk_bytes=chunk_bytes,
         workers=max(1, min(limits.most_workers, max_chunks, -(-expected_bytes // chunk_bytes))),
         created=created,
+        hmac_key=None if key is None else key_fingerprint(key, payload.run or ""),
         objects=None if listing is None else listing.objects,
         listing=None if listing is None else listing.name,
         ledger_version=ledger_version,
@@ -311,6 +316,8 @@ def _check_same_configuration(existing: RunRecord, record: RunRecord) -> None:
             ("types", types, other_types),
             ("mapping", existing.payload.mapping, record.payload.mapping),
             ("nulls", existing.payload.nulls, record.payload.nulls),
+            ("where", existing.payload.where, record.payload.where),
+            (f"key in {HMAC_KEY}", existing.hmac_key, record.hmac_key),
             ("mode", then.mode, now.mode),
             ("position attribute", then.position_attribute, now.position_attribute),
             ("on_empty", then.on_empty, now.on_empty),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
-from ddbload.contracts.column_mapping import row_writes, shown
+from ddbload.contracts.column_mapping import column_changes, row_writes
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import CELL_TYPES, Payload
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.contracts.source import JSON
+from ddbload.contracts.template import shown
 from ddbload.dynamodb.limits import MAX_NAME_BYTES
 from ddbload.dynamodb.row_writes import MAX_EXPRESSION_BYTES, SETS, RowWrites, longest_update
 from ddbload.dynamodb.write_modes import UPDATE
@@ -21,12 +22,13 @@ from ddbload.errors import (
     UnsupportedKeyType,
 )
 from ddbload.items.item_layout import item_layout, missing
+from ddbload.items.row_filter import DocumentFilter, row_filter
 from ddbload.items.type_inference import infer_types, inferred_column_types
 from ddbload.items.typed_cells import SettledCells, settle_cells
 from ddbload.items.typed_values import attribute_type
 from ddbload.pipeline.reading.header import Header
 from ddbload.pipeline.reading.open_sources import known_size
-from ddbload.pipeline.reading.row_blocks import iter_row_blocks
+from ddbload.pipeline.reading.row_blocks import hmac_key, iter_row_blocks
 from ddbload.rows.block_splitter import BlockSplitter
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import Columns
@@ -49,15 +51,19 @@ def settle_types(
     Raises `UnknownColumn`, `DuplicateColumn`, `InvalidPayload` and as `check_column_types`.
     """
     writes = row_writes(payload, table)
+    changes = column_changes(payload.mapping)
     if not payload.source.delimited:
+        changes.named()
         check_document_types(payload.types, table)
+        keys = {key.name: key.type for key in (*table.index_keys, *table.keys)}
+        DocumentFilter(payload.where, changes, {**keys, **payload.types})
         check_position(payload.options.position_attribute, (), table)
         if writes is not None:
             # Only plain JSON has no sets of its own.
             named = dict.fromkeys(writes.adds, "L" if payload.source.format == JSON else "SS")
             check_adds(writes, {**named, **payload.types})
         return SettledCells()
-    layout = item_layout(header.columns, payload)
+    layout = item_layout(header.columns, payload, hmac_key(payload))
     check_position(payload.options.position_attribute, layout.attributes, table)
     if not header.columns:
         # A file without rows cannot contradict the table.
@@ -67,10 +73,18 @@ def settle_types(
         inferred = inferred_column_types(
             infer_types(layout, _sample_columns(file, header, payload))
         )
-    types = check_column_types(layout.attributes, payload.types, table, inferred, header.columns)
+    compared = {each.column for each in payload.where} & changes.drop
+    declared = {
+        name: kind
+        for name, kind in payload.types.items()
+        # The type of a column that is compared and then dropped.
+        if name in layout.attributes or name not in compared
+    }
+    types = check_column_types(layout.attributes, declared, table, inferred, header.columns)
     layout.check_constants(types)
     if writes is not None:
         check_row_writes(writes, layout.attributes, types, header.columns)
+    row_filter(header.columns, layout, types, changes, payload)
     return settle_cells(layout, types, _sample_columns(file, header, payload))
 
 

@@ -18,6 +18,7 @@ from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.item_builder import SIMPLE_TYPES, Item
 from ddbload.items.item_layout import ItemLayout, item_layout
 from ddbload.pipeline.reading.row_batches import RowBatch
+from ddbload.pipeline.reading.row_blocks import hmac_key
 from ddbload.rows.columns import Columns, to_octets
 from ddbload.rows.reject_lines import Defect
 
@@ -190,7 +191,7 @@ class Measure:
         """Make the measure for a run's rows and these indexes of its table."""
         payload = record.payload
         return cls(
-            item_layout(record.columns, payload),
+            item_layout(record.columns, payload, hmac_key(payload)),
             record.types,
             indexes,
             mode=payload.options.mode,

@@ -68,23 +68,27 @@ class RowBatch:
         return self.reader.encoder_of(self.object_slice)
 
     @cached_property
-    def columns(self) -> Columns | None:
-        """Cells of delimited text; None for other formats."""
+    def _split(self) -> tuple[RowPositions, Columns] | None:
         encoder = self._encoder
         return encoder.columns(self.block) if isinstance(encoder, DelimitedRowEncoder) else None
 
+    @property
+    def columns(self) -> Columns | None:
+        """Cells of delimited text; None for other formats."""
+        return None if self._split is None else self._split[1]
+
     @cached_property
     def _read(self) -> tuple[RowPositions, EncodedRows]:
-        encoder, columns = self._encoder, self.columns
-        if columns is None or not isinstance(encoder, DelimitedRowEncoder):
+        encoder, split = self._encoder, self._split
+        if split is None or not isinstance(encoder, DelimitedRowEncoder):
             return encoder.read(self.block)
-        places = encoder.positions(self.block, columns)
+        places, columns = split
         return places, encoder.encode(columns, places)
 
     @property
     def positions(self) -> RowPositions:
         """Positions of the rows in the source."""
-        return self._read[0]
+        return self._read[0] if self._split is None else self._split[0]
 
     @property
     def encoded(self) -> EncodedRows:
@@ -93,8 +97,13 @@ class RowBatch:
 
     @property
     def count(self) -> int:
-        """Number of rows."""
-        return len(self.encoded) if self.columns is None else self.columns.count
+        """Number of rows, without those that `where` leaves out."""
+        return self.positions.count
+
+    @property
+    def filtered(self) -> int:
+        """Number of rows that `where` leaves out."""
+        return self.positions.filtered
 
     def first(self, rows: int) -> RowBatch:
         """Return the batch without the rows after so many."""
@@ -109,10 +118,11 @@ class RowBatch:
 
         That is the fast way for blocks of good rows of delimited text.
         """
-        encoder, columns = self._encoder, self.columns
-        if columns is None or not isinstance(encoder, DelimitedRowEncoder):
+        encoder, split = self._encoder, self._split
+        if split is None or not isinstance(encoder, DelimitedRowEncoder):
             return None
-        return encoder.encode_lines(columns, encoder.positions(self.block, columns))
+        places, columns = split
+        return encoder.encode_lines(columns, places) if columns.count else ""
 
     def item_texts(self, reject: Callable[[int, Defect], object]) -> list[str]:
         """Return the items as `{"Item": ...}`, in octets; call `reject` for each row that is none.

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 
 from ddbload.contracts.chunks import ObjectSlice
+from ddbload.contracts.column_mapping import column_changes
 from ddbload.contracts.dialect import UTF_8, is_single_byte
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import AUTO, GZIP, PARQUET, UNCOMPRESSED
-from ddbload.errors import UnterminatedQuote
+from ddbload.contracts.template import HMAC_KEY, shown
+from ddbload.errors import InvalidPayload, UnterminatedQuote
 from ddbload.items.row_encoder import (
     DelimitedRowEncoder,
     RowEncoder,
@@ -79,6 +83,25 @@ def notice_incomplete(file: DecodedSource, context: Context) -> None:
             )
 
 
+def hmac_key(payload: Payload) -> bytes | None:
+    """Return the key of the templates' filter hmac; None if no template has it.
+
+    It comes from the environment alone, and is stored nowhere. Raises `InvalidPayload`.
+    """
+    templates = column_changes(payload.mapping).templates
+    named = [name for name, template in templates.items() if template.uses_hmac]
+    if not named:
+        return None
+    key = os.environb.get(HMAC_KEY.encode(), b"")
+    if not key:
+        raise InvalidPayload(
+            f"the template of {shown(named[0])} has the filter hmac, and the environment variable"
+            f" {HMAC_KEY} is not set: set it to the key, and run ddbload import, plan or convert;"
+            " deployed functions have no key"
+        )
+    return key
+
+
 class RunReader:
     """Row boundaries and encoder of a run, which all its chunks share."""
 
@@ -113,7 +136,7 @@ class RunReader:
 
         Made lazily: a file without rows has no columns to make it from.
         """
-        return row_encoder_for(self.record)
+        return row_encoder_for(self.record, hmac_key(self.record.payload))
 
     def encoder_of(self, object_slice: ObjectSlice) -> RowEncoder:
         """Return the encoder for the rows of an object, whose columns may stand in another order.

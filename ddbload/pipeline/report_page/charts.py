@@ -112,10 +112,7 @@ def chunks_chart(
 
 def outcome_bar(rows: RowCounts) -> Markup:
     """Draw the outcomes of all rows as one bar."""
-    counts = (
-        *(("written", rows.written), ("rejected", rows.rejected)),
-        *(("superseded", rows.superseded), ("skipped", rows.skipped)),
-    )
+    counts = [each for each in rows.outcomes.items() if each != ("filtered", 0)]
     shown = [(name, count) for name, count in counts if count]
     # One rejected row of a million is seen, too.
     widths = [max(4.0, WIDTH * count / max(1, rows.read)) for _, count in shown]

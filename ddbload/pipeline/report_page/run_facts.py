@@ -109,6 +109,11 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
     if rows.skipped and not facts.is_plan:
         same = "" if report.identical is None else f"; {report.identical:,} of these are identical"
         yield f"{rows.skipped:,} rows were skipped because the table has an item of their key{same}"
+    if rows.filtered:
+        where = "the run's filter"
+        if record is not None and record.payload.where:
+            where = " and ".join(map(str, record.payload.where))
+        yield f"{rows.filtered:,} rows were left out, because they do not match {where}"
     if report.chunks_done < report.chunks:
         missing = report.chunks - report.chunks_done
         yield f"{missing:,} of {report.chunks:,} chunks are not imported completely"

@@ -51,9 +51,10 @@ def rows_section(facts: RunFacts) -> Markup | None:
     counts = (
         *((rows.written, "written"), (rows.rejected, "rejected")),
         *((rows.superseded, "superseded"), (rows.skipped, skipped)),
+        *([(rows.filtered, "filtered")] if rows.filtered else []),
     )
     parts: list[Content] = [tile(f"{rows.read:,}", "rows read")]
-    for sign, (count, name) in zip("=+++", counts, strict=True):
+    for sign, (count, name) in zip("=++++", counts, strict=False):
         parts += [element("span", sign, class_="sign"), tile(f"{count:,}", name)]
     if not rows.conserved:
         says = element("p", "The counts do not add up: please report it.", class_="bad")
@@ -61,8 +62,9 @@ def rows_section(facts: RunFacts) -> Markup | None:
         says = element("p", "Every row that was read is accounted for.", class_="good")
     else:
         says = element("p", "No row was read.", class_="muted")
-    names = ("written", "rejected", "superseded", "skipped")
-    kinds = [(f"row-{name}", shown) for name, (_, shown) in zip(names, counts, strict=True)]
+    kinds = [
+        (f"row-{name}", shown) for name, (_, shown) in zip(rows.outcomes, counts, strict=False)
+    ]
     return section(
         "Rows",
         element("div", parts, class_="law"),

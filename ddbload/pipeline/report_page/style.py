@@ -10,14 +10,16 @@ _LIGHT = """
 --good:#19703a;--warn:#8a5200;--bad:#b3261e;
 --first:#2563a8;--more:#7a5bb5;--failed:#c02f27;--open:#d3d9e1;
 --rows:#2563a8;--units:#0f766e;--throttled:#b26a00;
---written:#2563a8;--rejected:#c02f27;--superseded:#b26a00;--skipped:#77838f
+--written:#2563a8;--rejected:#c02f27;--superseded:#b26a00;--skipped:#77838f;
+--filtered:#a9b4c0
 """
 _DARK = """
 --page:#12161c;--panel:#1b212a;--line:#39424f;--ink:#e6eaf0;--muted:#a7b1be;--link:#7db8f2;
 --good:#5ccf86;--warn:#eab04a;--bad:#ff8a80;
 --first:#2f73bd;--more:#8464c8;--failed:#d0463e;--open:#39424f;
 --rows:#4c94df;--units:#2fa898;--throttled:#d99a2b;
---written:#4c94df;--rejected:#e0635b;--superseded:#d99a2b;--skipped:#7d8896
+--written:#4c94df;--rejected:#e0635b;--superseded:#d99a2b;--skipped:#7d8896;
+--filtered:#55606d
 """
 _RULES = """
 *{box-sizing:border-box}
@@ -65,12 +67,14 @@ rect.first,rect.more,rect.failed{stroke:var(--page);stroke-width:.5}
 .mark{stroke:var(--bad);stroke-width:2.5;fill:none}
 .row-written{fill:var(--written)}.row-rejected{fill:var(--rejected)}
 .row-superseded{fill:var(--superseded)}.row-skipped{fill:var(--skipped)}
+.row-filtered{fill:var(--filtered)}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:4px 18px;padding:0;font-size:13px}
 .swatch{display:inline-block;width:11px;height:11px;margin-right:6px;background:var(--open)}
 .swatch.first{background:var(--first)}.swatch.more{background:var(--more)}
 .swatch.failed{background:var(--failed)}
 .swatch.row-written{background:var(--written)}.swatch.row-rejected{background:var(--rejected)}
 .swatch.row-superseded{background:var(--superseded)}.swatch.row-skipped{background:var(--skipped)}
+.swatch.row-filtered{background:var(--filtered)}
 footer{margin-top:40px;font-size:13px}
 @media (max-width:600px){main{padding:16px 12px 32px}h1{font-size:21px}.tile{flex-basis:88px}
 .wide table{min-width:600px}tbody th{width:130px}}

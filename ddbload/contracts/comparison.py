@@ -1,0 +1,106 @@
+"""Comparisons of `where`: the rows of a source that a run takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message, is_text
+from ddbload.errors import InvalidPayload
+
+OPERATORS = EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = ("=", "!=", "<", "<=", ">", ">=")
+_FORM = "a column, one of = != < <= > >=, and a value, such as 'year>=2000'"
+_TEXT = re.compile(
+    r"[ \t]*(?:\{(?P<quoted>[^{}]+)\}|(?P<column>[^=!<>{}]*[^=!<>{} \t]))[ \t]*"
+    r"(?P<op>[=!<>]+)[ \t]*(?P<value>.*)",
+    re.DOTALL,
+)
+
+
+def _read_value(f: JsonObjectReader) -> str:
+    value = f.raw("value", "")
+    if not isinstance(value, str) or not is_text(value):
+        raise f.wrong("value", value, "text, of numbers, too, such as '2000'")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Message):
+    """A condition on one column of the source; an empty value stands for no value."""
+
+    column: str
+    op: Annotated[str, JsonRule(choices=OPERATORS)]
+    value: Annotated[str, JsonRule(read=_read_value)]
+
+    def __str__(self) -> str:
+        is_bare = re.fullmatch(r"[^=!<>{} \t]+", self.column)
+        return f"{self.column if is_bare else f'{{{self.column}}}'}{self.op}{self.value}"
+
+    @property
+    def orders(self) -> bool:
+        """True if the operator asks which value is greater."""
+        return self.op not in (EQUAL, UNEQUAL)
+
+    @classmethod
+    def of_text(cls, text: str) -> Self:
+        """Read `year>=2000`; a column whose name has an operator in it stands in braces.
+
+        Blanks beside the operator belong to neither side. Raises `InvalidPayload`.
+        """
+        found = _TEXT.fullmatch(text)
+        if found is None:
+            raise InvalidPayload(
+                f"{text!r} is not a comparison: write {_FORM}; a column with such a sign or a brace"
+                " in its name stands in braces, {a>b}>=3"
+            )
+        if found["op"] not in OPERATORS:
+            hint = {"==": "=", "<>": "!=", "=>": ">=", "=<": "<=", "=!": "!="}.get(found["op"])
+            raise InvalidPayload(
+                f"{text!r} has the operator {found['op']}: write"
+                f" {hint or 'one of = != < <= > >='} instead"
+            )
+        comparison = cls(found["quoted"] or found["column"], found["op"], found["value"])
+        comparison.check("where")
+        return comparison
+
+    def check_rules(self, f: JsonObjectReader) -> None:
+        """Raise `InvalidPayload` for a comparison that no value can meet."""
+        self.check(f.path("value"))
+
+    def check(self, path: str) -> None:
+        """Raise `InvalidPayload` for an order without a value; `path` names it in the error."""
+        if self.orders and not self.value:
+            raise InvalidPayload(
+                f"{path!r}: {str(self)!r} has no value to compare with; only = (the column is"
+                " empty) and != (it is not) go without one"
+            )
+
+
+def read_where(f: JsonObjectReader) -> tuple[Comparison, ...]:
+    """Read the list `where`, whose members are texts or objects. Raises `InvalidPayload`."""
+    given = f.raw("where")
+    return comparisons(given, f.path("where"))
+
+
+def comparisons(given: object, path: str = "where") -> tuple[Comparison, ...]:
+    """Read comparisons: texts such as `year>=2000`, or objects. Raises `InvalidPayload`."""
+    if given is None:
+        return ()
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise InvalidPayload(f"{path!r} must be a list, such as ['year>=2000']")
+    found = []
+    for number, each in enumerate(given):
+        if isinstance(each, str):
+            if not is_text(each):
+                raise InvalidPayload(f"'{path}[{number}]' must be text that UTF-8 can write")
+            found.append(Comparison.of_text(each))
+        else:
+            found.append(Comparison.from_json(each, f"{path}[{number}]"))
+    return tuple(dict.fromkeys(found))
+
+
+def where_json(where: Sequence[Comparison]) -> list[dict[str, Any]]:
+    """Return comparisons as JSON objects."""
+    return [each.to_json() for each in where]
