@@ -41,6 +41,7 @@ def test_plan_predicts_result_of_import(world):
         "read": report.rows.read,
         "good": report.rows.written + report.rows.superseded,
         "rejected": report.rows.rejected,
+        "filtered": 0,
         "total": report.rows.read,
         "estimated": False,
     }

@@ -13,6 +13,7 @@ from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.boundaries.row_boundaries import count_line_ends
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
+from ddbload.rows.row_positions import RowPositions
 
 START = Cursor(1000, 50)
 
@@ -126,7 +127,7 @@ def test_positions_of_all_rows_take_one_pass(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_split_mismatch_is_raised_when_parser_and_boundaries_differ() -> None:
     rows = _rows("a\nb\n")
-    rows.count += 1
+    rows = RowPositions(rows.block, rows.ends, rows.count + 1)
     with pytest.raises(SplitMismatch, match=r"byte 1000 and 1004 .* 2 rows and the parser 3"):
         rows.position(0)
 
