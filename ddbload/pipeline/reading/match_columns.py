@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from ddbload.contracts.column_mapping import shown
 from ddbload.contracts.source import BY_NAME, Source
+from ddbload.contracts.template import shown
 from ddbload.errors import HeaderMismatch
 from ddbload.pipeline.reading.header import Header
 
