@@ -12,6 +12,7 @@ import pytest
 
 from ddbload.contracts.results import ALL_FILTERED, Report
 from ddbload.errors import DdbloadError, InvalidPayload, RunMismatch, UnknownColumn
+from ddbload.pipeline.importing import row_feeder
 from tests.unit.pipeline.expected import counted
 from tests.unit.pipeline.generated import Sizes
 from tests.unit.pipeline.world import World
@@ -84,9 +85,12 @@ def test_columns_are_those_of_the_source():
 
 
 @pytest.mark.parametrize("text", ["id,n\n" + "k,5\n" * 500, "id,n\n" + "k,x\nk,5\n" * 9])
-def test_source_without_a_row_that_matches_succeeds_with_a_warning(text):
-    world = world_of(text, ["id=none"], options={"chunk_bytes": 50})
-    report = world.run()
+def test_source_without_a_row_that_matches_succeeds_with_a_warning(monkeypatch, text):
+    # Many reads without a row to offer.
+    monkeypatch.setattr(row_feeder, "READ_AHEAD_BYTES", 10)
+    world = world_of(text, ["id=none"], options={"chunk_bytes": 1000})
+    with Sizes(10, 2**23, 2, 5, 1)():
+        report = world.run()
     assert report.status == "SUCCEEDED"
     assert report.rows.filtered == report.rows.read == text.count("\n") - 1
     assert report.rows.warning == ALL_FILTERED
