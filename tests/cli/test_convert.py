@@ -54,6 +54,7 @@ def test_convert_writes_parts_to_s3_with_the_items_of_an_import(
         "rejected": 1,
         "superseded": 0,
         "skipped": 0,
+        "filtered": 0,
     }
     assert told["causes"] == [{"cause": "not_a_number", "column": "id", "rows": 1}]
     found = objects("out/")

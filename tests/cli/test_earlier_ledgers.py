@@ -38,6 +38,9 @@ COUNTS = {
     "several": {"read": 200, "written": 199, "rejected": 1, "superseded": 0, "skipped": 0},
 }
 """Rows of each run at its end, whether it was stopped meanwhile or not."""
+for counts in COUNTS.values():
+    # These versions did not count rows that are left out.
+    counts["filtered"] = 0
 
 
 def ids(run: Run) -> str:
@@ -115,7 +118,8 @@ def test_a_killed_run_has_attempts_and_items_beyond_its_segments():
 @pytest.mark.parametrize("run", RUNS, ids=ids)
 def test_report_says_the_same(place, run):
     golden = restored(place, run)
-    assert place.report(run.name) == (golden.report, golden.exit_code)
+    rows = {**golden.report["rows"], "filtered": 0}
+    assert place.report(run.name) == ({**golden.report, "rows": rows}, golden.exit_code)
     assert place.read_ledger() == golden.ledger
 
 

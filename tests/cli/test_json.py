@@ -27,7 +27,7 @@ OBJECT = {
     "dollars": (float, type(None)),
     "write_price": (dict, type(None)),
 }
-ROWS = ("read", "written", "rejected", "superseded", "skipped")
+ROWS = ("read", "written", "rejected", "superseded", "skipped", "filtered")
 
 
 def checked(ended: Ended) -> dict:
@@ -57,7 +57,7 @@ def test_json_of_successful_import(console: Console, table):
     found = checked(ended)
     assert (ended.code, ended.told) == (0, "")
     assert (found["run"], found["status"], found["error"]) == ("j", "SUCCEEDED", None)
-    assert found["rows"] == {"read": 3, "written": 2, "rejected": 0, "superseded": 1, "skipped": 0}
+    assert found["rows"] == dict(zip(ROWS, (3, 2, 0, 1, 0, 0), strict=True))
     # A row whose key comes twice does not go with those whose keys do not.
     assert (found["bytes"], found["requests"], found["consumed_wcu"]) == (26, 2, 2.0)
     assert (found["throttled"], found["retries"], found["rejects"]) == (0, 0, None)
