@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ddbload.contracts.column_mapping import shown
+from ddbload.contracts.template import shown
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.item_layout import ItemLayout
 from ddbload.items.json_values import parse

@@ -8,11 +8,11 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ddbload.contracts.column_mapping import shown
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import ZSTD
+from ddbload.contracts.template import shown
 from ddbload.errors import (
     DdbloadError,
     Interrupted,
