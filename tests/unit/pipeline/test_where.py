@@ -135,7 +135,7 @@ def test_row_left_out_supersedes_no_other():
 @pytest.mark.parametrize(
     ("where", "types", "error", "words"),
     [
-        ("yaer>=2000", {}, UnknownColumn, "nearest: 'year'"),
+        ("yaer>=2000", {}, UnknownColumn, "'year' is one"),
         ("year>=2000", {}, InvalidPayload, "--types year=N"),
         ("year>=new", {"year": "N"}, InvalidPayload, "not a number"),
         ("year<yes", {"year": "BOOL"}, InvalidPayload, "compare it with = or !="),
