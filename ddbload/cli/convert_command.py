@@ -30,6 +30,7 @@ from ddbload.cli.options import (
     rejects_option,
     sources_argument,
     types_option,
+    verbose_option,
     writing_option,
 )
 from ddbload.cli.output import (
@@ -45,6 +46,7 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.payload import build_payload, is_data_file
 from ddbload.cli.payload_options import max_rejects_option, source_options
+from ddbload.cli.progress_text import Steps
 from ddbload.cli.run_result import print_detected, source_format
 from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import Payload
@@ -60,6 +62,7 @@ from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
+    from ddbload.contracts.control import WorkTotals
     from ddbload.convert.convert import OutputOptions
     from ddbload.convert.sinks import Sink
 
@@ -222,6 +225,7 @@ _REJECTS_IN_MEMORY = 1024 * 1024
 @aws_options
 @json_option
 @output_option("--quiet", is_flag=True, help="Do not print progress and summary.")
+@verbose_option
 def convert_command(
     sources: tuple[str, ...],
     out: str,
@@ -235,6 +239,7 @@ def convert_command(
     aws: AwsSettings,
     as_json: bool,
     quiet: bool,
+    verbose: bool,
     **given: Any,
 ) -> int:
     """Write the items of SOURCE to OUT as lines of DynamoDB JSON: {"Item": {...}}.
@@ -261,7 +266,11 @@ def convert_command(
     with rejects_file(rejects, sources) as kept, spooled(payload):
         if kept is not None and out != "-" and same_file(out, rejects or ""):
             raise InvalidUsage(f"--rejects {rejects} is OUT itself")
-        outcome = _convert(payload, table, wanted, aws, kept, first, show_progress=not quiet)
+        outcome = _convert(
+            *(payload, table, wanted, aws, kept, first),
+            show_progress=not quiet,
+            steps=Steps(enabled=verbose),
+        )
     if outcome.error is not None:
         print_stderr(f"ddbload: {outcome.error.name}: {outcome.error.message}")
     # Standard output may be OUT.
@@ -286,6 +295,7 @@ def _convert(
     first: int | None,
     *,
     show_progress: bool,
+    steps: Steps,
 ) -> Outcome:
     from ddbload.convert.convert import ConvertResult, convert, open_sink, prepare_conversion
     from ddbload.ledger.ledger import temporary_ledger
@@ -302,11 +312,19 @@ def _convert(
             record = prepare_conversion(checked, table, ledger, context)
             if show_progress:
                 print_detected(record, payload)
+            steps.show_record(record, writes=False)
             sink = open_sink(wanted, context)
             with (
                 _abandon_on_error(sink),
-                live_reading(enabled=show_progress, doing="converting") as draw,
+                live_reading(
+                    enabled=show_progress and not steps.enabled, doing="converting"
+                ) as draw,
             ):
+
+                def watch(done: WorkTotals, size: int) -> None:
+                    draw(done.bytes, size, done.rows.read)
+                    steps.show_reading(done.bytes, size, done.rows.read)
+
                 try:
                     convert(
                         record,
@@ -315,13 +333,14 @@ def _convert(
                         sink,
                         converted,
                         reject=rejects.add,
-                        watch=lambda done, size: draw(done.bytes, size, done.rows.read),
+                        watch=watch,
                         processes=wanted.threads,
                         make_context=partial(reading_context, aws),
                         first=first,
                     )
                 finally:
                     rejects.keep(converted.rows)
+                steps.say(f"rows read: {converted.read:,}, items: {converted.written:,}")
                 sink.finish()
     except InvalidUsage:
         raise

@@ -29,12 +29,14 @@ from ddbload.cli.options import (
     rejects_option,
     run_option,
     sources_argument,
+    verbose_option,
     yes_option,
 )
 from ddbload.cli.output import print_notice, print_stderr
 from ddbload.cli.output import show_progress as show_run
 from ddbload.cli.payload import build_payload, check_order, is_pipe
 from ddbload.cli.payload_options import import_options
+from ddbload.cli.progress_text import Steps
 from ddbload.cli.run_location import run_command_line
 from ddbload.cli.run_result import (
     Result,
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.aws.clients import Clients
     from ddbload.contracts.control import NewLimits
+    from ddbload.contracts.run_record import RunRecord
     from ddbload.runs.local_settings import LocalSettings
     from ddbload.runs.progress import RunProgress
     from ddbload.runs.run_status import HeartbeatWriter
@@ -93,6 +96,7 @@ if TYPE_CHECKING:
 @aws_options
 @json_option
 @quiet_option
+@verbose_option
 def import_command(
     sources: tuple[str, ...],
     table: str,
@@ -106,6 +110,7 @@ def import_command(
     aws: AwsSettings,
     as_json: bool,
     quiet: bool,
+    verbose: bool,
     **given: Any,
 ) -> int:
     """Import SOURCE into TABLE from this machine.
@@ -128,7 +133,9 @@ def import_command(
     if dry_run:
         from ddbload.cli.plan_command import plan_import
 
-        return plan_import(sources, table, processes, aws, given, as_json=as_json, quiet=quiet)
+        return plan_import(
+            *(sources, table, processes, aws, given), as_json=as_json, quiet=quiet, verbose=verbose
+        )
     count = processes or cores()
     check_order(sources, table)
     payload = build_payload(sources, table, run_id, count, given)
@@ -164,6 +171,7 @@ def import_command(
             processes=count,
             rejects=reject_file,
             show_progress=not quiet,
+            steps=Steps(enabled=verbose),
             resume=resume,
             clients=clients,
             keep_engine=is_given("engine"),
@@ -187,6 +195,7 @@ def import_with_progress(
     processes: int,
     rejects: BinaryIO | None = None,
     show_progress: bool = True,
+    steps: Steps | None = None,
     resume: str | None = None,
     limits: NewLimits | None = None,
     clients: Clients | None = None,
@@ -201,6 +210,7 @@ def import_with_progress(
         processes: Worker processes.
         rejects: File for the rejected rows.
         show_progress: Draw progress, and print the detected format and types.
+        steps: Printer of each step.
         resume: Command that resumes the run, if one can.
         limits: Limits given to `resume`.
         clients: Clients of the settings, if the caller has made them.
@@ -213,17 +223,28 @@ def import_with_progress(
 
     started = time.monotonic()
     last: RunProgress | None = None
+    steps = steps or Steps(enabled=False)
+    steps.say(f"run {run}: looking at the source and the table; worker processes: {processes:,}")
     clients = clients or settings.clients()
     if not keep_engine:
         settle_engine(payload, clients, quiet=not show_progress)
 
     try:
-        with stop_on_interrupt() as should_stop, show_run(enabled=show_progress) as draw:
+        with (
+            stop_on_interrupt() as should_stop,
+            show_run(enabled=show_progress and not steps.enabled) as draw,
+        ):
 
             def watch(progress: RunProgress) -> None:
                 nonlocal last
                 last = progress
                 draw(progress)
+                steps.show_progress(progress)
+
+            def begun(record: RunRecord) -> None:
+                if show_progress:
+                    print_detected(record, payload)
+                steps.show_record(record)
 
             ended = run_import(
                 payload,
@@ -232,7 +253,7 @@ def import_with_progress(
                 processes=processes,
                 should_stop=should_stop,
                 watch=watch,
-                begun=lambda record: print_detected(record, payload) if show_progress else None,
+                begun=begun,
                 notice=print_notice if show_progress else None,
                 limits=limits,
                 clients=clients,

@@ -274,6 +274,12 @@ json_option = output_option(
 quiet_option = output_option(
     "--quiet", is_flag=True, help="Do not print the run id, progress and summary."
 )
+verbose_option = output_option(
+    "--verbose",
+    is_flag=True,
+    help="Print each step on stderr: what was found and detected, chunks, rates, throttles. Never"
+    " row data.",
+)
 rejects_option = output_option(
     "--rejects", metavar="PATH", help="File for rejected rows, as JSON lines."
 )

@@ -19,6 +19,7 @@ from ddbload.cli.options import (
     output_option,
     processes_option,
     sources_argument,
+    verbose_option,
 )
 from ddbload.cli.output import (
     EXIT_DONE,
@@ -30,6 +31,7 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.payload import build_payload, check_order
 from ddbload.cli.payload_options import import_options
+from ddbload.cli.progress_text import Steps
 from ddbload.cli.table_setup import add_published_price
 from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
 @aws_options
 @json_option
 @output_option("--quiet", is_flag=True, help="Do not draw progress.")
+@verbose_option
 def plan_command(
     sources: tuple[str, ...],
     table: str,
@@ -72,6 +75,7 @@ def plan_command(
     aws: AwsSettings,
     as_json: bool,
     quiet: bool,
+    verbose: bool,
     **given: Any,
 ) -> int:
     """Check SOURCE and estimate its import into TABLE, without writing anything.
@@ -84,7 +88,12 @@ def plan_command(
     fail.
     """
     wanted = _parse_sample(sample, first)
-    return plan_import(sources, table, processes, aws, given, wanted, as_json=as_json, quiet=quiet)
+    return plan_import(
+        *(sources, table, processes, aws, given, wanted),
+        as_json=as_json,
+        quiet=quiet,
+        verbose=verbose,
+    )
 
 
 def plan_import(
@@ -97,6 +106,7 @@ def plan_import(
     *,
     as_json: bool,
     quiet: bool,
+    verbose: bool = False,
 ) -> int:
     """Make a plan and print it; return the exit status. `given`: options of the payload."""
     from ddbload.pipeline.context import reading_context
@@ -106,15 +116,25 @@ def plan_import(
     payload = build_payload(sources, table, None, AUTO, given)
     context = reading_context(aws)
     add_published_price(payload, context.clients)
-    with spooled(payload), live_reading(enabled=not quiet) as watch:
+    steps = Steps(enabled=verbose)
+    steps.say(f"looking at the source and table {table}")
+    with spooled(payload), live_reading(enabled=not (quiet or verbose)) as draw:
+
+        def watch(read: int, size: int, rows: int) -> None:
+            draw(read, size, rows)
+            steps.show_reading(read, size, rows)
+
         plan = make_plan(
             *(payload, context),
             sample=sample,
             prewarm=given["prewarm"],
             watch=watch,
+            begun=steps.show_record,
             processes=processes or cores(),
             make_context=partial(reading_context, aws),
         )
+    if plan.survey is not None:
+        steps.say(f"rows read: {plan.survey.rows:,}, rejected: {plan.survey.rejected:,}")
     value = plan.to_json()
     if sources[0] == "-":
         value["source"]["uri"] = sources[0]

@@ -21,6 +21,7 @@ from ddbload.cli.options import (
     run_option,
     sources_argument,
     stack_option,
+    verbose_option,
     yes_option,
 )
 from ddbload.cli.output import (
@@ -33,6 +34,7 @@ from ddbload.cli.output import (
 from ddbload.cli.output import show_progress as show_run
 from ddbload.cli.payload import build_payload, check_order
 from ddbload.cli.payload_options import import_options
+from ddbload.cli.progress_text import Steps
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.table_setup import add_published_price, prewarm, print_table_notices
 from ddbload.contracts.control import NewLimits
@@ -44,6 +46,7 @@ from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import Deployed
+    from ddbload.contracts.run_record import RunRecord
     from ddbload.runs.progress import RunProgress
 
 _MAX_EXECUTION_NAME = 80
@@ -86,6 +89,7 @@ _MAX_EXECUTION_NAME = 80
 @aws_options
 @json_option
 @quiet_option
+@verbose_option
 def start_command(
     sources: tuple[str, ...],
     table: str,
@@ -100,6 +104,7 @@ def start_command(
     aws: AwsSettings,
     as_json: bool,
     quiet: bool,
+    verbose: bool,
     **given: Any,
 ) -> int:
     """Import SOURCE into TABLE on the deployed state machine.
@@ -129,7 +134,9 @@ def start_command(
     if dry_run:
         from ddbload.cli.plan_command import plan_import
 
-        return plan_import(sources, table, None, aws, given, as_json=as_json, quiet=quiet)
+        return plan_import(
+            *(sources, table, None, aws, given), as_json=as_json, quiet=quiet, verbose=verbose
+        )
     run = run_id or new_run_id()
     payload = build_payload(sources, table, run, workers, given)
     try:
@@ -160,7 +167,9 @@ def start_command(
                 " --run-id to start a new one"
             ) from None
         return show_result(done, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
-    return follow_run(run, arn, there, detach, as_json, quiet, list_rejects)
+    steps = Steps(enabled=verbose)
+    steps.say(f"stack {there.stack.name}: execution {arn}")
+    return follow_run(run, arn, there, detach, as_json, quiet, list_rejects, steps)
 
 
 def _forced_run(
@@ -243,11 +252,12 @@ def follow_run(
     as_json: bool,
     quiet: bool,
     list_rejects: str,
+    steps: Steps | None = None,
 ) -> int:
     """Follow an execution to its end, and print its result; return the exit status.
 
     With `detach`, print its ARN and return at once. `list_rejects`: the command that lists the
-    run's rejects.
+    run's rejects; `steps` prints each step.
     """
     if detach:
         if as_json:
@@ -258,7 +268,7 @@ def follow_run(
     if not quiet:
         print_stderr(f"ddbload: run {run} has started; Ctrl-C stops following, not the run")
     try:
-        result = _followed(run, arn, there, show_progress=not quiet)
+        result = _followed(run, arn, there, steps or Steps(enabled=False), show_progress=not quiet)
     except KeyboardInterrupt:
         print_stderr(
             f"ddbload: stopped following; the run continues: ddbload status {run}; to stop it:"
@@ -269,17 +279,23 @@ def follow_run(
     return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
 
 
-def _followed(run: str, arn: str, there: Deployed, *, show_progress: bool) -> Result:
+def _followed(run: str, arn: str, there: Deployed, steps: Steps, *, show_progress: bool) -> Result:
     from ddbload.runs.deployed import final_report, follow, run_status
 
     adopted_rows = 0
+    record: RunRecord | None = None
 
-    with show_run(enabled=show_progress) as draw:
+    with show_run(enabled=show_progress and not steps.enabled) as draw:
 
         def watch(progress: RunProgress) -> None:
-            nonlocal adopted_rows
+            nonlocal adopted_rows, record
             adopted_rows = progress.adopted_rows
             draw(progress)
+            if steps.enabled and record is None:
+                record = there.context.ledger(run).find_record()
+                if record is not None:
+                    steps.show_record(record)
+            steps.show_progress(progress)
 
         execution = follow(
             there.executions,

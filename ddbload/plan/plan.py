@@ -264,6 +264,7 @@ def make_plan(
     sample: Sample | None = None,
     prewarm: int | None = None,
     watch: Callable[[int, int, int], None] = lambda _read, _size, _rows: None,
+    begun: Callable[[RunRecord], None] = lambda _: None,
     processes: int = 1,
     make_context: Callable[[], Context] | None = None,
 ) -> Plan:
@@ -277,6 +278,7 @@ def make_plan(
         sample: Part of the source to read; by default all of it.
         prewarm: Write units a second of warm throughput to price.
         watch: Called with bytes read, bytes in all, and rows read.
+        begun: Called with the record of what was found, before rows are read.
         processes: Processes that read the source; a sample is read by one.
         make_context: Maker of the context of another process.
 
@@ -290,7 +292,7 @@ def make_plan(
         context.access.check_table(asked.table)
         with temporary_ledger() as ledger, rare_gc():
             try:
-                _prepare(plan, ledger, context)
+                begun(_prepare(plan, ledger, context))
                 context = replace(context, notice=plan.notices.append)
                 if sample is None:
                     read_all_rows(plan, ledger, context, watch, processes, make_context)
@@ -312,7 +314,7 @@ def make_plan(
     return plan
 
 
-def _prepare(plan: Plan, ledger: Ledger, context: Context) -> None:
+def _prepare(plan: Plan, ledger: Ledger, context: Context) -> RunRecord:
     """Describe the table, and check the source against it as preflight does."""
     client, asked = context.clients.dynamodb, plan.payload
     table, answer = describe_table_with_response(
@@ -334,6 +336,7 @@ def _prepare(plan: Plan, ledger: Ledger, context: Context) -> None:
     plan.size = expected_bytes(record)
     plan.survey = Survey(record, plan.facts.indexes, expires=plan.facts.time_to_live)
     _look_for_cuts(plan, record, context)
+    return record
 
 
 def _look_for_cuts(plan: Plan, record: RunRecord, context: Context) -> None:
