@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import click
 
-from ddbload.cli.import_command import rejects_file, same_file, spooled
 from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
@@ -46,8 +45,9 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.payload import build_payload, is_data_file
 from ddbload.cli.payload_options import max_rejects_option, source_options
-from ddbload.cli.progress_text import Steps
 from ddbload.cli.run_result import print_detected, source_format
+from ddbload.cli.spooling import rejects_file, same_file, spooled
+from ddbload.cli.steps import Steps
 from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import (

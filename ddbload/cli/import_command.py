@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -36,7 +33,6 @@ from ddbload.cli.output import print_notice, print_stderr
 from ddbload.cli.output import show_progress as show_run
 from ddbload.cli.payload import build_payload, check_order, is_pipe
 from ddbload.cli.payload_options import import_options
-from ddbload.cli.progress_text import Steps
 from ddbload.cli.run_location import run_command_line
 from ddbload.cli.run_result import (
     Result,
@@ -47,15 +43,15 @@ from ddbload.cli.run_result import (
     show_result,
     source_format,
 )
+from ddbload.cli.spooling import private_file, rejects_file, require_not_stopped, spooled
+from ddbload.cli.steps import Steps
 from ddbload.cli.table_setup import add_published_price, prewarm, settle_engine
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.contracts.source import AUTO
 from ddbload.errors import (
-    Cancelled,
     DdbloadError,
     InvalidUsage,
     RejectsNotKept,
-    SourceUnreadable,
 )
 
 if TYPE_CHECKING:
@@ -163,7 +159,7 @@ def import_command(
         if heart is not None:
             # The import would take up a run that it finds cancelled.
             heart.look()
-            _require_not_stopped(heart)
+            require_not_stopped(heart)
         result = import_with_progress(
             payload,
             settings,
@@ -296,7 +292,7 @@ def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None)
             return result
         path = Path(settings.ledger, "runs", result.run, "rejects.jsonl")
         # Rows may be confidential: readable by the owner alone, like the ledger's other files.
-        with open(path, "wb", opener=_private) as kept:
+        with open(path, "wb", opener=private_file) as kept:
             _copy_rejects(result.run, settings, kept)
         return replace(result, rejects=_absolute(path))
     except DdbloadError as error:
@@ -318,12 +314,6 @@ def _absolute(path: str | Path) -> str:
     return str(Path(path).absolute())
 
 
-def _require_not_stopped(heart: HeartbeatWriter) -> None:
-    heart.raise_overtaken()
-    if heart.cancelled:
-        raise Cancelled("the run was cancelled while its input was copied; nothing was imported")
-
-
 def _spool_heartbeat(run: str, settings: LocalSettings) -> HeartbeatWriter | None:
     """Write heartbeats while standard input is copied, which may take hours."""
     from ddbload.runs.run_status import SPOOL, HeartbeatWriter
@@ -334,80 +324,3 @@ def _spool_heartbeat(run: str, settings: LocalSettings) -> HeartbeatWriter | Non
         # The import raises this error again, and reports it.
         return None
     return HeartbeatWriter(context.ledger(run), context, SPOOL)
-
-
-@contextmanager
-def spooled(payload: dict[str, Any], heart: HeartbeatWriter | None = None) -> Iterator[None]:
-    """Copy standard input or a pipe to a temporary file, and read the source from there.
-
-    `heart` writes heartbeats while it is copied. Raises `SourceUnreadable`, `Cancelled` if the run
-    was cancelled meanwhile, and `RunUnderWay` if another process works on it.
-    """
-    from ddbload.source.local_file import PIPE_PREFIX, spool_to_disk
-
-    def check() -> None:
-        if heart is not None:
-            _require_not_stopped(heart)
-
-    source = payload["source"].get("path")
-    if source == "-":
-        # A closed standard input is an error, not an empty file.
-        if sys.stdin is None:
-            raise SourceUnreadable("standard input is closed")
-        if sys.stdin.isatty():
-            print_stderr(
-                "ddbload: reading rows from the terminal until Ctrl-D; name a file to read that"
-            )
-        with heart or nullcontext():
-            path = spool_to_disk(sys.stdin.buffer, check)
-    elif source is not None and is_pipe(source):
-        try:
-            pipe = open(source, "rb")  # noqa: PTH123, SIM115 - closed below
-        except OSError as error:
-            raise SourceUnreadable(f"{source}: {error.strerror}") from None
-        with pipe, heart or nullcontext():
-            path = spool_to_disk(pipe, check, prefix=PIPE_PREFIX)
-    else:
-        yield
-        return
-    try:
-        payload["source"]["path"] = path
-        yield
-    finally:
-        Path(path).unlink(missing_ok=True)
-
-
-@contextmanager
-def rejects_file(path: str | None, sources: Sequence[str]) -> Iterator[BinaryIO | None]:
-    """Open the file for rejects before the import, so that a wrong path is reported at once.
-
-    It is not emptied here: earlier rejects stay until this run has a result.
-    """
-    if path is None:
-        yield None
-        return
-    if any(same_file(path, source) for source in sources):
-        raise InvalidUsage(f"--rejects {path} is the source itself")
-    try:
-        # Rejects quote rows: a new file is for its owner alone.
-        file = open(path, "ab", opener=_private)  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise InvalidUsage(f"--rejects {path}: {error.strerror}") from None
-    try:
-        yield file
-    finally:
-        # A failed write was reported before.
-        with suppress(OSError):
-            file.close()
-
-
-def same_file(path: str, source: str) -> bool:
-    """Tell whether a path names the source, if that is a regular file."""
-    try:
-        return stat.S_ISREG(os.stat(source).st_mode) and Path(path).samefile(source)  # noqa: PTH116 - as in is_pipe
-    except (OSError, ValueError):
-        return False
-
-
-def _private(name: str, flags: int) -> int:
-    return os.open(name, flags, 0o600)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ddbload.cli.import_command import spooled
 from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
@@ -31,14 +30,15 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.payload import build_payload, check_order
 from ddbload.cli.payload_options import import_options
-from ddbload.cli.progress_text import Steps
+from ddbload.cli.spooling import spooled
+from ddbload.cli.steps import Steps
 from ddbload.cli.table_setup import add_published_price
 from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.plan.read_rows import Sample
+    from ddbload.plan.make_plan import Sample
 
 
 @click.command(
@@ -110,7 +110,8 @@ def plan_import(
 ) -> int:
     """Make a plan and print it; return the exit status. `given`: options of the payload."""
     from ddbload.pipeline.context import reading_context
-    from ddbload.plan.plan import FAILS, FINE, make_plan
+    from ddbload.plan.make_plan import make_plan
+    from ddbload.plan.plan import FAILS, FINE
 
     check_order(sources, table)
     payload = build_payload(sources, table, None, AUTO, given)
@@ -150,7 +151,7 @@ def plan_import(
 
 
 def _parse_sample(text: str | None, first: int | None) -> Sample | None:
-    from ddbload.plan.read_rows import Sample
+    from ddbload.plan.make_plan import Sample
 
     if text is None:
         return None if first is None else Sample(rows=first, exact=True)

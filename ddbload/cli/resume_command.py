@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ddbload.cli.import_command import import_with_progress, rejects_file, with_rejects
+from ddbload.cli.import_command import import_with_progress, with_rejects
 from ddbload.cli.options import (
     DOLLARS,
     GroupedCommand,
@@ -27,6 +27,7 @@ from ddbload.cli.options import (
 )
 from ddbload.cli.run_location import find_run, run_command_line
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
+from ddbload.cli.spooling import rejects_file
 from ddbload.cli.start_command import follow_run, start_again
 from ddbload.contracts.control import UNLIMITED, NewLimits
 from ddbload.contracts.run_record import Resume

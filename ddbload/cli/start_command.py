@@ -34,8 +34,8 @@ from ddbload.cli.output import (
 from ddbload.cli.output import show_progress as show_run
 from ddbload.cli.payload import build_payload, check_order
 from ddbload.cli.payload_options import import_options
-from ddbload.cli.progress_text import Steps
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
+from ddbload.cli.steps import Steps
 from ddbload.cli.table_setup import add_published_price, prewarm, print_table_notices
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.payload import Payload

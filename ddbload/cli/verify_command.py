@@ -16,7 +16,6 @@ from typing import IO, TYPE_CHECKING, Any, Self
 import click
 
 from ddbload.cli.convert_command import RankedCauses, cause_text, causes_json, rank_causes
-from ddbload.cli.import_command import spooled
 from ddbload.cli.options import (
     GroupedCommand,
     MaxWcuType,
@@ -44,6 +43,7 @@ from ddbload.cli.payload import build_payload, check_order
 from ddbload.cli.payload_options import source_options
 from ddbload.cli.progress_text import short_duration
 from ddbload.cli.run_result import print_detected, source_format
+from ddbload.cli.spooling import spooled
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.write_price import LIST_PRICE_REGION, amount_text

@@ -1,51 +1,20 @@
-"""Make a plan: check a source as an import does, and estimate its cost (see docs/plan.md)."""
+"""Plan of an import: what a source holds, and what importing it costs (see docs/plan.md)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.source import ZSTD
-from ddbload.contracts.template import shown
-from ddbload.errors import (
-    DdbloadError,
-    Interrupted,
-    NothingWritten,
-    TooManyRejects,
-    unexpected,
-)
-from ddbload.ledger.ledger import Ledger, temporary_ledger
-from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.detect_format import DetectedFormat
-from ddbload.pipeline.preflight.prepare import prepare_run
-from ddbload.pipeline.reading.open_sources import open_decoded, reopen
-from ddbload.pipeline.reading.row_blocks import rare_gc
 from ddbload.pipeline.reading.source_objects import expected_bytes
-from ddbload.pipeline.table_description import describe_table_with_response
-from ddbload.pipeline.table_notices import recent_traffic
 from ddbload.plan.attribute_profiles import ColumnProfile
 from ddbload.plan.figures import estimate_chunks, figures, is_split
-from ddbload.plan.read_rows import (
-    SURVEY_READ_BYTES,
-    Sample,
-    read_all_rows,
-    read_sample,
-    sample_first_rows,
-)
 from ddbload.plan.survey import MAX_PROFILES, Survey
-from ddbload.plan.table_facts import TableFacts, read_other_settings, table_facts
-from ddbload.source.decoding.compression import has_frames
-from ddbload.source.decoding.decoded_source import why_uncut
-from ddbload.source.decoding.inflate import zlib_library
-
-_FRAMES_WITHIN_BYTES = 32 * 1024 * 1024
-"""Bytes of a Zstandard object that are searched for a second frame: those of pzstd are smaller."""
+from ddbload.plan.table_facts import TableFacts
 
 FINE, REJECTS, FAILS = "FINE", "REJECTS", "FAILS"
 
@@ -255,126 +224,3 @@ class Plan:
                 layout.attributes, record.types, layout.origins, strict=True
             )
         ]
-
-
-def make_plan(
-    payload: Mapping[str, Any],
-    context: Context,
-    *,
-    sample: Sample | None = None,
-    prewarm: int | None = None,
-    watch: Callable[[int, int, int], None] = lambda _read, _size, _rows: None,
-    begun: Callable[[RunRecord], None] = lambda _: None,
-    processes: int = 1,
-    make_context: Callable[[], Context] | None = None,
-) -> Plan:
-    """Check a source as an import does, without writing, and estimate the import.
-
-    An error that the import would fail with becomes the plan's `error`.
-
-    Args:
-        payload: Input of the run.
-        context: Clients, access policy and clock.
-        sample: Part of the source to read; by default all of it.
-        prewarm: Write units a second of warm throughput to price.
-        watch: Called with bytes read, bytes in all, and rows read.
-        begun: Called with the record of what was found, before rows are read.
-        processes: Processes that read the source; a sample is read by one.
-        make_context: Maker of the context of another process.
-
-    Raises:
-        InvalidPayload: If the payload is not valid.
-        Interrupted: If the context asks to stop.
-    """
-    asked = Payload.from_json(payload)
-    plan = Plan(asked, now=context.now(), prewarm=prewarm)
-    try:
-        context.access.check_table(asked.table)
-        with temporary_ledger() as ledger, rare_gc():
-            try:
-                begun(_prepare(plan, ledger, context))
-                context = replace(context, notice=plan.notices.append)
-                if sample is None:
-                    read_all_rows(plan, ledger, context, watch, processes, make_context)
-                else:
-                    read_sample(plan, ledger, context, sample, watch)
-                _check_rejects(plan)
-            except DdbloadError:
-                if plan.record is None:
-                    with suppress(DdbloadError):
-                        sample_first_rows(plan, ledger, context)
-                raise
-    except Interrupted:
-        raise
-    except DdbloadError as error:
-        plan.error = Failure.of(error)
-    except Exception as error:  # noqa: BLE001 - its text may quote row data: only its place is kept
-        named = unexpected(error, "planning")
-        plan.error = Failure.of(named)
-    return plan
-
-
-def _prepare(plan: Plan, ledger: Ledger, context: Context) -> RunRecord:
-    """Describe the table, and check the source against it as preflight does."""
-    client, asked = context.clients.dynamodb, plan.payload
-    table, answer = describe_table_with_response(
-        client, asked.table, retry_policy=context.retry_policy, suggest=context.access.paths
-    )
-    facts = table_facts(table, answer, client.meta.region_name)
-    other = read_other_settings(client, asked.table)
-    plan.facts = replace(
-        facts,
-        recovery=other.recovery,
-        time_to_live=other.time_to_live,
-        unknown=tuple(other.unknown),
-        traffic=recent_traffic(context.clients, asked.table, plan.now),
-    )
-    prepared = prepare_run("plan", asked, ledger, context, table=table, described=answer)
-    plan.record, plan.detected = prepared.record, prepared.detected
-    plan.cells = prepared.notices
-    record = prepared.record
-    plan.size = expected_bytes(record)
-    plan.survey = Survey(record, plan.facts.indexes, expires=plan.facts.time_to_live)
-    _look_for_cuts(plan, record, context)
-    return record
-
-
-def _look_for_cuts(plan: Plan, record: RunRecord, context: Context) -> None:
-    """Find out whether a single compressed object can be cut, by its first bytes."""
-    if record.objects is not None or not record.wants_index(plan.size or 0):
-        return
-    source = record.payload.source
-    with closing(reopen(record.pinned, context)) as raw:
-        file = open_decoded(raw, source, record.pinned)
-        if not file.has_seek_points:
-            return
-        if source.compression == ZSTD:
-            looked_at = min(raw.size, _FRAMES_WITHIN_BYTES)
-            plan.is_cut = has_frames(raw.stream(0, looked_at, SURVEY_READ_BYTES))
-        else:
-            plan.is_cut = zlib_library() is not None
-    if not plan.is_cut:
-        plan.uncut = why_uncut(source.compression)
-
-
-def _check_rejects(plan: Plan) -> None:
-    record, survey = plan.record, plan.survey
-    assert record is not None, "the source was checked"  # noqa: S101
-    assert survey is not None, "the source was checked"  # noqa: S101
-    if plan.complete and 0 < survey.rows == survey.rejected and not survey.filtered:
-        first = survey.rejects[0]
-        where = "" if first.column is None else f" in {shown(first.column)}"
-        raise NothingWritten(
-            f"every row would be rejected, so nothing would be written: {first.rows:,}"
-            f" {first.cause}{where}; usually the delimiter, a type or the key's column does not fit"
-            " the file"
-        )
-    limit = record.payload.options.reject_limit
-    if limit.exceeded(survey.rejected, survey.rows):
-        rows = "rows"
-        if limit.percent is not None:
-            rows = f"of {survey.rows:,} rows{'' if plan.complete else ' read'}"
-        raise TooManyRejects(
-            f"{survey.rejected:,} {rows} would be rejected, and max_rejects is {limit}: correct the"
-            " file, or allow more (--max-rejects)"
-        )

@@ -31,7 +31,7 @@ from ddbload.pipeline.context import reading_context
 from ddbload.pipeline.reading import settle_spans, span_output
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.pipeline.reading.settle_spans import iter_spans
-from ddbload.plan.plan import make_plan
+from ddbload.plan.make_plan import make_plan
 from tests.unit.pipeline.world import World
 from tests.unit.pipeline.worlds import ManyObjects
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ddbload.plan import plan as planning
-from ddbload.plan.plan import make_plan
+from ddbload.plan.make_plan import make_plan
 from tests.unit.pipeline.world import TABLE, World
 
 NOW = 1_700_000_000

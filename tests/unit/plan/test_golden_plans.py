@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.plan.plan import make_plan
+from ddbload.plan.make_plan import make_plan
 from tests.golden.cases import Golden, load_all
 from tests.unit.pipeline.world import World
 

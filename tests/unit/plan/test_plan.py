@@ -9,8 +9,7 @@ import random
 import pytest
 
 from ddbload.plan import survey
-from ddbload.plan.plan import make_plan
-from ddbload.plan.read_rows import Sample
+from ddbload.plan.make_plan import Sample, make_plan
 from tests.fakes.dynamodb_values import item_size
 from tests.unit.pipeline.world import BUCKET, World
 
