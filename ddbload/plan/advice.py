@@ -9,7 +9,8 @@ from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import LIST_PRICE_REGION, amount_text
-from ddbload.dynamodb.write_modes import DELETE, PUT
+from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
+from ddbload.dynamodb.write_modes import DELETE, PUT, UPDATE
 from ddbload.pipeline.table_backup import turn_recovery_on
 from ddbload.plan import hot_partitions, price
 from ddbload.plan.capacity import (
@@ -80,6 +81,15 @@ def _table(record: RunRecord, facts: TableFacts, survey: Survey) -> Iterator[Pla
             f"the table has about {facts.items:,} items (DynamoDB counts every six hours), and a"
             f" row {what} the item with the same key; the price depends on the larger of both",
         )
+    if facts.items and facts.bytes and mode == UPDATE:
+        average = -(-facts.bytes // facts.items)
+        units = -(-average // WRITE_UNIT_BYTES)
+        yield PlanWarning(
+            "update_of_items",
+            f"the table has about {facts.items:,} items of {average:,} bytes on average (DynamoDB"
+            " counts every six hours), and an update is billed by the whole item: expect about"
+            f" {units:,} write units for each row whose item is there, and index entries besides",
+        )
     if facts.stream is not None:
         yield PlanWarning(
             "stream_on",
@@ -145,8 +155,16 @@ def _capacity(facts: TableFacts, limits: Sequence[Limit]) -> Iterator[PlanWarnin
 
 def _keys(record: RunRecord, survey: Survey, limits: Sequence[Limit]) -> Iterator[PlanWarning]:
     keys, table = survey.keys, record.table
-    if keys.extra_rows and record.payload.options.mode == PUT:
-        about = "" if keys.exact else "about "
+    options = record.payload.options
+    about = "" if keys.exact else "about "
+    if keys.extra_rows and (options.mode == UPDATE or options.condition is not None):
+        yield PlanWarning(
+            "duplicate_keys",
+            f"keys with several rows: {about}{keys.repeated:,} ({about}{keys.extra_rows:,} rows"
+            " more than keys). Rows of a key are written in the order of the file within a chunk,"
+            " and in any order across chunks",
+        )
+    elif keys.extra_rows and options.mode == PUT:
         yield PlanWarning(
             "duplicate_keys",
             f"keys with several rows: {about}{keys.repeated:,} ({about}{keys.extra_rows:,} rows"
@@ -185,8 +203,12 @@ def _indexes(record: RunRecord, survey: Survey, limits: Sequence[Limit]) -> Iter
     if record.payload.options.mode == DELETE:
         return
     known = survey.types.keys()
+    # The item may have what an update lacks.
+    updates = record.payload.options.mode == UPDATE
     for each in survey.indexes:
         name, missing = each.index.name, [key for key in each.index.keys if key not in known]
+        if updates and missing:
+            continue
         if known and missing and not survey.documents.truncated:
             yield PlanWarning(
                 "index_without_column",
@@ -194,7 +216,7 @@ def _indexes(record: RunRecord, survey: Survey, limits: Sequence[Limit]) -> Iter
             )
             continue
         absent = survey.sizes.count - each.sizes.count
-        if absent:
+        if absent and not updates:
             yield PlanWarning(
                 "index_lacks_rows",
                 f"index {name} gets entries for {each.sizes.count:,} of {survey.sizes.count:,}"

@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ddbload.contracts.options import EDGES
+from ddbload.contracts.options import EDGES, Options
 from ddbload.contracts.results import ALL_FILTERED, NO_ROWS
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import PARQUET
 from ddbload.contracts.write_price import LIST_PRICE_REGION, NOT_BILLED, WritePrice
-from ddbload.dynamodb.write_modes import DELETE
+from ddbload.dynamodb.write_modes import DELETE, UPDATE
 from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.plan import price
 from ddbload.plan.advice import PlanWarning, list_warnings, prewarm_warning
@@ -104,7 +104,7 @@ def figures(
             ],
             "total": load.units,
             "regions": len(facts.replicas) + 1,
-            "assumed": _assumed(options.mode),
+            "assumed": _assumed(options),
         },
         "time": {
             "seconds": round(seconds, 1) if math.isfinite(seconds) else None,
@@ -306,10 +306,18 @@ def _dollars(amount: float) -> float:
     return round(amount, 6)
 
 
-def _assumed(mode: str) -> str:
-    if mode == DELETE:
-        return "assuming items of up to 1 KB; deleting larger items and index entries costs more"
-    return "assuming new items; replacing an item costs the larger of both"
+def _assumed(options: Options) -> str:
+    text = "assuming new items; replacing an item costs the larger of both"
+    if options.mode == UPDATE:
+        text = (
+            "the least that it can be: an update is billed by the whole item, before or after it,"
+            " whichever is larger"
+        )
+    elif options.mode == DELETE:
+        text = "assuming items of up to 1 KB; deleting larger items and index entries costs more"
+    if options.condition is not None or options.only_existing:
+        text += "; a row whose condition is false is billed, too"
+    return text
 
 
 def _sample_warning(scale: float) -> PlanWarning:

@@ -33,7 +33,9 @@ OPERATIONS = {
     "DeleteTable": "delete_table",
     "DescribeTable": "describe_table",
     "GetItem": "get_item",
+    "DeleteItem": "delete_item",
     "PutItem": "put_item",
+    "UpdateItem": "update_item",
     "Scan": "scan",
 }
 MAX_REQUEST_BYTES = 16 * 1024 * 1024

@@ -15,6 +15,7 @@ from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.contracts.results import RowCounts
 from ddbload.dynamodb.write_modes import position
+from ddbload.errors import ConditionRefused
 from ddbload.pipeline.context import Context
 from tests.faults.catalogue import SURVIVABLE
 from tests.faults.request_helpers import ShortPauses
@@ -101,7 +102,12 @@ def world(request, server, made) -> Iterator[Callable[..., Wired]]:
     """Make a world for one engine."""
 
     def make(data: bytes, mode: str, **options: Any) -> Wired:
-        given = {"engine": request.param, "concurrency": 6, **MODES[mode], **options}
+        given = {
+            "engine": request.param,
+            "concurrency": 6,
+            **MODES.get(mode, {"mode": mode}),
+            **options,
+        }
         return Wired(data, options=given, server=server, made=made)
 
     yield make
@@ -287,3 +293,58 @@ def test_run_resumes_with_another_engine(server, made):
         assert it.run().run == RUN
         items.append(it.items)
     assert items[0] == items[1] == items[2]
+
+
+# Updates, and conditions of users.
+
+ROW_OPERATIONS = ("DeleteItem", "PutItem", "UpdateItem")
+
+
+@pytest.mark.parametrize("mode", ["put", "update", "delete"])
+def test_own_writes_are_never_skipped_with_mixed_faults(server, world, mode):
+    data = b"id,v,a\n" + b"".join(b"k%d,2,x\n" % row for row in range(ROWS))
+    it = world(data, mode, condition="attribute_exists(id) AND v < {v}")
+    for row in range(ROWS):
+        item = {"id": {"S": f"k{row}"}, "v": {"S": "1"}, "b": {"S": "old"}}
+        it.dynamodb.put_item(TableName=TABLE, Item=item)
+    # An item of a later version, which stays.
+    newer = {"id": {"S": "k7"}, "v": {"S": "3"}}
+    it.dynamodb.put_item(TableName=TABLE, Item=newer)
+    server.fail_at_random(7, FAULTS, 0.25, ROW_OPERATIONS)
+    report = it.run()
+    assert report.rows == RowCounts(read=ROWS, written=ROWS - 1, skipped=1)
+    new = {"v": {"S": "2"}, "a": {"S": "x"}} | ({"b": {"S": "old"}} if mode == "update" else {})
+    wanted = [] if mode == "delete" else [n for n in range(ROWS) if n != 7]
+    assert {item["id"]["S"]: item for item in it.items} == {
+        **{f"k{row}": {"id": {"S": f"k{row}"}, **new} for row in wanted},
+        "k7": newer,
+    }
+
+
+def test_updates_keep_key_order_with_mixed_faults(server, world):
+    rng = random.Random(11)
+    rows = [(f"k{rng.randrange(12)}", rng.choice("abc"), str(row)) for row in range(100)]
+    lines = (
+        ",".join([key, *(value if name == column else "" for name in "abc")])
+        for key, column, value in rows
+    )
+    it = world("\n".join(["id,a,b,c", *lines]).encode(), "update")
+    wanted: dict[str, dict[str, str]] = {}
+    for key, column, value in rows:
+        wanted.setdefault(key, {"id": key})[column] = value
+    server.fail_at_random(12, FAULTS, 0.25, ROW_OPERATIONS)
+    assert it.run().rows == RowCounts(read=100, written=100)
+    assert {
+        item["id"]["S"]: {name: value["S"] for name, value in item.items()} for item in it.items
+    } == wanted
+
+
+def test_refused_condition_ends_the_run_after_one_request(server, world):
+    it = world(file(*range(ROWS)), "put", condition="status = {row}")
+    it.preflight()
+    (chunk,) = it.manifest
+    before = len(it.dynamodb.calls)
+    with pytest.raises(ConditionRefused, match="reserved keyword: status"):
+        it.import_step(chunk)
+    sent = [call.operation for call in it.dynamodb.calls[before:]]
+    assert sent.count("put_item") == 1

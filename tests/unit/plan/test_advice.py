@@ -132,6 +132,8 @@ def test_warning_when_keys_are_duplicate():
     assert codes("id,name\n1,a\n2,b\n1,c\n") == ["duplicate_keys"]
     last_wins = {"options": {"mode": "last-wins", "position_attribute": "at"}}
     assert codes("id,name\n1,a\n2,b\n1,c\n", world=last_wins) == []
+    update = {"options": {"mode": "update"}}
+    assert codes("id,name\n1,a\n2,b\n1,c\n", world=update) == ["duplicate_keys"]
 
 
 SORTED = "".join(f"{n // 600},{n}\n" for n in range(6000))
