@@ -268,6 +268,25 @@ def test_rows_of_one_key_are_conditioned_in_order():
     assert it.items == [{"id": s("k"), "v": n("3"), "a": s("z")}]
 
 
+def test_lost_answer_to_a_later_row_of_a_key_counts_as_written():
+    it = world("update", data=b"id,v,a\nk,1,x\nk,2,y\n")
+    it.dynamodb.faults.add("update_item", None, LOST)
+    assert run(it).rows == RowCounts(read=2, written=2)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("seconds", [1.5, 1000.0])
+def test_rows_that_are_there_already_are_skipped(mode, seconds):
+    """Equal items of somebody else are not this run's, wherever invocations end."""
+    it = world(mode, "attribute_exists(id) AND v < {v}", request_seconds=1.0)
+    if mode != "delete":
+        for key, text in (("k1", "x"), ("k2", "y"), ("k3", "z")):
+            there(it, id=s(key), v=n("5"), a=s(text))
+    report = it.run(seconds)
+    assert report.rows == RowCounts(read=3, skipped=3)
+    assert report.identical == 3
+
+
 def test_dropped_columns_serve_the_condition_alone():
     it = world(
         "update",

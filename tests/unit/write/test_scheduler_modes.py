@@ -318,3 +318,22 @@ def test_last_possible_write_is_the_last_row_that_may_be_written(answers, last):
         driver.answer(batch, Throttled("x") if answer is None else answer)
     assert driver.step() == Finished()
     assert driver.scheduler.last_possible_write() == last
+
+
+# Until the condition is proven.
+
+
+def test_one_request_goes_at_a_time_until_the_condition_is_proven():
+    proven = [False]
+    driver = one_by_one(order=RowOrder.ALL, is_proven=lambda: proven[0])
+    driver.offer_all(*object_keys(9))
+    first = driver.batch()
+    assert driver.idle()
+    # What was throttled, or is unknown, proves nothing.
+    driver.answer(first, Throttled("ThrottlingException"))
+    driver.now += 10
+    second = driver.batch()
+    assert driver.idle()
+    proven[0] = True
+    driver.answer(second, Accepted(consumed=1))
+    assert len({driver.batch().number for _ in range(5)}) == 5
