@@ -291,4 +291,5 @@ def _as_usage(error: InvalidPayload) -> InvalidUsage:
     message = message.replace("'types.", "'--types ").replace("'where'", "'--where'")
     for part in ("bucket", "key", "prefix", "glob"):
         message = message.replace(f"'source.{part}'", "the bucket or key of 'SOURCE'")
+    message = message.replace("'nulls.policy'", "'--null-policy'")
     return InvalidUsage(_FIELD.sub(lambda field: f"'--{field[1].replace('_', '-')}'", message))

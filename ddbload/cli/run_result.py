@@ -189,9 +189,9 @@ class Result:
         """Return the lines of the summary. `list_rejects`: the command that lists the rejects."""
         rows, work = self.rows, self.work
         planned = self.planned
-        skipped = "skipped because an item was there"
+        skipped = "skipped because an item was there, or the condition was false"
         if self.identical is not None:
-            skipped += f" ({self.identical:,} identical)"
+            skipped = f"skipped because an item was there ({self.identical:,} identical)"
         if planned is not None:
             skipped = "would be written (mode plan sends nothing)"
         parts = [f"{rows.written:,} written"]

@@ -386,8 +386,9 @@ class _ChunkImport:
             own = self._feeder.identical_within(self._attempt.others(segment.end.byte))
         rows = segment.rows
         rows = replace(rows, written=rows.written + own, skipped=rows.skipped - own)
-        if outcomes.count(RowOutcome.UNSEEN):
-            # An emulator does not return the item, so it may or may not be identical.
+        if outcomes.count(RowOutcome.UNSEEN) or self._record.payload.options.condition is not None:
+            # An emulator does not return the item, so it may or may not be identical. Rows that
+            # a user's condition skips have other reasons.
             return replace(segment, rows=rows)
         return replace(segment, rows=rows, identical=identical - own)
 

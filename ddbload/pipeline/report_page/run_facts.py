@@ -10,7 +10,7 @@ from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.control import Control
 from ddbload.contracts.results import DONE, Report, Segment
 from ddbload.contracts.run_record import RunRecord
-from ddbload.dynamodb.write_modes import LAST_WINS, PLAN
+from ddbload.dynamodb.write_modes import INSERT, LAST_WINS, PLAN
 from ddbload.errors import is_resumable
 from ddbload.pipeline.report_page.reject_causes import RejectTally
 
@@ -108,7 +108,10 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
         yield f"{rows.superseded:,} rows were not written because of {later}"
     if rows.skipped and not facts.is_plan:
         same = "" if report.identical is None else f"; {report.identical:,} of these are identical"
-        yield f"{rows.skipped:,} rows were skipped because the table has an item of their key{same}"
+        reason = f"the table has an item of their key{same}"
+        if record is not None and record.payload.options.mode != INSERT:
+            reason = "the run's condition on the item in the table was false"
+        yield f"{rows.skipped:,} rows were skipped because {reason}"
     if rows.filtered:
         where = "the run's filter"
         if record is not None and record.payload.where:
