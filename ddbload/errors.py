@@ -7,6 +7,7 @@ never holds row data.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import ClassVar, Self
 
@@ -27,6 +28,9 @@ class DdbloadError(Exception):
     """Only one chunk is affected, and the other chunks of the run may succeed."""
     resumable: ClassVar[bool] = True
     """Resuming the run may help, once the cause is removed."""
+
+    reading: Mapping[str, object] | None = None
+    """Format that was detected of a source whose first row is refused, for plans."""
 
     @property
     def name(self) -> str:
@@ -124,6 +128,10 @@ class DamagedExport(DdbloadError):
 
 class BadManifest(DdbloadError):
     """A manifest file has an unknown form or lists no object."""
+
+
+class AmbiguousDelimiter(DdbloadError):
+    """Two delimiters split all rows of the sample alike; the payload must name one."""
 
 
 class BadHeader(DdbloadError):

@@ -135,7 +135,10 @@ def _dialect(dialect: Value) -> str:
     if dialect["compression"] not in (UNCOMPRESSED, AUTO):
         said += f", {dialect['compression']}"
     sure = math.floor(100 * dialect["sure"])
-    return f"{said} ({sure}% sure: {printable(dialect['why'])})"
+    said = f"{said} ({sure}% sure: {printable(dialect['why'])})"
+    if dialect["header_why"] is not None:
+        said += f"; the first row names the columns ({dialect['header_why']})"
+    return said
 
 
 def _keys(keys: Value, sampled: str) -> str:

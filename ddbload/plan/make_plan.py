@@ -235,7 +235,7 @@ def make_plan(
     except Interrupted:
         raise
     except DdbloadError as error:
-        plan.error = Failure.of(error)
+        plan.error, plan.refused = Failure.of(error), error.reading
     except Exception as error:  # noqa: BLE001 - its text may quote row data: only its place is kept
         named = unexpected(error, "planning")
         plan.error = Failure.of(named)

@@ -10,7 +10,9 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import RunRecord
 from ddbload.pipeline.preflight.detect_format import DetectedFormat
+from ddbload.pipeline.preflight.prepare import FIRST_ROW_LIKE_DATA, NO_HEADER_ADVICE
 from ddbload.pipeline.reading.source_objects import expected_bytes
+from ddbload.plan.advice import PlanWarning
 from ddbload.plan.attribute_profiles import ColumnProfile
 from ddbload.plan.figures import estimate_chunks, figures, is_split
 from ddbload.plan.survey import MAX_PROFILES, Survey
@@ -28,6 +30,7 @@ class Plan:
     facts: TableFacts | None = None
     survey: Survey | None = None
     detected: DetectedFormat | None = None
+    refused: Mapping[str, Any] | None = None
     """Detected format of the source, with its certainty."""
     size: int | None = None
     complete: bool = False
@@ -113,6 +116,11 @@ class Plan:
                     },
                 )
             )
+        header = None if self.detected is None else self.detected.header
+        if header is not None and header.looks_like_data:
+            message = f"{FIRST_ROW_LIKE_DATA}: {header.why}. {NO_HEADER_ADVICE}"
+            warning = PlanWarning("header_like_data", message)
+            value["warnings"] = [warning.to_json(), *value["warnings"]]
         if self.error is not None:
             value["error"] = {"name": self.error.name, "message": self.error.message}
         return value
@@ -150,32 +158,12 @@ class Plan:
             return max(1, math.ceil(self.survey.bytes * self.scale / self.record.chunk_bytes))
         return estimate_chunks(self.record)
 
-    def _dialect(self) -> dict[str, Any] | None:
+    def _dialect(self) -> Mapping[str, Any] | None:
         if self.record is None:
-            return None
-        source, found = self.record.payload.source, self.detected
-        guessed = found is not None and found.why is not None
-        value: dict[str, Any] = {
-            "format": source.format,
-            "delimiter": source.delimiter,
-            "quote": source.quote,
-            "escape": source.escape,
-            "comment": source.comment,
-            "header": source.header,
-        }
-        if not source.delimited:
-            # JSON has no dialect.
-            value = {**dict.fromkeys(value), "format": source.format}
-        if source.framed:
-            value["layout"] = source.layout
-        return {
-            **value,
-            "skip_lines": source.skip_lines,
-            "encoding": source.encoding,
-            "compression": source.compression,
-            "sure": found.sure if found is not None and guessed else 1.0,
-            "why": found.why if found is not None and guessed else "as given",
-        }
+            # The reading of a source whose first row was refused, if it was read at all.
+            return self.refused
+        found = self.detected or DetectedFormat(self.record.payload.source)
+        return replace(found, source=self.record.payload.source).to_json()
 
     def _rows(self) -> dict[str, Any]:
         survey = self.survey

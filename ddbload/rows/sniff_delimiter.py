@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
+from ddbload.contracts.column_mapping import shown
 from ddbload.contracts.dialect import Dialect
-from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.source import CSV, TSV
-from ddbload.errors import InvalidPayload
-from ddbload.rows.block_splitter import Block
-from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
-
-SNIFFED_BYTES = 64 * 1024
-"""Bytes of the sample, unless its first row is longer. The caller may pass more."""
+from ddbload.rows.header_evidence import header_evidence
+from ddbload.rows.sample_splits import NUMBER, Body, SampleSplits, Split
 
 _DELIMITERS = (",", ";", "\t", "|")
 _WEAK_DELIMITERS = (":", " ")
@@ -26,13 +19,38 @@ _UNUSUAL = 0.9
 """Agreement of rows from which the preferred delimiter is kept, however well another does."""
 _OUTDONE = 0.5
 """Agreement of rows below which a delimiter loses against one that all rows agree about."""
-_PAIRS = 0.8
-"""Share of rows that must have two fields to count as consistent. Prose often has one mark a line;
-of three fields and more the half is enough."""
 _COMMENTS = ("#", "//", "--", "%", ";")
 """Common beginnings of lines that are comments."""
-_NUMBER = re.compile(r"\s*[-+]?\d[\d.,:/ T+-]*")
-"""Numbers, dates and times: header cells rarely look like one."""
+_RARE_DELIMITERS = ("^", "~", "\x1f", "\x01", "\x1e", "\u00a6", "\u00a7")
+"""Delimiters that no text has by chance: one that splits all rows alike is believed."""
+_MARKS = re.compile(r"[|~^;:,#$%*+=@!&]{2,4}")
+"""Delimiters of several characters."""
+_CLEANER = 0.15
+"""Difference of clean cells from which the better one of two delimiters that fit is believed."""
+_ALIKE = 0.05
+"""Difference of clean cells up to which two delimiters that fit are alike, so that the file's owner
+has to choose."""
+_DECIMALS = re.compile(r"\s*[-+]?\d+,\d+\s*")
+_SHOWN_NAMES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The columns that a delimiter makes of the sample."""
+
+    delimiter: str
+    columns: int
+    names: tuple[str, ...] | None
+    """Names in the first row; None if it looks like data, which no message may show."""
+
+    def told(self) -> str:
+        """Describe the reading in words."""
+        columns = "1 column" if self.columns == 1 else f"{self.columns} columns"
+        if self.names is None:
+            return f"split at {_spelled(self.delimiter)} it has {columns}"
+        names = ", ".join(map(shown, self.names[:_SHOWN_NAMES]))
+        more = ", ..." if len(self.names) > _SHOWN_NAMES else ""
+        return f"split at {_spelled(self.delimiter)} it has {columns}: {names}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +63,18 @@ class Doubt:
     """Line of the row that looks like the header, where the sample's first line is 1."""
     comment: str | None = None
     """Comment mark that the first row begins with; empty where the header begins with it, too."""
+    advice: str | None = None
+    """What to do, if the reason tells more than where the header may be."""
+    readings: tuple[Reading, ...] = ()
+    """Readings between which the file does not decide."""
 
     def told(self, first_line: int) -> str:
         """Return the reason and what to do.
 
         The sample begins at line `first_line` of the file.
         """
+        if self.advice is not None:
+            return f"{self.why}. {self.advice}"
         if self.line == 1:
             return (
                 f"{self.why}. Say which delimiter the file has (--delimiter); if it has one column,"
@@ -84,58 +108,6 @@ class GuessedFormat:
     """Set where the rows contradict the first one."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Body:
-    """The rows after the first one, as one delimiter splits them."""
-
-    rows: int
-    columns: int
-    """The most common number of fields; 0 where no row can be read."""
-    agreeing: int
-    """Rows with that number of fields."""
-    split: int
-    """Rows with two fields or more; of a malformed row the fields before its fault count."""
-    line: int
-    """Line in the sample of the first row with the most common number of fields."""
-
-    @property
-    def is_consistent(self) -> bool:
-        """True if the rows agree about two columns or more."""
-        if self.columns < 2 or self.agreeing < 2:
-            return False
-        return self.agreeing > self.rows / 2 and (
-            self.columns > 2 or self.agreeing >= _PAIRS * self.rows
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Split:
-    """The sample as one delimiter splits it."""
-
-    header: tuple[str, ...]
-    """Fields of the first row; empty if that row is malformed."""
-    columns: int
-    """Fields of the first row. If that row is malformed: of most rows, or those before its fault.
-    """
-    share: float
-    """Share of rows with as many fields as the first."""
-    agreement: float
-    """The same share without the malformed rows that are split: they are no evidence either way."""
-    rows: int
-    has_lone_quote: bool
-    """True if a field contains a lone quote: under another delimiter it may open a field."""
-    body: _Body
-    own: int
-    """Rows after the first one with as many fields as it has."""
-
-    @property
-    def splits(self) -> bool:
-        """True if most rows are split or, in a sample of one malformed row, that row."""
-        if not self.body.rows:
-            return not self.header and self.columns > 1
-        return self.body.split > self.body.rows / 2
-
-
 class DelimitedSample:
     """The first rows of a text file, split by each possible delimiter."""
 
@@ -148,17 +120,18 @@ class DelimitedSample:
         header: bool,
         count: int | None,
     ) -> None:
-        self._data, self._whole, self._dialect = data, whole, dialect
+        self._data = data
+        self._is_named = False
+        self._sample = SampleSplits(data, whole, dialect, count)
         self._wanted = frozenset(wanted if header else ())
         self._header = header
         self._count = count
-        self._splits_by: dict[str, _Split | None] = {}
 
     def judge(self, preferred: str) -> GuessedFormat:
         """Return the best delimiter: the preferred one unless the rows speak against it."""
         if not self._data.strip():
             return _sniffed(preferred, 0.0, "there is nothing in it")
-        able = [each for each in dict.fromkeys((preferred, *_DELIMITERS)) if self._split_by(each)]
+        able = [each for each in dict.fromkeys((preferred, *_DELIMITERS)) if self._sample.by(each)]
         if not able:
             return _sniffed(preferred, 0.0, "no delimiter makes rows of it")
         having = [each for each in able if self.holds_wanted(each)]
@@ -173,17 +146,103 @@ class DelimitedSample:
                 sure = min(0.3, self._sure(chosen, able, []))
                 why = f"under no delimiter does the header have {names}"
                 return _sniffed(chosen, sure, why, self._doubt(chosen, able))
+        self._is_named = preferred != ","
         chosen = self._doubled(self._best(having or able, preferred))
+        if not having and self._count is None:
+            chosen = self._better(chosen, able, preferred)
         sure, why = self._sure(chosen, able, having), self._why(chosen, having)
         return _sniffed(chosen, sure, why, self._doubt(chosen, able))
 
     def holds_wanted(self, delimiter: str | None) -> bool:
         """Return whether the header has all key columns under a delimiter."""
-        split = None if delimiter is None else self._split_by(delimiter)
+        split = None if delimiter is None else self._sample.by(delimiter)
         return split is not None and bool(self._wanted) and self._wanted <= set(split.header)
 
+    def _better(self, chosen: str, able: list[str], preferred: str) -> str:
+        """Return a delimiter whose cells are cleaner than those of the chosen one, if there is one.
+
+        The chosen one is right about numbers of fields. But commas in texts may do as well.
+        """
+        cleanest = self._cleanest([*self._rare(), *self._spaced(chosen)], chosen, least=0.0)
+        if cleanest is not None:
+            return cleanest
+        # The name is evidence, and so is a key column.
+        if self._is_named and chosen == preferred:
+            return chosen
+        cleanest = self._cleanest([each for each in able if each != chosen], chosen, _CLEANER)
+        if cleanest is not None:
+            return cleanest
+        for each in (*able, preferred):
+            if self._needs_no_quotes(each, chosen):
+                return each
+        if self._columns(chosen) == 1:
+            weak = next((each for each in _WEAK_DELIMITERS if self._is_table(each)), None)
+            if weak is not None:
+                return weak
+            if chosen == "," and self._has_decimals_only():
+                return ";"
+        return chosen
+
+    def _cleanest(self, rivals: list[str], chosen: str, least: float) -> str | None:
+        """Return the rival that fits all rows and has the cleanest cells; None if none has."""
+        own = self._sample.by(chosen)
+        bar = own.clean_share + least if own is not None and own.columns > 1 else 0.0
+        fitting = [
+            (split.clean_share, split.columns, each)
+            for each in rivals
+            if (split := self._sample.by(each)) is not None and split.fits
+        ]
+        best = max(fitting, default=None)
+        return best[2] if best is not None and best[0] > bar else None
+
+    def _rare(self) -> Iterator[str]:
+        """Yield rare delimiters, and marks of several characters, that the first line has."""
+        first = self._data.lstrip()[:4096].splitlines()[:1]
+        line = first[0].decode(errors="replace") if first else ""
+        yield from (each for each in _RARE_DELIMITERS if each in line)
+        yield from dict.fromkeys(_MARKS.findall(line))
+
+    def _spaced(self, chosen: str) -> Iterator[str]:
+        """Yield the delimiter with a space behind, if quotes follow the space."""
+        if f'{chosen} "'.encode() in self._data:
+            yield f"{chosen} "
+
+    def _needs_no_quotes(self, delimiter: str, chosen: str) -> bool:
+        """Return whether a delimiter fits all rows once quotes are ordinary characters.
+
+        A quote that opens a cell and is not closed swallows lines, so that other delimiters, whose
+        cells begin elsewhere, seem to fit better.
+        """
+        own = self._sample.by(chosen)
+        if delimiter == "," or self._sample.dialect.quote is None or self._fits(delimiter):
+            return False
+        split = self._sample.unquoted.by(delimiter)
+        if own is None or split is None or not split.fits or split.rows < 3:
+            return False
+        return own.columns == 1 or split.clean_share > own.clean_share + _CLEANER
+
+    def _fits(self, delimiter: str) -> bool:
+        split = self._sample.by(delimiter)
+        return split is not None and split.fits
+
+    def _is_table(self, delimiter: str) -> bool:
+        """Return whether a weak delimiter makes columns of numbers, and a header without any."""
+        split = self._sample.by(delimiter)
+        if split is None or not split.fits or split.columns < 3 or split.rows < 3:
+            return False
+        header, *rows = split.first
+        numeric = [all(map(NUMBER.fullmatch, column)) for column in zip(*rows, strict=True)]
+        return any(numeric) and all(header) and not any(map(NUMBER.fullmatch, header))
+
+    def _has_decimals_only(self) -> bool:
+        """Return whether all rows after a header of one column are numbers with a decimal comma."""
+        split = self._sample.by(";")
+        if split is None or split.share < 1 or split.columns > 1 or split.rows < 2:
+            return False
+        return all(_DECIMALS.fullmatch(row[0]) for row in split.first[1:])
+
     def _splits_well(self, delimiter: str) -> bool:
-        split = self._split_by(delimiter)
+        split = self._sample.by(delimiter)
         return split is not None and split.share == 1 and self.holds_wanted(delimiter)
 
     def _best(self, able: list[str], preferred: str) -> str:
@@ -218,9 +277,14 @@ class DelimitedSample:
 
     def _doubt(self, chosen: str, able: list[str]) -> Doubt | None:
         """Return why the rows contradict the first one, unless that names the key columns."""
-        split = self._split_by(chosen)
-        if split is None or not split.header or self._count or self.holds_wanted(chosen):
+        split = self._sample.by(chosen)
+        if split is None or self._count or self.holds_wanted(chosen):
             return None
+        if chosen == ";" and self._has_decimals_only():
+            return None
+        ambiguous = self._ambiguity(chosen, able)
+        if ambiguous is not None or not split.header:
+            return ambiguous
         if split.columns > 1 and 2 * split.own >= split.body.rows:
             return self._comment_doubt(chosen, split)
         # A first row of one field is outdone by any delimiter that the rows agree about.
@@ -241,10 +305,31 @@ class DelimitedSample:
         )
         return Doubt(why, body.line, self._comment_mark(body.line))
 
+    def _ambiguity(self, chosen: str, able: list[str]) -> Doubt | None:
+        """Return a doubt if another delimiter fits all rows as well, with cells as clean."""
+        own = self._sample.by(chosen)
+        if own is None or not own.fits or own.rows < 2 or not self._header or self._is_named:
+            return None
+        for each in able:
+            split = self._sample.by(each)
+            if each in chosen or split is None or not split.fits:
+                continue
+            if split.clean_share > own.clean_share - _ALIKE:
+                readings = (self._reading(chosen, own), self._reading(each, split))
+                why = f"can be read in two ways: {readings[0].told()}; {readings[1].told()}"
+                options = " or ".join(f"--delimiter {_typed(one.delimiter)}" for one in readings)
+                return Doubt(why, 1, advice=f"Say which is right: {options}", readings=readings)
+        return None
+
+    def _reading(self, delimiter: str, split: Split) -> Reading:
+        header, *rows = split.first
+        names = None if header_evidence(header, rows).looks_like_data else header
+        return Reading(delimiter, split.columns, names)
+
     def _weak_doubt(self) -> Doubt | None:
         """Return a doubt if a weak delimiter splits every row and the header alike."""
         for delimiter in _WEAK_DELIMITERS:
-            split = self._split_by(delimiter)
+            split = self._sample.by(delimiter)
             if split is None or split.share < 1 or not split.body.is_consistent:
                 continue
             # Names of people and places are two words; three and more in each row are columns.
@@ -256,16 +341,16 @@ class DelimitedSample:
                 return Doubt(f"{why} have {split.columns}", line=1)
         return None
 
-    def _comment_doubt(self, delimiter: str, split: _Split) -> Doubt | None:
+    def _comment_doubt(self, delimiter: str, split: Split) -> Doubt | None:
         """Return a doubt if the first row looks like a comment, and the second like a header."""
         mark = self._comment_mark(split.body.line)
-        rows = None if mark in (None, "", delimiter) else self._parsed(delimiter)
+        rows = None if mark in (None, "", delimiter) else self._sample.parsed(delimiter)
         if rows is None:
             return None
         second, *others = [each for each in rows.records[1:] if isinstance(each, list)] or [[]]
         cells = zip(*(each for each in others if len(each) == len(second)), strict=True)
-        numeric = [all(map(_NUMBER.fullmatch, column)) for column in cells]
-        if any(map(_NUMBER.fullmatch, second)) or not all(second) or not any(numeric):
+        numeric = [all(map(NUMBER.fullmatch, column)) for column in cells]
+        if any(map(NUMBER.fullmatch, second)) or not all(second) or not any(numeric):
             return None
         why = "begins as a comment does, and the row after it looks like a header"
         return Doubt(why, split.body.line, mark)
@@ -279,8 +364,8 @@ class DelimitedSample:
             return ""
         return mark
 
-    def _body(self, delimiter: str) -> _Body:
-        split = self._split_by(delimiter)
+    def _body(self, delimiter: str) -> Body:
+        split = self._sample.by(delimiter)
         assert split is not None, "the delimiter makes rows"  # noqa: S101
         return split.body
 
@@ -289,42 +374,42 @@ class DelimitedSample:
         # Nobody doubles commas or semicolons as a delimiter: there, a name is missing.
         if delimiter in (",", ";"):
             return delimiter
-        split = self._split_by(delimiter)
+        split = self._sample.by(delimiter)
         if not self._header or split is None or len(split.header) < 3 or any(split.header[1::2]):
             return delimiter
-        twice = self._split_by(2 * delimiter)
+        twice = self._sample.by(2 * delimiter)
         if twice is None or twice.share < 1 or twice.header != split.header[::2]:
             return delimiter
         return 2 * delimiter
 
     def _has_header(self, delimiter: str) -> bool:
-        split = self._split_by(delimiter)
+        split = self._sample.by(delimiter)
         return split is not None and bool(split.header)
 
     def _columns(self, delimiter: str) -> int:
-        split = self._split_by(delimiter)
+        split = self._sample.by(delimiter)
         return 0 if split is None else split.columns
 
     def _own(self, delimiter: str) -> int:
         """Count the rows after the first one that agree with it."""
-        split = self._split_by(delimiter)
+        split = self._sample.by(delimiter)
         return 0 if split is None else split.own
 
     def _splits(self, delimiter: str) -> bool:
         """Return whether a delimiter splits most rows of a file with a header."""
-        split = self._split_by(delimiter)
+        split = self._sample.by(delimiter)
         return split is not None and self._header and split.splits
 
     def _agreement(self, delimiter: str) -> float:
-        split = self._split_by(delimiter)
+        split = self._sample.by(delimiter)
         return 0.0 if split is None else split.agreement
 
     def _has_lone_quote(self, delimiter: str) -> bool:
-        split = self._split_by(delimiter)
+        split = self._sample.by(delimiter)
         return split is not None and split.has_lone_quote
 
     def _sure(self, chosen: str, able: list[str], having: list[str]) -> float:
-        split = self._split_by(chosen)
+        split = self._sample.by(chosen)
         sure = 0.0 if split is None else split.share
         if len(having) == 1:
             return round(sure, 2)
@@ -339,7 +424,7 @@ class DelimitedSample:
         return round(min(sure, 0.9), 2)
 
     def _why(self, chosen: str, having: list[str]) -> str:
-        split = self._split_by(chosen)
+        split = self._sample.by(chosen)
         assert split is not None, "only a delimiter that makes rows is chosen"  # noqa: S101
         agreeing = round(split.share * split.rows)
         columns = "1 column" if split.columns == 1 else f"{split.columns} columns"
@@ -348,88 +433,14 @@ class DelimitedSample:
             return told
         return f"under it alone the header has {_names(self._wanted)}; {told}"
 
-    def _split_by(self, delimiter: str) -> _Split | None:
-        """Split the sample by a delimiter, once. None if that makes no rows."""
-        if delimiter not in self._splits_by:
-            self._splits_by[delimiter] = self._split_rows(delimiter)
-        return self._splits_by[delimiter]
-
-    def _split_rows(self, delimiter: str) -> _Split | None:
-        parsed = self._parsed(delimiter)
-        if parsed is None or not parsed.records:
-            return None
-        first = parsed.records[0]
-        header = () if isinstance(first, Defect) else tuple(first)
-        # A row that cannot be decoded fails under every delimiter, so it is no evidence for one.
-        kept = [
-            (number, each)
-            for number, each in enumerate(parsed.records)
-            if not (isinstance(each, Defect) and each.cause == "bad_encoding")
-        ]
-        body = _body_of(parsed, [each for each in kept if each[0]])
-        columns = len(header) or body.columns or _fields_before(first) + 1
-        expected = self._count or columns
-        counted = [each for _, each in kept if isinstance(each, list) or not _fields_before(each)]
-        agreeing = sum(isinstance(each, list) and len(each) == expected for each in counted)
-        return _Split(
-            header,
-            columns,
-            agreeing / len(kept) if kept else 0.0,
-            agreeing / len(counted) if counted else 0.0,
-            len(kept),
-            _any_lone_quote([each for _, each in kept], self._dialect.quote),
-            body,
-            agreeing - (len(header) == expected),
-        )
-
-    def _parsed(self, delimiter: str) -> ParsedRows | None:
-        """Parse the sample; None if this cannot be a delimiter, such as the quote itself."""
-        try:
-            dialect = replace(self._dialect, delimiter=delimiter)
-        except InvalidPayload:
-            return None
-        ends = dialect_boundaries(dialect)
-        data = self._data[:SNIFFED_BYTES]
-        whole = self._whole and len(data) == len(self._data)
-        end = len(data) if whole else ends.last(data, final=False)
-        if not end:
-            # The first row is longer than the sample.
-            data = self._data
-            end = (0 if self._whole else ends.last(data, final=False)) or len(data)
-        return RowParser(dialect, ends).parse(Block(data[:end], Cursor(0, 1)))
-
-
-def _body_of(rows: ParsedRows, numbered: Sequence[tuple[int, ParsedRow]]) -> _Body:
-    """Count fields of the rows after the first one, given with their numbers."""
-    lengths = Counter(len(each) for _, each in numbered if isinstance(each, list))
-    split = sum(
-        len(each) > 1 if isinstance(each, list) else _fields_before(each) > 0
-        for _, each in numbered
-    )
-    if not lengths:
-        return _Body(len(numbered), 0, 0, split, 1)
-    columns, agreeing = max(lengths.items(), key=lambda each: (each[1], each[0]))
-    found = next(
-        number for number, each in numbered if isinstance(each, list) and len(each) == columns
-    )
-    return _Body(len(numbered), columns, agreeing, split, rows.position(found).line)
-
-
-def _fields_before(record: ParsedRow) -> int:
-    """Count the fields of a malformed row before its fault."""
-    if not isinstance(record, Defect) or record.cause == "bad_encoding":
-        return 0
-    return record.column if isinstance(record.column, int) else 0
-
-
-def _any_lone_quote(records: list[ParsedRow], quote: str | None) -> bool:
-    return quote is not None and any(
-        field.count(quote) % 2 for record in records if isinstance(record, list) for field in record
-    )
-
 
 def _sniffed(delimiter: str, sure: float, why: str, doubt: Doubt | None = None) -> GuessedFormat:
     return GuessedFormat(TSV if delimiter == "\t" else CSV, delimiter, sure, why, doubt)
+
+
+def _typed(delimiter: str) -> str:
+    """Write a delimiter as a shell takes it."""
+    return {"\t": "tab"}.get(delimiter, f"'{delimiter}'")
 
 
 def _spelled(delimiter: str) -> str:

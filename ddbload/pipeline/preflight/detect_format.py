@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from ddbload.contracts.dialect import Dialect, placeholder_delimiter
 from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, PARQUET, TSV, Source
 from ddbload.pipeline.reading.header import detect_layout
 from ddbload.pipeline.reading.open_sources import compression_in, open_as_text
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
+from ddbload.rows.header_evidence import HeaderEvidence
+from ddbload.rows.sample_splits import SNIFFED_BYTES
 from ddbload.rows.sniff import sniff
-from ddbload.rows.sniff_delimiter import SNIFFED_BYTES, Doubt
+from ddbload.rows.sniff_delimiter import Doubt
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.decoded_source import DecodedSource
 
@@ -29,6 +32,37 @@ class DetectedFormat:
     """Reason for the guess; None if nothing was guessed."""
     doubt: Doubt | None = None
     """Reason to doubt that the first row is a header, if the delimiter was guessed."""
+    header: HeaderEvidence | None = None
+    """Evidence for the first row as a header; None if it is not taken for one."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the reading for a plan: what was detected, and how sure that is."""
+        source, guessed = self.source, self.why is not None
+        value: dict[str, Any] = {
+            "format": source.format,
+            "delimiter": source.delimiter,
+            "quote": source.quote,
+            "escape": source.escape,
+            "comment": source.comment,
+            "header": source.header,
+        }
+        if not source.delimited:
+            # JSON has no dialect.
+            value = {**dict.fromkeys(value), "format": source.format}
+        if source.framed:
+            value["layout"] = source.layout
+        readings = () if self.doubt is None else self.doubt.readings
+        return {
+            **value,
+            "skip_lines": source.skip_lines,
+            "encoding": source.encoding,
+            "compression": source.compression,
+            "sure": self.sure if guessed else 1.0,
+            "why": self.why if guessed else "as given",
+            "header_why": None if self.header is None else self.header.why,
+            "header_looks_like_data": self.header is not None and self.header.looks_like_data,
+            "readings": [asdict(each) for each in readings],
+        }
 
 
 def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> DetectedFormat:

@@ -16,7 +16,7 @@ from ddbload.contracts.run_record import LEDGER_VERSION, Cursor, RunRecord, Tabl
 from ddbload.contracts.source import AUTO, PARQUET, Source
 from ddbload.contracts.template import HMAC_KEY, key_fingerprint
 from ddbload.dynamodb.write_modes import DELETE
-from ddbload.errors import RunMismatch, SourceChanged
+from ddbload.errors import DdbloadError, RunMismatch, SourceChanged
 from ddbload.items.typed_cells import SettledCells
 from ddbload.items.typed_values import TYPED_TYPES
 from ddbload.ledger.history import put_start
@@ -42,6 +42,8 @@ from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.source.byte_source import ByteSource, HeadCachingSource
 from ddbload.source.s3_object import Pinned
 
+FIRST_ROW_LIKE_DATA = "the first row is taken for column names, and looks like data"
+NO_HEADER_ADVICE = "If it is data, say --no-header (in a payload, source.header false)"
 MAX_CHUNKS = 20_000
 EDGES_ABOVE_BYTES = 2 * 1024**3
 EDGES_ABOVE_COMPRESSED_BYTES = 256 * 1024**2
@@ -89,8 +91,11 @@ def create_or_load_run(
     failed, `AlreadyLoaded` for a source that shall be loaded once and was, and `RunMismatch` or
     `SourceChanged` if the earlier run was configured otherwise.
     """
-    record = prepare_run(run, payload, ledger, context, earlier, listing=listing).record
+    prepared = prepare_run(run, payload, ledger, context, earlier, listing=listing)
+    record, header = prepared.record, prepared.detected.header
     if earlier is None:
+        if header is not None and header.looks_like_data and context.notice is not None:
+            context.notice(f"{FIRST_ROW_LIKE_DATA}: {header.why}. {NO_HEADER_ADVICE}")
         if payload.once:
             claim_load(record, ledger, context)
         # Before the record: every run that has one is in the index.
@@ -181,13 +186,19 @@ def _inspect_first_object(
         with prefix_errors_with_object_name(raw, several=several):
             detected = detect_format(raw, payload.source, keys)
             file = open_decoded(raw, detected.source)
-            header = read_header(
-                file, detected.source, options.row_limit, keys=keys, doubt=detected.doubt
-            )
+        try:
+            with prefix_errors_with_object_name(raw, several=several):
+                header = read_header(
+                    file, detected.source, options.row_limit, keys=keys, doubt=detected.doubt
+                )
+        except DdbloadError as error:
+            error.reading = detected.to_json()
+            raise
         # Skip objects without rows, such as a gzipped empty file: they do not show the header.
         if not header.empty:
             break
     check_column_names(header.columns)
+    detected = replace(detected, header=header.evidence)
     cells = settle_types(file, header, replace(payload, source=detected.source), checked)
     return _FirstObject(raw.name, raw.pinned, known_size(file), detected, header, cells)
 

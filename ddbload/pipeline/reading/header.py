@@ -12,7 +12,7 @@ from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor, Table
 from ddbload.contracts.source import ARRAY, AUTO, NUMBER, PARQUET, VALUES, Source
 from ddbload.dynamodb.limits import MAX_COLUMNS
-from ddbload.errors import BadHeader, TooManyColumns, UnsupportedFormat
+from ddbload.errors import AmbiguousDelimiter, BadHeader, TooManyColumns, UnsupportedFormat
 from ddbload.pipeline.reading.open_sources import known_size
 from ddbload.rows.block_splitter import BlockSplitter
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
@@ -23,6 +23,7 @@ from ddbload.rows.file_signatures import (
     refuse_binary_files,
     refuse_other_texts,
 )
+from ddbload.rows.header_evidence import COMPARED_ROWS, HeaderEvidence, header_evidence
 from ddbload.rows.json_framing import LARGEST_CONTAINER_START, rows_begin
 from ddbload.rows.json_shape import (
     LAYOUT_OF,
@@ -33,7 +34,7 @@ from ddbload.rows.json_shape import (
     shape_of_json,
 )
 from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_parser import ParsedRows, RowParser
+from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
 from ddbload.rows.sniff_delimiter import Doubt, GuessedFormat
 from ddbload.rows.sniff_json import sniff_framed
 from ddbload.source.decoding.decoded_source import DecodedSource
@@ -60,6 +61,16 @@ class Header:
     """Places of the columns that the header gives no name, and that got one."""
     numbered: bool = False
     """True if columns had the same name, and got numbers."""
+    first_rows: tuple[ParsedRow, ...] = ()
+    """The row of names, as the file has it, and some rows below; empty without such a row."""
+
+    @property
+    def evidence(self) -> HeaderEvidence | None:
+        """Evidence for and against the first row as a header; None if it is not taken for one."""
+        first, *others = self.first_rows or ((),)
+        if not first or isinstance(first, Defect):
+            return None
+        return header_evidence(first, [row for row in others if not isinstance(row, Defect)])
 
 
 def read_header(
@@ -106,9 +117,12 @@ def read_header(
         )
     if doubt is not None:
         at = rows.position(0)
-        raise BadHeader(
-            f"the first row, at line {at.line}, byte {at.byte}, {doubt.told(start.line)}"
-        )
+        where = f"at line {at.line}, byte {at.byte},"
+        if doubt.readings:
+            raise AmbiguousDelimiter(
+                f"the file, from the first row {where} {doubt.told(start.line)}"
+            )
+        raise BadHeader(f"the first row, {where} {doubt.told(start.line)}")
     if not source.header:
         return Header(tuple(f"c{place}" for place in range(1, len(record) + 1)), start)
     if any("\0" in name for name in record):
@@ -121,9 +135,14 @@ def read_header(
             f"{len(source.columns)} columns are named, and the header has {len(record)}"
         )
     if source.columns is not None:
-        return Header(source.columns, rows.after(0))
+        return Header(
+            source.columns, rows.after(0), first_rows=tuple(rows.records[: COMPARED_ROWS + 1])
+        )
     names = ColumnNames.of(record, number=source.duplicate_columns == NUMBER, keys=keys)
-    return Header(names.columns, rows.after(0), unnamed=names.unnamed, numbered=names.numbered)
+    return Header(
+        *(names.columns, rows.after(0), False, names.unnamed, names.numbered),
+        first_rows=tuple(rows.records[: COMPARED_ROWS + 1]),
+    )
 
 
 def _advice(cause: str, encoding: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ddbload.contracts.dialect import is_single_byte
 from ddbload.contracts.source import AUTO, PARQUET, UNCOMPRESSED, Source
 from ddbload.errors import (
+    AmbiguousDelimiter,
     BadHeader,
     DamagedCompression,
     InvalidJson,
@@ -269,7 +270,14 @@ def prefix_errors_with_object_name(raw: ByteSource, *, several: bool) -> Iterato
     """Prefix errors with the object's name when the source has several."""
     try:
         yield
-    except (BadHeader, InvalidJson, RowTooLong, UnsupportedFormat, UnterminatedQuote) as error:
+    except (
+        AmbiguousDelimiter,
+        BadHeader,
+        InvalidJson,
+        RowTooLong,
+        UnsupportedFormat,
+        UnterminatedQuote,
+    ) as error:
         if not several:
             raise
         raise type(error)(f"{raw.name}: {error.message}") from None

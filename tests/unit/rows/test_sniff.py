@@ -7,8 +7,8 @@ import json
 import pytest
 
 from ddbload.contracts.dialect import Dialect
+from ddbload.rows.sample_splits import SNIFFED_BYTES
 from ddbload.rows.sniff import sniff
-from ddbload.rows.sniff_delimiter import SNIFFED_BYTES
 
 
 def guess(
@@ -143,9 +143,16 @@ def test_key_columns_do_not_matter_without_a_header() -> None:
 
 def test_comma_stays_when_nearly_all_rows_agree() -> None:
     # All rows but one have as many commas; and all have the same number of semicolons, two more.
+    rows = "a,b;c ;d ;e \n" + "x,x;y ;z ;t \n" * 30
+    assert guess(rows + "x,x,x;y ;z ;t \n") == ("csv", ",")
+    assert guess(rows + "x,x,x;y ;z ;t \n" * 30) == ("csv", ";")
+
+
+def test_decimal_commas_are_no_delimiters() -> None:
     rows = "a,b;c;d;e\n" + "1,2;3;4;5\n" * 30
-    assert guess(rows + "1,2,3;4;5;6\n") == ("csv", ",")
-    assert guess(rows + "1,2,3;4;5;6\n" * 30) == ("csv", ";")
+    assert guess(rows) == guess(rows + "1,2,3;4;5;6\n") == ("csv", ";")
+    assert guess("Wert\n1,5\n-2,25\n") == ("csv", ";")
+    assert guess("1,25;2,5\n3,5;4,125\n", header=False) == ("csv", ";")
 
 
 def test_most_consistent_delimiter_wins() -> None:
@@ -326,8 +333,8 @@ def test_first_row_is_doubted_when_the_others_contradict_it(
     [
         ("a:b\n1:2\n3:4\n", "has 1 field; split at ':', it and all 2 rows after it have 2"),
         (
-            "a b c\n1 2 3\n4 5 6\n",
-            "has 1 field; split at spaces, it and all 2 rows after it have 3",
+            "a b c\nx 2 y\nz 5 t\nv w s\n",
+            "has 1 field; split at spaces, it and all 3 rows after it have 3",
         ),
     ],
 )

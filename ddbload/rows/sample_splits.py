@@ -1,0 +1,201 @@
+"""Splits the first rows of a text file by a possible delimiter, and says how well that fits."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.run_record import Cursor
+from ddbload.errors import InvalidPayload
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
+from ddbload.rows.reject_lines import Defect
+from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
+
+SNIFFED_BYTES = 64 * 1024
+"""Bytes of the sample, unless its first row is longer. The caller may pass more."""
+
+_PAIRS = 0.8
+"""Share of rows that must have two fields to count as consistent. Prose often has one mark a line;
+of three fields and more the half is enough."""
+_SCORED_ROWS = 100
+_SCORED_CELLS = 2_000
+"""Rows and cells that are looked at to tell how well a delimiter fits."""
+NUMBER = re.compile(r"\s*[-+]?\d[\d.,:/ T+-]*")
+"""Numbers, dates and times: header cells rarely look like one."""
+_CLEAN = re.compile(
+    r"[-+]?[$€£]?\d[\d.,:/ 'T+-]*(?:[eE][-+]?\d+)?[%Z]?"  # numbers, dates, times
+    r"|[^\s,;|\t\"]+"  # words, names, addresses
+)
+_PHRASE = re.compile(r"[^\s,;|\t\"][^,;|\t\"]*(?<!\s)")
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The rows after the first one, as one delimiter splits them."""
+
+    rows: int
+    columns: int
+    """The most common number of fields; 0 where no row can be read."""
+    agreeing: int
+    """Rows with that number of fields."""
+    split: int
+    """Rows with two fields or more; of a malformed row the fields before its fault count."""
+    line: int
+    """Line in the sample of the first row with the most common number of fields."""
+
+    @property
+    def is_consistent(self) -> bool:
+        """True if the rows agree about two columns or more."""
+        if self.columns < 2 or self.agreeing < 2:
+            return False
+        return self.agreeing > self.rows / 2 and (
+            self.columns > 2 or self.agreeing >= _PAIRS * self.rows
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The sample as one delimiter splits it."""
+
+    header: tuple[str, ...]
+    """Fields of the first row; empty if that row is malformed."""
+    columns: int
+    """Fields of the first row. If that row is malformed: of most rows, or those before its fault.
+    """
+    share: float
+    """Share of rows with as many fields as the first."""
+    agreement: float
+    """The same share without the malformed rows that are split: they are no evidence either way."""
+    rows: int
+    has_lone_quote: bool
+    """True if a field contains a lone quote: under another delimiter it may open a field."""
+    body: Body
+    own: int
+    """Rows after the first one with as many fields as it has."""
+    first: tuple[tuple[str, ...], ...] = ()
+    """Well-formed rows at the beginning, the header included."""
+
+    @property
+    def fits(self) -> bool:
+        """True if every row has the same number of fields, two or more."""
+        return self.share == 1 and self.columns > 1
+
+    @property
+    def clean_share(self) -> float:
+        """Share of cells that hold one value: a number, a date, a word, or, by half, a phrase.
+
+        Cells of a wrong delimiter hold other delimiters, or begin and end with spaces.
+        """
+        cells = [cell for row in self.first for cell in row if cell]
+        clean = sum(
+            1.0 if _CLEAN.fullmatch(cell) else 0.7 * (_PHRASE.fullmatch(cell) is not None)
+            for cell in cells[:_SCORED_CELLS]
+        )
+        return clean / len(cells[:_SCORED_CELLS]) if cells else 0.0
+
+    @property
+    def splits(self) -> bool:
+        """True if most rows are split or, in a sample of one malformed row, that row."""
+        if not self.body.rows:
+            return not self.header and self.columns > 1
+        return self.body.split > self.body.rows / 2
+
+
+class SampleSplits:
+    """The first rows of a text file, split by each delimiter that is asked for."""
+
+    def __init__(self, data: bytes, whole: bool, dialect: Dialect, count: int | None) -> None:
+        """`whole`: the data are all there is. `count`: number of columns, if known."""
+        self._data, self._whole, self.dialect = data, whole, dialect
+        self._count = count
+        self._splits: dict[str, Split | None] = {}
+
+    @cached_property
+    def unquoted(self) -> SampleSplits:
+        """The same rows with quotes as ordinary characters."""
+        return SampleSplits(self._data, self._whole, replace(self.dialect, quote=None), self._count)
+
+    def by(self, delimiter: str) -> Split | None:
+        """Split the sample by a delimiter, once. None if that makes no rows."""
+        if delimiter not in self._splits:
+            self._splits[delimiter] = self._split_rows(delimiter)
+        return self._splits[delimiter]
+
+    def _split_rows(self, delimiter: str) -> Split | None:
+        parsed = self.parsed(delimiter)
+        if parsed is None or not parsed.records:
+            return None
+        first = parsed.records[0]
+        header = () if isinstance(first, Defect) else tuple(first)
+        # A row that cannot be decoded fails under every delimiter, so it is no evidence for one.
+        kept = [
+            (number, each)
+            for number, each in enumerate(parsed.records)
+            if not (isinstance(each, Defect) and each.cause == "bad_encoding")
+        ]
+        body = _body_of(parsed, [each for each in kept if each[0]])
+        columns = len(header) or body.columns or _fields_before(first) + 1
+        expected = self._count or columns
+        counted = [each for _, each in kept if isinstance(each, list) or not _fields_before(each)]
+        agreeing = sum(isinstance(each, list) and len(each) == expected for each in counted)
+        return Split(
+            header,
+            columns,
+            agreeing / len(kept) if kept else 0.0,
+            agreeing / len(counted) if counted else 0.0,
+            len(kept),
+            _any_lone_quote([each for _, each in kept], self.dialect.quote),
+            body,
+            agreeing - (len(header) == expected),
+            tuple(tuple(each) for _, each in kept[:_SCORED_ROWS] if isinstance(each, list)),
+        )
+
+    def parsed(self, delimiter: str) -> ParsedRows | None:
+        """Parse the sample; None if this cannot be a delimiter, such as the quote itself."""
+        try:
+            dialect = replace(self.dialect, delimiter=delimiter)
+        except InvalidPayload:
+            return None
+        ends = dialect_boundaries(dialect)
+        data = self._data[:SNIFFED_BYTES]
+        whole = self._whole and len(data) == len(self._data)
+        end = len(data) if whole else ends.last(data, final=False)
+        if not end:
+            # The first row is longer than the sample.
+            data = self._data
+            end = (0 if self._whole else ends.last(data, final=False)) or len(data)
+        return RowParser(dialect, ends).parse(Block(data[:end], Cursor(0, 1)))
+
+
+def _body_of(rows: ParsedRows, numbered: Sequence[tuple[int, ParsedRow]]) -> Body:
+    """Count fields of the rows after the first one, given with their numbers."""
+    lengths = Counter(len(each) for _, each in numbered if isinstance(each, list))
+    split = sum(
+        len(each) > 1 if isinstance(each, list) else _fields_before(each) > 0
+        for _, each in numbered
+    )
+    if not lengths:
+        return Body(len(numbered), 0, 0, split, 1)
+    columns, agreeing = max(lengths.items(), key=lambda each: (each[1], each[0]))
+    found = next(
+        number for number, each in numbered if isinstance(each, list) and len(each) == columns
+    )
+    return Body(len(numbered), columns, agreeing, split, rows.position(found).line)
+
+
+def _fields_before(record: ParsedRow) -> int:
+    """Count the fields of a malformed row before its fault."""
+    if not isinstance(record, Defect) or record.cause == "bad_encoding":
+        return 0
+    return record.column if isinstance(record.column, int) else 0
+
+
+def _any_lone_quote(records: list[ParsedRow], quote: str | None) -> bool:
+    return quote is not None and any(
+        field.count(quote) % 2 for record in records if isinstance(record, list) for field in record
+    )

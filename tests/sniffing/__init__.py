@@ -1,0 +1,1 @@
+"""Files whose dialect is hard to guess."""
