@@ -49,7 +49,7 @@ def by_clevercsv(path: str) -> str | None:
 def by_pandas(path: str) -> str | None:
     """Guess as `read_csv(sep=None)` does: by `csv.Sniffer`, of the first row."""
     frame = pd.read_csv(path, sep=None, engine="python", encoding_errors="replace", iterator=True)
-    return frame._engine.data.dialect.delimiter
+    return frame._engine.data.dialect.delimiter  # noqa: SLF001 - there is no other way to ask
 
 
 TOOLS: dict[str, Callable[[str], str | None]] = {

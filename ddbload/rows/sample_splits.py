@@ -25,7 +25,7 @@ of three fields and more the half is enough."""
 _SCORED_ROWS = 100
 _SCORED_CELLS = 2_000
 """Rows and cells that are looked at to tell how well a delimiter fits."""
-NUMBER = re.compile(r"\s*[-+]?\d[\d.,:/ T+-]*")
+NUMBER_CELL = re.compile(r"\s*[-+]?\d[\d.,:/ T+-]*")
 """Numbers, dates and times: header cells rarely look like one."""
 _CLEAN = re.compile(
     r"[-+]?[$€£]?\d[\d.,:/ 'T+-]*(?:[eE][-+]?\d+)?[%Z]?"  # numbers, dates, times

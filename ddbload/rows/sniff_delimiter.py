@@ -10,7 +10,7 @@ from ddbload.contracts.column_mapping import shown
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.source import CSV, TSV
 from ddbload.rows.header_evidence import header_evidence
-from ddbload.rows.sample_splits import NUMBER, Body, SampleSplits, Split
+from ddbload.rows.sample_splits import NUMBER_CELL, Body, SampleSplits, Split
 
 _DELIMITERS = (",", ";", "\t", "|")
 _WEAK_DELIMITERS = (":", " ")
@@ -231,8 +231,8 @@ class DelimitedSample:
         if split is None or not split.fits or split.columns < 3 or split.rows < 3:
             return False
         header, *rows = split.first
-        numeric = [all(map(NUMBER.fullmatch, column)) for column in zip(*rows, strict=True)]
-        return any(numeric) and all(header) and not any(map(NUMBER.fullmatch, header))
+        numeric = [all(map(NUMBER_CELL.fullmatch, column)) for column in zip(*rows, strict=True)]
+        return any(numeric) and all(header) and not any(map(NUMBER_CELL.fullmatch, header))
 
     def _has_decimals_only(self) -> bool:
         """Return whether all rows after a header of one column are numbers with a decimal comma."""
@@ -349,8 +349,8 @@ class DelimitedSample:
             return None
         second, *others = [each for each in rows.records[1:] if isinstance(each, list)] or [[]]
         cells = zip(*(each for each in others if len(each) == len(second)), strict=True)
-        numeric = [all(map(NUMBER.fullmatch, column)) for column in cells]
-        if any(map(NUMBER.fullmatch, second)) or not all(second) or not any(numeric):
+        numeric = [all(map(NUMBER_CELL.fullmatch, column)) for column in cells]
+        if any(map(NUMBER_CELL.fullmatch, second)) or not all(second) or not any(numeric):
             return None
         why = "begins as a comment does, and the row after it looks like a header"
         return Doubt(why, split.body.line, mark)

@@ -91,7 +91,7 @@ _FILES = [
     Sample("decimal commas without header", joined(";", *(
         (f"{n},25", f"{n * 2},5") for n in range(1, 12))), ";", header=False),
     Sample("decimal commas between tabs", joined(TAB, PRICE_HEAD, *PRICES), TAB),
-    Sample("thousands", lines('name,cost', 'a,"1,200"', 'b,"13,400"', 'c,"7,250,000"', "d,12"), ","),
+    Sample("thousands", lines("name,cost", 'a,"1,200"', 'b,"13,400"', 'c,"7,250,000"', "d,12"), ","),
     Sample("ragged decimal commas", joined(";", PRICE_HEAD, *PRICES[:5], ("A-9", "3,5"),
                                            *PRICES[5:8], ("total", "", "", "", ""), *PRICES[8:]), ";"),
     Sample("dates and decimal commas", joined(";", ("Datum", "Wert"), *(
