@@ -15,7 +15,8 @@ from collections.abc import Collection
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.source import CSV, JSON, PARQUET, TSV
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
-from ddbload.rows.sniff_delimiter import DelimitedSample, GuessedFormat
+from ddbload.rows.format_guess import GuessedFormat
+from ddbload.rows.sniff_delimiter import DelimitedSample
 from ddbload.rows.sniff_json import sniff_json
 
 _EXTENSIONS = {

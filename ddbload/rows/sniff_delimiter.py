@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
-from ddbload.contracts.column_mapping import shown
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.source import CSV, TSV
+from ddbload.rows.format_guess import Doubt, GuessedFormat, Reading, spelled, typed
 from ddbload.rows.header_evidence import header_evidence
+from ddbload.rows.reject_lines import Defect
 from ddbload.rows.sample_splits import NUMBER_CELL, Body, SampleSplits, Split
 
 _DELIMITERS = (",", ";", "\t", "|")
@@ -31,81 +31,6 @@ _ALIKE = 0.05
 """Difference of clean cells up to which two delimiters that fit are alike, so that the file's owner
 has to choose."""
 _DECIMALS = re.compile(r"\s*[-+]?\d+,\d+\s*")
-_SHOWN_NAMES = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The columns that a delimiter makes of the sample."""
-
-    delimiter: str
-    columns: int
-    names: tuple[str, ...] | None
-    """Names in the first row; None if it looks like data, which no message may show."""
-
-    def told(self) -> str:
-        """Describe the reading in words."""
-        columns = "1 column" if self.columns == 1 else f"{self.columns} columns"
-        if self.names is None:
-            return f"split at {_spelled(self.delimiter)} it has {columns}"
-        names = ", ".join(map(shown, self.names[:_SHOWN_NAMES]))
-        more = ", ..." if len(self.names) > _SHOWN_NAMES else ""
-        return f"split at {_spelled(self.delimiter)} it has {columns}: {names}{more}"
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """Reason not to take the first row for a header."""
-
-    why: str
-    """Continues a sentence whose subject is the first row; holds nothing of the file."""
-    line: int
-    """Line of the row that looks like the header, where the sample's first line is 1."""
-    comment: str | None = None
-    """Comment mark that the first row begins with; empty where the header begins with it, too."""
-    advice: str | None = None
-    """What to do, if the reason tells more than where the header may be."""
-    readings: tuple[Reading, ...] = ()
-    """Readings between which the file does not decide."""
-
-    def told(self, first_line: int) -> str:
-        """Return the reason and what to do.
-
-        The sample begins at line `first_line` of the file.
-        """
-        if self.advice is not None:
-            return f"{self.why}. {self.advice}"
-        if self.line == 1:
-            return (
-                f"{self.why}. Say which delimiter the file has (--delimiter); if it has one column,"
-                " name one that does not occur in it, such as --delimiter tab"
-            )
-        at = first_line + self.line - 1
-        comment = "--comment" if self.comment is None else f"--comment '{self.comment}'"
-        comment = f" (or {comment}, if the lines before it are comments)"
-        if self.comment == "":
-            comment = ""
-        return (
-            f"{self.why}. If the header is at line {at}, say --skip-lines {at - 1}{comment}; if the"
-            " first row is right, say which delimiter it has (--delimiter), or, if it has one"
-            " column, one that does not occur in it, such as --delimiter tab"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class GuessedFormat:
-    """Guess at a file's format and delimiter."""
-
-    format: str
-    """csv, tsv, json, dynamodb-json, dynamodb-export or parquet."""
-    delimiter: str | None
-    """None for formats without a delimiter."""
-    sure: float
-    """Certainty from 0, for a mere default, to 1."""
-    why: str
-    """Reason to show to people. Of the file it contains nothing but names of key columns."""
-    doubt: Doubt | None = None
-    """Set where the rows contradict the first one."""
 
 
 class DelimitedSample:
@@ -122,6 +47,7 @@ class DelimitedSample:
     ) -> None:
         self._data = data
         self._is_named = False
+        self._rival: str | None = None
         self._sample = SampleSplits(data, whole, dialect, count)
         self._wanted = frozenset(wanted if header else ())
         self._header = header
@@ -151,7 +77,8 @@ class DelimitedSample:
         if not having and self._count is None:
             chosen = self._better(chosen, able, preferred)
         sure, why = self._sure(chosen, able, having), self._why(chosen, having)
-        return _sniffed(chosen, sure, why, self._doubt(chosen, able))
+        doubt = self._doubt(chosen, able)
+        return _sniffed(self._rival or chosen, sure, why, doubt)
 
     def holds_wanted(self, delimiter: str | None) -> bool:
         """Return whether the header has all key columns under a delimiter."""
@@ -163,6 +90,9 @@ class DelimitedSample:
 
         The chosen one is right about numbers of fields. But commas in texts may do as well.
         """
+        longer = next((each for each in self._rare() if self._has_no_other(each, chosen)), None)
+        if longer is not None:
+            return longer
         cleanest = self._cleanest([*self._rare(), *self._spaced(chosen)], chosen, least=0.0)
         if cleanest is not None:
             return cleanest
@@ -201,6 +131,15 @@ class DelimitedSample:
         line = first[0].decode(errors="replace") if first else ""
         yield from (each for each in _RARE_DELIMITERS if each in line)
         yield from dict.fromkeys(_MARKS.findall(line))
+
+    def _has_no_other(self, mark: str, chosen: str) -> bool:
+        """Return whether a mark is every occurrence of the chosen delimiter in the first rows."""
+        split = self._sample.by(mark) if chosen in mark[:-1] and set(mark) - {",", ";"} else None
+        return (
+            split is not None
+            and split.fits
+            and not any(chosen in cell for row in split.first for cell in row)
+        )
 
     def _spaced(self, chosen: str) -> Iterator[str]:
         """Yield the delimiter with a space behind, if quotes follow the space."""
@@ -285,6 +224,9 @@ class DelimitedSample:
         ambiguous = self._ambiguity(chosen, able)
         if ambiguous is not None or not split.header:
             return ambiguous
+        swallowed = self._swallowed(chosen, split)
+        if swallowed is not None:
+            return swallowed
         if split.columns > 1 and 2 * split.own >= split.body.rows:
             return self._comment_doubt(chosen, split)
         # A first row of one field is outdone by any delimiter that the rows agree about.
@@ -298,9 +240,10 @@ class DelimitedSample:
             return self._weak_doubt() if split.columns == 1 else None
         agreeing, columns, delimiter = max(rivals)
         body = self._body(delimiter)
+        self._rival = delimiter
         fields = "1 field" if split.columns == 1 else f"{split.columns} fields"
         why = (
-            f"has {fields}; split at {_spelled(delimiter)}, {agreeing} of the {body.rows} rows"
+            f"has {fields}; split at {spelled(delimiter)}, {agreeing} of the {body.rows} rows"
             f" after it have {columns}"
         )
         return Doubt(why, body.line, self._comment_mark(body.line))
@@ -317,9 +260,27 @@ class DelimitedSample:
             if split.clean_share > own.clean_share - _ALIKE:
                 readings = (self._reading(chosen, own), self._reading(each, split))
                 why = f"can be read in two ways: {readings[0].told()}; {readings[1].told()}"
-                options = " or ".join(f"--delimiter {_typed(one.delimiter)}" for one in readings)
+                options = " or ".join(f"--delimiter {typed(one.delimiter)}" for one in readings)
                 return Doubt(why, 1, advice=f"Say which is right: {options}", readings=readings)
         return None
+
+    def _swallowed(self, chosen: str, own: Split) -> Doubt | None:
+        """Return a doubt if quotes that are not closed swallow lines, and the file has none."""
+        if self._sample.dialect.quote is None or own.fits:
+            return None
+        split = self._sample.unquoted.by(chosen)
+        if split is None or not split.fits or split.rows <= own.rows:
+            return None
+        rows = self._sample.parsed(chosen)
+        last = rows.records[-1] if rows is not None else None
+        if isinstance(last, Defect) and last.cause == "unterminated_quote":
+            # That fails by itself, and the error says where.
+            return None
+        why = (
+            f"and {split.rows - 1} lines after it have {split.columns} fields each, but quotes that"
+            f" are not closed make {own.rows - 1} rows of them"
+        )
+        return Doubt(why, 1, advice="If the file does not quote its fields, say --quote none")
 
     def _reading(self, delimiter: str, split: Split) -> Reading:
         header, *rows = split.first
@@ -335,9 +296,7 @@ class DelimitedSample:
             # Names of people and places are two words; three and more in each row are columns.
             if split.columns > (2 if delimiter == " " else 1):
                 rows = split.body.rows
-                why = (
-                    f"has 1 field; split at {_spelled(delimiter)}, it and all {rows} rows after it"
-                )
+                why = f"has 1 field; split at {spelled(delimiter)}, it and all {rows} rows after it"
                 return Doubt(f"{why} have {split.columns}", line=1)
         return None
 
@@ -436,15 +395,6 @@ class DelimitedSample:
 
 def _sniffed(delimiter: str, sure: float, why: str, doubt: Doubt | None = None) -> GuessedFormat:
     return GuessedFormat(TSV if delimiter == "\t" else CSV, delimiter, sure, why, doubt)
-
-
-def _typed(delimiter: str) -> str:
-    """Write a delimiter as a shell takes it."""
-    return {"\t": "tab"}.get(delimiter, f"'{delimiter}'")
-
-
-def _spelled(delimiter: str) -> str:
-    return {"\t": "tabs", " ": "spaces"}.get(delimiter, f"'{delimiter}'")
 
 
 def _names(names: Collection[str]) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterator
 
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON
 from ddbload.errors import InvalidJson
+from ddbload.rows.format_guess import GuessedFormat
 from ddbload.rows.json_framing import frame_sample
 from ddbload.rows.json_shape import kind_of, shape_of_json
-from ddbload.rows.sniff_delimiter import GuessedFormat
 
 _JSON_LINES = 100
 _JSON_OBJECT = re.compile(rb"\s*\{\s*(?:\}|[\"']|\Z)")

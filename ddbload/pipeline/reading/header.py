@@ -23,6 +23,7 @@ from ddbload.rows.file_signatures import (
     refuse_binary_files,
     refuse_other_texts,
 )
+from ddbload.rows.format_guess import Doubt, GuessedFormat
 from ddbload.rows.header_evidence import COMPARED_ROWS, HeaderEvidence, header_evidence
 from ddbload.rows.json_framing import LARGEST_CONTAINER_START, rows_begin
 from ddbload.rows.json_shape import (
@@ -35,7 +36,6 @@ from ddbload.rows.json_shape import (
 )
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
-from ddbload.rows.sniff_delimiter import Doubt, GuessedFormat
 from ddbload.rows.sniff_json import sniff_framed
 from ddbload.source.decoding.decoded_source import DecodedSource
 

@@ -629,3 +629,35 @@ def test_comment_option_is_not_advised_when_header_has_its_mark(tmp_path: Path) 
 def test_delimiter_of_all_rows_is_not_doubted(tmp_path: Path) -> None:
     found = converted(tmp_path, "name|Last, first\na, b|-\nx|2.5\ny|z\nu|w\n")
     assert found.rows == [["a, b", "-"], ["x", "2.5"], ["y", "z"], ["u", "w"]]
+
+
+# Weak guesses.
+
+
+def test_two_readings_that_fit_alike_are_refused_with_both(tmp_path: Path) -> None:
+    text = "a,b;c,d\n1,2;3,4\n5,6;7,8\n"
+    found = converted(tmp_path, text)
+    assert found.refused == "AmbiguousDelimiter"
+    for words in (
+        "split at ',' it has 3 columns: 'a', 'b;c', 'd'",
+        "split at ';' it has 2 columns: 'a,b', 'c,d'",
+        "--delimiter ',' or --delimiter ';'",
+    ):
+        assert words in str(found.error)
+    for delimiter, columns in ((",", 3), (";", 2)):
+        told = converted(tmp_path, text, delimiter=delimiter)
+        assert {len(names) for names in told.names} == {columns}
+
+
+def test_weak_guess_shows_no_row_of_data(tmp_path: Path) -> None:
+    found = converted(tmp_path, "11,22;33,44\n55,66;77,88\n11,22;33,44\n")
+    assert found.refused in (None, "AmbiguousDelimiter")
+    assert not any(number in str(found.error) for number in ("11", "22", "33", "44"))
+
+
+def test_quotes_that_swallow_tabs_are_refused(tmp_path: Path) -> None:
+    text = 'id\ttitle\tyear\n1\t"Call me, x\t1990\n2\t"Nothing, y\t1991\n3\tNo, z\t1992\n'
+    found = converted(tmp_path, text)
+    assert found.refused == "BadHeader"
+    assert "say --quote none" in str(found.error)
+    assert len(converted(tmp_path, text, quote=None, delimiter="\t").items) == 3

@@ -372,3 +372,12 @@ def test_first_row_is_doubted_when_colons_or_spaces_split_every_row_alike(
 )
 def test_first_row_is_not_doubted_without_a_contradiction(text: str) -> None:
     assert sniff(text.encode(), name="x", whole=True).doubt is None
+
+
+@pytest.mark.parametrize("delimiter", ["^", "~", "\x01", "|~|", "||", "::", " "])
+def test_rare_delimiters_are_found(delimiter: str) -> None:
+    rows = ["id;name, first;n", "1;a, b;5", "2;c;6", "3;d, e;7"]
+    if delimiter == " ":
+        rows = [row.replace(", ", "-") for row in rows]
+    text = "".join(row.replace(";", delimiter) + "\n" for row in rows)
+    assert guess(text) == ("csv", delimiter)
