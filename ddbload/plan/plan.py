@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,8 +31,9 @@ class Plan:
     facts: TableFacts | None = None
     survey: Survey | None = None
     detected: DetectedFormat | None = None
-    refused: Mapping[str, Any] | None = None
     """Detected format of the source, with its certainty."""
+    refused: Mapping[str, Any] | None = None
+    """Reading of a source whose first row was refused."""
     size: int | None = None
     complete: bool = False
     """True if all rows were read."""
