@@ -13,7 +13,7 @@ from tests.cli.transcript import items
 from tests.e2e.processes import Running, started, until
 
 ROWS = 1200
-FILE = "long.csv"
+FILE, ARRAY = "long.csv", "long.json"
 SLOWLY = ("--max-wcu", "400")
 """Options that make the import take three seconds on any machine."""
 
@@ -21,18 +21,24 @@ SLOWLY = ("--max-wcu", "400")
 class LongRun:
     """Slow run: its file, table and run id."""
 
-    def __init__(self, console: Console, dynamodb: Any, table: str, rows: int = ROWS) -> None:
+    def __init__(
+        self, console: Console, dynamodb: Any, table: str, rows: int = ROWS, file: str = FILE
+    ) -> None:
         self.rows = rows
         self.console = console
         self.dynamodb = dynamodb
         self.table = table
         self.ledger = console.folder / "ledger"
         self.command = [
-            *(PROGRAM, "import", FILE, table, "--run-id", "long", "--ledger", "ledger"),
+            *(PROGRAM, "import", file, table, "--run-id", "long", "--ledger", "ledger"),
             *("--chunk-bytes", "1500"),
         ]
+        if file == ARRAY:
+            values = [{"id": number, "name": f"name of {number}"} for number in range(rows)]
+            console.write(file, json.dumps(values, indent=1))
+            return
         lines = [f"{number},name of {number}\n" for number in range(rows)]
-        console.write(FILE, "".join(["id,name\n", *lines]))
+        console.write(file, "".join(["id,name\n", *lines]))
 
     @contextmanager
     def started(

@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.console import PROGRAM
 from tests.cli.transcript import items, make_table
-from tests.e2e.interrupted import FILE, ROWS, SLOWLY, LongRun
+from tests.e2e.interrupted import ARRAY, FILE, ROWS, SLOWLY, LongRun
 from tests.e2e.processes import alive, command_of, started, until
 from tests.faults.server import FaultServer
 
@@ -155,13 +155,13 @@ def test_second_ctrl_c_ends_run_at_once(console):
     assert ended.err.strip().endswith("again to quit now")
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_run_completes_when_killed_repeatedly(console, dynamodb, processes):
+@pytest.mark.parametrize(("processes", "file"), [(1, FILE), (2, ARRAY)])
+def test_run_completes_when_killed_repeatedly(console, dynamodb, processes, file):
     """SIGKILL ends the parent process; its workers notice and end."""
     table = f"interrupted-{next(NUMBERS)}"
     make_table(dynamodb, table, "id:N")
     # Ten seconds of writing, of which each attempt gets half a one.
-    long = LongRun(console, dynamodb, table, rows=4000)
+    long = LongRun(console, dynamodb, table, rows=4000, file=file)
     rng = random.Random(processes)
 
     def segments() -> int:

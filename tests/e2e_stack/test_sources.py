@@ -80,6 +80,9 @@ def sources(stack) -> Sources:
     gzipped = {"bucket": stack.inbox, "key": stack.put(PACKED, "packed/a.csv.gz", stack.inbox)}
     made.start("gzip", gzipped, options={"max_rejects": 1000})
     made.start("json", {"key": stack.put(DOCUMENTS, "in/documents.jsonl")})
+    page = {"Count": 40, "Items": ITEMS, "LastEvaluatedKey": {"id": ITEMS[-1]["id"]}}
+    scan = {"key": stack.put(json.dumps(page, indent=1), "in/scan.json")}
+    made.start("scan", scan, options={"chunk_bytes": 500})
     made.start("plan", {"key": stack.put(ODD, "in/planned.csv")}, options=PLANNED)
     for key, data in exports.full("exports/", ITEMS[:15], [], ITEMS[15:]).items():
         stack.put(data, key)
@@ -144,6 +147,15 @@ def test_json_lines_are_imported(sources):
         (4, "bad_json"),
         (6, "not_an_object"),
     ]
+
+
+def test_output_of_a_scan_is_imported_in_chunks(sources):
+    run, report = sources.succeeded("scan")
+    assert sources.items("scan") == {item["id"]["S"]: item for item in ITEMS}
+    assert (report["rows"]["read"], report["rows"]["written"]) == (40, 40)
+    assert report["chunks"] > 5
+    source = run.json("run.json")["payload"]["source"]
+    assert (source["format"], source["layout"]) == ("dynamodb-json", "object")
 
 
 def test_full_and_incremental_export_are_imported(sources, stack):
