@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.cli.conftest import account, console, dynamodb, s3, s3_endpoint, services
+from tests.cli.conftest import account, console, dynamodb, forked, s3, s3_endpoint, services
 
-__all__ = ["account", "console", "dynamodb", "s3", "s3_endpoint", "services"]
+__all__ = ["account", "console", "dynamodb", "forked", "s3", "s3_endpoint", "services"]
