@@ -112,7 +112,7 @@ def test_killed_import_counts_its_own_rows(endpoint, local, make_table, file, tm
     process.wait()
     report = imported(endpoint, table, file, *slow)
     assert report["rows"] == {
-        "read": ROWS, "written": ROWS, "rejected": 0, "superseded": 0, "skipped": 0
+        "read": ROWS, "written": ROWS, "rejected": 0, "superseded": 0, "skipped": 0, "filtered": 0
     }  # fmt: skip
     assert table_of(local, table) == expected()
 

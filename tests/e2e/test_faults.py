@@ -40,6 +40,7 @@ def test_import_writes_every_row_when_connections_fail(console, engine, seed):
         "rejected": 0,
         "superseded": 0,
         "skipped": 0,
+        "filtered": 0,
     }
     assert {item["id"]["N"]: item["name"]["S"] for item in items} == {
         str(n): f"name {n}" for n in range(ROWS)

@@ -63,6 +63,7 @@ def test_import_loads_awkward_file(console, dynamodb, seed, engine, scan):
         "rejected": len(wanted.rejects),
         "superseded": 0,
         "skipped": 0,
+        "filtered": 0,
     }
     assert found["bytes"] == len(data)
     chunks = json.loads(console.ddbload("status", "e2e", "--json").out)["chunks"]
