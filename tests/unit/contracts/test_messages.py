@@ -134,7 +134,7 @@ def test_unknown_field_is_refused_at_any_depth(message: Any, read: Callable[[obj
         inner["surprise"] = 1
 
     for changed in _changed(message.to_json(), add):
-        with pytest.raises(InvalidPayload, match=r"unknown field '.*surprise'; known here: "):
+        with pytest.raises(InvalidPayload, match=r"unknown field '.*surprise'.*; known here: "):
             read(changed)
 
 
@@ -227,7 +227,7 @@ def test_source_defaults_depend_on_other_fields(
     [
         (
             {"sauce": 1},
-            "unknown field 'sauce'; known here: infer_types, mapping, nulls, ",
+            "unknown field 'sauce' (did you mean 'source'?); known here: infer_types, mapping, nulls, ",
         ),
         ({"source": ABSENT}, "'source' is missing"),
         ({"source": "s3://b/k"}, "'source' must be a JSON object, not a string"),
