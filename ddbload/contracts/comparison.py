@@ -36,7 +36,8 @@ class Comparison(Message):
 
     def __str__(self) -> str:
         is_bare = re.fullmatch(r"[^=!<>{} \t]+", self.column)
-        return f"{self.column if is_bare else f'{{{self.column}}}'}{self.op}{self.value}"
+        blank = " " if self.value.startswith(("=", "!", "<", ">")) else ""
+        return f"{self.column if is_bare else f'{{{self.column}}}'}{self.op}{blank}{self.value}"
 
     @property
     def orders(self) -> bool:

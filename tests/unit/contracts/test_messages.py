@@ -227,7 +227,7 @@ def test_source_defaults_depend_on_other_fields(
     [
         (
             {"sauce": 1},
-            "unknown field 'sauce' (did you mean 'source'?); known here: infer_types, mapping, nulls, ",
+            "unknown field 'sauce' (did you mean 'source'?); known here: infer_types, mapping, ",
         ),
         ({"source": ABSENT}, "'source' is missing"),
         ({"source": "s3://b/k"}, "'source' must be a JSON object, not a string"),

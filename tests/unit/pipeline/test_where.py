@@ -13,6 +13,7 @@ import pytest
 from ddbload.contracts.results import ALL_FILTERED, Report
 from ddbload.errors import DdbloadError, InvalidPayload, RunMismatch, UnknownColumn
 from ddbload.pipeline.importing import row_feeder
+from ddbload.plan.make_plan import make_plan
 from tests.unit.pipeline.expected import counted
 from tests.unit.pipeline.generated import Sizes
 from tests.unit.pipeline.world import World
@@ -246,6 +247,32 @@ def test_key_is_asked_for_before_anything_is_written(monkeypatch):
     world.run()
     # The same key takes the run up.
     assert world.preflight().chunks == 1
+
+
+def test_types_are_inferred_beside_a_template_with_hmac(monkeypatch):
+    monkeypatch.setenv(KEY, "key")
+    mapping = {"rename": {}, "drop": [], "set": {"id": "{name|hmac}"}}
+    world = world_of("name,n\na,1\nb,2\n", ["n>1"], mapping=mapping)
+    world.more = {**world.more, "infer_types": True}
+    world.run()
+    assert [item["n"] for item in world.items] == [{"N": "2"}]
+
+
+def test_plan_counts_and_estimates_what_is_left():
+    text = "id,n\n" + "".join(f"k{n},{n}\n" for n in range(10)) + "bad,x\n"
+    world = world_of(text, ["n<4"], types={"n": "N"})
+    plan = make_plan(world.payload, world.context()).to_json()
+    assert plan["rows"] == {
+        "read": 11, "good": 4, "rejected": 1, "filtered": 6, "total": 11, "estimated": False,
+    }  # fmt: skip
+    assert plan["write_units"]["total"] == 4
+    assert plan["keys"]["rows"] == 4
+    assert outcome(world.run()) == (11, 4, 1, 6)
+    mode = world_of(text, ["n<4"], types={"n": "N"}, options={"mode": "plan"})
+    report = mode.run()
+    assert (report.rows.skipped, report.rows.rejected, report.rows.filtered) == (4, 1, 6)
+    assert report.rows.conserved
+    assert mode.items == []
 
 
 def test_resume_with_other_comparisons_is_refused():

@@ -1,0 +1,105 @@
+"""Comparisons of `where`: their text, their place in payloads, and counts of filtered rows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ddbload.contracts.comparison import Comparison
+from ddbload.contracts.control import IDLE, WorkerProgress, WorkTotals
+from ddbload.contracts.payload import Payload
+from ddbload.contracts.results import RowCounts
+from ddbload.contracts.upload_rule import Upload, UploadRule
+from ddbload.errors import InvalidPayload
+
+PAYLOAD = {"source": {"path": "a.csv"}, "target": {"table": "books"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "op", "value"),
+    [
+        ("year>=2000", "year", ">=", "2000"),
+        ("  year  >= 2000 ", "year", ">=", "2000 "),
+        ("country!=", "country", "!=", ""),
+        ("name=a=b<c", "name", "=", "a=b<c"),
+        ("name= =x", "name", "=", "=x"),
+        ("{a>b}>=3", "a>b", ">=", "3"),
+        ("{ a }=3", " a ", "=", "3"),
+        ("first name<m\nn", "first name", "<", "m\nn"),
+    ],
+)
+def test_text_is_a_column_an_operator_and_a_value(text, column, op, value):
+    found = Comparison.of_text(text)
+    assert found == Comparison(column, op, value)
+    assert Comparison.of_text(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("year", "not a comparison"),
+        ("=2000", "not a comparison"),
+        ("{a}b}=1", "not a comparison"),
+        ("year==2000", "write = instead"),
+        ("year<>2000", "write != instead"),
+        ("year=>2000", "write >= instead"),
+        ("year<", "no value to compare with"),
+    ],
+)
+def test_text_without_sense_is_refused(text, words):
+    with pytest.raises(InvalidPayload, match=words):
+        Comparison.of_text(text)
+
+
+def test_payload_has_one_form_for_texts_and_objects():
+    one = {"column": "year", "op": ">=", "value": "2000"}
+    payload = Payload.from_json({**PAYLOAD, "where": ["year>=2000", one, "kind="]})
+    assert payload.to_json()["where"] == [one, {"column": "kind", "op": "=", "value": ""}]
+    assert Payload.from_json(payload.to_json()) == payload
+    assert "where" not in Payload.from_json(PAYLOAD).to_json()
+
+
+@pytest.mark.parametrize(
+    "where", ["year=1", [1], [{"column": "year"}], [["year", "=", "1"]], {"year": 1}, ["a=\ud800"]]
+)
+def test_other_forms_are_refused(where: Any):
+    with pytest.raises(InvalidPayload, match="where"):
+        Payload.from_json({**PAYLOAD, "where": where})
+
+
+def test_upload_rule_carries_comparisons_into_its_runs():
+    rule = UploadRule.from_json({"prefix": "in/", "table": "books", "where": ["year>=2000"]})
+    rule.check("uploads[0]")
+    assert UploadRule.from_json(json.loads(json.dumps(rule.to_json()))) == rule
+    payload = rule.payload(Upload("inbox", "in/a.csv", None, "e"))
+    assert payload is not None
+    assert Payload.from_json(payload).where == (Comparison("year", ">=", "2000"),)
+
+
+def test_upload_rule_with_hmac_is_refused():
+    mapping = {"set": {"pk": "{id|hmac}"}}
+    rule = UploadRule.from_json({"prefix": "in/", "table": "books", "mapping": mapping})
+    with pytest.raises(InvalidPayload, match="hmac"):
+        rule.check("uploads[0]")
+
+
+def test_counts_of_earlier_versions_have_no_filtered_rows():
+    earlier = {"read": 2, "written": 1, "rejected": 1, "superseded": 0, "skipped": 0}
+    assert RowCounts.from_json(earlier) == RowCounts(2, 1, 1)
+    # They read what has none.
+    assert RowCounts(2, 1, 1).to_json() == earlier
+    counts = RowCounts(read=3, written=1, rejected=1, filtered=1)
+    assert counts.conserved
+    assert RowCounts.from_json(counts.to_json()) == counts
+    assert not RowCounts(read=3, written=1, rejected=1).conserved
+
+
+@pytest.mark.parametrize("filtered", [(0, 0), (5, 0), (0, 7), (5, 7)])
+def test_filtered_rows_are_read_back_from_a_name_of_progress(filtered):
+    settled, current = (WorkTotals(RowCounts(2 + n, 2, filtered=n)) for n in filtered)
+    progress = WorkerProgress("ab", 1, IDLE, None, None, settled, None, 0, current)
+    name = progress.to_name()
+    assert WorkerProgress.from_name(name) == progress
+    assert name.count("-") == (22 if any(filtered) else 20)
