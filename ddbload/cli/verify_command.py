@@ -41,17 +41,17 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.payload import build_payload, check_order
 from ddbload.cli.payload_options import source_options
-from ddbload.cli.progress_text import short_duration
 from ddbload.cli.run_result import print_detected, source_format
 from ddbload.cli.spooling import spooled
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
-from ddbload.contracts.write_price import LIST_PRICE_REGION, amount_text
+from ddbload.contracts.write_price import amount_text
 from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.verify.verify import ReadEstimate, Verdict, Verification, VerifySettings
+    from ddbload.verify.read_estimate import ReadEstimate, VerifySettings
+    from ddbload.verify.verify import Verdict, Verification
 
 FREE_DOLLARS = 0.10
 """Price up to which nobody is asked."""
@@ -89,7 +89,7 @@ _EQUAL, _DIFFERENT, _FAILED = "EQUAL", "DIFFERENT", "FAILED"
 @run_option(
     "--ignore-extra-attributes",
     is_flag=True,
-    help="Leave out the attributes that no item of the source has, as after --mode update.",
+    help="Compare only the attributes that a row has, as after --mode update.",
 )
 @run_option(
     "--consistent-read/--no-consistent-read",
@@ -140,7 +140,7 @@ def verify_command(
 
     Exit status: 0 if the table has the same items, 3 if not, 1 if they could not be compared.
     """
-    from ddbload.verify.verify import VerifySettings
+    from ddbload.verify.read_estimate import VerifySettings
 
     settings = VerifySettings(
         _parse_sample(sample),
@@ -337,8 +337,8 @@ def _agree(verification: Verification, settings: VerifySettings, *, yes: bool, q
 
     Raises `InvalidUsage` if it is declined, and without a terminal to ask on.
     """
-    estimate, table = verification.estimate, verification.table.name
-    text = _price_text(estimate, table, consistent=settings.consistent)
+    estimate = verification.estimate
+    text = estimate.text(verification.table.name, consistent=settings.consistent)
     if estimate.dollars <= FREE_DOLLARS or yes:
         if not quiet:
             print_stderr(f"ddbload: {text}")
@@ -350,26 +350,6 @@ def _agree(verification: Verification, settings: VerifySettings, *, yes: bool, q
         )
     if not click.confirm(printable(f"{text}. Go on?"), err=True):
         raise InvalidUsage("the price was declined: the table was not read")
-
-
-def _price_text(estimate: ReadEstimate, table: str, *, consistent: bool) -> str:
-    amount = amount_text(estimate.dollars)
-    about = "" if amount.startswith("less") else "about "
-    price = (
-        f", {about}{amount} by {LIST_PRICE_REGION}'s list price"
-        if estimate.is_billed
-        else " of its provisioned capacity"
-    )
-    rate, limit = estimate.units_per_second, ""
-    if rate is not None:
-        limit = f", at most {rate:,.0f} a second, so about {short_duration(estimate.units / rate)}"
-    units = f"{estimate.units:,.0f} read unit{'s' * (round(estimate.units) != 1)}"
-    how = "" if consistent else ", eventually consistent"
-    return (
-        f"reading table {table} takes about {units}{how}{price}{limit}; AWS last"
-        f" counted {estimate.table_items:,} items and {estimate.table_bytes:,} bytes there, and"
-        " counts about every six hours"
-    )
 
 
 class DifferenceFolder:

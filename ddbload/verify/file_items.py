@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.results import RowCounts
@@ -30,6 +30,14 @@ from ddbload.verify.compare_digests import GROUP_ITEMS, DigestGroup, DigestSpool
 
 Watch = Callable[[WorkTotals, int], None]
 """Called with what was read, and the bytes there are, from time to time."""
+
+
+class MarkedItem(NamedTuple):
+    """Item of a source, with its number and mark."""
+
+    number: int
+    mark: int
+    item: dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -93,8 +101,8 @@ def read_digests(
 
 def marked_items(
     record: RunRecord, ledger: Ledger, context: Context, marks: ItemMarks, items: int
-) -> Generator[tuple[int, dict[str, Any]]]:
-    """Read a source again; yield the mark and the item of each item with a mark.
+) -> Generator[MarkedItem]:
+    """Read a source again; yield each item with a mark.
 
     `items`: the number of items that it had. Raises `SourceChanged` if it has another now.
     """
@@ -104,11 +112,12 @@ def marked_items(
     with closing(iter_row_batches(reader, ledger, context)) as batches, rare_gc():
         for batch in batches:
             texts = _item_texts(batch, lambda _row, _defect: None)
+            # Marks that are set or removed meanwhile are those of items that were yielded.
             some = marks.range(number, len(texts))
-            number += len(texts)
-            for mark, text in zip(some, texts, strict=False):
+            for at, (mark, text) in enumerate(zip(some, texts, strict=False), number):
                 if mark:
-                    yield mark, json.loads(from_octets(text))["Item"]
+                    yield MarkedItem(at, mark, json.loads(from_octets(text))["Item"])
+            number += len(texts)
     if number != items:
         raise SourceChanged("the source had other rows when it was read again: start again")
 

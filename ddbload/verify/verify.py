@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import IO, Any, Protocol, Self
 
-from ddbload.contracts.options import parse_percent
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import RunRecord, Table
 from ddbload.dynamodb.item_digest import SALT_BYTES, ItemDigests
@@ -24,12 +22,6 @@ from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.reading.row_blocks import rare_gc
 from ddbload.pipeline.reading.source_objects import expected_bytes
-from ddbload.pipeline.table_capacity import (
-    STANDARD_IA,
-    is_on_demand,
-    read_capacity,
-    table_class_of,
-)
 from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.verify.compare_digests import (
     DIFFERENT_MARK,
@@ -42,117 +34,20 @@ from ddbload.verify.compare_digests import (
 )
 from ddbload.verify.file_items import (
     FileSummary,
+    MarkedItem,
     Watch,
     marked_items,
     read_digests,
     temporary_files_error,
 )
-from ddbload.verify.table_reader import (
-    BATCH_KEYS,
-    READ_UNIT_BYTES,
-    RawReads,
-    ReadUsage,
-    TableReader,
-)
+from ddbload.verify.read_estimate import VerifySettings, estimate_reads
+from ddbload.verify.table_reader import BATCH_KEYS, RawReads, ReadUsage, TableReader
 
 EXPLAINED_ITEMS = 100
 """Most different items that are read again to tell which attributes differ."""
 SEGMENT_BYTES = 16 * 1024 * 1024
 MAX_SEGMENTS = 64
-READ_UNIT_PRICE, READ_UNIT_PRICE_IA = 0.125, 0.155
-"""Dollars for a million on-demand read units in us-east-1, for either table class."""
-DEFAULT_PERCENT = 50.0
-"""Share of a provisioned table's read capacity that a comparison uses unless told otherwise."""
-_SMALL_ITEM_BYTES = 100
 MISSING, DIFFERENT, EXTRA = "missing", "different", "extra"
-
-
-@dataclass(frozen=True, slots=True)
-class VerifySettings:
-    """How to compare."""
-
-    sample: float | None = None
-    """Keys of the source to look up: a number, or as a float a share; None for all of the table."""
-    ignored: frozenset[str] = frozenset()
-    """Attributes that are left out."""
-    ignore_extra_attributes: bool = False
-    """Leave out the attributes that no item of the source has."""
-    consistent: bool = True
-    max_rcu: float | str | None = None
-    """Most read units a second, or a share of the table's such as `50%`; None for the default."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadEstimate:
-    """Read units that a comparison needs, by AWS's last count of the table."""
-
-    table_items: int
-    table_bytes: int
-    units: float
-    unit_price: float
-    """Dollars for a million read units by us-east-1's list price."""
-    is_billed: bool
-    """False for a provisioned table, which bills no units."""
-    units_per_second: float | None
-    """Limit of the rate; None for as many as the table gives."""
-
-    @property
-    def dollars(self) -> float:
-        """Price of the comparison."""
-        return self.price(self.units)
-
-    def price(self, units: float) -> float:
-        """Return the price of read units; 0 if they are not billed."""
-        return units * self.unit_price / 1e6 if self.is_billed else 0.0
-
-    def units_for(self, dollars: float) -> float:
-        """Return the read units that an amount buys."""
-        return dollars * 1e6 / self.unit_price
-
-    @property
-    def item_bytes(self) -> float:
-        """Size of an average item; one read unit's if it is not known."""
-        return self.table_bytes / self.table_items if self.table_items else float(READ_UNIT_BYTES)
-
-
-def estimate_reads(
-    described: Mapping[str, Any], settings: VerifySettings, source_bytes: int
-) -> ReadEstimate:
-    """Estimate the read units of a comparison. `described`: the `Table` of DescribeTable."""
-    items = int(described.get("ItemCount") or 0)
-    counted = int(described.get("TableSizeBytes") or 0)
-    # AWS counts every six hours: a table that was loaded just now may count as empty.
-    table_bytes = max(counted, source_bytes)
-    weight = 1.0 if settings.consistent else 0.5
-    if settings.sample is None:
-        units = weight * math.ceil(table_bytes / READ_UNIT_BYTES)
-    else:
-        each = counted / items if items else 0.0
-        keys = settings.sample
-        if isinstance(keys, float):
-            keys = math.ceil(keys * max(items, source_bytes / max(each, _SMALL_ITEM_BYTES)))
-        units = weight * keys * max(1, math.ceil(each / READ_UNIT_BYTES))
-    billed = is_on_demand(described)
-    price = READ_UNIT_PRICE_IA if table_class_of(described) == STANDARD_IA else READ_UNIT_PRICE
-    return ReadEstimate(
-        items,
-        counted,
-        units,
-        price,
-        billed,
-        _rate_limit(described, settings.max_rcu, on_demand=billed),
-    )
-
-
-def _rate_limit(
-    described: Mapping[str, Any], max_rcu: float | str | None, *, on_demand: bool
-) -> float | None:
-    if isinstance(max_rcu, float | int):
-        return float(max_rcu)
-    if max_rcu is None and on_demand:
-        return None
-    percent = DEFAULT_PERCENT if max_rcu is None else parse_percent(max_rcu)
-    return max(1.0, read_capacity(described) * (percent or DEFAULT_PERCENT) / 100)
 
 
 class DifferenceSink(Protocol):
@@ -258,7 +153,8 @@ class Verification:
             marks = stack.enter_context(closing(ItemMarks(spool.items)))
             if settings.sample is not None:
                 last_key = choose_sample(spool, settings.sample, marks)
-                for items in reader.get(self._marked_keys(marks, spool.items)):
+                sampled = self._marked(marks, verdict)
+                for items in reader.get(self._key_of(each.item) for each in sampled):
                     add(items)
                 marks = stack.enter_context(closing(ItemMarks(spool.items)))
                 kept = None
@@ -272,10 +168,12 @@ class Verification:
             table.finish()
             extra = stack.enter_context(closing(ItemMarks(table.items)))
             compare_digests(spool, table, verdict.keys, marks, extra, last_key)
+            if verdict.keys.different and settings.ignore_extra_attributes:
+                self._settle_partial(verdict, marks, reader)
             if verdict.keys.different:
-                self._explain(verdict, marks, reader, only)
+                self._explain(verdict, marks, reader)
             if sink is not None:
-                self._write_marked(sink, marks, spool.items, reader, only)
+                self._write_marked(sink, verdict, marks, reader)
                 if kept is not None and verdict.keys.extra:
                     verdict.keys.extra = self._write_extra(sink, kept, extra, reader)
 
@@ -317,80 +215,101 @@ class Verification:
                 " goes on; --yes reads it all the same, --sample only a part"
             )
 
-    def _marked_keys(self, marks: ItemMarks, items: int) -> Iterator[dict[str, Any]]:
-        for _, item in marked_items(self.record, self._ledger, self._context, marks, items):
-            yield self._key_of(item)
-
-    def _explain(
-        self,
-        verdict: Verdict,
-        marks: ItemMarks,
-        reader: TableReader,
-        only: Collection[str] | None,
-    ) -> None:
-        """Read some different items again, and count the attributes in which they differ."""
-        most = min(EXPLAINED_ITEMS, verdict.keys.different)
-        marked = marked_items(self.record, self._ledger, self._context, marks, verdict.items)
-        with closing(marked):
-            different = (item for mark, item in marked if mark == DIFFERENT_MARK)
-            items = {reader.key_text(item): item for item in islice(different, most)}
-        for found in reader.get([self._key_of(item) for item in items.values()]):
-            for there in found:
-                here = items[reader.key_text(there)]
-                verdict.looked_at += 1
-                names = (there.keys() | here.keys()) - self._settings.ignored
-                for name in names if only is None else names.intersection(only):
-                    if name not in here or name not in there or not same(here[name], there[name]):
-                        verdict.attributes[name] += 1
+    def _marked(self, marks: ItemMarks, verdict: Verdict) -> Generator[MarkedItem]:
+        return marked_items(self.record, self._ledger, self._context, marks, verdict.items)
 
     def _key_of(self, item: Mapping[str, Any]) -> dict[str, Any]:
         return {name: item[name] for name in self._keys}
 
+    def _look_up(
+        self, reader: TableReader, items: Iterable[Mapping[str, Any]]
+    ) -> dict[str, dict[str, Any]]:
+        """Read the table's items with the keys of these, by the text of their keys."""
+        found = reader.get([self._key_of(item) for item in items])
+        return {reader.key_text(item): item for some in found for item in some}
+
+    def _counts(self, name: str, item: Mapping[str, Any]) -> bool:
+        """Return whether an attribute is compared with that of an item of the source."""
+        if name in self._settings.ignored:
+            return False
+        return name in item or not self._settings.ignore_extra_attributes
+
+    def _differing(self, here: Mapping[str, Any], there: Mapping[str, Any]) -> list[str]:
+        """Name the attributes in which two items differ."""
+        return [
+            name
+            for name in here.keys() | there.keys()
+            if self._counts(name, here)
+            and not (name in here and name in there and same(here[name], there[name]))
+        ]
+
+    def _settle_partial(self, verdict: Verdict, marks: ItemMarks, reader: TableReader) -> None:
+        """Take back differences in attributes that a row does not have, and others have.
+
+        Digests cover the attributes of all rows, because only the key tells which row an item of
+        the table belongs to.
+        """
+        names, waiting = verdict.file.names, list[MarkedItem]()
+
+        def settle() -> None:
+            there = self._look_up(reader, [item for _, _, item in waiting])
+            for number, _, item in waiting:
+                other = there.get(reader.key_text(item))
+                if other is not None and not self._differing(item, other):
+                    marks.set(number, 0)
+                    verdict.keys.different -= 1
+                    verdict.keys.equal += 1
+            waiting.clear()
+
+        for marked in self._marked(marks, verdict):
+            if marked.mark == DIFFERENT_MARK and not names <= marked.item.keys():
+                waiting.append(marked)
+                if len(waiting) == BATCH_KEYS:
+                    settle()
+        settle()
+
+    def _explain(self, verdict: Verdict, marks: ItemMarks, reader: TableReader) -> None:
+        """Read some different items again, and count the attributes in which they differ."""
+        most = min(EXPLAINED_ITEMS, verdict.keys.different)
+        with closing(self._marked(marks, verdict)) as marked:
+            different = (each.item for each in marked if each.mark == DIFFERENT_MARK)
+            items = list(islice(different, most))
+        there = self._look_up(reader, items)
+        for item in items:
+            other = there.get(reader.key_text(item))
+            if other is not None:
+                verdict.looked_at += 1
+                verdict.attributes.update(self._differing(item, other))
+
     def _write_marked(
-        self,
-        sink: DifferenceSink,
-        marks: ItemMarks,
-        items: int,
-        reader: TableReader,
-        only: Collection[str] | None,
+        self, sink: DifferenceSink, verdict: Verdict, marks: ItemMarks, reader: TableReader
     ) -> None:
-        different: list[dict[str, Any]] = []
-        marked = marked_items(self.record, self._ledger, self._context, marks, items)
-        for mark, item in marked:
+        """Write what is missing or different.
+
+        Different items keep what the table has in attributes that are not compared: to put those of
+        the source alone would delete it.
+        """
+        settings, waiting = self._settings, list[dict[str, Any]]()
+
+        def write() -> None:
+            there = self._look_up(reader, waiting)
+            for item in waiting:
+                other = there.get(reader.key_text(item), item)
+                left = {n: value for n, value in other.items() if not self._counts(n, item)}
+                kept = {n: value for n, value in item.items() if self._counts(n, item)}
+                sink.write(DIFFERENT, {**kept, **left})
+            waiting.clear()
+
+        for _, mark, item in self._marked(marks, verdict):
             if mark == MISSING_MARK:
                 sink.write(MISSING, item)
-            elif only is None and not self._settings.ignored:
+            elif not settings.ignored and not settings.ignore_extra_attributes:
                 sink.write(DIFFERENT, item)
             else:
-                different.append(item)
-                if len(different) == BATCH_KEYS:
-                    self._write_merged(sink, different, reader, only)
-                    different = []
-        self._write_merged(sink, different, reader, only)
-
-    def _write_merged(
-        self,
-        sink: DifferenceSink,
-        items: list[dict[str, Any]],
-        reader: TableReader,
-        only: Collection[str] | None,
-    ) -> None:
-        """Write items of the source with what the table's have in attributes that do not count.
-
-        To put the source's alone would delete these.
-        """
-        there: dict[str, dict[str, Any]] = {}
-        for found in reader.get([self._key_of(item) for item in items]):
-            there.update({reader.key_text(item): item for item in found})
-
-        def counts(name: str) -> bool:
-            return name not in self._settings.ignored and (only is None or name in only)
-
-        for item in items:
-            other = there.get(reader.key_text(item), item)
-            left_out = {name: value for name, value in other.items() if not counts(name)}
-            kept = {name: value for name, value in item.items() if counts(name)}
-            sink.write(DIFFERENT, {**kept, **left_out})
+                waiting.append(item)
+                if len(waiting) == BATCH_KEYS:
+                    write()
+        write()
 
     def _write_extra(
         self, sink: DifferenceSink, kept: _KeptKeys, extra: ItemMarks, reader: TableReader

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
-from tests.cli.console import Console
+from tests.cli.console import PROGRAM, Console
 from tests.cli.transcript import items, make_table
+from tests.e2e.processes import started, until
 
 ROWS = 3000
 TEXT = "id,name,price,note\n" + "".join(
@@ -61,3 +63,49 @@ def test_commands_that_verify_prints_mend_the_table(console: Console, dynamodb: 
         assert console.shell(f"{command} --quiet").code == 0
     code, told = verify(console, "a.csv", "mended")
     assert (code, counts(told)) == (0, [ROWS, 0, 0, 0])
+
+
+def test_attributes_that_a_row_lacks_can_be_left_out_and_are_kept(console: Console, dynamodb: Any):
+    """As after an update, which leaves alone what a cell without a value has in the table."""
+    make_table(dynamodb, "partial", "id:N")
+    for number in range(250):
+        item = {"id": {"N": str(number)}, "note": {"S": "of old"}, "shelf": {"S": "A"}}
+        dynamodb.put_item(TableName="partial", Item=item)
+    lines = [f"{n},name {n},{'new' if n % 5 == 0 else ''}\n" for n in range(250)]
+    console.write("u.csv", "id,name,note\n" + "".join(lines))
+    assert console.ddbload("import", "u.csv", "partial", "--mode", "update", "--quiet").code == 0
+    told = json.loads(console.ddbload("verify", "u.csv", "partial", "--json").out)
+    assert counts(told) == [0, 0, 250, 0]
+    assert told["attributes"] == {"note": 80, "shelf": 100}
+    options = ("--ignore-extra-attributes", "--json")
+    ended = console.ddbload("verify", "u.csv", "partial", *options)
+    assert (ended.code, counts(json.loads(ended.out))) == (0, [250, 0, 0, 0])
+    for number in (3, 5):
+        item = {"id": {"N": str(number)}, "name": {"S": "wrong"}, "shelf": {"S": "B"}}
+        dynamodb.put_item(TableName="partial", Item=item)
+    ended = console.ddbload("verify", "u.csv", "partial", *options, "--out", "out")
+    told = json.loads(ended.out)
+    assert (ended.code, counts(told)) == (3, [248, 0, 2, 0])
+    assert told["attributes"] == {"name": 2, "note": 1}
+    (command,) = told["commands"]
+    assert console.shell(f"{command} --quiet").code == 0
+    assert console.ddbload("verify", "u.csv", "partial", *options).code == 0
+    found = {item["id"]["N"]: item for item in items(dynamodb, "partial")}
+    assert found["3"] == {"id": {"N": "3"}, "name": {"S": "name 3"}, "shelf": {"S": "B"}}
+    assert found["5"]["note"] == {"S": "new"}
+
+
+def test_interrupt_ends_a_comparison_at_once(console: Console, dynamodb: Any):
+    """It waits for capacity that is not there, and leaves no files."""
+    make_table(dynamodb, "slow", "id:N")
+    console.write("s.csv", "id,text\n" + "".join(f"{n},{'x' * 3000}\n" for n in range(400)))
+    console.ddbload("import", "s.csv", "slow", "--quiet")
+    command = [PROGRAM, "verify", "s.csv", "slow", "--max-rcu", "1", "--out", "out", "--json"]
+    with started(console, command) as running:
+        until(lambda: b"read units" in running.err.read_bytes(), "nothing was said")
+        time.sleep(0.5)
+        running.ctrl_c()
+        ended = running.ended()
+    assert (ended.code, ended.out) == (130, "")
+    assert ended.err.endswith("ddbload: interrupted\n")
+    assert list(console.path("out").iterdir()) == []
