@@ -310,7 +310,7 @@ def _verify(
             outcome.estimate = estimate = verification.estimate
             if not quiet:
                 print_detected(verification.record, payload)
-            _agree(verification, settings, yes=yes, quiet=quiet)
+            agree(verification, settings, yes=yes, quiet=quiet)
             most = max(estimate.units * MOST_OVER_ESTIMATE, estimate.units_for(FREE_DOLLARS))
             started = time.monotonic()
             with live_reading(enabled=not quiet) as draw:
@@ -332,7 +332,7 @@ def _verify(
     return outcome
 
 
-def _agree(verification: Verification, settings: VerifySettings, *, yes: bool, quiet: bool) -> None:
+def agree(verification: Verification, settings: VerifySettings, *, yes: bool, quiet: bool) -> None:
     """Print the price, and ask whether it is agreed to if it is not small.
 
     Raises `InvalidUsage` if it is declined, and without a terminal to ask on.

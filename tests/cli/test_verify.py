@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.cli.verify_command import agree
+from ddbload.contracts.payload import Payload
+from ddbload.errors import InvalidUsage, MaxCostReached
+from ddbload.ledger.ledger import temporary_ledger
+from ddbload.pipeline.context import reading_context
+from ddbload.verify.read_estimate import ReadEstimate, VerifySettings
+from ddbload.verify.verify import Verdict, Verification
 from tests.cli.console import PROGRAM, Console
 from tests.cli.transcript import items, make_table
 from tests.e2e.processes import started, until
@@ -109,3 +121,42 @@ def test_interrupt_ends_a_comparison_at_once(console: Console, dynamodb: Any):
     assert (ended.code, ended.out) == (130, "")
     assert ended.err.endswith("ddbload: interrupted\n")
     assert list(console.path("out").iterdir()) == []
+
+
+@pytest.fixture
+def estimate() -> ReadEstimate:
+    """Return an estimate of a dollar."""
+    return ReadEstimate(10**8, 32 * 10**9, 8e6, 0.125, is_billed=True, units_per_second=None)
+
+
+def test_price_that_is_not_small_is_asked_about(monkeypatch, capsys, estimate):
+    asked = SimpleNamespace(estimate=estimate, table=SimpleNamespace(name="large"))
+    with pytest.raises(InvalidUsage, match=r"\$1\.00 .*--yes"):
+        agree(asked, VerifySettings(), yes=False, quiet=True)
+    agree(asked, VerifySettings(), yes=True, quiet=False)
+    assert "about $1.00 by us-east-1's list price" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    for answer in (True, False):
+        monkeypatch.setattr("click.confirm", lambda *_, answer=answer, **__: answer)
+        with nullcontext() if answer else pytest.raises(InvalidUsage, match="declined"):
+            agree(asked, VerifySettings(), yes=False, quiet=False)
+
+
+def test_table_that_is_larger_than_was_said_is_not_read_to_the_end(
+    monkeypatch, account, dynamodb, tmp_path
+):
+    make_table(dynamodb, "larger", "id:N")
+    for number in range(30):
+        item = {"id": {"N": str(number)}, "text": {"S": "x" * 100_000}}
+        dynamodb.put_item(TableName="larger", Item=item)
+    for name, value in account.items():
+        monkeypatch.setenv(name, value)
+    file = tmp_path / "small.csv"
+    file.write_text("id\n1\n")
+    payload = Payload.from_json({"source": {"path": str(file)}, "target": {"table": "larger"}})
+    with temporary_ledger() as ledger:
+        prepared = Verification(payload, VerifySettings(), ledger, reading_context(AwsSettings()))
+        verdict = Verdict()
+        with pytest.raises(MaxCostReached, match="larger than AWS last counted"):
+            prepared.run(verdict, None, most_units=prepared.estimate.units * 2)
+    assert 0 < verdict.table_items < 30
