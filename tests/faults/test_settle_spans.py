@@ -12,6 +12,7 @@ import socket
 import threading
 import zlib
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import connection
@@ -25,6 +26,7 @@ from ddbload.contracts.payload import Payload
 from ddbload.convert import convert as convert_module
 from ddbload.convert.convert import ConvertResult, convert, prepare_conversion
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
+from ddbload.dynamodb.item_digest import ItemDigests
 from ddbload.errors import DdbloadError, Interrupted, OutputUnwritable, WorkerDied
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.pipeline.context import reading_context
@@ -32,6 +34,8 @@ from ddbload.pipeline.reading import settle_spans, span_output
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.pipeline.reading.settle_spans import iter_spans
 from ddbload.plan.make_plan import make_plan
+from ddbload.verify.compare_digests import ItemMarks
+from ddbload.verify.file_items import marked_items, read_digests
 from tests.unit.pipeline.world import World
 from tests.unit.pipeline.worlds import ManyObjects
 
@@ -51,6 +55,8 @@ SOURCES: dict[str, tuple[str | bytes, dict[str, Any]]] = {
         {"escape": "\\", "format": "csv", "delimiter": ","},
     ),
     "json": ("".join(f'{{"id":"{n}","n":{n}}}\n' for n in range(300)) + "[]\n", {"format": "json"}),
+    # In UTF-8 it has the byte 0x85, which is a line end to Python.
+    "utf-8": ("id,text\n" + "".join(f"{n},Å\n" for n in range(200)), {}),
     "latin-1": ("id,text\n" + "ä,ö\n" * 200, {"encoding": "latin-1"}),
     "utf-16": (BAD, {"encoding": "utf-16"}),
     "no items in a span": (BAD.replace("\n200,", "\n200,x" * 200 + "\n200,"), {}),
@@ -132,6 +138,37 @@ def test_spans_give_what_one_pass_gives(
     assert cut == whole
     rows = cut.converted.rows
     assert rows.read == rows.written + rows.rejected
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("processes", [1, 3])
+@pytest.mark.parametrize("name", SOURCES)
+def test_verify_compares_the_items_of_the_source_in_their_order(
+    tmp_path: Path, name: str, processes: int
+) -> None:
+    data, source = SOURCES[name]
+    path = write(tmp_path, data, source.get("encoding", "utf-8"))
+    given = {"source": source, "types": {"n": "N"} if "id,n" in str(data) else {}}
+    expected = [json.loads(line)["Item"] for line in converted(path, 1, **given).lines.splitlines()]
+    value = {"source": {"path": str(path), **source}, "target": {"table": "none"}}
+    make_context = partial(reading_context, AwsSettings())
+    key = next(iter(expected[0]), "id") if expected else "id"
+    digests = ItemDigests((key,), b"")
+    with temporary_ledger() as ledger:
+        payload = Payload.from_json({**value, "types": given["types"]})
+        record = prepare_conversion(payload, None, ledger, make_context())
+        settings = {"processes": processes, "make_context": make_context}
+        summary, spool = read_digests(record, ledger, make_context(), digests, **settings)
+        with closing(spool), closing(ItemMarks(spool.items)) as marks:
+            entries = [each for part in range(256) for each in spool.entries(part)]
+            for number in range(spool.items):
+                marks.set(number, 1 + number % 2)
+            again = list(marked_items(record, ledger, make_context(), marks, spool.items))
+    found = {entry.number: entry.key + entry.item for entry in entries}
+    assert found == dict(enumerate(digests.digest_all(expected)))
+    assert [each.item for each in again] == expected
+    assert [each.mark for each in again] == [1 + n % 2 for n in range(len(expected))]
+    assert summary.read == len(expected) + summary.causes.total()
 
 
 @pytest.mark.usefixtures("_small")
