@@ -32,7 +32,16 @@ DEFAULT_TABLE_WCU = 40_000
 """DynamoDB's default for the write capacity of a table."""
 DEFAULT_TRANSITIONS = 800
 """Step Functions' default for state transitions a second, in most regions."""
-WRITE_ACTIONS = ("dynamodb:DescribeTable", "dynamodb:BatchWriteItem", "dynamodb:PutItem")
+WRITE_ACTIONS = ("dynamodb:DescribeTable", "dynamodb:BatchWriteItem")
+"""Actions on the table that every import needs."""
+MODE_ACTIONS = {
+    "dynamodb:PutItem": "modes insert and last-wins, and --condition",
+    "dynamodb:PartiQLInsert": "mode insert",
+    "dynamodb:UpdateItem": "mode update",
+    "dynamodb:DeleteItem": "mode delete with --condition",
+    "s3:ListBucket": "prefixes and patterns",
+}
+"""Actions that only some imports need, and which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +173,7 @@ def _check_bucket(clients: Clients, source: str, region: str) -> Iterator[Check]
 
 
 def _check_source(s3: Any, bucket: str, key: str) -> Check:
-    is_prefix = not key or key.endswith("/") or any(each in key for each in "*?[")
-    if not is_prefix:
+    if not _is_prefix(key):
         found = _ask(lambda: s3.head_object(Bucket=bucket, Key=key))
         if isinstance(found, str):
             advice = "check the key, and s3:GetObject; a prefix ends in /"
@@ -181,6 +189,10 @@ def _check_source(s3: Any, bucket: str, key: str) -> Check:
     return Check("source", OK, f"s3://{bucket}/{prefix}: has objects")
 
 
+def _is_prefix(key: str) -> bool:
+    return not key or key.endswith("/") or any(each in key for each in "*?[")
+
+
 def _check_permissions(
     clients: Clients, caller: Caller, region: str, table: str | None, source: str | None
 ) -> Check:
@@ -191,7 +203,8 @@ def _check_permissions(
     wanted: list[tuple[Sequence[str], str]] = []
     if table is not None:
         start = f"arn:{caller.partition}:dynamodb:{region}:{caller.account}:table/"
-        wanted.append((WRITE_ACTIONS, start + table))
+        table_actions = [each for each in MODE_ACTIONS if each.startswith("dynamodb:")]
+        wanted.append(((*WRITE_ACTIONS, *table_actions), start + table))
     if source is not None and source.startswith("s3://"):
         bucket, _, key = source.removeprefix("s3://").partition("/")
         arn = f"arn:{caller.partition}:s3:::{bucket}"
@@ -213,13 +226,18 @@ def _check_permissions(
         for each in answer["EvaluationResults"]:
             may = each["EvalDecision"] == "allowed"
             (allowed if may else denied).append(each["EvalActionName"])
+    listing = source is not None and _is_prefix(source.partition("//")[2].partition("/")[2])
+    needed = {*WRITE_ACTIONS, "s3:GetObject", *(["s3:ListBucket"] if listing else [])}
+    advice = (
+        "allow it in the policies of this user or role; a bucket's or table's own policy, which was"
+        " not looked at, may allow it too"
+    )
+    if missing := [each for each in denied if each in needed]:
+        return Check("permissions", FAIL, f"{principal} may not {', '.join(missing)}", advice)
     if denied:
+        which = ", ".join(f"{each} ({MODE_ACTIONS[each]})" for each in denied)
         return Check(
-            "permissions",
-            FAIL,
-            f"{principal} may not {', '.join(denied)}",
-            "allow it in the policies of this user or role; a bucket's or table's own policy, which"
-            " was not looked at, may allow it too",
+            "permissions", WARN, f"{principal} may not {which}", f"if you need it: {advice}"
         )
     return Check("permissions", OK, f"{principal} may {', '.join(allowed)}")
 

@@ -15,6 +15,13 @@ from ddbload.errors import AccessDenied
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 ROLE = "arn:aws:sts::123456789012:assumed-role/Loader/me"
+TABLE_ACTIONS = tuple(
+    f"dynamodb:{each}"
+    for each in (
+        *("DescribeTable", "BatchWriteItem", "PutItem"),
+        *("PartiQLInsert", "UpdateItem", "DeleteItem"),
+    )
+)
 SERVICES = ("sts", "dynamodb", "s3", "iam", "lambda", "service-quotas", "cloudformation")
 
 
@@ -141,7 +148,7 @@ def table_of(clients, *, status="ACTIVE", backup="ENABLED"):
 
 
 def simulated(clients, resource, denied=()):
-    actions = {"table": aws_checks.WRITE_ACTIONS}.get(resource, (resource,))
+    actions = TABLE_ACTIONS if resource == "table" else (resource,)
     results = [
         {
             "EvalActionName": each,
@@ -223,6 +230,17 @@ def test_missing_permission_fails_and_names_the_action(clients):
     assert found["permissions"].status == "fail"
     assert found["permissions"].message.endswith("role/Loader may not dynamodb:BatchWriteItem")
     assert found["backup"].status == "warn"
+
+
+def test_permission_that_only_a_mode_needs_is_a_warning(clients):
+    identity(clients)
+    table_of(clients)
+    simulated(clients, "table", denied=["dynamodb:UpdateItem"])
+    quotas(clients)
+    stack(clients)
+    found = run(clients, "books")["permissions"]
+    assert found.status == "warn"
+    assert found.message.endswith("may not dynamodb:UpdateItem (mode update)")
 
 
 def test_what_may_not_be_asked_is_a_warning_that_names_it(clients):
