@@ -269,6 +269,30 @@ def test_source_defaults_depend_on_other_fields(
             {"options__position_attribute": "at"},
             "'options.position_attribute' is for mode last-wins, and the mode is put",
         ),
+        ({"options__on_empty": "drop"}, "'options.on_empty' must be one of keep, remove"),
+        (
+            {"options__on_empty": "keep"},
+            "'options.on_empty' is for mode update, and the mode is put",
+        ),
+        ({"options__add": ["a"]}, "'options.add' is for mode update, and the mode is put"),
+        ({"options__only_existing": True}, "'options.only_existing' is for mode update, and "),
+        (
+            {"options__mode": "insert", "options__condition": "x = {year}"},
+            "'options.condition' is for mode put, update, delete, and the mode is insert, which",
+        ),
+        (
+            {"options__mode": "plan", "options__condition": "x = {year}"},
+            "'options.condition' is for mode put, update, delete, and the mode is plan",
+        ),
+        ({"options__condition": "x = :y"}, "'options.condition' has a ':': values come from "),
+        (
+            {
+                "options__mode": "update",
+                "options__on_empty": "remove",
+                "nulls": {"policy": "null", "markers": []},
+            },
+            "'options.on_empty' is remove, and 'nulls.policy' is null",
+        ),
         ({"options__engine": 1}, "'options.engine' must be a string that is not empty, not 1"),
         (
             {"options__workers": 0},
@@ -370,6 +394,10 @@ def _with_source(**changes: Any) -> RunRecord:
         replace(RECORD, table=replace(TABLE, id="5678")),
         replace(RECORD, payload=replace(PAYLOAD, options=Options(mode="insert"))),
         replace(RECORD, payload=replace(PAYLOAD, options=Options(position_attribute="at"))),
+        replace(RECORD, payload=replace(PAYLOAD, options=Options(condition="a = {ne}"))),
+        replace(RECORD, payload=replace(PAYLOAD, options=Options(on_empty="remove"))),
+        replace(RECORD, payload=replace(PAYLOAD, options=Options(add=("ne",)))),
+        replace(RECORD, payload=replace(PAYLOAD, options=Options(only_existing=True))),
         _with_source(format="csv"),
         _with_source(delimiter=","),
         _with_source(quote='"'),
@@ -423,6 +451,18 @@ def test_with_options_takes_the_limits_of_a_later_call() -> None:
     assert RECORD.with_options(later) == replace(
         RECORD, payload=replace(PAYLOAD, options=options), workers=8
     )
+
+
+def test_options_of_updates_are_left_out_while_unset():
+    assert {"on_empty", "add", "only_existing", "condition"}.isdisjoint(Options().to_json())
+    given = Options(
+        mode="update",
+        on_empty="remove",
+        add=("a", "b"),
+        only_existing=True,
+        condition="x < {a}",
+    )
+    assert Options.from_json(json.loads(json.dumps(given.to_json()))) == given
 
 
 def test_null_fields_unknown_to_earlier_versions_are_left_out():

@@ -1,0 +1,71 @@
+"""Bodies of one row are the parameters that a boto3 client gets, whatever names and values are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ddbload.dynamodb.row_writes import REMOVAL, Condition, RowWrites
+from ddbload.items.encode.request_json import marked_put, put_request
+from ddbload.items.encode.row_write_bodies import RowWriteBodies
+from ddbload.write.requests import EndpointFeatures
+from ddbload.write.row_write_requests import RowWriteRequests
+
+CONDITION = Condition.read("#{a b} < {x%s} AND NOT {{ #c = {x%s} OR c.d = {\u00e9}")
+ITEMS: list[dict[str, Any]] = [
+    {"pk": {"S": "%s\n\x1f\x00"}, "x%s": {"N": "1"}, "\u00e9": {"S": '"\u00e9%%"'}},
+    {
+        "sk": {"N": "1"},
+        "pk": {"S": "a"},
+        'q"\\': {"L": [{"S": "%"}]},
+        "x%s": {"B": "eA=="},
+        "\u00e9": {"BOOL": True},
+        "tags": {"SS": ["%", "\u00e9"]},
+        "gone": REMOVAL,
+        "\x00%": REMOVAL,
+    },
+]
+
+
+@pytest.mark.parametrize("mode", ["put", "update", "delete"])
+@pytest.mark.parametrize("conditioned", [True, False])
+@pytest.mark.parametrize("item", ITEMS)
+@pytest.mark.parametrize("marked", [True, False])
+def test_body_has_the_parameters_of_the_request(mode, conditioned, item, marked):
+    writes = RowWrites(
+        mode,
+        "t%able",
+        ("pk", "sk"),
+        frozenset({"tags"}),
+        CONDITION if conditioned else None,
+        conditioned and mode == "update",
+        frozenset({"\u00e9"}) if conditioned else frozenset(),
+    )
+    bodies = RowWriteBodies(writes)
+    put = marked_put(item) if marked else put_request(item)
+    wanted = RowWriteRequests(writes, EndpointFeatures()).parameters([item])
+    # The second comes from the form that the first has made.
+    for _ in range(2):
+        assert json.loads(bodies.body([put])) == wanted
+    if mode == "update":
+        others = item.keys() - {"pk", "sk"} - writes.unwritten
+        names = wanted.get("ExpressionAttributeNames", {}).items()
+        assert {name for place, name in names if place[1:].isdigit()} == others
+    else:
+        kept = item.keys() - writes.unwritten
+        assert wanted[writes.member].keys() == (kept & {"pk", "sk"} if mode == "delete" else kept)
+
+
+def test_forms_differ_by_the_attributes_that_are_removed():
+    bodies = RowWriteBodies(RowWrites("update", "t", ("pk",)))
+    rows = [{"pk": {"S": "a"}, "x": value} for value in (REMOVAL, {"S": "1"}, REMOVAL)]
+    made = [json.loads(bodies.body([marked_put(row)])) for row in rows]
+    assert [each["UpdateExpression"] for each in made] == ["REMOVE #0", "SET #0=:0", "REMOVE #0"]
+
+
+def test_condition_has_a_placeholder_for_each_name_and_column():
+    assert CONDITION.expression == "#c0 < :c0 AND NOT { #c1 = :c0 OR c.d = :c1"
+    assert CONDITION.names == {"#c0": "a b", "#c1": "c"}
+    assert CONDITION.columns == {":c0": "x%s", ":c1": "\u00e9"}
