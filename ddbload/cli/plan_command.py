@@ -30,6 +30,12 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.payload import build_payload, check_order
 from ddbload.cli.payload_options import import_options
+from ddbload.cli.ready_command import (
+    NewKeys,
+    create_table_command,
+    import_command_line,
+    parse_table_keys,
+)
 from ddbload.cli.spooling import spooled
 from ddbload.cli.steps import Steps
 from ddbload.cli.table_setup import add_published_price
@@ -60,6 +66,12 @@ if TYPE_CHECKING:
     show_default="read everything",
 )
 @first_option
+@input_option(
+    "--create-table",
+    metavar="KEY:TYPE[,SORT:TYPE]",
+    help="For a table that does not exist: plan for a new on-demand one with these keys, such as"
+    " isbn:S, and print the command that makes it.",
+)
 @import_options
 @processes_option
 @aws_options
@@ -71,6 +83,7 @@ def plan_command(
     table: str,
     sample: str | None,
     first: int | None,
+    create_table: str | None,
     processes: int | None,
     aws: AwsSettings,
     as_json: bool,
@@ -88,8 +101,9 @@ def plan_command(
     fail.
     """
     wanted = _parse_sample(sample, first)
+    keys = () if create_table is None else parse_table_keys(create_table)
     return plan_import(
-        *(sources, table, processes, aws, given, wanted),
+        *(sources, table, processes, aws, given, wanted, keys),
         as_json=as_json,
         quiet=quiet,
         verbose=verbose,
@@ -103,12 +117,16 @@ def plan_import(
     aws: AwsSettings,
     given: Mapping[str, Any],
     sample: Sample | None = None,
+    keys: NewKeys = (),
     *,
     as_json: bool,
     quiet: bool,
     verbose: bool = False,
 ) -> int:
-    """Make a plan and print it; return the exit status. `given`: options of the payload."""
+    """Make a plan and print it; return the exit status.
+
+    `given`: options of the payload; `keys`: those of a table that is still to be made.
+    """
     from ddbload.pipeline.context import reading_context
     from ddbload.plan.make_plan import make_plan
     from ddbload.plan.plan import FAILS, FINE
@@ -133,10 +151,15 @@ def plan_import(
             begun=steps.show_record,
             processes=processes or cores(),
             make_context=partial(reading_context, aws),
+            new_keys=keys,
         )
     if plan.survey is not None:
         steps.say(f"rows read: {plan.survey.rows:,}, rejected: {plan.survey.rejected:,}")
     value = plan.to_json()
+    if plan.error is None:
+        value["command"] = import_command_line(value, sources, table)
+    if plan.error is None and plan.is_new and plan.facts is not None:
+        value["create_table"] = create_table_command(table, keys, plan.facts.region, aws)
     if sources[0] == "-":
         value["source"]["uri"] = sources[0]
     if as_json:

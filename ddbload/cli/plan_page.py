@@ -53,9 +53,15 @@ def page(plan: Value) -> RenderableType:
         parts += _section("Price", _price(plan["price"]))
     if plan["time"] and plan["time"]["prewarm"]:
         parts += _section("Raise capacity first", _prewarm(plan["time"]))
+    if plan["alternatives"]:
+        parts += _section("Ways to load it", _alternatives(plan["alternatives"]))
     if plan["warnings"]:
         texts = [each["message"] for each in plan["warnings"]]
         parts += _section("Before you begin", _list(texts, "yellow"))
+    if plan["create_table"]:
+        parts += _section("Make the table", _command(plan["create_table"]))
+    if plan["command"]:
+        parts += _section("Import it", _command(plan["command"]))
     return Group(*parts)
 
 
@@ -269,6 +275,22 @@ def _price(price: Value) -> RenderableType:
         f" {_dollars(price['storage_month'])} per month for storage",
     )
     return table
+
+
+def _alternatives(ways: Sequence[Value]) -> RenderableType:
+    table = Table("by", "price", "time", "needs", box=None, pad_edge=False)
+    table.columns[1].justify = "right"
+    for each in ways:
+        dollars, possible = each["dollars"], each["possible"]
+        needs = "; ".join(each["needs"]) or "nothing more"
+        table.add_row(
+            Text(each["tool"], "bold" if possible else "dim"),
+            "?" if dollars is None else _dollars(dollars),
+            "?" if each["seconds"] is None else duration(each["seconds"]),
+            Text(needs if possible else f"not possible here: needs {needs}"),
+        )
+    hows = [f"{each['tool']}: {each['how']}" for each in ways]
+    return Group(table, _list(hows, "dim"))
 
 
 def _prewarm(time: Value) -> RenderableType:

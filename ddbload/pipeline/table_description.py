@@ -70,7 +70,10 @@ def _suggestion(client: DynamoDBClient, name: str) -> str:
     # The credentials may not allow it.
     with suppress(Exception):
         names = client.list_tables()["TableNames"]
-    return did_you_mean(name, names) or "; --region names another region"
+    return did_you_mean(name, names) or (
+        f" (ddbload plan SOURCE {name} --create-table KEY:TYPE prints the command that does);"
+        " --region names another region"
+    )
 
 
 def require_same_table(

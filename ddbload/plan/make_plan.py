@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -19,6 +19,7 @@ from ddbload.errors import (
     DdbloadError,
     Interrupted,
     NothingWritten,
+    TableNotFound,
     TooManyRejects,
     unexpected,
 )
@@ -36,7 +37,7 @@ from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.pipeline.table_notices import recent_traffic
 from ddbload.plan.plan import Plan
 from ddbload.plan.survey import Survey, SurveyJob
-from ddbload.plan.table_facts import read_other_settings, table_facts
+from ddbload.plan.table_facts import TableFacts, new_table, read_other_settings, table_facts
 from ddbload.source.decoding.compression import has_frames
 from ddbload.source.decoding.decoded_source import why_uncut
 from ddbload.source.decoding.inflate import zlib_library
@@ -195,6 +196,7 @@ def make_plan(
     begun: Callable[[RunRecord], None] = lambda _: None,
     processes: int = 1,
     make_context: Callable[[], Context] | None = None,
+    new_keys: Sequence[tuple[str, str]] = (),
 ) -> Plan:
     """Check a source as an import does, without writing, and estimate the import.
 
@@ -209,13 +211,14 @@ def make_plan(
         begun: Called with the record of what was found, before rows are read.
         processes: Processes that read the source; a sample is read by one.
         make_context: Maker of the context of another process.
+        new_keys: Names and types of the keys of a table that is still to be made.
 
     Raises:
         InvalidPayload: If the payload is not valid.
         Interrupted: If the context asks to stop.
     """
     asked = Payload.from_json(payload)
-    plan = Plan(asked, now=context.now(), prewarm=prewarm)
+    plan = Plan(asked, now=context.now(), prewarm=prewarm, new_keys=tuple(new_keys))
     try:
         context.access.check_table(asked.table)
         with temporary_ledger() as ledger, rare_gc():
@@ -244,20 +247,10 @@ def make_plan(
 
 def _prepare(plan: Plan, ledger: Ledger, context: Context) -> RunRecord:
     """Describe the table, and check the source against it as preflight does."""
-    client, asked = context.clients.dynamodb, plan.payload
-    table, answer = describe_table_with_response(
-        client, asked.table, retry_policy=context.retry_policy, suggest=context.access.paths
+    plan.facts = facts = _describe_table(plan, context)
+    prepared = prepare_run(
+        *("plan", plan.payload, ledger, context), table=facts.table, described=plan.described
     )
-    facts = table_facts(table, answer, client.meta.region_name)
-    other = read_other_settings(client, asked.table)
-    plan.facts = replace(
-        facts,
-        recovery=other.recovery,
-        time_to_live=other.time_to_live,
-        unknown=tuple(other.unknown),
-        traffic=recent_traffic(context.clients, asked.table, plan.now),
-    )
-    prepared = prepare_run("plan", asked, ledger, context, table=table, described=answer)
     plan.record, plan.detected = prepared.record, prepared.detected
     plan.cells = prepared.notices
     record = prepared.record
@@ -265,6 +258,32 @@ def _prepare(plan: Plan, ledger: Ledger, context: Context) -> RunRecord:
     plan.survey = Survey(record, plan.facts.indexes, expires=plan.facts.time_to_live)
     _look_for_cuts(plan, record, context)
     return record
+
+
+def _describe_table(plan: Plan, context: Context) -> TableFacts:
+    """Describe the table, or one with the new keys if there is none."""
+    client, name = context.clients.dynamodb, plan.payload.table
+    region = client.meta.region_name
+    try:
+        table, plan.described = describe_table_with_response(
+            *(client, name),
+            retry_policy=context.retry_policy,
+            suggest=context.access.paths and not plan.new_keys,
+        )
+    except TableNotFound:
+        if not plan.new_keys:
+            raise
+        table, plan.described = new_table(name, plan.new_keys)
+        plan.is_new = True
+        return replace(table_facts(table, plan.described, region), unknown=())
+    other = read_other_settings(client, name)
+    return replace(
+        table_facts(table, plan.described, region),
+        recovery=other.recovery,
+        time_to_live=other.time_to_live,
+        unknown=tuple(other.unknown),
+        traffic=recent_traffic(context.clients, name, plan.now),
+    )
 
 
 def _look_for_cuts(plan: Plan, record: RunRecord, context: Context) -> None:

@@ -10,12 +10,14 @@ from typing import Any
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import RunRecord
+from ddbload.dynamodb.write_modes import PUT
 from ddbload.pipeline.preflight.detect_format import DetectedFormat
 from ddbload.pipeline.preflight.prepare import FIRST_ROW_LIKE_DATA, NO_HEADER_ADVICE
 from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.plan.advice import PlanWarning
 from ddbload.plan.attribute_profiles import ColumnProfile
 from ddbload.plan.figures import estimate_chunks, figures, is_split
+from ddbload.plan.price import ComparedImport, alternatives, reads_as_it_is
 from ddbload.plan.survey import MAX_PROFILES, Survey
 from ddbload.plan.table_facts import TableFacts
 
@@ -52,6 +54,12 @@ class Plan:
     """Decisions about the cells of columns."""
     notices: list[str] = field(default_factory=list)
     """Warnings of readers of the rows."""
+    new_keys: tuple[tuple[str, str], ...] = ()
+    """Names and types of the keys that a missing table would be given."""
+    is_new: bool = False
+    """True if the table does not exist, and the plan is for one with `new_keys`."""
+    described: Mapping[str, Any] = field(default_factory=dict)
+    """The table's description by DescribeTable."""
 
     @property
     def status(self) -> str:
@@ -96,6 +104,9 @@ class Plan:
             "time": None,
             "price": None,
             "warnings": [],
+            "alternatives": [],
+            "command": None,
+            "create_table": None,
             "error": None,
         }
         whole = self.complete or self.error is None
@@ -118,6 +129,10 @@ class Plan:
                     },
                 )
             )
+            value["alternatives"] = self._alternatives(value)
+            if self.new_keys and not self.is_new:
+                message = f"table {self.payload.table} exists already: no command would make it"
+                value["warnings"].append(PlanWarning("table_exists", message).to_json())
         header = None if self.detected is None else self.detected.header
         if header is not None and header.looks_like_data:
             message = f"{FIRST_ROW_LIKE_DATA}: {header.why}. {NO_HEADER_ADVICE}"
@@ -134,6 +149,31 @@ class Plan:
         size = None if record.size is None else record.data_start.byte + survey.bytes
         stored = "size" if record.objects is None else "bytes"
         return replace(record, size=size, pinned={**record.pinned, stored: survey.kept})
+
+    def _alternatives(self, value: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Compare the import with AWS's own importers. `value`: the plan with its price."""
+        record, survey, facts = self.record, self.survey, self.facts
+        assert record is not None, "the source was checked"  # noqa: S101
+        assert survey is not None, "the source was checked"  # noqa: S101
+        source, rows = record.payload.source, round(survey.rows * self.scale)
+        found = alternatives(
+            ComparedImport(
+                is_new=self.is_new,
+                in_s3=self.payload.source.uri.startswith("s3://"),
+                as_it_is=reads_as_it_is(record, value["columns"]),
+                only_puts=record.payload.options.mode == PUT,
+                replicas=len(facts.replicas) if facts is not None else 0,
+                text_bytes=round(survey.bytes * self.scale),
+                item_bytes=value["items"]["bytes"],
+                values=sum(each.get("filled", rows) for each in value["columns"]),
+                rows=rows,
+                format=source.format,
+                import_dollars=value["price"]["by_import"],
+                stack_dollars=value["price"]["total"],
+                seconds=value["time"]["seconds"],
+            )
+        )
+        return [each.to_json() for each in found]
 
     def _source(self) -> dict[str, Any]:
         record = self.record

@@ -6,12 +6,13 @@ emulator lacks the call, is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import call_if_possible
-from ddbload.contracts.run_record import Table
+from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.dynamodb.limits import MAX_KEY_BYTES
 from ddbload.pipeline.reading.measure import TableIndex
 from ddbload.pipeline.table_backup import recovery_if_known
 from ddbload.pipeline.table_capacity import (
@@ -106,6 +107,20 @@ class TableFacts:
             "time_to_live": self.time_to_live,
             "unknown": list(self.unknown),
         }
+
+
+def new_table(name: str, keys: Sequence[tuple[str, str]]) -> tuple[Table, Mapping[str, Any]]:
+    """Return a new on-demand table with keys of these names and types, and its description."""
+    attributes = tuple(
+        KeyAttribute(key, kind, MAX_KEY_BYTES[role])
+        for (key, kind), role in zip(keys, ("HASH", "RANGE"), strict=False)
+    )
+    described = {
+        "BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"},
+        "ItemCount": 0,
+        "TableSizeBytes": 0,
+    }
+    return Table(name=name, id="", keys=attributes), described
 
 
 def table_facts(table: Table, described: Mapping[str, Any], region: str) -> TableFacts:

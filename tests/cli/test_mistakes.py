@@ -126,7 +126,11 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
         FAILED,
         ("there is no table boks in us-east-1", "did you mean 'books'?"),
     ),
-    ("import books.csv other", FAILED, ("there is no table other", "--region")),
+    (
+        "import books.csv other",
+        FAILED,
+        ("there is no table other", "--create-table KEY:TYPE", "--region"),
+    ),
     (
         "import nobooks books.csv",
         USAGE,
@@ -355,8 +359,9 @@ def test_terminal_as_input_is_told(said, monkeypatch):
 
 
 FOREIGN = {
+    *("--attribute-definitions", "--billing-mode", "--key-schema"),
     *("--export-format", "--force", "--global-secondary-index-updates", "--help", "--max-items"),
-    *("--create-table", "--no-paginate"),
+    "--no-paginate",
     *("--point-in-time-recovery-specification", "--provisioned-throughput", "--table-name"),
     *("--ultra", "--warm-throughput"),
 }
