@@ -102,7 +102,7 @@ class JsonLineBoundaries(RowBoundaries):
     """
 
     LONG_ROWS = (
-        "each row is one line: if the file is an array of JSON, make lines of it (jq -c '.[]')"
+        "each row is one JSON object on a line, or of an array: a quote or a bracket may be missing"
     )
 
     def all(self, data: bytes) -> list[int]:

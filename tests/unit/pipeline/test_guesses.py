@@ -355,7 +355,6 @@ def long_scan(shape: dict[str, Any], indent: int | None = None) -> str:
 
 ARRAYS = [
     json.dumps(PLAIN),
-    json.dumps(PLAIN) + "\n",
     json.dumps(TYPED, separators=(",", ":")),
     json.dumps(PLAIN, indent=2),
     json.dumps(PLAIN, indent=4).replace("\n", "\r\n") + "\r\n",
