@@ -305,7 +305,10 @@ def _agree_to_deployment(place: _Place, cdk: Cdk, *, yes: bool) -> None:
         )
     if not yes and sys.stdin.isatty():
         with cdk.diff(place.environment, security=True) as diff:
-            print_stderr(*diff.wait().splitlines())
+            shown = diff.wait().splitlines()
+        # Without bootstrapping cdk asks for it, and nobody can answer what it asks to confirm.
+        drop = ("cdk-bootstrap", "Please confirm")
+        print_stderr(*(line for line in shown if not any(each in line for each in drop)))
     _confirm(
         f"stack {place.stack} in account {place.account}, {place.region} will be"
         f" {'updated' if place.deployed else 'made'}",

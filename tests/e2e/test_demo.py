@@ -98,6 +98,18 @@ def test_demo_fails_when_node_is_missing(demo, tmp_path, which):
     assert ended.err.startswith("ddbload: ToolsUnavailable: there is no node on the PATH: install")
 
 
+def test_kept_demo_runs_until_it_is_interrupted(demo):
+    words = [PROGRAM, "demo", "--import-only", "--rows", "20", "--keep"]
+    with started(demo, words) as running:
+        until(lambda: "AWS_ENDPOINT_URL_DYNAMODB" in running.out.read_text("utf-8"), "not kept")
+        (server,) = [pid for pid in children(running.pid) if "dynalite" in command_of(pid)]
+        assert "verified by a scan: 20 items" in running.out.read_text("utf-8")
+        running.kill(signal.SIGINT)
+        running.process.wait()
+        until(lambda: not alive(server), "the server is left")
+        assert running.ended().code == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_demo_stops_its_server_when_interrupted(demo, number):
     with started(demo, [PROGRAM, "demo", "--import-only", "--rows", "20000"]) as running:
