@@ -26,7 +26,7 @@ from ddbload.items.encode.request_json import compact_json
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
-from ddbload.pipeline.preflight.prepare import prepare_run
+from ddbload.pipeline.preflight.prepare import prepare_run, warn_of_header
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
 from ddbload.pipeline.reading.row_batches import (
     RejectLine,
@@ -90,7 +90,9 @@ def prepare_conversion(
         target = describe_table(dynamodb, table, retry_policy=context.retry_policy)
     # All of the source is read once: the shorter rows of a scan by edges would limit it in vain.
     payload = replace(payload, options=replace(payload.options, scan=WHOLE))
-    return prepare_run("convert", payload, ledger, context, table=target).record
+    prepared = prepare_run("convert", payload, ledger, context, table=target)
+    warn_of_header(prepared, context)
+    return prepared.record
 
 
 def convert(

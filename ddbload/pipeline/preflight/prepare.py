@@ -92,10 +92,9 @@ def create_or_load_run(
     `SourceChanged` if the earlier run was configured otherwise.
     """
     prepared = prepare_run(run, payload, ledger, context, earlier, listing=listing)
-    record, header = prepared.record, prepared.detected.header
+    record = prepared.record
     if earlier is None:
-        if header is not None and header.looks_like_data and context.notice is not None:
-            context.notice(f"{FIRST_ROW_LIKE_DATA}: {header.why}. {NO_HEADER_ADVICE}")
+        warn_of_header(prepared, context)
         if payload.once:
             claim_load(record, ledger, context)
         # Before the record: every run that has one is in the index.
@@ -109,6 +108,13 @@ def create_or_load_run(
     record = existing.with_options(record)
     ledger.put_record(record)
     return record
+
+
+def warn_of_header(prepared: PreparedRun, context: Context) -> None:
+    """Say that the first row is taken for column names, if it looks like data."""
+    header = prepared.detected.header
+    if header is not None and header.looks_like_data and context.notice is not None:
+        context.notice(f"{FIRST_ROW_LIKE_DATA}: {header.why}. {NO_HEADER_ADVICE}")
 
 
 def _limits_of(record: RunRecord) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -660,3 +660,17 @@ def test_quotes_that_swallow_tabs_are_refused(tmp_path: Path) -> None:
     assert found.refused == "BadHeader"
     assert "say --quote none" in str(found.error)
     assert len(converted(tmp_path, text, quote=None, delimiter="\t").items) == 3
+
+
+def test_first_row_like_data_is_warned_of() -> None:
+    notices: list[str] = []
+    for data in (b"id,v\n1,2\n", b"1,2\n3,4\n"):
+        world = World(data)
+        context = replace(world.context(), notice=notices.append)
+        with temporary_ledger() as ledger:
+            prepare_conversion(Payload.from_json(world.payload), None, ledger, context)
+    (notice,) = [each for each in notices if "looks like data" in each]
+    assert notice.endswith(
+        ": each of its fields is a number or a date. If it is data, say --no-header (in a payload,"
+        " source.header false)"
+    )
