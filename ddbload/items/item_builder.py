@@ -32,7 +32,8 @@ class RowNeeds:
 
     def policy(self, name: str, nulls: str) -> str:
         """Return the policy for missing values of an attribute."""
-        return OMIT if name in self.sets and nulls != REJECT else nulls
+        is_own = name in self.sets or name in self.values
+        return OMIT if is_own and nulls != REJECT else nulls
 
 
 NO_NEEDS = RowNeeds()

@@ -305,13 +305,16 @@ def test_dropped_columns_serve_the_condition_alone():
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("line_format", ["csv", "json"])
-def test_row_without_a_value_for_the_condition_is_rejected(mode, line_format):
+@pytest.mark.parametrize("empty", ["keep", "remove", "null"])
+def test_row_without_a_value_for_the_condition_is_rejected(mode, line_format, empty):
     data = b"id,v,a\nk1,5,x\nk2,,y\n"
     source = {}
     if line_format == "json":
         source = {"format": "json"}
         data = b'{"id":"k1","v":5,"a":"x"}\n{"id":"k2","v":null,"a":"y"}\n{"id":"k3"}\n'
-    it = world(mode, data=data, source=source)
+    more: dict[str, Any] = {"nulls": {"policy": "null"}} if empty == "null" else {}
+    options = {"on_empty": "remove"} if empty == "remove" and mode == "update" else {}
+    it = world(mode, data=data, source=source, options=options, more=more)
     report = run(it)
     rejected = 1 if line_format == "csv" else 2
     assert report.rows == RowCounts(read=1 + rejected, written=1, rejected=rejected)
