@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -15,8 +16,14 @@ from ddbload.cli.completion_command import COMPLETE_VARIABLE
 from ddbload.cli.environment import variable_names
 from ddbload.cli.hints import _COMMANDS, _OPTIONS, command_hint
 from ddbload.cli.payload import build_payload
+from ddbload.cli.start_command import _followed
+from ddbload.cli.steps import Steps
+from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.payload import Payload
+from ddbload.contracts.run_record import Cursor, RunRecord, Table
 from ddbload.errors import InvalidPayload, InvalidUsage
+from ddbload.runs.progress import ChunkStates, RunProgress
 from tests.cli.console import PROGRAM
 
 EXAMPLES = [(name, each) for name in commands.commands for each in commands.commands[name].examples]
@@ -293,3 +300,33 @@ def test_sources_complete_as_files(monkeypatch, capsys):
     monkeypatch.setenv("COMP_CWORD", "2")
     assert run([], lambda: False) == 0
     assert capsys.readouterr().out == "file,boo\n"
+
+
+def test_start_prints_each_step_once_it_has_a_record(monkeypatch, capsys):
+    found = Payload.from_json({"source": {"path": "a"}, "target": {"table": "books"}})
+    record = RunRecord(
+        *("run", found, {"size": 9}, 9, Cursor(3, 2), ("CANARY",), ("S",)),
+        table=Table("books", "id", ()),
+        chunk_bytes=5,
+        workers=1,
+        created=0.0,
+    )
+    chunks = ChunkStates([Chunk(0, 3, 9, 2)])
+    records = iter([None, record])
+
+    def follow(*_: Any, watch: Any, **__: Any) -> Any:
+        for _ in range(2):
+            watch(RunProgress("importing", WorkTotals(), 9, chunks, 0))
+        return SimpleNamespace(seconds=1.0, failure=None, status="SUCCEEDED")
+
+    monkeypatch.setattr("ddbload.runs.deployed.follow", follow)
+    monkeypatch.setattr("ddbload.runs.deployed.final_report", lambda *_: None)
+    monkeypatch.setattr("ddbload.runs.deployed.run_status", lambda _: "FAILED")
+    ledger = SimpleNamespace(find_record=lambda: next(records))
+    context = SimpleNamespace(ledger=lambda _: ledger)
+    there: Any = SimpleNamespace(context=context, executions=None)
+    _followed("run", "arn", there, Steps(enabled=True), show_progress=False)
+    err = capsys.readouterr().err
+    assert "found 1 object, 9 bytes" in err
+    assert "cut into 1 chunk, bytes 3 to 9" in err
+    assert "CANARY" not in err
