@@ -107,6 +107,7 @@ def test_lines_are_the_values_of_any_layout(
 @given(st.text(alphabet='{}[]",\\ \n1a', max_size=30), cuts)
 @example('{"a":"\\\n"}', [6, 7])
 @example('{"a":"b\nc"},{}', [])
+@example('{"a":"\\"}"},{}', [])
 def test_pieces_do_not_matter_for_any_text(text: str, at: list[int]) -> None:
     data = b"[{}," + text.encode() + b"]"
 
