@@ -173,10 +173,10 @@ trials: setup node_modules ## Run what takes longer than CI: property, simulate,
 
 # Maven fetches 50 MB the first time; each jar has a hash. It is no part of `.ci/run`.
 .PHONY: test-dynamodb-local
-test-dynamodb-local: setup ## Run mode insert against DynamoDB Local; needs Java 17 and Maven
+test-dynamodb-local: setup ## Run insert, updates and conditions against DynamoDB Local; needs Java 17 and Maven
 	@command -v java >/dev/null && command -v javac >/dev/null && command -v mvn >/dev/null || \
 		{ echo "make: no java, javac and mvn here; DynamoDB Local needs Java 17 or newer, and Maven" >&2; exit 1; }
-	DDBLOAD_DYNAMODB_LOCAL=1 $(BIN)/python -m pytest --quiet $(ARGS) tests/dynamodb_local tests/contract/test_statements.py
+	DDBLOAD_DYNAMODB_LOCAL=1 $(BIN)/python -m pytest --quiet $(ARGS) tests/dynamodb_local tests/contract/test_statements.py tests/contract/test_row_writes.py
 
 # What the layers of functions have, which `-c extras=...` makes.
 LAYERS := $(wildcard lambdas/extras-*.txt)
