@@ -306,7 +306,7 @@ def _prewarm(time: Value) -> RenderableType:
 
 
 def _command(command: str) -> RenderableType:
-    return Padding(Text(command, style="cyan", overflow="fold"), (0, 0, 0, 2))
+    return Padding(Text(printable(command), style="cyan", overflow="fold"), (0, 0, 0, 2))
 
 
 def _list(texts: Sequence[str], style: str) -> RenderableType:
