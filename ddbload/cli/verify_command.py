@@ -226,6 +226,7 @@ class VerifyOutcome:
                 "read": verdict.file.read,
                 "items": verdict.items,
                 "rejected": verdict.file.causes.total(),
+                "filtered": verdict.file.filtered,
             },
             "causes": causes_json(self.causes),
             "keys": keys.keys,
@@ -259,9 +260,10 @@ class VerifyOutcome:
         part = f" in a sample of {keys.compared:,} keys" if sampled else ""
         rows = f"{verdict.file.read:,} read: {verdict.items:,} items"
         lines = [f"{source}: {words} table {table}{part}", f"  read as   {self.read_as}"]
-        lines.append(
-            f"  rows      {rows}" + (f", {rejected:,} rejected, not compared" if rejected else "")
-        )
+        rows += f", {rejected:,} rejected, not compared" if rejected else ""
+        filtered = verdict.file.filtered
+        rows += f", {filtered:,} left out by --where" if filtered else ""
+        lines.append(f"  rows      {rows}")
         lines += [
             f"  {'causes' if first else '':10}{cause_text(cause, column)}: {count:,}"
             for first, (cause, column, count) in zip(

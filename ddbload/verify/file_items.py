@@ -45,6 +45,8 @@ class FileSummary:
     """Counts of the rows of a source, or of a span of it."""
 
     read: int = 0
+    filtered: int = 0
+    """Rows that `where` leaves out."""
     bytes: int = 0
     causes: Counter[tuple[str, str | None]] = field(default_factory=Counter)
     """Rejected rows by cause and column."""
@@ -54,6 +56,7 @@ class FileSummary:
     def add(self, other: FileSummary) -> None:
         """Add the rows of a span."""
         self.read += other.read
+        self.filtered += other.filtered
         self.bytes += other.bytes
         self.causes += other.causes
         self.names |= other.names
@@ -85,10 +88,11 @@ def read_digests(
                 processes=processes,
                 make_context=make_context,
             )
-        if summary.read != spool.items + summary.causes.total():
+        if summary.read != spool.items + summary.causes.total() + summary.filtered:
             raise ConservationViolated(
-                f"{summary.read:,} rows were read, but {spool.items:,} became items and"
-                f" {summary.causes.total():,} were rejected; this is a fault of ddbload"
+                f"{summary.read:,} rows were read, but {spool.items:,} became items,"
+                f" {summary.causes.total():,} were rejected and {summary.filtered:,} left out by"
+                " --where; this is a fault of ddbload"
             )
     except OSError as error:
         spool.close()
@@ -133,7 +137,7 @@ def temporary_files_error(error: OSError) -> OutputUnwritable:
 def _item_texts(batch: RowBatch, reject: Callable[[int, Defect], object]) -> list[str]:
     text = batch.item_lines()
     # Not splitlines: octets above 127 are no line ends.
-    return batch.item_texts(reject) if text is None else text[:-1].split("\n")
+    return batch.item_texts(reject) if text is None else text.split("\n")[:-1]
 
 
 @dataclass(slots=True)
@@ -195,7 +199,8 @@ class _DigestJob:
 
         texts = _item_texts(batch, count)
         summary.bytes += batch.bytes
-        summary.read += batch.count
+        summary.read += batch.count + batch.filtered
+        summary.filtered += batch.filtered
         found = json.loads(f"[{','.join(texts)}]".encode("latin-1"))
         items = [each["Item"] for each in found]
         if self.collect_names:

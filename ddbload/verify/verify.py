@@ -199,10 +199,14 @@ class Verification:
     def _require_items(self, verdict: Verdict) -> None:
         if verdict.items:
             return
+        if verdict.file.read and verdict.file.read == verdict.file.filtered:
+            raise NothingCompared(
+                f"--where leaves out all {verdict.file.read:,} rows, so there is nothing to compare"
+            )
         if verdict.file.read:
             raise NothingCompared(
-                f"all {verdict.file.read:,} rows were rejected, so there is nothing to compare:"
-                " ddbload plan shows their causes; most often the delimiter, a type or the key's"
+                f"all {verdict.file.causes.total():,} rows were rejected, so there is nothing to"
+                " compare: ddbload plan shows their causes; most often the delimiter, a type or the key's"
                 " column is not the file's"
             )
         raise NothingCompared("the source has no rows, so there is nothing to compare")
