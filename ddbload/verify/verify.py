@@ -206,8 +206,8 @@ class Verification:
         if verdict.file.read:
             raise NothingCompared(
                 f"all {verdict.file.causes.total():,} rows were rejected, so there is nothing to"
-                " compare: ddbload plan shows their causes; most often the delimiter, a type or the key's"
-                " column is not the file's"
+                " compare: ddbload plan shows their causes; most often the delimiter, a type or the"
+                " key's column is not the file's"
             )
         raise NothingCompared("the source has no rows, so there is nothing to compare")
 
