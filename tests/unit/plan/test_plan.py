@@ -115,6 +115,23 @@ def test_plan_is_sure_of_given_delimiter():
     assert (read["sure"], read["why"]) == (1.0, "as given")
 
 
+def test_plan_shows_reading_that_it_refuses():
+    source = {"format": "auto", "delimiter": "auto"}
+    plan = plan_of(World(b"a,b;c,d\n1,2;3,4\n5,6;7,8\n", source=source))
+    assert plan["error"]["name"] == "AmbiguousDelimiter"
+    assert plan["dialect"]["delimiter"] == ","
+    assert plan["dialect"]["readings"] == [
+        {"delimiter": ",", "columns": 3, "names": ["a", "b;c", "d"]},
+        {"delimiter": ";", "columns": 2, "names": ["a,b", "c,d"]},
+    ]
+
+
+def test_plan_says_why_first_row_is_header():
+    read = plan_of(World(b"id,n\na,1\nb,2\n"))["dialect"]
+    assert read["header_why"] == "1 column has numbers or dates below it, and text in it"
+    assert not read["header_looks_like_data"]
+
+
 @pytest.mark.parametrize("data", [b'{"id": "1"}\n', b'{"id": {"S": "1"}}\n'])
 def test_plan_reads_delimited_text_when_delimiter_is_given(data):
     plan = plan_of(World(data, source={"format": "auto", "delimiter": ";"}))
