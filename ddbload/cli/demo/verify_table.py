@@ -82,7 +82,7 @@ Cells = tuple[tuple[str, object], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TableCheck:
     """Result of comparing a table with a file."""
 
     items: int
@@ -104,7 +104,7 @@ def compare(
     path: Path,
     delimiter: str,
     rejects: Iterable[bytes],
-) -> Comparison:
+) -> TableCheck:
     """Compare all items of a table with a file that has a header.
 
     Keeps the cells of all rows in memory. Rows in `rejects` are left out.
@@ -122,7 +122,7 @@ def compare(
         found = tuple(sorted((name, _value(value)) for name, value in item.items()))
         key = tuple((name, dict(found)[name]) for name, _ in keys)
         wrong += found not in wanted.pop(key, ())
-    return Comparison(items, total, wrong + len(wanted))
+    return TableCheck(items, total, wrong + len(wanted))
 
 
 def _rows(
