@@ -18,7 +18,8 @@ from ddbload.cli.completion_command import (
 from ddbload.cli.control_commands import cancel_command, limit_command
 from ddbload.cli.convert_command import convert_command
 from ddbload.cli.demo.command import demo
-from ddbload.cli.deploy_command import deploy_command, destroy_command
+from ddbload.cli.deploy_command import deploy_command
+from ddbload.cli.destroy_command import destroy_command
 from ddbload.cli.doctor_command import doctor_command
 from ddbload.cli.hints import command_hint
 from ddbload.cli.import_command import import_command

@@ -1,14 +1,11 @@
-"""`ddbload deploy` and `ddbload destroy`: the stack, from an installed ddbload."""
+"""`ddbload deploy`: make or update the stack, from an installed ddbload."""
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,31 +19,25 @@ from ddbload.cli.options import (
     json_option,
 )
 from ddbload.cli.output import EXIT_DONE, print_json, print_stderr, print_stdout
-from ddbload.errors import AccessDenied, DeploymentFailed, InvalidUsage, StackNotFound
+from ddbload.cli.stack_place import (
+    BOOTSTRAP_STACK,
+    StackPlace,
+    confirm,
+    find_stack_place,
+    stack_name_option,
+    tell,
+    yes_option,
+)
+from ddbload.errors import InvalidUsage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.aws.clients import Clients
     from ddbload.deploy.cdk import Cdk
     from ddbload.deploy.stack_settings import DeployedStack
     from ddbload.deploy.toolchain import ToolSet
     from ddbload.runs.deployed import Stack
-
-_BOOTSTRAP_STACK = "CDKToolkit"
-
-_stack_name = deployment_option(
-    "--stack",
-    "--stack-name",
-    "stack",
-    metavar="NAME",
-    help="Name of the stack.",
-    show_default="$DDBLOAD_STACK, or ddbload",
-)
-
-
-_yes = partial(deployment_option, "--yes", is_flag=True)
 
 
 @click.command(
@@ -93,11 +84,11 @@ _yes = partial(deployment_option, "--yes", is_flag=True)
     is_flag=True,
     help="Start from the defaults, not from the settings that the stack was deployed with.",
 )
-@_stack_name
+@stack_name_option
 @deployment_option(
     "--dry-run", is_flag=True, help="Show what would change, by `cdk diff`, and change nothing."
 )
-@_yes(help="Do not ask before installing tools, bootstrapping, and deploying.")
+@yes_option(help="Do not ask before installing tools, bootstrapping, and deploying.")
 @aws_options
 @json_option
 def deploy_command(
@@ -131,7 +122,7 @@ def deploy_command(
     assigned = known.parse_assignments(assignments)
     rules = [known.parse_upload(each) for each in uploads]
     check_node()
-    place = _find_place(aws, stack)
+    place = find_stack_place(aws, stack)
     recorded = _recorded(place.deployed, replace=replace)
     settings = known.merge_settings(
         recorded, tables=tables, source_buckets=source_buckets, uploads=rules, assigned=assigned
@@ -148,9 +139,9 @@ def deploy_command(
             *([] if settings.get("tables") else ["no table may be written: give --table"]),
         )
         agree_to_tools(DEPLOY_TOOLS, yes=yes)
-        tools = install(DEPLOY_TOOLS, _notice)
+        tools = install(DEPLOY_TOOLS, tell)
         cdk = Cdk(folder, tools, app, {})
-        _notice("synthesizing ...")
+        tell("synthesizing ...")
         with cdk.synth() as synth:
             synth.wait()
         if dry_run:
@@ -163,107 +154,13 @@ def deploy_command(
             return EXIT_DONE
         _agree_to_deployment(place, cdk, yes=yes)
         if not place.bootstrapped:
-            _notice(f"bootstrapping {place.account} in {place.region} ...")
+            tell(f"bootstrapping {place.account} in {place.region} ...")
             with cdk.bootstrap(place.account, place.region, place.environment) as bootstrap:
                 bootstrap.wait()
-        _notice(f"deploying stack {place.stack} ...")
+        tell(f"deploying stack {place.stack} ...")
         with cdk.deploy(place.environment) as deploy:
             deploy.wait(_show_event)
     return _print_deployed(place, settings, aws, as_json=as_json)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Account and region of a stack, and what is deployed there."""
-
-    stack: str
-    account: str
-    region: str
-    deployed: DeployedStack | None
-    bootstrapped: bool
-    clients: Clients
-    environment: Mapping[str, str]
-    """Variables by which programs reach the same account with the same credentials."""
-
-    @property
-    def known_settings(self) -> Mapping[str, Any] | None:
-        return None if self.deployed is None else self.deployed.settings
-
-    def describe(self) -> list[str]:
-        where = f"stack {self.stack} in account {self.account}, {self.region}"
-        if self.deployed is None:
-            return [f"{where}: new, by ddbload {__version__}"]
-        by = self.deployed.version or "an earlier version"
-        return [f"{where}: deployed by ddbload {by}, to be updated by {__version__}"]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"stack": self.stack, "account": self.account, "region": self.region}
-
-
-def _find_place(aws: AwsSettings, stack: str | None) -> _Place:
-    """Ask AWS who calls and what is deployed. Raises AWS's errors."""
-    from ddbload.aws.clients import Clients
-    from ddbload.aws.retry import call_with_retries
-    from ddbload.deploy.stack_settings import find_deployed_stack
-    from ddbload.runs.deployed import DEFAULT_STACK
-
-    clients = Clients(aws)
-    name = stack or os.environ.get("DDBLOAD_STACK") or DEFAULT_STACK
-    sts = clients.service("sts")
-    identity: Any = call_with_retries(sts.get_caller_identity, "asking for the caller's account")
-    return _Place(
-        stack=name,
-        account=identity["Account"],
-        region=sts.meta.region_name,
-        deployed=find_deployed_stack(clients.cloudformation, name),
-        bootstrapped=_is_bootstrapped(clients),
-        clients=clients,
-        environment=_variables(clients, aws, sts.meta.region_name),
-    )
-
-
-def _is_bootstrapped(clients: Clients) -> bool:
-    from ddbload.aws.retry import call_with_retries
-    from ddbload.errors import RequestRefused
-
-    client = clients.cloudformation
-    try:
-        call_with_retries(
-            lambda: client.describe_stacks(StackName=_BOOTSTRAP_STACK),
-            f"looking up stack {_BOOTSTRAP_STACK}",
-        )
-    except RequestRefused:
-        return False
-    except AccessDenied:
-        # Who may not look may not bootstrap either: cdk will say what is missing.
-        return True
-    return True
-
-
-def _variables(clients: Clients, aws: AwsSettings, region: str) -> dict[str, str]:
-    """Return variables with these very credentials, so that cdk cannot find others.
-
-    They go to cdk's process only, never into a file.
-    """
-    session = clients.session()
-    credentials = session.get_credentials()
-    if credentials is None:
-        raise AccessDenied("no AWS credentials were found; set AWS_PROFILE or give --profile")
-    frozen = credentials.get_frozen_credentials()
-    given = {
-        "AWS_ACCESS_KEY_ID": frozen.access_key,
-        "AWS_SECRET_ACCESS_KEY": frozen.secret_key,
-        "AWS_SESSION_TOKEN": frozen.token,
-        "AWS_REGION": region,
-        "AWS_DEFAULT_REGION": region,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_CA_BUNDLE": session.get_config_variable("ca_bundle"),
-        "AWS_ENDPOINT_URL": aws.endpoint_url,
-    }
-    endpoints = {
-        name: value for name, value in os.environ.items() if name.startswith("AWS_ENDPOINT_URL")
-    }
-    return {**endpoints, **{name: value for name, value in given.items() if value}}
 
 
 def _recorded(deployed: DeployedStack | None, *, replace: bool) -> Mapping[str, Any]:
@@ -292,15 +189,15 @@ def agree_to_tools(tools: ToolSet, *, yes: bool) -> None:
         f"{tools.purpose} ({tools.megabytes} MB on disk) will be installed into"
         f" {tools_folder(tools)}; delete that folder to remove it"
     )
-    _confirm(what, "Install it?", yes=yes)
+    confirm(what, "Install it?", yes=yes)
 
 
-def _agree_to_deployment(place: _Place, cdk: Cdk, *, yes: bool) -> None:
+def _agree_to_deployment(place: StackPlace, cdk: Cdk, *, yes: bool) -> None:
     """Show what the deployment will be allowed to do, and ask."""
     if not place.bootstrapped:
-        _notice(
+        tell(
             f"{place.region} of account {place.account} has not been bootstrapped for the AWS CDK:"
-            f" the stack {_BOOTSTRAP_STACK} will be made, with a bucket and roles that all CDK apps"
+            f" the stack {BOOTSTRAP_STACK} will be made, with a bucket and roles that all CDK apps"
             " share"
         )
     if not yes and sys.stdin.isatty():
@@ -309,23 +206,12 @@ def _agree_to_deployment(place: _Place, cdk: Cdk, *, yes: bool) -> None:
         # Without bootstrapping cdk asks for it, and nobody can answer what it asks to confirm.
         drop = ("cdk-bootstrap", "Please confirm")
         print_stderr(*(line for line in shown if not any(each in line for each in drop)))
-    _confirm(
+    confirm(
         f"stack {place.stack} in account {place.account}, {place.region} will be"
         f" {'updated' if place.deployed else 'made'}",
         "Deploy it?",
         yes=yes,
     )
-
-
-def _confirm(what: str, question: str, *, yes: bool) -> None:
-    """Tell what will be done, and ask. Raises `InvalidUsage` for a no, or without a terminal."""
-    _notice(what)
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise InvalidUsage("there is no terminal to ask on: give --yes to agree")
-    if not click.confirm(question, err=True):
-        raise InvalidUsage("declined: nothing was done")
 
 
 def _show_event(line: str) -> None:
@@ -334,12 +220,8 @@ def _show_event(line: str) -> None:
         print_stderr(f"  {line}")
 
 
-def _notice(text: str) -> None:
-    print_stderr(f"ddbload: {text}")
-
-
 def _print_deployed(
-    place: _Place, settings: Mapping[str, Any], aws: AwsSettings, *, as_json: bool
+    place: StackPlace, settings: Mapping[str, Any], aws: AwsSettings, *, as_json: bool
 ) -> int:
     from ddbload.runs.deployed import find_stack
 
@@ -388,116 +270,3 @@ def _next_commands(stack: Stack, settings: Mapping[str, Any], aws: AwsSettings) 
             break
     yield f"  ddbload start s3://BUCKET/KEY {tables[0]}{more}"
     yield f"  ddbload doctor {tables[0]}{more}"
-
-
-@click.command(
-    "destroy",
-    cls=GroupedCommand,
-    short_help="Remove the stack that deploy made.",
-    examples=(
-        "ddbload destroy",
-        "ddbload destroy --stack staging",
-        "ddbload destroy --stack staging --yes --json",
-    ),
-)
-@_stack_name
-@_yes(help="Do not ask before removing the stack.")
-@aws_options
-@json_option
-def destroy_command(*, stack: str | None, yes: bool, aws: AwsSettings, as_json: bool) -> int:
-    """Remove the deployed stack: the state machine, its functions, queues, rules and roles.
-
-    The inbox and the work bucket stay, with your uploads and the record of your runs; so do your
-    tables. The command prints how to delete the buckets. The stack CDKToolkit stays too: all CDK
-    apps of the account and region share it.
-    """
-    from ddbload.aws.retry import call_with_retries
-
-    place = _find_place(aws, stack)
-    if place.deployed is None:
-        raise StackNotFound(f"there is no stack {place.stack} in {place.region}: nothing to remove")
-    if place.deployed.protected:
-        raise DeploymentFailed(
-            f"stack {place.stack} is protected from deletion: switch its termination protection off"
-            " first (aws cloudformation update-termination-protection)"
-        )
-    client = place.clients.cloudformation
-    kept = _buckets(client, place.stack)
-    running = _count_running(place)
-    _notice(
-        "these stay, with what is in them: "
-        + ", ".join([*(f"s3://{each}" for each in kept), "your tables", _BOOTSTRAP_STACK])
-    )
-    if running:
-        _notice(f"{running} runs are under way, and will end unfinished")
-    _confirm(
-        f"stack {place.stack} in account {place.account}, {place.region} will be removed",
-        "Remove it?",
-        yes=yes,
-    )
-    call_with_retries(
-        lambda: client.delete_stack(StackName=place.stack), f"removing stack {place.stack}"
-    )
-    _wait_until_removed(place)
-    if as_json:
-        print_json({**place.to_json(), "kept_buckets": kept})
-        return EXIT_DONE
-    print_stdout(f"stack {place.stack}: removed")
-    if kept:
-        print_stdout("kept; once you need nothing in them any more, empty and delete them:")
-        print_stdout(*(f"  s3://{each}" for each in kept))
-    return EXIT_DONE
-
-
-def _buckets(client: Any, stack: str) -> list[str]:
-    """List the buckets of a stack, which its template retains."""
-    from ddbload.aws.retry import call_with_retries
-
-    def find() -> list[str]:
-        pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
-        return [
-            each["PhysicalResourceId"]
-            for page in pages
-            for each in page["StackResourceSummaries"]
-            if each["ResourceType"] == "AWS::S3::Bucket" and each.get("PhysicalResourceId")
-        ]
-
-    return sorted(call_with_retries(find, f"listing the resources of stack {stack}"))
-
-
-def _count_running(place: _Place) -> int:
-    """Count running executions, at most a hundred; 0 where they cannot be read."""
-    from ddbload.aws.retry import call_if_possible
-    from ddbload.errors import DdbloadError
-    from ddbload.runs.deployed import find_stack
-
-    try:
-        stack = find_stack(place.clients.cloudformation, place.stack)
-    except DdbloadError:
-        return 0
-    found: Any = call_if_possible(
-        lambda: place.clients.stepfunctions.list_executions(
-            stateMachineArn=stack.state_machine, statusFilter="RUNNING", maxResults=100
-        ),
-        "listing running executions",
-    )
-    return len(found["executions"]) if found else 0
-
-
-def _wait_until_removed(place: _Place) -> None:
-    """Wait for the end of the removal. Raises `DeploymentFailed` with the first reason."""
-    import time
-
-    from ddbload.deploy.stack_settings import find_deployed_stack, first_failure
-
-    client = place.clients.cloudformation
-    while True:
-        found = find_deployed_stack(client, place.stack)
-        if found is None or found.status == "DELETE_COMPLETE":
-            return
-        if found.status.endswith("_FAILED"):
-            raise DeploymentFailed(
-                f"stack {place.stack} could not be removed: {first_failure(client, place.stack)};"
-                " remove the cause, and repeat ddbload destroy"
-            )
-        time.sleep(2)
