@@ -26,7 +26,7 @@ from ddbload.cli.stack_place import (
     find_stack_place,
     stack_name_option,
     tell,
-    yes_option,
+    agree_option,
 )
 from ddbload.errors import InvalidUsage
 
@@ -88,7 +88,7 @@ if TYPE_CHECKING:
 @deployment_option(
     "--dry-run", is_flag=True, help="Show what would change, by `cdk diff`, and change nothing."
 )
-@yes_option(help="Do not ask before installing tools, bootstrapping, and deploying.")
+@agree_option(help="Do not ask before installing tools, bootstrapping, and deploying.")
 @aws_options
 @json_option
 def deploy_command(

@@ -15,7 +15,7 @@ from ddbload.cli.stack_place import (
     find_stack_place,
     stack_name_option,
     tell,
-    yes_option,
+    agree_option,
 )
 from ddbload.errors import DeploymentFailed, StackNotFound
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     ),
 )
 @stack_name_option
-@yes_option(help="Do not ask before removing the stack.")
+@agree_option(help="Do not ask before removing the stack.")
 @aws_options
 @json_option
 def destroy_command(*, stack: str | None, yes: bool, aws: AwsSettings, as_json: bool) -> int:

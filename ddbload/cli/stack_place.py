@@ -34,7 +34,7 @@ stack_name_option = deployment_option(
 )
 
 
-yes_option = partial(deployment_option, "--yes", is_flag=True)
+agree_option = partial(deployment_option, "--yes", is_flag=True)
 
 
 @dataclass(frozen=True, slots=True)
