@@ -98,7 +98,8 @@ def is_unwritten(start: bytes) -> bool:
     `start`: its first bytes, `LONGEST_COMPRESSION_SIGNATURE` unless it has fewer. Copies that were
     not written to their end look like this.
     """
-    is_cut = GZIP_SIGNATURE.startswith(start) or ZSTD_SIGNATURE.startswith(start)
+    signatures = (GZIP_SIGNATURE, ZSTD_SIGNATURE)
+    is_cut = any(each.startswith(start) and start != each for each in signatures)
     return is_cut or not start.strip(b"\0")
 
 

@@ -348,6 +348,11 @@ def test_object_that_was_not_written_to_its_end_is_no_text(content, words):
     assert world.manifest == ()
 
 
+def test_compressed_data_with_the_name_of_such_is_read():
+    files = {"0.csv.gz": gzip.compress(b"id\n1\n"), "1.csv.zst": frames(b"id\n2\n")}
+    assert ManyObjects(files=files).run().rows.written == 2
+
+
 def test_text_with_the_name_of_compressed_data_is_read():
     world = ManyObjects(files={"0.csv.gz": b"id\n1\n", "1.csv.gz": b"id\n2"})
     assert world.run().rows.written == 2
