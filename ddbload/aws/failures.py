@@ -71,6 +71,10 @@ class LengthMissing(Exception):
     """A response gives no length of its body, so it may have been cut short."""
 
 
+class BodyCutShort(Exception):
+    """A response body is shorter than its Content-Length."""
+
+
 _INVALID_HEADER = (
     "the access key, the session token, the region or the endpoint has a line end or another"
     " control character in it; write it without"
@@ -214,6 +218,7 @@ def classify_failure(error: Exception) -> AwsFailure | None:
         ResponseParserError,
         ChecksumMismatch,
         LengthMissing,
+        BodyCutShort,
         ConnectionError,
         TimeoutError,
         # botocore does not wrap all errors in the middle of a body.
@@ -412,17 +417,25 @@ def check_crc32(response_dict: dict[str, Any], **_: object) -> None:
 
 
 def check_length(response_dict: dict[str, Any], operation_model: Any, **_: object) -> None:
-    """Raise `LengthMissing` for a body without a length, as a `before-parse` handler of botocore.
+    """Raise for a body that may have been cut short, as a `before-parse` handler of botocore.
 
-    botocore would accept a body that ends with its connection even if it was cut short. AWS does
-    not send such bodies, and ddbload's HTTP client refuses them, too.
+    botocore would accept a body that ends with its connection, and an error's body that is shorter
+    than it should be: the error would have no code, and end the run. AWS does not send such bodies,
+    and ddbload's HTTP client refuses them, too.
+
+    Raises `LengthMissing` without a length, and `BodyCutShort` for fewer bytes.
     """
-    headers = response_dict.get("headers") or {}
-    if "content-length" in headers or "transfer-encoding" in headers:
-        return
     if response_dict.get("status_code") in (204, 304) or operation_model.http["method"] == "HEAD":
         return
+    headers = response_dict.get("headers") or {}
     body: Any = response_dict.get("body")
+    length = headers.get("content-length")
+    if length is not None or "transfer-encoding" in headers:
+        # A compressed body was decompressed meanwhile.
+        is_as_sent = isinstance(body, bytes) and "content-encoding" not in headers
+        if is_as_sent and str(length).isdecimal() and len(body) < int(length):
+            raise BodyCutShort(f"{len(body)} of the answer's {length} bytes have arrived")
+        return
     if hasattr(body, "close"):
         body.close()
     raise LengthMissing("the answer does not say how long it is, so it may have been cut short")

@@ -76,3 +76,19 @@ def test_batch_response_without_body_is_refused(wire, announced):
                 policy=RetryPolicy(sleep=lambda _: None),
             )
         client.close()
+
+
+@pytest.mark.parametrize("sent", [0, 20])
+def test_error_that_is_cut_short_is_refused(wire, sent):
+    """botocore takes such an error for one without a code, which is not worth another attempt."""
+    body = b'{"__type": "x#ConditionalCheckFailedException", "message": "The request failed"}'
+    head = b"HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with Scripted(says(head + body[:sent], announced=True), tls=wire) as server:
+        client = clients(server).dynamodb
+        with pytest.raises(ServiceUnavailable, match=f"BodyCutShort: {sent} of the answer's 80"):
+            call_with_retries(
+                lambda: client.put_item(TableName="table", Item={"id": {"S": "a"}}),
+                "writing",
+                policy=RetryPolicy(sleep=lambda _: None),
+            )
+        client.close()
