@@ -45,6 +45,15 @@ UPLOADS: list[dict[str, Any]] = [
     {"prefix": "exports/", "table": "up-changes"},
     {"prefix": "replayed/", "table": "up-replayed"},
     {"bucket": SOURCES, "prefix": "uploads/", "table": "up-sources"},
+    {
+        "prefix": "updated/",
+        "table": "up-updated",
+        "types": {"n": "N", "old": "N"},
+        "source": {"match": "name"},
+        "mapping": {"drop": ["old"]},
+        "where": ["id!=d"],
+        "options": {"mode": "update", "only_existing": True, "condition": "n = {old}"},
+    },
 ]
 
 
