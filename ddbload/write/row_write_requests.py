@@ -26,8 +26,12 @@ from ddbload.write.scheduler.outcome_tracker import RowOutcome
 
 REFUSED_CONDITION = "Invalid ConditionExpression: "
 """Beginning of DynamoDB's message about a condition."""
-_ABOUT_VALUES = ("BETWEEN operator", "operand type")
-"""Parts of such messages that depend on the row, whose values the first one even quotes."""
+_KEY_PATH = "Key attributes must be scalars; list random access '[]' and map lookup '.'"
+"""Beginning of its message about a path such as `id.name` below a key."""
+_QUOTES_VALUES = ("BETWEEN operator", "attribute type name")
+"""Parts of such messages that depend on the row, whose values they quote."""
+_ABOUT_TYPES = "operand type"
+"""Part of such messages that depends on the types of the row's values."""
 
 
 class RowWriteRequests:
@@ -40,9 +44,19 @@ class RowWriteRequests:
         writes: RowWrites,
         endpoint: EndpointFeatures,
         identical: RowOutcome = RowOutcome.IDENTICAL,
+        *,
+        same_types: bool = False,
     ) -> None:
-        """`identical`: outcome of a row whose effect the item in the table has already."""
+        """Make the requests of a run.
+
+        Args:
+            writes: Rules of the run.
+            endpoint: Knowledge about the endpoint.
+            identical: Outcome of a row whose effect the item in the table has already.
+            same_types: All rows have values of the same types, as columns of text do.
+        """
         self._writes = writes
+        self._row_dependent = _QUOTES_VALUES if same_types else (*_QUOTES_VALUES, _ABOUT_TYPES)
         self._endpoint = endpoint
         self._identical = identical
 
@@ -91,8 +105,8 @@ class RowWriteRequests:
         return (
             failure.kind is FailureKind.INVALID
             and not self._endpoint.proven_condition
-            and failure.text.startswith(REFUSED_CONDITION)
-            and not any(part in failure.text for part in _ABOUT_VALUES)
+            and failure.text.startswith((REFUSED_CONDITION, _KEY_PATH))
+            and not any(part in failure.text for part in self._row_dependent)
         )
 
     def _false_condition(self, failure: AwsFailure, items: SentItems) -> Answer:

@@ -127,13 +127,15 @@ class _Parser:
         return lambda item: _compared(compare, left(item), right(item))
 
     def _function(self, name: str) -> Test:
-        if name not in ("begins_with", "contains"):
+        if name not in ("attribute_type", "begins_with", "contains"):
             raise invalid(f"Invalid ConditionExpression: Invalid function name; function: {name}")
         self._expect("(")
         left = self._operand(self._take())
         self._expect(",")
         right = self._operand(self._take())
         self._expect(")")
+        if name != "contains":
+            _check_argument(name, right({}))
 
         def test(item: Item) -> bool:
             one, other = left(item), right(item)
@@ -141,6 +143,8 @@ class _Parser:
                 return False
             ((kind, text),) = one.items()
             ((other_kind, part),) = other.items()
+            if name == "attribute_type":
+                return bool(kind == part)
             if name == "begins_with":
                 return kind == other_kind == "S" and text.startswith(part)
             return kind in (other_kind, f"{other_kind}S") and part in text
@@ -226,6 +230,25 @@ def _compared(compare: Callable[[Any, Any], bool], left: Value | None, right: Va
                 "Invalid ConditionExpression: Incorrect operand type for operator or function;"
                 f" operator or function: <, operand type: {kind}"
             )
+
+
+def _check_argument(function: str, value: Value | None) -> None:
+    """Refuse a value that a function cannot take, whatever the item is."""
+    if value is None:
+        return
+    ((kind, text),) = value.items()
+    if kind != "S":
+        raise invalid(
+            "Invalid ConditionExpression: Incorrect operand type for operator or function;"
+            f" operator or function: {function}, operand type: {kind}"
+        )
+    if function == "attribute_type" and text not in _TYPES:
+        raise invalid(
+            f"Invalid ConditionExpression: Invalid attribute type name found; type: {text}"
+        )
+
+
+_TYPES = {"S", "N", "B", "SS", "NS", "BS", "L", "M", "BOOL", "NULL"}
 
 
 def _syntax_error() -> Refused:

@@ -236,7 +236,9 @@ class _ChunkImport:
         self._requests: ModeRequests = (
             requests_for(options, record.table, identical, endpoint)
             if writes is None
-            else RowWriteRequests(writes, endpoint, identical)
+            else RowWriteRequests(
+                *(writes, endpoint, identical), same_types=record.payload.source.delimited
+            )
         )
         self._feeder = RowFeeder(
             reader, task.chunk, start, clock=context.clock, attempt=self._attempt
