@@ -429,11 +429,11 @@ def check_length(response_dict: dict[str, Any], operation_model: Any, **_: objec
         return
     headers = response_dict.get("headers") or {}
     body: Any = response_dict.get("body")
-    length = headers.get("content-length")
+    length: str | None = headers.get("content-length")
     if length is not None or "transfer-encoding" in headers:
         # A compressed body was decompressed meanwhile.
         is_as_sent = isinstance(body, bytes) and "content-encoding" not in headers
-        if is_as_sent and str(length).isdecimal() and len(body) < int(length):
+        if is_as_sent and (length or "").isdecimal() and len(body) < int(length or 0):
             raise BodyCutShort(f"{len(body)} of the answer's {length} bytes have arrived")
         return
     if hasattr(body, "close"):
