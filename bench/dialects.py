@@ -15,6 +15,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 
@@ -33,20 +34,23 @@ OURS = "ddbload"
 Guess = str | bool | None
 
 
-def guess(path: Path) -> tuple[Guess, str | None]:
-    """Guess a file's delimiter; also the name of the error that refuses the file."""
+def guess(path: Path, keys: Collection[str] = ()) -> tuple[Guess, DdbloadError | None]:
+    """Guess a file's delimiter; also return the error that refuses the file.
+
+    `keys`: columns that the header should have.
+    """
     source = Source(format=AUTO, delimiter=AUTO, encoding=AUTO, path=str(path))
     with closing(open_local(str(path))) as raw:
         try:
-            found = detect_format(raw, source, [])
+            found = detect_format(raw, source, keys)
         except DdbloadError as error:
-            return False, error.name
+            return False, error
         delimiter = found.source.delimiter if found.source.delimited else False
         try:
             file = open_decoded(raw, found.source)
             read_header(file, found.source, Options().row_limit, doubt=found.doubt)
         except DdbloadError as error:
-            return delimiter, error.name
+            return delimiter, error
     return delimiter, None
 
 
@@ -96,7 +100,8 @@ def compare(samples: list[Sample], tools: str | None, *, is_listed: bool) -> dic
                 refused + is_refused,
             ]
             if is_listed and tool == OURS and (not good or is_refused):
-                print(f"  {sample.name}: {sample.delimiter!r}, guessed {found!r}, {error}")
+                name = None if error is None else error.name
+                print(f"  {sample.name}: {sample.delimiter!r}, guessed {found!r}, {name}")
     return counts
 
 

@@ -42,6 +42,8 @@ class Doubt:
     """What to do, if the reason tells more than where the header may be."""
     readings: tuple[Reading, ...] = ()
     """Readings between which the file does not decide."""
+    columns: int | None = None
+    """Columns of the row at `line` if it looks like data, so that no row names them."""
 
     def told(self, first_line: int) -> str:
         """Return the reason and what to do.
@@ -56,15 +58,21 @@ class Doubt:
                 " name one that does not occur in it, such as --delimiter tab"
             )
         at = first_line + self.line - 1
-        comment = "--comment" if self.comment is None else f"--comment '{self.comment}'"
-        comment = f" (or {comment}, if the lines before it are comments)"
-        if self.comment == "":
-            comment = ""
-        return (
-            f"{self.why}. If the header is at line {at}, say --skip-lines {at - 1}{comment}; if the"
-            " first row is right, say which delimiter it has (--delimiter), or, if it has one"
+        right = (
+            "if the first row is right, say which delimiter it has (--delimiter), or, if it has one"
             " column, one that does not occur in it, such as --delimiter tab"
         )
+        if self.columns is not None:
+            return (
+                f"{self.why}. The row at line {at} looks like data: say --skip-lines {at - 1}, and"
+                f" name the {self.columns} columns (--columns A,B,...) or have them numbered"
+                f" (--no-header); {right}"
+            )
+        comment = ""
+        if self.comment:
+            comment = f" (or --comment '{self.comment}', if the lines before it are comments)"
+        skipped = f"If the header is at line {at}, say --skip-lines {at - 1}{comment}"
+        return f"{self.why}. {skipped}; {right}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,13 @@ class SampleSplits:
     @cached_property
     def unquoted(self) -> SampleSplits:
         """The same rows with quotes as ordinary characters."""
-        return SampleSplits(self._data, self._whole, replace(self.dialect, quote=None), self._count)
+        return self.quoted(None)
+
+    def quoted(self, quote: str | None) -> SampleSplits:
+        """Return the same rows as another quote makes them."""
+        return SampleSplits(
+            self._data, self._whole, replace(self.dialect, quote=quote), self._count
+        )
 
     def by(self, delimiter: str) -> Split | None:
         """Split the sample by a delimiter, once. None if that makes no rows."""

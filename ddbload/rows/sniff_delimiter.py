@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.source import CSV, TSV
 from ddbload.rows.format_guess import Doubt, GuessedFormat, Reading, spelled, typed
-from ddbload.rows.header_evidence import header_evidence
+from ddbload.rows.header_evidence import COMPARED_ROWS, filled, header_below, header_evidence
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.sample_splits import NUMBER_CELL, Body, SampleSplits, Split
 
@@ -63,20 +63,17 @@ class DelimitedSample:
         having = [each for each in able if self.holds_wanted(each)]
         if self._wanted and not having:
             having = [each for each in _WEAK_DELIMITERS if self._splits_well(each)]
-            if not having:
-                chosen = self._best(able, preferred)
-                if self._columns(chosen) == 1 and not self._has_header(preferred):
-                    # Report what is wrong with the header, not that a column is missing.
-                    chosen = preferred
-                names = _names(self._wanted)
-                sure = min(0.3, self._sure(chosen, able, []))
-                why = f"under no delimiter does the header have {names}"
-                return _sniffed(chosen, sure, why, self._doubt(chosen, able))
         self._is_named = preferred != ","
         chosen = self._doubled(self._best(having or able, preferred))
         if not having and self._count is None:
             chosen = self._better(chosen, able, preferred)
         sure, why = self._sure(chosen, able, having), self._why(chosen, having)
+        if self._wanted and not having:
+            if self._columns(chosen) == 1 and not self._has_header(preferred):
+                # Report what is wrong with the header, not that a column is missing.
+                chosen = preferred
+            sure = min(0.3, sure)
+            why = f"under no delimiter does the header have {_names(self._wanted)}"
         doubt = self._doubt(chosen, able)
         return _sniffed(self._rival or chosen, sure, why, doubt)
 
@@ -228,7 +225,7 @@ class DelimitedSample:
         if swallowed is not None:
             return swallowed
         if split.columns > 1 and 2 * split.own >= split.body.rows:
-            return self._comment_doubt(chosen, split)
+            return self._comment_doubt(chosen, split) or self._title_doubt(chosen, split)
         # A first row of one field is outdone by any delimiter that the rows agree about.
         least = 0 if split.columns == 1 else split.own
         rivals = [
@@ -246,7 +243,24 @@ class DelimitedSample:
             f"has {fields}; split at {spelled(delimiter)}, {agreeing} of the {body.rows} rows"
             f" after it have {columns}"
         )
-        return Doubt(why, body.line, self._comment_mark(body.line))
+        if self._is_quoted_by_apostrophes(chosen, split):
+            why = f"{why}. Where apostrophes quote fields, all have {split.columns}"
+            return Doubt(why, body.line, advice='If so, say --quote "\'"')
+        count = columns if self._begins_with_data(delimiter, columns) else None
+        return Doubt(why, body.line, self._comment_mark(body.line, delimiter), columns=count)
+
+    def _is_quoted_by_apostrophes(self, delimiter: str, split: Split) -> bool:
+        """Return whether all rows have as many fields as the first once apostrophes quote."""
+        if self._sample.dialect.quote != '"' or f"{delimiter}'".encode() not in self._data:
+            return False
+        other = self._sample.quoted("'").by(delimiter)
+        return other is not None and other.fits and other.columns == split.columns
+
+    def _begins_with_data(self, delimiter: str, columns: int) -> bool:
+        """Return whether the first of the rows with so many fields, below the first, is data."""
+        split = self._sample.by(delimiter)
+        rows = [] if split is None else [row for row in split.first[1:] if len(row) == columns]
+        return len(rows) > 1 and header_evidence(rows[0], rows[1:]).looks_like_data
 
     def _ambiguity(self, chosen: str, able: list[str]) -> Doubt | None:
         """Return a doubt if another delimiter fits all rows as well, with cells as clean."""
@@ -302,8 +316,8 @@ class DelimitedSample:
 
     def _comment_doubt(self, delimiter: str, split: Split) -> Doubt | None:
         """Return a doubt if the first row looks like a comment, and the second like a header."""
-        mark = self._comment_mark(split.body.line)
-        rows = None if mark in (None, "", delimiter) else self._sample.parsed(delimiter)
+        mark = self._comment_mark(split.body.line, delimiter)
+        rows = None if not mark else self._sample.parsed(delimiter)
         if rows is None:
             return None
         second, *others = [each for each in rows.records[1:] if isinstance(each, list)] or [[]]
@@ -314,10 +328,34 @@ class DelimitedSample:
         why = "begins as a comment does, and the row after it looks like a header"
         return Doubt(why, split.body.line, mark)
 
-    def _comment_mark(self, header_line: int) -> str | None:
+    def _title_doubt(self, delimiter: str, split: Split) -> Doubt | None:
+        """Return a doubt if the first row names few columns, and a row below it more."""
+        if not self._header or all(split.header):
+            return None
+        rows = self._sample.parsed(delimiter)
+        if rows is None:
+            return None
+        below = [
+            (number, tuple(each))
+            for number, each in enumerate(rows.records[1 : COMPARED_ROWS + 1], 1)
+            if isinstance(each, list)
+        ]
+        place = header_below(split.header, [row for _, row in below])
+        if place is None:
+            return None
+        number, row = below[place]
+        why = (
+            f"names {filled(split.header)} of its {split.columns} columns, and a row below it that"
+            f" looks like a header {filled(row)} of them"
+        )
+        line = rows.position(number).line
+        return Doubt(why, line, self._comment_mark(line, delimiter))
+
+    def _comment_mark(self, header_line: int, delimiter: str) -> str | None:
         """Return the comment mark of the first row; empty if the header begins with it, too."""
         start = self._data.lstrip()
-        mark = next((mark for mark in _COMMENTS if start.startswith(mark.encode())), None)
+        marks = (mark for mark in _COMMENTS if mark != delimiter)
+        mark = next((mark for mark in marks if start.startswith(mark.encode())), None)
         header = self._data.splitlines()[header_line - 1 : header_line]
         if mark is not None and header and header[0].lstrip().startswith(mark.encode()):
             return ""

@@ -1,8 +1,9 @@
-"""Eighty small files whose dialect is hard to guess, each with its dialect written down by hand.
+"""Small files whose dialect is hard to guess, each with its dialect written down by hand.
 
 Their traits are those of public files: titles and comments before the header, ragged rows, decimal
 commas, stray quotes, rows that end with a delimiter, several tables in one file. Nothing here
-parses. Every third file (`is_held_out`) was not looked at while the guess was written.
+parses. Every third file of the first list (`held_out`) was not looked at while the guess was
+written; those of the second one have traits that were found afterwards.
 """
 
 from __future__ import annotations
@@ -185,11 +186,42 @@ _FILES = [
            ",", "Summary of paper,", ",", "Row Labels,Sum", "Ink,62.96", "Pens,43.13"), ",", skip_lines=2),
 ]  # fmt: skip
 
+_SURVEYED = [
+    # Rows of another length than the header, all alike.
+    Sample("row names without a name", lines('"x";"x";"Load";"Valid?"', *(
+        f'"Dim.  {n}";"{n % 2}";"{n % 3 % 2}";"0.9{n}";"TRUE"' for n in range(1, 9))), ";"),
+    Sample("rows shorter than the header", lines('"Task","Title","Made","Note","Code","Approve","Reject"', *(
+        f'"3Q{n}","A survey, about you","Tue May {n} 12:54:08 2018","Batch:{n};Template:9;","W{n}"' for n in range(1, 9))), ","),
+    Sample("rows three times as long as the header", lines("RUN, 1_ 1, 1_ 2", *(
+        f"{n},0,{n % 3},0,1,0,0,{n % 2}," for n in range(1, 9))), ","),
+    Sample("header ends with a delimiter and rows do not", joined(";", ("Age", "Abies", "Salix alba", ""), *(
+        (f"{n * 30}.6", n % 4, n * 3) for n in range(1, 12))), ";"),
+    Sample("matrix with trailing delimiters", lines(*(f"{n}.6;{n * 7}.04;-0.05{n};{n * 3}.9;" for n in range(1, 12))), ";", header=False),
+    # Titles, footers and headers of several rows.
+    Sample("title with more fields", lines("Made as New Set,Sample 7 By Ann Date Sunday, May 11 2020", "cm-1,%T", *(
+        f"{n}.00,98.{n}" for n in range(3990, 4000))), ",", skip_lines=1),
+    Sample("padded title over full header", lines("Water use,,", "Total use (m3),Use (m3)/ head,Cost (k)", '"44,761",13.9,68'), ",", skip_lines=1),
+    Sample("padded title over gappy header", lines("Meetings,,,,", "Who,Month,With,Why,", 'Ann Lee,Oct-14,Red Cross,"Talk, of plans",',
+           ",,Blue Cross,,", ",,Green Cross,,", "Bo Ray,Nov-14,Crescent,Lunch,"), ",", skip_lines=1),
+    Sample("padded titles and carriage returns", lines("Bo Ray,,,", "Costs: May to June,,,", "Date,Where,Rail,Total",
+           "04/04/2014,Cardiff,£65.60,£65.60", "09/04/2014,London,,£16.00", ",Total,,£81.60", end="\r"), ",", skip_lines=2),
+    Sample("pairs of columns", lines("pine,,larch,", "X,Y,X,Y", *(f"{n}.25,{n * 3}.5,{n}.75,{n * 4}.5" for n in range(1, 9))), ",", skip_lines=1),
+    Sample("header of five rows", lines("People employed,,,", ",,2013-14,2012-13", ",Permanent,,Total", "Unit,,,", "name,staff1,Others2,Restated",
+           '"Office, main",609,2,672', "Reform,116,-,119", 'Total,"2,035",228,"2,327"'), ",", skip_lines=4),
+    Sample("footer of one cell", lines("Posted,Who,Net", *(f"0{n}/02/2016,HOTEL {n},{n}15.16" for n in range(1, 9)), ",,", ",,",
+           "All payments are made by card; see the contract,,"), ","),
+    Sample("spaces after commas", lines(*(f"0.{n}, 1.366{n}, 0.0, {n}.5" for n in range(1, 9))), ",", header=False),
+    Sample("latin header", lines('"Post","Pay floor (£)","Pay ceiling (£)"', *(f'"SC{n}; a","{n}000","{n}999"' for n in range(1, 9))), ",", encoding="cp1252"),
+]  # fmt: skip
+
 SAMPLES = [
-    Sample(
-        *(each.name, each.text, each.delimiter, each.quote, each.header, each.skip_lines),
-        *(each.encoding, each.file_name),
-        held_out=number % 3 == 2,
-    )
-    for number, each in enumerate(_FILES)
+    *(
+        Sample(
+            *(each.name, each.text, each.delimiter, each.quote, each.header, each.skip_lines),
+            *(each.encoding, each.file_name),
+            held_out=number % 3 == 2,
+        )
+        for number, each in enumerate(_FILES)
+    ),
+    *_SURVEYED,
 ]

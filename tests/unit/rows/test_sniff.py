@@ -85,11 +85,70 @@ def test_delimiter_with_the_key_columns_wins() -> None:
     assert guess("id name\n1 a b\n2 b\n", "-", "id") == ("csv", ",")
 
 
-def test_comma_stays_when_no_delimiter_has_the_key_columns() -> None:
-    assert guess("a;b,c\n1;2,3\n", "-", "id")[1] == ","
+@pytest.mark.parametrize("delimiter", [";", "^", "||", "\x1f", " "])
+def test_rows_decide_when_no_delimiter_has_the_key_columns(delimiter: str) -> None:
+    text = "name;year;n\nx;2001;1\ny;2002;2\nz;2003;3\n".replace(";", delimiter)
+    assert guess(text, "-", "id") == guess(text) == ("csv", delimiter)
+    assert guess("a;b\n", "-", "id") == guess("a;b\n")
+
+
+def test_reason_names_the_key_columns_that_no_delimiter_finds() -> None:
     found = sniff(b"a,b\n1,2\n", name="x.csv", whole=True, wanted=["id"])
     assert found.sure <= 0.3
     assert found.why == "under no delimiter does the header have 'id'"
+
+
+TITLED = [
+    ("Report,,\nid,name,n\n1,a,2\n2,b,3\n", 2),
+    ("Report,,\nof May,,\n,,\nid,name,\na,b,\nc,d,\n", 4),
+    ("Sum of all,\n,\nlabel,sum\na,1\n", 3),
+    ("north,,south,\nx,y,x,y\n1,2,3,4\n5,6,7,8\n", 2),
+    ("Staff,,,\n,,2013,\n,paid,other,\nUnit,staff,staff,total\na,1,2,3\nb,3,-,3\n", 4),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), TITLED)
+def test_title_padded_with_delimiters_is_doubted(text: str, line: int) -> None:
+    doubt = sniff(text.encode(), name="x", whole=True).doubt
+    assert doubt is not None
+    assert f"--skip-lines {line - 1};" in doubt.told(1)
+    first = text.partition(",")[0]
+    assert sniff(text.encode(), name="x", whole=True, wanted=[first]).doubt is None
+    assert sniff(text.encode(), name="x", whole=True, header=False).doubt is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",age,city\nbob,NA,Rome\nann,12,Oslo\n",
+        "id,,\n1,2,3\n4,5,6\n",
+        "a,b,c,,\n1,2,3,,\n",
+        "name,\nbob,x\nann,y\n",
+        "a,,c,,e\nu,v,w,x,y\nz,v,w,x,y\n",
+        "a,b\nc,d\n1,2\n",
+    ],
+)
+def test_columns_without_a_name_are_no_title(text: str) -> None:
+    assert sniff(text.encode(), name="x", whole=True).doubt is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x,y\nr1,1,2\nr2,3,4\nr3,5,6\n",
+        "x,y\n1,2,\n3,4,\n",
+        "# made by hand\n1,2,3\n4,5,6\n",
+    ],
+)
+def test_data_below_a_header_of_another_length_are_not_called_a_header(text: str) -> None:
+    doubt = sniff(text.encode(), name="x", whole=True).doubt
+    assert doubt is not None
+    told = doubt.told(1)
+    assert "The row at line 2 looks like data: say --skip-lines 1, and name the 3 columns" in told
+    # What it says to do, works.
+    rest = text.partition("\n")[2].encode()
+    assert sniff(rest, name="x", whole=True, header=False).doubt is None
+    assert sniff(rest, name="x", whole=True, header=False, count=3).doubt is None
 
 
 def test_delimiter_can_be_doubled() -> None:
