@@ -267,18 +267,38 @@ class ControlLost(DdbloadError):
     permanent = False
 
 
+_ADVICE = {
+    "bad_encoding": "name the file's encoding (--encoding)",
+    "empty_key": (
+        "no row has a value for a key of the table: if that stands under another name, rename it"
+        " (--rename OLD=KEY)"
+    ),
+}
+"""Advice by the cause that rejects every row of a source."""
+
+
 class NothingWritten(DdbloadError):
     """Every row was rejected."""
 
     resumable = False
 
     @classmethod
-    def of(cls, rows: int, hint: str) -> Self:
-        """Make the error of a run with `rows` rows. `hint`: where to find the reasons."""
+    def of(cls, rows: int, hint: str, cause: str | None = None) -> Self:
+        """Make the error of a run with `rows` rows.
+
+        Args:
+            rows: Rows of the source.
+            hint: Where to find the reasons.
+            cause: The most frequent cause of rejects; None if unknown.
+        """
         subject = "the only row was" if rows == 1 else f"all {rows:,} rows were"
-        return cls(
-            f"{subject} rejected, so nothing was written: {hint}; most often the delimiter, a type"
-            " or the key's column is not the file's"
+        return cls(f"{subject} rejected, so nothing was written: {hint}; {cls.advice(cause)}")
+
+    @staticmethod
+    def advice(cause: str | None) -> str:
+        """Say what helps where a cause rejects every row."""
+        return _ADVICE.get(
+            cause or "", "most often the delimiter, a type or the key's column is not the file's"
         )
 
 

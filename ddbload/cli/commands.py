@@ -79,8 +79,9 @@ def commands() -> None:
     Import from this machine:  ddbload import books.csv books --types year=N
     Import on AWS:             ddbload start s3://bucket/books.csv books
 
-    Environment variables give options a default, which typed options override: DDBLOAD_MAX_WCU for
-    all commands that write, DDBLOAD_IMPORT_MAX_WCU for ddbload import alone.
+    Environment variables give options a default, which typed options override:
+    DDBLOAD_IMPORT_MODE for --mode of ddbload import, and so for each option of each command.
+    Limits, engine and AWS settings also have one for all commands, such as DDBLOAD_MAX_WCU.
 
     AWS settings are found like those of the AWS CLI (AWS_PROFILE, AWS_REGION,
     AWS_ENDPOINT_URL_DYNAMODB, shared config and credentials); options override them.

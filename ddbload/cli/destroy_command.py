@@ -11,11 +11,11 @@ from ddbload.cli.output import EXIT_DONE, print_json, print_stdout
 from ddbload.cli.stack_place import (
     BOOTSTRAP_STACK,
     StackPlace,
+    agree_option,
     confirm,
     find_stack_place,
     stack_name_option,
     tell,
-    agree_option,
 )
 from ddbload.errors import DeploymentFailed, StackNotFound
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ SHARED = _AWS | {
 `--ledger` and `--stack` have variables of the same form, which are read where they are used: a run
 is looked up in several places unless one of the options is given.
 """
+_OTHERS = frozenset({f"{_PREFIX}{name}" for name in ("LEDGER", "STACK", "ALLOW_HTTP", "HMAC_KEY")})
+"""Variables that are no option's default by the rule of this module."""
+_ALIKE = 0.9
+"""Similarity from which on a variable is taken for a misspelt one."""
 _OF_A_BEGUN_RUN = frozenset({"resume", "limit"})
 """Commands whose options change a run. They take no default from the variables for all commands,
 which would give the run other limits than it began with."""
@@ -32,6 +37,32 @@ def variable_names(command: str, option: click.Option) -> list[str]:
     if name in (_AWS if command in _OF_A_BEGUN_RUN else SHARED):
         names.append(f"{_PREFIX}{name}")
     return names
+
+
+def unread_variables(command: str, commands: Mapping[str, Sequence[click.Option]]) -> Iterator[str]:
+    """Yield a warning for each variable that was likely meant for a command, and is not read.
+
+    Either it names an option that has a variable for each command alone, or it is misspelt.
+    `commands`: options of all commands.
+    """
+    set_ = [name for name, value in os.environ.items() if value and name.startswith(_PREFIX)]
+    if not set_:
+        return
+    # Imported here: hardly anybody needs it.
+    from difflib import get_close_matches
+
+    known = {
+        name: {text for option in options for text in variable_names(name, option)}
+        for name, options in commands.items()
+    }
+    own, all_known = known[command], set().union(_OTHERS, *known.values())
+    for name in sorted(set(set_) - all_known):
+        meant = f"{_PREFIX}{command.upper()}_{name.removeprefix(_PREFIX)}"
+        if meant in own:
+            yield f"{name} is not read: for ddbload {command} set {meant}"
+            continue
+        for near in get_close_matches(name, own, 1, _ALIKE):
+            yield f"{name} is not read; did you mean {near}?"
 
 
 def find_variable(command: str, option: click.Option) -> str | None:

@@ -83,6 +83,13 @@ _OPTIONS = _by_word(
             "--error-file --errors --bad --badfile --bad-file --reject-file",
         ),
         (
+            (
+                "for a file of the rows that would be rejected use --rejects of ddbload import,"
+                " with --mode plan"
+            ),
+            "--rejects",
+        ),
+        (
             "a row replaces the item with its key: that is the default, --mode put",
             "--overwrite --replace --upsert --truncate",
         ),
@@ -152,10 +159,35 @@ _COMMANDS = _by_word(
         ("runs", "jobs list executions"),
         ("history", "loads loaded"),
         ("limit", "throttle set-limit"),
+        ("--help", "help usage man"),
         ("completion", "completions autocomplete complete"),
     )
 )
 _EXPORTS = "; ddbload does not read tables: aws dynamodb export-table-to-point-in-time does"
+
+
+FORMAT_HINTS = _by_word(
+    (
+        ("that is json, one object a line", "jsonl ndjson jsonlines json-lines ldjson"),
+        ("save the sheet as CSV", "xlsx xls excel ods"),
+        ("text with any delimiter is csv: --delimiter", "psv ssv dsv text txt"),
+        ("that is dynamodb-json, or dynamodb-export for an export's folder", "dynamodb ddb"),
+    )
+)
+"""Hints by the name that other tools have for a format."""
+MODE_HINTS = _by_word(
+    (
+        ("that is put, which replaces the whole item", "upsert overwrite replace write load"),
+        (
+            "that is update, which leaves the item's other attributes",
+            "merge patch",
+        ),
+        ("that is insert, which skips keys that the table has", "append create add new"),
+        ("that is delete", "remove purge"),
+        ("that is plan", "check validate dry-run dryrun"),
+    )
+)
+"""Hints by the name that other tools have for a mode."""
 
 
 def option_hint(
@@ -171,7 +203,10 @@ def option_hint(
     """
     hint = _OPTIONS.get(option)
     if hint is None:
-        return None
+        others = [f"ddbload {name}" for name, options in own.items() if option in options]
+        if not others or not option.startswith("--"):
+            return None
+        return f"no such option {option}; it is an option of {', '.join(others)}"
     for start, argument in _ARGUMENT_HINTS.items():
         if hint.startswith(start):
             return f"no such option {option}; {hint}" if argument in arguments else None

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 from click.core import ParameterSource
 
-from ddbload.cli.environment import find_variable, variable_value
+from ddbload.cli.environment import find_variable, unread_variables, variable_value
 from ddbload.cli.hints import option_hint
+from ddbload.cli.output import print_stderr
 from ddbload.contracts.control import UNLIMITED
 from ddbload.contracts.options import MAX_WORKERS, parse_percent, parse_share
 from ddbload.contracts.payload import check_run_id
@@ -112,18 +113,31 @@ class GroupedCommand(click.Command):
             message = f"Missing argument '{(last.name or '').upper()}'."
         return message + (f"\nExample: {self.examples[0]}" if self.examples else "")
 
-    def _hint(self, ctx: click.Context, option: str) -> str | None:
+    def _warn_of_variables(self, ctx: click.Context) -> None:
+        if ctx.params.get("quiet"):
+            return
+        options = {
+            name: [each for each in command.params if isinstance(each, click.Option)]
+            for name, command in self._all(ctx).items()
+        }
+        for warning in unread_variables(self.name or "", options):
+            print_stderr(f"ddbload: warning: {warning}")
+
+    def _all(self, ctx: click.Context) -> dict[str, click.Command]:
         root = ctx.find_root().command
-        commands = root.commands if isinstance(root, click.Group) else {}
+        return {**(root.commands if isinstance(root, click.Group) else {}), self.name or "": self}
+
+    def _hint(self, ctx: click.Context, option: str) -> str | None:
         own = {
             name: {text for each in command.params for text in (*each.opts, *each.secondary_opts)}
-            for name, command in {**commands, self.name or "": self}.items()
+            for name, command in self._all(ctx).items()
         }
         arguments = [each.name or "" for each in self.params if isinstance(each, click.Argument)]
         return option_hint(option, own, self.name or "", arguments)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error that names an option says if the environment gave it."""
+        self._warn_of_variables(ctx)
         try:
             return super().invoke(ctx)
         except InvalidUsage as error:
@@ -164,6 +178,26 @@ def _from_environment(ctx: click.Context) -> list[click.Option]:
         if isinstance(each, click.Option)
         and ctx.get_parameter_source(each.name or "") is ParameterSource.ENVIRONMENT
     ]
+
+
+class HintedChoice(click.Choice):  # type: ignore[type-arg] # generic only in later releases
+    """Choice that answers names of other tools with a hint."""
+
+    def __init__(self, choices: Sequence[str], hints: Mapping[str, str]) -> None:
+        super().__init__(choices)
+        self._hints = hints
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the choice."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            hint = self._hints.get(str(value).lower())
+            if hint is None:
+                raise
+            raise click.BadParameter(
+                f"{error.message.rstrip('.')}; {hint}.", error.ctx, error.param
+            ) from None
 
 
 class WorkersType(_ParamType):

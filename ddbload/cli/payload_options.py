@@ -7,8 +7,10 @@ from typing import Any, TypeVar
 
 import click
 
+from ddbload.cli.hints import FORMAT_HINTS, MODE_HINTS
 from ddbload.cli.options import (
     DOLLARS,
+    HintedChoice,
     MaxRejectsType,
     MaxWcuType,
     decorate,
@@ -58,7 +60,7 @@ _SOURCE = (
     input_option(
         "--format",
         "format_",
-        type=click.Choice([AUTO, *FORMATS]),
+        type=HintedChoice([AUTO, *FORMATS], FORMAT_HINTS),
         default=AUTO,
         show_default=True,
         help="Format of the source; json is one object a line, or as --layout says. auto detects it"
@@ -214,7 +216,7 @@ _SOURCE = (
 _WRITING = (
     writing_option(
         "--mode",
-        type=click.Choice(MODES),
+        type=HintedChoice(MODES, MODE_HINTS),
         default=PUT,
         show_default=True,
         help="put: write each row, replacing the item with its key. insert: skip rows whose key the"

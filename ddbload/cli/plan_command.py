@@ -95,7 +95,8 @@ def plan_command(
 
     SOURCE is the same as for ddbload import. Every row is read and checked as an import does. The
     plan shows rejected rows, duplicate keys, item sizes, write units of the table and its indexes,
-    price, time, and warnings about the table.
+    price, time, what AWS's importers (ImportTable, StartBulkPutItems) would cost and need, warnings
+    about the table, and the command that imports the source.
 
     Exit status: 0 if every row would be loaded, 3 if some would be rejected, 1 if the import would
     fail.

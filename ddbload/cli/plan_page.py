@@ -34,7 +34,7 @@ def show_plan(plan: Value) -> None:
     """Draw a plan on standard output."""
     console = Console(highlight=False, soft_wrap=False)
     with console.capture() as drawn:
-        console.print(page(plan))
+        console.print(page(plan), crop=False)
     # rich pads cells with spaces; a file should not have them.
     sys.stdout.write(_TRAILING.sub("", drawn.get()))
 
@@ -306,7 +306,8 @@ def _prewarm(time: Value) -> RenderableType:
 
 
 def _command(command: str) -> RenderableType:
-    return Padding(Text(printable(command), style="cyan", overflow="fold"), (0, 0, 0, 2))
+    # In one line, however long: a line end within it would be copied with it.
+    return Text(f"  {printable(command)}", style="cyan", no_wrap=True, overflow="ignore")
 
 
 def _list(texts: Sequence[str], style: str) -> RenderableType:

@@ -189,7 +189,7 @@ class Result:
         """Return the lines of the summary. `list_rejects`: the command that lists the rejects."""
         rows, work = self.rows, self.work
         planned = self.planned
-        skipped = "skipped because their condition was false"
+        skipped = "skipped: their condition was false, or the table has no such item"
         if self.identical is not None:
             skipped = f"skipped because an item was there ({self.identical:,} identical)"
         if planned is not None:

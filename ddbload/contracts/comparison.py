@@ -19,6 +19,10 @@ _TEXT = re.compile(
 )
 
 
+_JOINED = re.compile(r"[ \t](?P<word>and|or|&&|\|\|)[ \t]+[^=!<>{} \t]+[ \t]*[=!<>]", re.IGNORECASE)
+"""A second comparison within a value, as in SQL."""
+
+
 def _read_value(f: JsonObjectReader) -> str:
     value = f.raw("value", "")
     if not isinstance(value, str) or not is_text(value):
@@ -61,6 +65,13 @@ class Comparison(Message):
             raise InvalidPayload(
                 f"{text!r} has the operator {found['op']}: write"
                 f" {hint or 'one of = != < <= > >='} instead"
+            )
+        joined = _JOINED.search(found["value"])
+        if joined is not None:
+            raise InvalidPayload(
+                f"{text!r} joins comparisons with {joined['word']!r}: give each by itself, as"
+                " several --where (in a payload, a list); rows are taken that match them all, and"
+                " there is no or"
             )
         comparison = cls(found["quoted"] or found["column"], found["op"], found["value"])
         comparison.check("where")

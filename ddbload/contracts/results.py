@@ -21,7 +21,10 @@ DONE = frozenset((SUCCEEDED, SUCCEEDED_WITH_REJECTS))
 """Outcomes of a run that has nothing left to do."""
 NO_ROWS = "the source has no rows: check that it is the one you mean"
 """Warning about a run that has succeeded, and read nothing."""
-ALL_FILTERED = "'where' leaves out every row of the source: check its columns and values"
+ALL_FILTERED = (
+    "'where' leaves out every row of the source: check its columns and values, which are compared"
+    " exactly, with quotes if there are any"
+)
 """Warning about a run that has succeeded, and left out each row it read."""
 MAX_CAUSE = 2000
 """Characters kept of an error message. A Fail state would take 32,768."""

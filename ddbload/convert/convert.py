@@ -154,7 +154,9 @@ def convert(
             raise OutputUnwritable(f"temporary files or output: {error.strerror}") from None
     if converted.rows.all_rejected:
         raise NothingWritten.of(
-            converted.read, "their causes say why, and --rejects writes the rows to a file"
+            converted.read,
+            "their causes say why, and --rejects writes the rows to a file",
+            converted.causes.most_common(1)[0][0][0],
         )
     if record.payload.options.reject_limit.exceeded(converted.causes.total(), converted.read):
         raise _too_many(record, converted)

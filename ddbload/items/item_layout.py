@@ -26,6 +26,8 @@ from ddbload.items.typed_values import TEXT_READERS
 from ddbload.rows.columns import JSON_ESCAPED, Columns, from_octets, has_none_of, to_octets
 
 _NAME = re.compile(r"\s*[^\W\d][\w .-]*")
+_JSON = re.compile(r"\s*(?:\{|\[\s*(?:[\]{\"\[\d-]|$))")
+_ALIGNED = re.compile(r"[\w-]  +[\w-]")
 _YAML = re.compile(r"---|[\w-]+: ")
 _SEPARATORS = (";", "\t", "|", ",")
 """Delimiters to look for in the name of a file's only column."""
@@ -68,14 +70,20 @@ def missing(
 
 def _advice_for_one_column(column: str) -> str | None:
     """Advise on a file with one column, if that looks like several or like JSON; else None."""
-    if column.lstrip().startswith(("{", "[")):
+    if _JSON.match(column):
         return ", which begins as JSON does: leave out --format, or say --format json"
     if _YAML.match(column):
         return ", which begins as YAML does: ddbload does not read it, so write it as JSON Lines"
     counts = {separator: column.count(separator) for separator in _SEPARATORS}
     best = max(counts, key=lambda separator: counts[separator])
     if not counts[best]:
-        return None
+        if not _ALIGNED.search(column.strip()):
+            return None
+        return (
+            ", whose name has several spaces in a row, as if spaces aligned the columns: if no cell"
+            " has a space in it, make them one each: tr -s ' ' < FILE | ddbload import - TABLE"
+            " --delimiter space"
+        )
     option = "tab" if best == "\t" else shlex.quote(best)
     return (
         f", whose name has {counts[best]} of {best!r} in it, as if it were {counts[best] + 1}"

@@ -423,7 +423,9 @@ def _first_error(
         return Failure(
             NothingWritten.__name__,
             NothingWritten.of(
-                rows.read, f"{_causes(found)}ddbload rejects {record.run} --summary says why"
+                rows.read,
+                f"{_causes(found)}ddbload rejects {record.run} --summary says why",
+                next(iter(dict(found.sums.causes.most_common(1))), None),
             ).message,
         )
     limit = record.payload.options.reject_limit

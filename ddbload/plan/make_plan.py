@@ -313,8 +313,7 @@ def _check_rejects(plan: Plan) -> None:
         where = "" if first.column is None else f" in {shown(first.column)}"
         raise NothingWritten(
             f"every row would be rejected, so nothing would be written: {first.rows:,}"
-            f" {first.cause}{where}; usually the delimiter, a type or the key's column does not fit"
-            " the file"
+            f" {first.cause}{where}; {NothingWritten.advice(first.cause)}"
         )
     limit = record.payload.options.reject_limit
     if limit.exceeded(survey.rejected, survey.rows):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 
 from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
 from ddbload.errors import UnsupportedFormat
@@ -54,6 +55,14 @@ _OTHER_KINDS = (
     (b"\x89PNG\r\n\x1a\n", "a PNG image; name the file with the data"),
     (b"\xff\xd8\xff", "a JPEG image; name the file with the data"),
     (b"GIF89a", "a GIF image; name the file with the data"),
+    (b"ID3\x03", "a recording; name the file with the data"),
+    (b"ID3\x04", "a recording; name the file with the data"),
+    (b"\x89HDF\r\n\x1a\n", f"an HDF5 file; {_CONVERT}"),
+    (b"\x93NUMPY", f"a NumPy array; {_CONVERT}"),
+    (b"\x80\x03}", f"a Python pickle; {_CONVERT}"),
+    (b"\x80\x04\x95", f"a Python pickle; {_CONVERT}"),
+    (b"\x80\x05\x95", f"a Python pickle; {_CONVERT}"),
+    (b"PGDMP", "a dump of pg_dump; export the table: psql -c '\\copy NAME to FILE csv header'"),
     (b"\x7fELF", "a program; name the file with the data"),
 )
 _ZIP = b"PK\x03\x04"
@@ -71,6 +80,10 @@ _TEXT_KINDS = (
     ("--\n-- postgresql database dump", "a dump in SQL; export the table as CSV instead"),
 )
 """First letters, in lower case, of texts that have no rows."""
+_XML = re.compile(r"<([a-z][\w:-]*)(?:[ \n][^<>]*)?>\s*<[a-z!]")
+"""A tag with a second one at its beginning, which a column's name is not."""
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_LOOKED_AT = 1024
 _BZIP2 = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 _NOT_IN_CP1252 = b"\x81\x8d\x8f\x90\x9d"
 # The header of the first file in a tar archive has these bytes at this offset.
@@ -132,6 +145,16 @@ def refuse_binary_files(start: bytes) -> None:
         raise UnsupportedFormat(f"not UTF-8 text: the first bytes are those of {kind}")
 
 
+def refuse_control_characters(start: bytes) -> None:
+    """Raise `UnsupportedFormat` if a file that is not UTF-8 begins with control characters."""
+    if _CONTROL.search(start, 0, _LOOKED_AT):
+        raise UnsupportedFormat(
+            "not UTF-8 text: the first bytes have control characters, as files that are not text"
+            " have; name the file with the data, or, if it is text, its encoding (--encoding, such"
+            " as utf-16)"
+        )
+
+
 def _archive(start: bytes) -> str:
     """Tell a spreadsheet from other ZIP archives by the name of its first file."""
     first = start[30:]
@@ -145,6 +168,8 @@ def refuse_other_texts(start: bytes) -> None:
     text = start.removeprefix(BYTE_ORDER_MARK).lstrip().decode("latin-1").lower()
     text = text.replace("\r\n", "\n")
     kind = next((kind for mark, kind in _TEXT_KINDS if text.startswith(mark)), None)
+    if kind is None and _XML.match(text):
+        kind = _TEXT_KINDS[0][1]
     if kind is not None:
         raise UnsupportedFormat(
             f"the file begins as {kind}; if it has columns all the same, say --skip-lines N or"

@@ -33,7 +33,6 @@ LAYOUT_OF = {
 """Layout of each shape that is read without a conversion."""
 _PROGRAMS = {
     OBJECTS: "'.[]'",
-    OTHERS: "'.[]'",
     SCAN: "'.Items[]'",
     CONTAINER: "'.. | arrays | .[] | objects'",
     PRETTY: ".",

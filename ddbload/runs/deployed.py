@@ -68,7 +68,8 @@ def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEM
         # CloudFormation has no error code for a missing stack.
         if meant.code == "ValidationError" and "does not exist" in meant.text:
             return StackNotFound(
-                f"there is no stack {name} in {where}: deploy it, or name it with --stack"
+                f"there is no stack {name} in {where}: deploy it (ddbload deploy), or name it with"
+                " --stack"
             )
         return None
 

@@ -55,6 +55,14 @@ FILES: dict[str, bytes] = {
     "books.rtf": b"{\\rtf1\\ansi isbn,name}",
     "books.png": b"\x89PNG\r\n\x1a\n\0\0\0",
     "books.yaml": b"isbn: 1\nname: one\n---\nisbn: 2\n",
+    "settings.ini": b"[section]\na=b\n",
+    "answer.xml": b"<Error><Code>AccessDenied</Code></Error>",
+    "noise.csv": b"\xe4\x01\x9f\x02abc,\x80\n\x05",
+    "array.hdf": b"\x89HDF\r\n\x1a\n\0\0",
+    "aligned.txt": b"isbn  name   year\n1     one    1999\n",
+    "scalars.json": b"[1,2,3]",
+    "other.jsonl": b'{"ISBN13": "1"}\n{"ISBN13": "2"}\n',
+    "kanji.csv": b"isbn,name\n1,\x93\xfa\x96{\n",
     "dump.sql": b"INSERT INTO books VALUES (1,2);\n",
     "lines.jsonl": b'{"isbn": "1"}\n',
     "tags.csv": b'isbn,tags\n1,"a,b"\n',
@@ -161,6 +169,18 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("import books.rtf books", FAILED, ("a document in RTF",)),
     ("import books.png books", FAILED, ("a PNG image",)),
     ("import books.yaml books", FAILED, ("begins as YAML does", "JSON Lines")),
+    ("import answer.xml books", FAILED, ("begins as XML", "CSV or JSON Lines")),
+    ("import noise.csv books", FAILED, ("control characters", "name the file with the data")),
+    ("import array.hdf books", FAILED, ("an HDF5 file", "Parquet, CSV or JSON Lines")),
+    ("import settings.ini books", FAILED, ("not the file's only column: check the delimiter",)),
+    ("import aligned.txt books", FAILED, ("spaces aligned the columns", "tr -s ' ' < FILE")),
+    ("import scalars.json books", FAILED, ("values that are not objects", 'such as {"id": 1}')),
+    (
+        "import other.jsonl books --engine sync",
+        FAILED,
+        ("2 empty_key", "no row has a value for a key", "--rename OLD=KEY"),
+    ),
+    ("import kanji.csv books --engine sync", FAILED, ("1 bad_encoding", "(--encoding)")),
     ("import dump.sql books", FAILED, ("SQL statements",)),
     ("import lines.jsonl books --format csv", FAILED, ("begins as JSON does: leave out --format",)),
     (
@@ -189,6 +209,16 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("import books.csv books --set pk=X#{nmae}", FAILED, ("'nmae'", "'name' is one")),
     ("import isbn13.csv books --rename isbn=isbn13", FAILED, ("OLD=NEW", "--rename isbn13=isbn")),
     ("import books.csv books --delimeter ,", USAGE, ("--delimiter",)),
+    ("plan books.csv books --rejects x", USAGE, ("ddbload import, with --mode plan",)),
+    ("import books.csv books --mode upsert", USAGE, ("that is put",)),
+    ("import books.csv books --format ndjson", USAGE, ("that is json",)),
+    ("import books.csv books --first 5", USAGE, ("an option of ddbload plan, ddbload convert",)),
+    ("help import", USAGE, ("ddbload --help",)),
+    (
+        "import books.csv books --types year=N --where name=one\tand\tyear>2",
+        USAGE,
+        ("joins comparisons with 'and'", "several --where"),
+    ),
     # Values.
     (
         "plan tags.csv books --types tags=SS",
@@ -303,7 +333,7 @@ def said(services: Any, capfd: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("COLUMNS", "400")
 
     def say(line: str) -> tuple[int, str]:
-        status = run(line.split(), lambda: False)
+        status = run(line.split(" "), lambda: False)
         shown = capfd.readouterr()
         return status, shown.err + shown.out
 
@@ -398,3 +428,19 @@ def test_options_in_messages_exist():
         if option not in known | FOREIGN
     }
     assert unknown == set()
+
+
+def test_variable_that_is_not_read_is_named(said, monkeypatch):
+    monkeypatch.setenv("DDBLOAD_MODE", "insert")
+    monkeypatch.setenv("DDBLOAD_MAX_WUC", "5")
+    status, text = said("import books.csv books --engine sync --dry-run")
+    assert status == 0, text
+    assert "DDBLOAD_MODE is not read: for ddbload import set DDBLOAD_IMPORT_MODE" in text
+    assert "DDBLOAD_MAX_WUC is not read; did you mean DDBLOAD_MAX_WCU?" in text
+
+
+def test_commands_of_a_plan_stay_in_one_line(said, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    _, text = said("plan books.csv new --create-table isbn:S")
+    command = next(line for line in text.splitlines() if "create-table" in line)
+    assert command.endswith("--region us-east-1")

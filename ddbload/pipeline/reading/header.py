@@ -21,6 +21,7 @@ from ddbload.rows.file_signatures import (
     BYTE_ORDER_MARK,
     LONGEST_SIGNATURE,
     refuse_binary_files,
+    refuse_control_characters,
     refuse_other_texts,
 )
 from ddbload.rows.format_guess import Doubt, GuessedFormat
@@ -28,6 +29,7 @@ from ddbload.rows.header_evidence import COMPARED_ROWS, HeaderEvidence, header_e
 from ddbload.rows.json_framing import LARGEST_CONTAINER_START, rows_begin
 from ddbload.rows.json_shape import (
     LAYOUT_OF,
+    OTHERS,
     begins_as_lines,
     is_undecided,
     jq_advice,
@@ -103,6 +105,8 @@ def read_header(
         return Header(source.columns, start)
     if isinstance(record, Defect):
         at = rows.position(0)
+        if record.cause == "bad_encoding" and source.encoding in (AUTO, "utf-8"):
+            refuse_control_characters(next(iter(file.stream(0, None, HEADER_READ_BYTES)), b""))
         place = f", column {record.column + 1}" if isinstance(record.column, int) else ""
         what = "header" if source.header else "first row, which says how many columns there are,"
         raise BadHeader(
@@ -213,10 +217,16 @@ def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]
     sample = _json_sample(file, start, keys)
     shape = None if sample is None else shape_of_json(sample[0], whole=sample[1], keys=keys)
     if shape is not None:
+        place = f"line {start.line}, byte {start.byte}: this is {shape}"
+        if shape == OTHERS:
+            raise UnsupportedFormat(
+                f'{place}, and a row is an object, such as {{"id": 1}}: write it as objects, or as'
+                " CSV"
+            )
         alone = "import it by itself, or " if shape in LAYOUT_OF else ""
         raise UnsupportedFormat(
-            f"line {start.line}, byte {start.byte}: this is {shape}, and JSON is read here with one"
-            f" object on each line; {alone}{jq_advice(shape)}"
+            f"{place}, and JSON is read here with one object on each line;"
+            f" {alone}{jq_advice(shape)}"
         )
 
 
