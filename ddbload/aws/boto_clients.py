@@ -209,7 +209,9 @@ class BotoClients:
                 f" {ALLOW_HTTP}=1"
             )
         self._check_region(client.meta.region_name, endpoint.hostname or "")
-        client.meta.events.register("before-parse", failures.check_length)
+        # By its service, so that it comes before handlers that replace the body.
+        name = client.meta.service_model.service_id.hyphenize()
+        client.meta.events.register(f"before-parse.{name}", failures.check_length)
         return client
 
     def _check_region(self, region: str, host: str) -> None:
