@@ -240,6 +240,6 @@ def check_column_names(columns: Sequence[str]) -> None:
             raise DuplicateColumn(
                 f"columns {seen[name]} and {place} have the same name; one would overwrite the"
                 " other: number them (--duplicate-columns number) unless they are a key, or name"
-                " all columns with --columns, and say --header"
+                " all columns with --columns, and say --header; --no-header if the row is data"
             )
         seen[name] = place

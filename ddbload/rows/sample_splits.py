@@ -126,6 +126,11 @@ class SampleSplits:
             self._data, self._whole, replace(self.dialect, quote=quote), self._count
         )
 
+    @cached_property
+    def single_quoted(self) -> SampleSplits:
+        """The same rows with fields in single quotes."""
+        return SampleSplits(self._data, self._whole, replace(self.dialect, quote="'"), self._count)
+
     def by(self, delimiter: str) -> Split | None:
         """Split the sample by a delimiter, once. None if that makes no rows."""
         if delimiter not in self._splits:

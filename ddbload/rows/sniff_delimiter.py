@@ -30,6 +30,8 @@ _CLEANER = 0.15
 _ALIKE = 0.05
 """Difference of clean cells up to which two delimiters that fit are alike, so that the file's owner
 has to choose."""
+_EXCEL_DELIMITER = re.compile(rb'"?sep=([^\r\n])"?(?=[\r\n]|\Z)', re.IGNORECASE)
+"""First line by which Excel is told the delimiter."""
 _DECIMALS = re.compile(r"\s*[-+]?\d+,\d+\s*")
 
 
@@ -218,6 +220,9 @@ class DelimitedSample:
             return None
         if chosen == ";" and self._has_decimals_only():
             return None
+        told = self._told_to_excel() or self._single_quotes(chosen, split)
+        if told is not None:
+            return told
         ambiguous = self._ambiguity(chosen, able)
         if ambiguous is not None or not split.header:
             return ambiguous
@@ -261,6 +266,31 @@ class DelimitedSample:
         split = self._sample.by(delimiter)
         rows = [] if split is None else [row for row in split.first[1:] if len(row) == columns]
         return len(rows) > 1 and header_evidence(rows[0], rows[1:]).looks_like_data
+
+    def _told_to_excel(self) -> Doubt | None:
+        """Return a doubt if the first line tells Excel the delimiter."""
+        line = _EXCEL_DELIMITER.match(self._data)
+        if line is None or not self._header:
+            return None
+        delimiter = typed(line[1].decode("latin-1"))
+        advice = f"Say --skip-lines 1 --delimiter {delimiter}"
+        return Doubt("tells Excel the delimiter and names no columns", 2, advice=advice)
+
+    def _single_quotes(self, chosen: str, own: Split) -> Doubt | None:
+        """Return a doubt if the fields are in single quotes."""
+        split = self._sample.single_quoted.by(chosen)
+        if self._sample.dialect.quote != Dialect().quote or split is None or not split.fits:
+            return None
+        names = own.header
+        if names and all(len(name) > 1 and name[0] == name[-1] == "'" for name in names):
+            why = "has its names in single quotes"
+        elif own.share < _OUTDONE and f"{chosen}'".encode() in self._data:
+            why = f"and all after it have {split.columns} fields only if single quotes enclose them"
+        else:
+            return None
+        option = typed(chosen)
+        advice = f"""Say --quote "'"; if single quotes are text, --delimiter {option}"""
+        return Doubt(why, 1, advice=advice)
 
     def _ambiguity(self, chosen: str, able: list[str]) -> Doubt | None:
         """Return a doubt if another delimiter fits all rows as well, with cells as clean."""

@@ -408,6 +408,21 @@ def test_first_row_is_doubted_when_colons_or_spaces_split_every_row_alike(
 
 
 @pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ("sep=;\nid;name\n1;a\n2;b\n", "--skip-lines 1 --delimiter ';'"),
+        ('"sep=\t"\r\nid\tname\r\n1\ta\r\n', "--skip-lines 1 --delimiter tab"),
+        ("'id','name'\n'1','a'\n'2','b'\n", '--quote "\'"'),
+        ("id,name\n1,'Doe, J'\n2,'Roe, J'\n", '--quote "\'"'),
+    ],
+)
+def test_doubt_names_the_option_that_reads_the_file(text: str, option: str) -> None:
+    doubt = sniff(text.encode(), name="x.csv", whole=True).doubt
+    assert doubt is not None
+    assert option in doubt.told(1)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "full name\nA B\nC D\nE F\n",
