@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from difflib import unified_diff
@@ -59,3 +60,10 @@ def test_transcript_replays_unchanged(path, replays):
     elif now != expected:
         lines = unified_diff(expected.splitlines(), now.splitlines(), path.name, "now", lineterm="")
         pytest.fail("\n".join(lines), pytrace=False)
+
+
+def test_each_table_belongs_to_one_transcript():
+    """Transcripts are replayed at the same time, on the same server."""
+    lines = [line for path in LONGEST_FIRST for line in path.read_text("utf-8").splitlines()]
+    tables = Counter(line.split()[2] for line in lines if line.startswith("% table "))
+    assert {table: count for table, count in tables.items() if count > 1} == {}

@@ -61,7 +61,7 @@ def test_proxy_is_used_by_all_engines_but_async(console):
             "HTTP_PROXY": server.endpoint.replace("//", "//user:secret@"),
         }
         command = ("import", "a.csv", "faults", "--run-id", "proxied")
-        refused = console.ddbload(*command, **settings)
+        refused = console.ddbload(*command, "--engine", "async", **settings)
         assert refused.code == 1
         assert refused.told == (
             "ddbload: AwsConfiguration: AWS settings: a proxy is set for dynamodb.invalid"
@@ -70,5 +70,7 @@ def test_proxy_is_used_by_all_engines_but_async(console):
         )
         ended = console.ddbload(*command, "--engine", "threads", **settings)
         items = server.dynamodb.items("faults")
+        chosen = console.ddbload(*command[:-1], "default", **settings)
     assert (ended.code, ended.told) == (0, "")
+    assert (chosen.code, "so this run uses --engine threads" in chosen.err) == (0, True)
     assert len(items) == 1

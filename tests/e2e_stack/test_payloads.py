@@ -11,7 +11,7 @@ from tests.e2e_stack.runs import Run
 FILES = {
     "good.csv": plain(3),
     "twice.csv": f"id,name,id\n{MARKER},a,b\n".encode(),
-    "unnamed.csv": f"id,,text\n{MARKER},a,b\n".encode(),
+    "unnamed.csv": f",,\n{MARKER},a,b\n".encode(),
     "bad-header.csv": f'id,"na"me\n{MARKER},a\n'.encode(),
     "keyless.csv": f"key,name\n{MARKER},a\n".encode(),
     "unclosed.csv": (HEADER + rows(3) + f'{MARKER}-4,"never closed,\n' + rows(3, 5)).encode(),

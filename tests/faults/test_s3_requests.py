@@ -353,7 +353,7 @@ def test_list_objects_reports_a_permanent_fault(bucket, clients, fault):
 
 def test_list_objects_reports_a_missing_bucket(bucket, clients):
     bucket.decide = lambda _: "no_bucket"
-    with pytest.raises(SourceNotFound, match=r"^s3://bucket: no such bucket$"):
+    with pytest.raises(SourceNotFound, match=r"^s3://bucket: no such bucket; check its name"):
         keys(clients)
 
 

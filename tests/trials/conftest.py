@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tests.cli.conftest import account, console, dynamodb, forked, s3, s3_endpoint, services
+from tests.e2e.conftest import account, console, dynamodb, forked, s3, s3_endpoint, services
 
 __all__ = ["account", "console", "dynamodb", "forked", "s3", "s3_endpoint", "services"]
 
