@@ -35,6 +35,11 @@ class DetectedFormat:
     header: HeaderEvidence | None = None
     """Evidence for the first row as a header; None if it is not taken for one."""
 
+    @property
+    def header_looks_like_data(self) -> bool:
+        """True if the first row is taken for a header and looks like data."""
+        return self.header is not None and self.header.looks_like_data
+
     def to_json(self) -> dict[str, Any]:
         """Return the reading for a plan: what was detected, and how sure that is."""
         source, guessed = self.source, self.why is not None
@@ -60,7 +65,7 @@ class DetectedFormat:
             "sure": self.sure if guessed else 1.0,
             "why": self.why if guessed else "as given",
             "header_why": None if self.header is None else self.header.why,
-            "header_looks_like_data": self.header is not None and self.header.looks_like_data,
+            "header_looks_like_data": self.header_looks_like_data,
             "readings": [asdict(each) for each in readings],
         }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
@@ -192,21 +192,28 @@ def _inspect_first_object(
         with prefix_errors_with_object_name(raw, several=several):
             detected = detect_format(raw, payload.source, keys)
             file = open_decoded(raw, detected.source)
-        try:
-            with prefix_errors_with_object_name(raw, several=several):
-                header = read_header(
-                    file, detected.source, options.row_limit, keys=keys, doubt=detected.doubt
-                )
-        except DdbloadError as error:
-            error.reading = detected.to_json()
-            raise
+        with _told_with(detected), prefix_errors_with_object_name(raw, several=several):
+            header = read_header(
+                file, detected.source, options.row_limit, keys=keys, doubt=detected.doubt
+            )
         # Skip objects without rows, such as a gzipped empty file: they do not show the header.
         if not header.empty:
             break
-    check_column_names(header.columns)
     detected = replace(detected, header=header.evidence)
-    cells = settle_types(file, header, replace(payload, source=detected.source), checked)
+    with _told_with(detected):
+        check_column_names(header.columns)
+        cells = settle_types(file, header, replace(payload, source=detected.source), checked)
     return _FirstObject(raw.name, raw.pinned, known_size(file), detected, header, cells)
+
+
+@contextmanager
+def _told_with(detected: DetectedFormat) -> Generator[None]:
+    """Add what was detected to errors, for plans."""
+    try:
+        yield
+    except DdbloadError as error:
+        error.reading = detected.to_json()
+        raise
 
 
 def _settle_scan(options: Options, first: _FirstObject, listing: ObjectListing | None) -> Options:

@@ -126,6 +126,15 @@ def test_plan_shows_reading_that_it_refuses():
     ]
 
 
+def test_plan_shows_reading_of_names_that_it_refuses():
+    source = {"format": "auto", "delimiter": "auto"}
+    plan = plan_of(World(b"0.5;0.5;1\n0.5;2.5;1\n1;2;3\n", source=source))
+    assert plan["error"]["name"] == "DuplicateColumn"
+    assert "--no-header" in plan["error"]["message"]
+    assert plan["dialect"]["delimiter"] == ";"
+    assert plan["dialect"]["header_looks_like_data"]
+
+
 def test_plan_says_why_first_row_is_header():
     read = plan_of(World(b"id,n\na,1\nb,2\n"))["dialect"]
     assert read["header_why"] == "1 column has numbers or dates below it, and text in it"
