@@ -118,13 +118,7 @@ class SampleSplits:
     @cached_property
     def unquoted(self) -> SampleSplits:
         """The same rows with quotes as ordinary characters."""
-        return self.quoted(None)
-
-    def quoted(self, quote: str | None) -> SampleSplits:
-        """Return the same rows as another quote makes them."""
-        return SampleSplits(
-            self._data, self._whole, replace(self.dialect, quote=quote), self._count
-        )
+        return SampleSplits(self._data, self._whole, replace(self.dialect, quote=None), self._count)
 
     @cached_property
     def single_quoted(self) -> SampleSplits:

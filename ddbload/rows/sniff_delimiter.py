@@ -248,18 +248,8 @@ class DelimitedSample:
             f"has {fields}; split at {spelled(delimiter)}, {agreeing} of the {body.rows} rows"
             f" after it have {columns}"
         )
-        if self._is_quoted_by_apostrophes(chosen, split):
-            why = f"{why}. Where apostrophes quote fields, all have {split.columns}"
-            return Doubt(why, body.line, advice='If so, say --quote "\'"')
         count = columns if self._begins_with_data(delimiter, columns) else None
         return Doubt(why, body.line, self._comment_mark(body.line, delimiter), columns=count)
-
-    def _is_quoted_by_apostrophes(self, delimiter: str, split: Split) -> bool:
-        """Return whether all rows have as many fields as the first once apostrophes quote."""
-        if self._sample.dialect.quote != '"' or f"{delimiter}'".encode() not in self._data:
-            return False
-        other = self._sample.quoted("'").by(delimiter)
-        return other is not None and other.fits and other.columns == split.columns
 
     def _begins_with_data(self, delimiter: str, columns: int) -> bool:
         """Return whether the first of the rows with so many fields, below the first, is data."""
@@ -278,8 +268,10 @@ class DelimitedSample:
 
     def _single_quotes(self, chosen: str, own: Split) -> Doubt | None:
         """Return a doubt if the fields are in single quotes."""
+        if self._sample.dialect.quote != Dialect().quote or b"'" not in self._data:
+            return None
         split = self._sample.single_quoted.by(chosen)
-        if self._sample.dialect.quote != Dialect().quote or split is None or not split.fits:
+        if split is None or not split.fits:
             return None
         names = own.header
         if names and all(len(name) > 1 and name[0] == name[-1] == "'" for name in names):
