@@ -280,7 +280,9 @@ class VerifyOutcome:
         if sampled:
             lines.append("  extra     not looked for: a sample cannot find them")
         else:
-            among = " (maybe of rejected rows)" if rejected and keys.extra else ""
+            uncompared = {"rejected rows": rejected, "rows left out": verdict.file.filtered}
+            of = " or ".join(rows for rows, count in uncompared.items() if count)
+            among = f" (maybe of {of})" if of and keys.extra else ""
             lines.append(f"  extra     {keys.extra:,}, in the table and not in the source{among}")
         billed = f", {amount_text(self.dollars)}" if self.dollars else ""
         throttled = f", {usage.throttled:,} throttled" if usage.throttled else ""
