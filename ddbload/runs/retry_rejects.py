@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import IO
+from typing import IO, Any
 
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import DYNAMODB_JSON, LINES, PARQUET, UNCOMPRESSED, Source
+from ddbload.contracts.source import (
+    DYNAMODB_JSON,
+    LINES,
+    LOCATION_FIELDS,
+    PARQUET,
+    UNCOMPRESSED,
+    Source,
+)
 from ddbload.errors import BadRetryFile
 from ddbload.items.item_layout import item_layout
 from ddbload.items.row_encoder import row_boundaries_for
@@ -105,6 +112,7 @@ def payload_for(record: RunRecord, path: str) -> Payload:
 def _source_of(record: RunRecord) -> Source:
     """Return the source that reads the rows from a UTF-8 file without header."""
     source = record.payload.source
+    nowhere: dict[str, Any] = dict.fromkeys(LOCATION_FIELDS)
     return replace(
         source,
         format=DYNAMODB_JSON if source.format == PARQUET else source.format,
@@ -114,15 +122,7 @@ def _source_of(record: RunRecord) -> Source:
         columns=record.columns if source.delimited else None,
         encoding="utf-8",
         compression=UNCOMPRESSED,
-        bucket=None,
-        key=None,
-        version_id=None,
-        etag=None,
-        sequencer=None,
-        within=None,
-        prefix=None,
-        glob=None,
-        manifest=None,
+        **nowhere,
     )
 
 

@@ -35,7 +35,7 @@ def match_columns(
     if not shared:
         # What stands there may be a row: do not show it.
         raise HeaderMismatch(
-            f"{name} has {len(own)} columns, and none has the name of one of the first object's"
+            f"{name} has {_columns(own)} and none has the name of one of the first object's"
             f" {len(columns)}: its first row may be no header, or it has another delimiter;"
             f" {_APART}, or name the columns of all (--columns, with --no-header or --header)"
         )
@@ -64,13 +64,17 @@ def match_columns(
     return tuple(places[column] for column in own)
 
 
+def _columns(names: Sequence[str]) -> str:
+    return "1 column," if len(names) == 1 else f"{len(names)} columns,"
+
+
 def _first_difference(own: Sequence[str], columns: Sequence[str], *, is_named: bool) -> str:
     """Return the rest of a sentence that begins with the object's name."""
     if not is_named or not set(own) & set(columns):
         # Names without a header are row data, or say nothing.
         if len(own) == len(columns):
             return f"has {len(own)} columns with other names than the first object's"
-        return f"has {len(own)} columns, and the first object has {len(columns)}"
+        return f"has {_columns(own)} and the first object has {len(columns)}"
     place = next(
         (place for place, pair in enumerate(zip(own, columns, strict=False)) if pair[0] != pair[1]),
         min(len(own), len(columns)),

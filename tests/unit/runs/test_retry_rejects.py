@@ -98,6 +98,12 @@ def test_payload_for_keeps_everything_but_source() -> None:
     assert Payload.from_json(payload.to_json()) == payload
 
 
+@pytest.mark.parametrize("where", [{"sources": ("a.csv", "b.csv")}, {"manifest": "list"}])
+def test_payload_for_replaces_every_kind_of_source(where: dict[str, object]) -> None:
+    payload = payload_for(record(Source(**where)), "rows")
+    assert Payload.from_json(payload.to_json()) == payload
+
+
 def test_payload_for_declares_types_of_all_attributes() -> None:
     begun = record()
     mapping = ColumnMapping({"year": "y"}, ("id",), {"pk": "BOOK#{id}"})
