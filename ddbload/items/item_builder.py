@@ -29,6 +29,8 @@ class RowNeeds:
     """Attributes without which a row is rejected: its condition needs their values."""
     sets: frozenset[str] = frozenset()
     """Attributes to which sets are added: for an empty one nothing is added."""
+    unwritten: frozenset[str] = frozenset()
+    """Attributes that only the condition uses: the item is written without them."""
 
     def policy(self, name: str, nulls: str) -> str:
         """Return the policy for missing values of an attribute."""
@@ -41,7 +43,14 @@ NO_NEEDS = RowNeeds()
 
 def row_needs(writes: RowWrites | None) -> RowNeeds:
     """Return the needs of a run whose rows go one by one, or in batches."""
-    return NO_NEEDS if writes is None else RowNeeds(writes.condition_columns, writes.adds)
+    if writes is None:
+        return NO_NEEDS
+    return RowNeeds(writes.condition_columns, writes.adds, writes.unwritten)
+
+
+def item_too_large(size: int) -> Defect:
+    """Return the defect of an item that is larger than DynamoDB's limit."""
+    return Defect("item_too_large", f"{size} bytes; DynamoDB's limit is {MAX_ITEM_BYTES}")
 
 
 def no_condition_value(column: int | str) -> Defect:
@@ -86,7 +95,7 @@ class ItemBuilder:
             )
             for name, kind in zip(columns, types, strict=True)
         ]
-        self._needed = needs.values
+        self._needed, self._unwritten = needs.values, needs.unwritten
         self._count = len(columns)
         self._keys = [columns.index(key.name) for key in table.keys]
         self._limits = key_limits(columns, table)
@@ -102,7 +111,7 @@ class ItemBuilder:
             return defect
         attributes: Attributes = {}
         identities: dict[int, Hashable] = {}
-        size = 0
+        size = unwritten = 0
         for column, (text, (name, name_bytes, read, null)) in enumerate(
             zip(fields, self._columns, strict=True)
         ):
@@ -121,15 +130,18 @@ class ItemBuilder:
                     return Defect(bad.cause, bad.detail, column)
             attributes[name], identity, value_bytes = value
             size += name_bytes + value_bytes
+            if name in self._unwritten:
+                unwritten += name_bytes + value_bytes
             if column in self._keys:
                 identities[column] = identity
             most = self._binary_limits.get(column)
             if most is not None and value_bytes > most:
                 return _key_too_long(value_bytes, most, column)
-        if size > MAX_ITEM_BYTES:
-            return Defect("item_too_large", f"{size} bytes; DynamoDB's limit is {MAX_ITEM_BYTES}")
+        written = size - unwritten
+        if written > MAX_ITEM_BYTES:
+            return item_too_large(written)
         key = tuple(identities[column] for column in self._keys)
-        return Item(attributes, key, size, self._wire_bytes(attributes, fields, size))
+        return Item(attributes, key, written, self._wire_bytes(attributes, fields, size))
 
     def _check_keys(self, fields: Sequence[str]) -> Defect | None:
         for column in self._keys:

@@ -30,7 +30,7 @@ from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.row_writes import REMOVAL, SETS, RowWrites, without_removals
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, PUT, position
-from ddbload.items.item_builder import Item, no_condition_value, row_needs
+from ddbload.items.item_builder import Item, item_too_large, no_condition_value, row_needs
 from ddbload.items.json_values import (
     Json,
     Members,
@@ -377,9 +377,12 @@ class DocumentBuilder:
                     check_key(key, attributes[key.name])
                 except BadValue as bad:
                     raise AttributeDefect(key.name, bad) from None
-        size = item_size(without_removals(attributes) if self.rules.writes else attributes)
+        written = without_removals(attributes) if self.rules.writes else attributes
+        for name in self.needs.unwritten:
+            written.pop(name, None)
+        size = item_size(written)
         if size > MAX_ITEM_BYTES:
-            return Defect("item_too_large", f"{size} bytes; DynamoDB's limit is {MAX_ITEM_BYTES}")
+            return item_too_large(size)
         key_values = tuple(identity(attributes[name]) for name in self.key_names)
         wire_bytes = len(json.dumps(attributes)) + 40
         return Item(attributes, key_values, size, wire_bytes, deleted=deleted)

@@ -303,6 +303,15 @@ def test_dropped_columns_serve_the_condition_alone():
     ]
 
 
+@pytest.mark.parametrize("source", [{}, {"format": "json"}])
+def test_dropped_columns_do_not_count_in_the_size_of_the_item(source):
+    row = {"id": "k", "v": 1, "b": "x" * 404_000, "a": "y" * 6_000}
+    data = json.dumps(row) if source else ",".join(row) + "\n" + ",".join(map(str, row.values()))
+    more = {"mapping": {"drop": ["a"]}}
+    it = world("put", "b <> {a}", data.encode(), source=source, more=more)
+    assert run(it).rows == RowCounts(read=1, written=1)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("line_format", ["csv", "json"])
 @pytest.mark.parametrize("empty", ["keep", "remove", "null"])
