@@ -312,7 +312,9 @@ def test_utf_16_is_read(tmp_path: Path) -> None:
     text = "id;größe\n1;a\n2;b\n"
     assert converted(tmp_path, text.encode("utf-16")).rows == [["1", "a"], ["2", "b"]]
     assert converted(tmp_path, ("Bericht\n" + text).encode("utf-16")).refused == "BadHeader"
-    assert converted(tmp_path, text.encode("utf-16-le")).refused == "BadHeader"
+    found = converted(tmp_path, text.encode("utf-16-le"))
+    assert found.refused == "UnsupportedFormat"
+    assert "(--encoding, such as utf-16)" in str(found.error)
 
 
 def test_ragged_rows_are_rejected(tmp_path: Path) -> None:
@@ -396,9 +398,9 @@ SHAPES = [*ARRAYS, *SCANS, *PRETTY, *HELD]
 SHORT = list(filter(is_short, SHAPES))
 REFUSED = [
     ("".join(map(json.dumps, PLAIN)), "UnsupportedFormat", "jq -c . FILE"),
-    ("[1, 2]", "UnsupportedFormat", "jq -c '.[]' FILE"),
-    ('[[{"id": "1"}]]', "UnsupportedFormat", "jq -c '.[]' FILE"),
-    ('["a",\n{"id": "1"}]', "UnsupportedFormat", "jq -c '.[]' FILE"),
+    ("[1, 2]", "UnsupportedFormat", "write it as objects, or as CSV"),
+    ('[[{"id": "1"}]]', "UnsupportedFormat", "write it as objects, or as CSV"),
+    ('["a",\n{"id": "1"}]', "UnsupportedFormat", "write it as objects, or as CSV"),
     (lines([PLAIN, PLAIN]), "InvalidJson", "the array has ended, and more follows"),
     (lines([PAGE, PAGE]), "InvalidJson", "more follows it"),
     (json.dumps(SCAN, indent=4) * 2, "InvalidJson", "more follows it"),
