@@ -16,7 +16,7 @@ from ddbload.contracts.results import ExecutionOutput
 from ddbload.contracts.states import ReportTask
 from ddbload.pipeline.preflight import open_chunk
 from ddbload.pipeline.report import report_execution
-from ddbload.plan import plan
+from ddbload.plan import make_plan
 from ddbload.source.decoding import compression, decoded_source, inflate, seek_trail
 from tests.fakes.s3_faults import Fault
 from tests.unit.pipeline.expected import counts, outcome
@@ -271,7 +271,7 @@ SINGLE_FRAME = zstandard.ZstdCompressor().compress(TEXT)
 def test_object_that_cannot_be_cut_is_named_before(monkeypatch, packed, words):
     """In preflight's notices and in a plan, if it is more than two chunks."""
     monkeypatch.setattr(inflate, "zlib_library", lambda: None)
-    monkeypatch.setattr(plan, "zlib_library", lambda: None)
+    monkeypatch.setattr(make_plan, "zlib_library", lambda: None)
     for chunk_bytes, is_large in ((1000, True), (len(TEXT), False)):
         world = World(packed, options={**MANY, "chunk_bytes": chunk_bytes})
         context, notices = world.context(), []
@@ -281,7 +281,7 @@ def test_object_that_cannot_be_cut_is_named_before(monkeypatch, packed, words):
         said = [each for each in notices if "one worker" in each]
         assert [words in each for each in said] == [True] * is_large
 
-        made = plan.make_plan(world.payload, world.context()).to_json()
+        made = make_plan.make_plan(world.payload, world.context()).to_json()
         assert (made["source"]["splits"], made["source"]["chunks"]) == (False, 1)
         warnings = {each["code"]: each["message"] for each in made["warnings"]}
         assert (words in warnings.get("one_worker", "")) == is_large
@@ -290,7 +290,7 @@ def test_object_that_cannot_be_cut_is_named_before(monkeypatch, packed, words):
 @pytest.mark.parametrize("kind", PACKED)
 def test_plan_estimates_chunks_of_compressed_object(kind):
     world = World(PACKED[kind], options={**MANY, "chunk_bytes": 3000})
-    made = plan.make_plan(world.payload, world.context()).to_json()
+    made = make_plan.make_plan(world.payload, world.context()).to_json()
     context, notices = world.context(), []
     context.notice = notices.append
     world.preflight_step(None, context)
