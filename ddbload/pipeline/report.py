@@ -408,7 +408,8 @@ def _first_error(
     rows = found.sums.rows
     if failures:
         first = failures[0]
-        more = f" (and {len(failures) - 1} more chunks failed)" if len(failures) > 1 else ""
+        others = len(failures) - 1
+        more = f" (and {others} more chunk{'s' * (others > 1)} failed)" if others else ""
         message = first.message + _rows_before(first, record, rows) + more
         return Failure(first.name, message, first.chunk)
     if not rows.conserved or not found.sums.conserved:

@@ -347,7 +347,7 @@ def test_report_names_failed_chunk(world):
     for number in (1, 3):
         del world.store.objects[f"runs/{RUN}/{names[number]}"]
         world.ledger.put_failure(Failure("SplitMismatch", f"words of {number}", number))
-    found = failed(world, "SplitMismatch", "words of 1 (and 1 more chunks failed)", 1)
+    found = failed(world, "SplitMismatch", "words of 1 (and 1 more chunk failed)", 1)
     assert [each.chunk for each in found.failures] == [1, 3]
 
 
