@@ -104,7 +104,9 @@ def status_command(
     if gone or (error is not None and not is_resumable(error.name)):
         resume = None
     if as_json:
+        rows = found.progress.rows
         value = {**found.progress.to_json(), "status": found.status}
+        value["rows"] = {"read": rows.read, **rows.outcomes}
         value |= {"source": record.payload.source.uri, "table": record.table.name}
         value |= {"execution": execution and execution.arn, "resume": resume}
         print_json(value)
