@@ -16,6 +16,8 @@ from ddbload.contracts.payload import TABLE_NAME, Payload, canonical_type
 from ddbload.contracts.source import AUTO, BY_NAME, DELIMITERS, REFUSE, TSV, source_fields
 from ddbload.errors import InvalidPayload, InvalidUsage
 
+_HEXADECIMAL = re.compile(r"\\x[0-9a-fA-F]{2}")
+"""A character by its code, such as the `\\x01` between fields of Hive."""
 _FIELD = re.compile(r"'(?:options|source)\.(\w+)'")
 _PAYLOAD_OPTIONS = (
     *("engine", "concurrency", "chunk_bytes", "max_wcu", "mode", "position_attribute"),
@@ -180,7 +182,9 @@ def _delimiter(given: Mapping[str, Any]) -> str | None:
 
 
 def _character(text: str) -> str:
-    r"""Return a delimiter or quote, with `\t` and `tab` read as a tab."""
+    r"""Return a delimiter or quote, with `\t` and `tab` read as a tab, `\x01` as that character."""
+    if _HEXADECIMAL.fullmatch(text):
+        return chr(int(text[-2:], 16))
     return "\t" if text in ("\\t", "tab") else text
 
 

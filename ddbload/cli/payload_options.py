@@ -77,7 +77,8 @@ _SOURCE = (
     input_option(
         "--delimiter",
         metavar="TEXT",
-        help="Field delimiter: tab, comma, pipe, semicolon, space, or one or more characters.",
+        help="Field delimiter: tab, comma, pipe, semicolon, space, or one or more characters; a"
+        r" control character as \x01.",
         show_default="detected; a tab with --format tsv",
     ),
     input_option(

@@ -139,6 +139,11 @@ def _read_retry_of(f: JsonObjectReader) -> str | None:
 
 
 def _read_table(f: JsonObjectReader) -> str:
+    if f.has("table") and not f.has("target"):
+        raise InvalidPayload(
+            f"{f.path('target')!r} is missing: write {f.path('table')!r} within it, as"
+            ' "target": {"table": "books"}'
+        )
     with JsonObjectReader(f.required("target"), f.path("target")) as target:
         table = target.text("table")
         if table.startswith("arn:"):

@@ -53,7 +53,8 @@ class AccessPolicy:
         if self.tables is not None and table not in self.tables:
             allowed = ", ".join(sorted(self.tables)) or "none"
             raise TableNotAllowed(
-                f"table {table} is not among those this deployment writes: {allowed}"
+                f"table {table} is not among those this deployment writes: {allowed}; to add it:"
+                f" ddbload deploy --table {table}"
             )
 
     def check_location(self, location: str) -> None:
@@ -85,7 +86,8 @@ class AccessPolicy:
             )
         allowed = ", ".join(sorted({each.location for each in sources})) or "none"
         raise BucketNotAllowed(
-            f"bucket {bucket} is not among those this deployment reads: {allowed}"
+            f"bucket {bucket} is not among those this deployment reads: {allowed}; to add it:"
+            f" ddbload deploy --source-bucket {bucket}"
         )
 
 

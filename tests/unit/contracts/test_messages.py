@@ -231,6 +231,7 @@ def test_source_defaults_depend_on_other_fields(
         ),
         ({"source": ABSENT}, "'source' is missing"),
         ({"source": "s3://b/k"}, "'source' must be a JSON object, not a string"),
+        ({"target": ABSENT, "table": "t"}, "'target' is missing: write 'table' within it"),
         ({"source__bucket": ABSENT}, "'source.bucket' is missing"),
         ({"source__key": ""}, "'source.key' must be a string that is not empty, not \"\""),
         (
