@@ -198,7 +198,7 @@ def _retry(
     """Import a file of corrected rejects; return the exit status."""
     from ddbload.cli.import_command import import_with_progress
     from ddbload.runs.local_settings import LocalSettings, default_ledger
-    from ddbload.runs.retry_rejects import payload_for, write_rows
+    from ddbload.runs.retry_rejects import check_hmac_key, payload_for, write_rows
     from ddbload.runs.run_import import new_run_id
     from ddbload.source.local_file import RETRY_PREFIX
 
@@ -221,6 +221,7 @@ def _retry(
         if not count:
             raise BadRetryFile(f"{mended}: the file has no rejects")
         payload = payload_for(record, rows.name)
+        check_hmac_key(record, payload)
         settings = LocalSettings(
             ledger=location,
             aws=aws,

@@ -18,12 +18,14 @@ from ddbload.contracts.source import (
     UNCOMPRESSED,
     Source,
 )
-from ddbload.errors import BadRetryFile
+from ddbload.contracts.template import HMAC_KEY, key_fingerprint
+from ddbload.errors import BadRetryFile, RunMismatch
 from ddbload.items.item_layout import item_layout
 from ddbload.items.row_encoder import row_boundaries_for
 from ddbload.items.typed_values import PLAIN_TYPES
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.counted_chunks import counted_rejects
+from ddbload.pipeline.reading.row_blocks import hmac_key
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.row_positions import RowPositions
@@ -106,6 +108,17 @@ def payload_for(record: RunRecord, path: str) -> Payload:
         once=False,
         force=False,
         retry_of=record.run,
+    )
+
+
+def check_hmac_key(record: RunRecord, payload: Payload) -> None:
+    """Raise `RunMismatch` if a payload's templates would hash with another key than a run's."""
+    key = hmac_key(payload)
+    if key is None or key_fingerprint(key, record.payload.run or "") == record.hmac_key:
+        return
+    raise RunMismatch(
+        f"run {record.run} began with another key in {HMAC_KEY}; give the same, so that equal texts"
+        " have equal pseudonyms"
     )
 
 

@@ -11,8 +11,9 @@ import pytest
 from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
 from ddbload.contracts.source import Source
-from ddbload.errors import BadRetryFile
-from ddbload.runs.retry_rejects import payload_for, write_rows
+from ddbload.contracts.template import HMAC_KEY, key_fingerprint
+from ddbload.errors import BadRetryFile, RunMismatch
+from ddbload.runs.retry_rejects import check_hmac_key, payload_for, write_rows
 
 TABLE = Table("books", "id", (KeyAttribute("id", "N", 2048),))
 
@@ -102,6 +103,23 @@ def test_payload_for_keeps_everything_but_source() -> None:
 def test_payload_for_replaces_every_kind_of_source(where: dict[str, object]) -> None:
     payload = payload_for(record(Source(**where)), "rows")
     assert Payload.from_json(payload.to_json()) == payload
+
+
+def test_check_hmac_key_refuses_another_key_than_the_run_had(monkeypatch) -> None:
+    hashed = ColumnMapping(set={"pk": "{id|hmac}"})
+    begun = record()
+    begun = replace(
+        begun,
+        payload=replace(begun.payload, mapping=hashed),
+        types=(*begun.types, "S"),
+        hmac_key=key_fingerprint(b"one", "r"),
+    )
+    payload = payload_for(begun, "rows")
+    monkeypatch.setenv(HMAC_KEY, "one")
+    check_hmac_key(begun, payload)
+    monkeypatch.setenv(HMAC_KEY, "another")
+    with pytest.raises(RunMismatch, match="another key"):
+        check_hmac_key(begun, payload)
 
 
 def test_payload_for_declares_types_of_all_attributes() -> None:
