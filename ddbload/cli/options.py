@@ -294,7 +294,7 @@ first_option = input_option(
     "--first",
     metavar="N",
     type=click.IntRange(1),
-    help="Read only the first N rows, as if the source ended there.",
+    help="Read only the first N rows, of those that --where takes, as if the source ended there.",
     show_default="all rows",
 )
 dry_run_option = run_option(

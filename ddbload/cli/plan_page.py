@@ -83,9 +83,12 @@ def _verdict(plan: Value) -> Text:
     if plan["error"] is not None:
         return Text(f"would fail: {plan['error']['name']}", style)
     total = f"about {rows['total']:,}" if rows["estimated"] else f"{rows['total']:,}"
+    of = f"{rows['read']:,} rows" + (" read" if rows["estimated"] else "")
+    left_out = f", {rows['filtered']:,} left out by --where" if rows["filtered"] else ""
     if rows["rejected"]:
-        of = f"{rows['read']:,} rows" + (" read" if rows["estimated"] else "")
-        return Text(f"{rows['rejected']:,} of {of} would be rejected", style)
+        return Text(f"{rows['rejected']:,} of {of} would be rejected{left_out}", style)
+    if left_out:
+        return Text(f"{rows['good']:,} of {of} can be loaded{left_out}", style)
     return Text(f"all of {total} rows can be loaded", style)
 
 
