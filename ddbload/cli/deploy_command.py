@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +17,7 @@ from ddbload.cli.options import (
     deployment_option,
     json_option,
 )
-from ddbload.cli.output import EXIT_DONE, print_json, print_stderr, print_stdout
+from ddbload.cli.output import EXIT_DONE, has_terminal_input, print_json, print_stderr, print_stdout
 from ddbload.cli.stack_place import (
     BOOTSTRAP_STACK,
     StackPlace,
@@ -132,16 +131,16 @@ def deploy_command(
         app = folder / "app"
         copy_app(app, {**settings, "stack_name": place.stack})
         known.check_app_settings(app, {**settings, "stack_name": place.stack})
-        tell = print_stdout if dry_run and not as_json else print_stderr
-        tell(
+        show = print_stdout if dry_run and not as_json else print_stderr
+        show(
             *place.describe(),
             *known.describe_changes(place.known_settings, settings),
             *([] if settings.get("tables") else ["no table may be written: give --table"]),
         )
         agree_to_tools(DEPLOY_TOOLS, yes=yes)
-        tools = install(DEPLOY_TOOLS, tell)
+        tools = install(DEPLOY_TOOLS, show)
         cdk = Cdk(folder, tools, app, {})
-        tell("synthesizing ...")
+        show("synthesizing ...")
         with cdk.synth() as synth:
             synth.wait()
         if dry_run:
@@ -154,10 +153,10 @@ def deploy_command(
             return EXIT_DONE
         _agree_to_deployment(place, cdk, yes=yes)
         if not place.bootstrapped:
-            tell(f"bootstrapping {place.account} in {place.region} ...")
+            show(f"bootstrapping {place.account} in {place.region} ...")
             with cdk.bootstrap(place.account, place.region, place.environment) as bootstrap:
                 bootstrap.wait()
-        tell(f"deploying stack {place.stack} ...")
+        show(f"deploying stack {place.stack} ...")
         with cdk.deploy(place.environment) as deploy:
             deploy.wait(_show_event)
     return _print_deployed(place, settings, aws, as_json=as_json)
@@ -200,7 +199,7 @@ def _agree_to_deployment(place: StackPlace, cdk: Cdk, *, yes: bool) -> None:
             f" the stack {BOOTSTRAP_STACK} will be made, with a bucket and roles that all CDK apps"
             " share"
         )
-    if not yes and sys.stdin.isatty():
+    if not yes and has_terminal_input():
         with cdk.diff(place.environment, security=True) as diff:
             shown = diff.wait().splitlines()
         # Without bootstrapping cdk asks for it, and nobody can answer what it asks to confirm.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from ddbload.errors import Interrupted, OutputUnwritable
+from ddbload.errors import Interrupted, InvalidUsage, OutputUnwritable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,6 +132,22 @@ def print_stderr(*lines: str) -> None:
 def print_notice(notice: str) -> None:
     """Write a warning about a run's table to stderr."""
     print_stderr(f"ddbload: warning: {notice}")
+
+
+def has_terminal_input() -> bool:
+    """Return true if somebody can answer a question; a closed standard input is nobody."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def ask_to_agree(question: str, *, unasked: str, declined: str) -> None:
+    """Ask a question on the terminal.
+
+    Raises `InvalidUsage`: `declined` for a no, and `unasked` without a terminal to ask on.
+    """
+    if not has_terminal_input():
+        raise InvalidUsage(unasked)
+    if not click.confirm(printable(question), err=True):
+        raise InvalidUsage(declined)
 
 
 def printable(text: str) -> str:

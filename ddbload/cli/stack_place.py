@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from ddbload import __version__
 from ddbload.cli.options import deployment_option
-from ddbload.cli.output import print_stderr
-from ddbload.errors import AccessDenied, InvalidUsage
+from ddbload.cli.output import ask_to_agree, print_stderr
+from ddbload.errors import AccessDenied
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
@@ -136,11 +133,13 @@ def confirm(what: str, question: str, *, yes: bool) -> None:
     tell(what)
     if yes:
         return
-    if not sys.stdin.isatty():
-        raise InvalidUsage("there is no terminal to ask on: give --yes to agree")
-    if not click.confirm(question, err=True):
-        raise InvalidUsage("declined: nothing was done")
+    ask_to_agree(
+        question,
+        unasked="there is no terminal to ask on: give --yes to agree",
+        declined="declined: nothing was done",
+    )
 
 
 def tell(text: str) -> None:
+    """Print a line on stderr, in the name of ddbload."""
     print_stderr(f"ddbload: {text}")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from ddbload.cli.output import print_notice, print_stderr
+from ddbload.cli.output import ask_to_agree, print_notice, print_stderr
 from ddbload.contracts.write_price import PRICE_LIST
-from ddbload.errors import DdbloadError, InvalidUsage
+from ddbload.errors import DdbloadError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,13 +100,12 @@ def prewarm(table: str, wanted: int, clients: AwsClients, *, yes: bool, quiet: b
             print_stderr(f"ddbload: table {table} is warm for {wanted:,} write units a second")
         return
     if not yes:
-        if not sys.stdin.isatty():
-            raise InvalidUsage(
-                f"--prewarm {wanted} costs about ${change.dollars:,.2f} ({change.how}): without a"
-                " terminal to ask on, give --yes to agree"
-            )
-        if not click.confirm(change.question, err=True):
-            raise InvalidUsage("--prewarm was declined: nothing was changed or written")
+        ask_to_agree(
+            change.question,
+            unasked=f"--prewarm {wanted} costs about ${change.dollars:,.2f} ({change.how}): without"
+            " a terminal to ask on, give --yes to agree",
+            declined="--prewarm was declined: nothing was changed or written",
+        )
     if not quiet:
         print_stderr(f"ddbload: warming table {table} to {wanted:,} write units a second ...")
     warm_up(client, change, policy=DEFAULT_POLICY, clock=time.monotonic, sleep=time.sleep)

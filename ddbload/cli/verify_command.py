@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -31,6 +30,7 @@ from ddbload.cli.output import (
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_REJECTS,
+    ask_to_agree,
     keep_result,
     live_reading,
     print_json,
@@ -347,13 +347,12 @@ def agree(verification: Verification, settings: VerifySettings, *, yes: bool, qu
         if not quiet:
             print_stderr(f"ddbload: {text}")
         return
-    if not sys.stdin.isatty():
-        raise InvalidUsage(
-            f"{text}: without a terminal to ask on, give --yes to agree, or --sample 1000 to look"
-            " up only some keys"
-        )
-    if not click.confirm(printable(f"{text}. Go on?"), err=True):
-        raise InvalidUsage("the price was declined: the table was not read")
+    ask_to_agree(
+        f"{text}. Go on?",
+        unasked=f"{text}: without a terminal to ask on, give --yes to agree, or --sample 1000 to"
+        " look up only some keys",
+        declined="the price was declined: the table was not read",
+    )
 
 
 class DifferenceFolder:

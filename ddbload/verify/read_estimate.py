@@ -1,4 +1,4 @@
-"""Settings of a comparison, and the read units that it needs."""
+"""Estimate the read units that a comparison needs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SMALL_ITEM_BYTES = 100
 
 @dataclass(frozen=True, slots=True)
 class VerifySettings:
-    """How to compare."""
+    """Settings of a comparison."""
 
     sample: float | None = None
     """Keys of the source to look up: a number, or as a float a share; None for all of the table."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import subprocess
 from pathlib import Path
@@ -15,6 +16,7 @@ from ddbload.cli.commands import commands, run
 from ddbload.cli.completion_command import COMPLETE_VARIABLE
 from ddbload.cli.environment import variable_names
 from ddbload.cli.hints import _COMMANDS, _OPTIONS, command_hint
+from ddbload.cli.output import ask_to_agree
 from ddbload.cli.payload import build_payload
 from ddbload.cli.start_command import _followed
 from ddbload.cli.steps import Steps
@@ -330,3 +332,10 @@ def test_start_prints_each_step_once_it_has_a_record(monkeypatch, capsys):
     assert "found 1 object, 9 bytes" in err
     assert "cut into 1 chunk, bytes 3 to 9" in err
     assert "CANARY" not in err
+
+
+@pytest.mark.parametrize("stdin", [None, io.StringIO("y\n")], ids=["closed", "no terminal"])
+def test_nobody_is_asked_without_a_terminal(stdin, monkeypatch):
+    monkeypatch.setattr("sys.stdin", stdin)
+    with pytest.raises(InvalidUsage, match=r"^give --yes$"):
+        ask_to_agree("Go on?", unasked="give --yes", declined="declined")
