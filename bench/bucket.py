@@ -2,19 +2,15 @@
 
     python -m bench.bucket
 
-It listens on 127.0.0.1, prints one line of JSON ({"endpoint": ...}) when it is ready, and ends when
-its standard input closes. It serves ListObjectsV2 and GetObject. POST /reset takes {"shape": name,
-"objects": count, "bytes": size, "latency": seconds} and clears the counters. GET /counters returns
-the number of requests since then, GET /etag the ETag that all objects share.
+It serves ListObjectsV2 and GetObject; `bench.http_server` says how it begins and ends. POST /reset
+takes {"shape": name, "objects": count, "bytes": size, "latency": seconds} and clears the counters.
+GET /counters returns the number of requests since then, GET /etag the ETag that all objects share.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import hashlib
-import json
-import signal
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable
@@ -22,7 +18,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
-from localaws.processes import on_stdin_eof
+from bench.http_server import Answer, Request, Service, run
 
 BUCKET = "bench"
 PREFIX = "in/"
@@ -60,7 +56,7 @@ def bucket_keys(shape: str, count: int) -> list[str]:
     return sorted({PREFIX + SHAPES[shape](number) for number in range(count)}, key=str.encode)
 
 
-class Bucket:
+class Bucket(Service):
     """Objects of the bucket, and counters of requests."""
 
     def __init__(self) -> None:
@@ -83,6 +79,19 @@ class Bucket:
         self._entries = [
             f"<Contents><Key>{quote(key, safe='/~-._')}</Key>{entry}".encode() for key in self.keys
         ]
+
+    def counters(self) -> dict[str, Any]:
+        """Return the number of requests of each kind."""
+        return dict(self.requests)
+
+    def control(self, target: str) -> Any:
+        """Answer GET /etag."""
+        return {"etag": f'"{self.etag}"'} if target == "/etag" else None
+
+    def serve(self, request: Request) -> Answer:
+        """Answer a request after the latency."""
+        status, headers, body = self.answer(request.target, request.head)
+        return Answer(status, body, headers, self.latency)
 
     def answer(self, target: str, headers: bytes) -> tuple[int, str, bytes]:
         """Answer a request with status, headers and body."""
@@ -124,79 +133,12 @@ class Bucket:
         return b"".join([head.encode(), *self._entries[first:end], b"</ListBucketResult>"])
 
 
-class Connection(asyncio.Protocol):
-    """Server side of HTTP/1.1 with keep-alive, as far as S3 clients use it."""
-
-    def __init__(self, bucket: Bucket) -> None:
-        self._bucket = bucket
-        self._buffer = b""
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for type checkers
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Answer each complete request."""
-        self._buffer += data
-        while (end := self._buffer.find(b"\r\n\r\n") + 4) > 3:
-            head = self._buffer[:end]
-            length = 0
-            if head.startswith(b"POST "):
-                length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-            if len(self._buffer) < end + length:
-                return
-            body, self._buffer = self._buffer[end : end + length], self._buffer[end + length :]
-            self._answer(head, body)
-
-    def _answer(self, head: bytes, body: bytes) -> None:
-        bucket, delay = self._bucket, 0.0
-        target = head.split(b" ", 2)[1].decode()
-        if target == "/reset":
-            bucket.reset(json.loads(body))
-            status, more, answer = 200, "", b"{}"
-        elif target == "/etag":
-            status, more, answer = 200, "", json.dumps({"etag": f'"{bucket.etag}"'}).encode()
-        elif target == "/counters":
-            status, more, answer = 200, "", json.dumps(bucket.requests).encode()
-        else:
-            status, more, answer = bucket.answer(target, head)
-            delay = bucket.latency
-        sent = f"HTTP/1.1 {status} .\r\n{more}Content-Length: {len(answer)}\r\n\r\n".encode()
-        if self._transport is None or self._transport.is_closing():
-            return
-        if delay:
-            asyncio.get_running_loop().call_later(delay, self._transport.write, sent + answer)
-        else:
-            self._transport.write(sent + answer)
-
-
-async def serve() -> None:
-    """Serve until standard input closes."""
-    bucket = Bucket()
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(bucket), "127.0.0.1", 0, backlog=1024)
-    ended = asyncio.Event()
-
-    def stop() -> None:
-        loop.call_soon_threadsafe(ended.set)
-
-    on_stdin_eof(stop)
-    port = server.sockets[0].getsockname()[1]
-    print(json.dumps({"endpoint": f"http://127.0.0.1:{port}"}), flush=True)
-    await ended.wait()
-    server.close()
-
-
 def main() -> None:
     """Run the server."""
     argparse.ArgumentParser(
         description="Serve a fake S3 bucket with generated objects."
     ).parse_args()
-    # Ctrl-C reaches the terminal's whole process group; the parent ends this process itself.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    asyncio.run(serve())
+    run(Bucket())
 
 
 if __name__ == "__main__":
