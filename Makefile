@@ -12,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP_DONE := $(VENV)/.setup-done
 NODE_DONE := node_modules/.setup-done
-# aiobotocore's botocore is older than ddbload's: what `make bench` compares with lives apart.
+# aiobotocore's botocore is older than ddbload's: what `make bench` and `make lab` compare with lives apart.
 RIVALS := .venv-bench
 RIVALS_DONE := $(RIVALS)/.setup-done
 # checkov pins the versions of what it needs, botocore among them: it lives apart, too.
@@ -37,6 +37,11 @@ JOBS ?= $(shell echo $$(($(CORES) + 1)))
 
 # Rounds of `make bench`.
 ROUNDS ?= 5
+# What `make lab` runs: all experiments, at small sizes.
+EXPERIMENT ?=
+SIZE ?=
+LATENCY_MS ?=
+SEED ?=
 
 # The demo's two go to its recipe by environment, so that any character may stand in a file's name.
 FILE ?=
@@ -135,7 +140,7 @@ test-unit: setup ## Run the unit tests, which start no servers, in a minute
 
 # pytest alone would call a run good in which every test was skipped.
 .PHONY: test
-test: setup node_modules checkov ## Run every test (ARGS="-k word" for some)
+test: setup node_modules checkov rivals ## Run every test (ARGS="-k word" for some)
 	@set -o pipefail; $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadscope --no-loadscope-reorder \
 		$(if $(MAKE_TERMOUT),--color=yes) $(ARGS) | tee $(VENV)/.pytest-output
 	@grep --quiet --extended-regexp '[1-9][0-9]* passed' $(VENV)/.pytest-output || \
@@ -253,6 +258,14 @@ bench: setup $(RIVALS_DONE) ## Measure every engine beside boto3, aiobotocore, G
 
 $(RIVALS_DONE): bench/requirements.txt
 	$(install_apart)
+
+.PHONY: rivals
+rivals: $(RIVALS_DONE) ## Install what `make bench` and `make lab` run beside ddbload
+
+.PHONY: lab
+lab: setup node_modules rivals ## Run the published experiments beside ddbload (EXPERIMENT=writers SIZE=10000 LATENCY_MS=8)
+	@$(BIN)/python -m lab $(if $(EXPERIMENT),--experiment $(EXPERIMENT)) $(if $(SIZE),--size $(SIZE)) \
+		$(if $(LATENCY_MS),--latency-ms $(LATENCY_MS)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 .PHONY: bench-convert
 bench-convert: setup $(RIVALS_DONE) ## Measure convert beside DuckDB, and with several processes

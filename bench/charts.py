@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
+from bench import svg_text
 from bench.medians import ClientMedians
 
 BAR = 30
@@ -13,17 +13,6 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 _WIDTH, _LEFT, _RIGHT = 760, 130, 190
 _LINE, _BAR_HEIGHT, _TITLE = 22, 14, 34
-_STYLE = """
-text { font: 12px system-ui, sans-serif; fill: #24292f; }
-.title { font-weight: 600; font-size: 13px; }
-.is_ddbload { fill: #1a7f64; }
-.rival { fill: #8c959f; }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3; }
-  .is_ddbload { fill: #3fb68f; }
-  .rival { fill: #6e7681; }
-}
-""".strip()
 
 
 def table(figures: Sequence[ClientMedians]) -> str:
@@ -60,38 +49,29 @@ def svg(scenarios: Sequence[Sequence[ClientMedians]], caption: str) -> str:
     """
     parts: list[str] = []
     y = 26
-    parts.append(_text(12, y, "CPU seconds of the client for a million rows", "title"))
+    parts.append(svg_text.text(12, y, "CPU seconds of the client for a million rows", "title"))
     y += 18
-    parts.append(_text(12, y, caption))
+    parts.append(svg_text.text(12, y, caption))
     for figures in scenarios:
         if not figures:
             continue
         y += _TITLE
-        parts.append(_text(12, y, figures[0].scenario.title, "title"))
+        parts.append(svg_text.text(12, y, figures[0].scenario.title, "title"))
         most = max(figure.cpu_per_million for figure in figures)
         for figure in figures:
             y += _LINE
             long = max(1.0, (_WIDTH - _LEFT - _RIGHT) * figure.cpu_per_million / most)
             kind = "ours" if figure.client.is_ddbload else "rival"
-            parts.append(_text(_LEFT - 8, y, figure.client.label, anchor="end"))
+            parts.append(svg_text.text(_LEFT - 8, y, figure.client.label, anchor="end"))
             parts.append(
                 f'<rect class="{kind}" x="{_LEFT}" y="{y - _BAR_HEIGHT + 3}"'
                 f' width="{long:.1f}" height="{_BAR_HEIGHT}" rx="2"/>'
             )
-            parts.append(_text(_LEFT + long + 6, y, _value(figure)))
+            parts.append(svg_text.text(_LEFT + long + 6, y, _value(figure)))
     y += 24
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {y}" width="{_WIDTH}"'
-        f' height="{y}" role="img" aria-label="CPU seconds of the client for a million rows">'
-    )
-    return "\n".join([head, f"<style>{_STYLE}</style>", *parts, "</svg>", ""])
+    return svg_text.document(_WIDTH, y, "CPU seconds of the client for a million rows", parts)
 
 
 def _value(figure: ClientMedians) -> str:
     less = "" if figure.times_less is None else f" ({figure.times_less:.1f} times less)"
     return f"{figure.cpu_per_million:.1f} s{less if figure.client.is_ddbload else ''}"
-
-
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> str:
-    more = (f' class="{kind}"' if kind else "") + (f' text-anchor="{anchor}"' if anchor else "")
-    return f'<text x="{x:.1f}" y="{y}"{more}>{escape(text)}</text>'

@@ -208,7 +208,7 @@ def run_client(
     """Run a client's process. Raises `InvalidRound` unless ddbload reports that it wrote `rows`."""
     with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder:
         command = client.command(file, scenario.shape, Path(folder, "ledger"))
-        cost, out = _run_measured(command, environment, Path(folder), cores, limit)
+        cost, out = run_measured(command, environment, Path(folder), cores, limit)
     if client.is_ddbload:
         check_ddbload_report(f"{client.label}, {scenario.title}", json.loads(out), rows)
     return cost
@@ -245,10 +245,14 @@ class ResourceUsage:
     wall: float
 
 
-def _run_measured(
+def run_measured(
     command: list[str], environment: dict[str, str], folder: Path, cores: Cores, limit: float
 ) -> tuple[ResourceUsage, str]:
-    """Run a command on the client's core. Return its resource usage and standard output."""
+    """Run a command on the client's core. Return its resource usage and standard output.
+
+    Raises `InvalidRound` if it fails, or takes more than `limit` seconds. Its standard output and
+    error are kept in `folder` as `out` and `err`.
+    """
     out, err = folder / "out", folder / "err"
     with out.open("wb") as to_out, err.open("wb") as to_err:
         # The child inherits the pinning, so its first instruction already runs on the client's

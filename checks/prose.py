@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("ddbload", "infra", "lambdas", "localaws", "bench")
+FOLDERS = ("ddbload", "infra", "lambdas", "localaws", "bench", "lab")
 
 FIRST_WORDS = (
     *("what", "where", "how", "who", "whose", "whether", "when", "which", "why"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("bench", "checks", "ddbload", "infra", "lambdas", "localaws", "release")
+FOLDERS = ("bench", "checks", "ddbload", "infra", "lab", "lambdas", "localaws", "release")
 MOST_MODULES = 265
 MOST_LINES = 500
 

@@ -1,0 +1,1 @@
+"""The published experiments that ddbload grew from, each run here beside ddbload."""

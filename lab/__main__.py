@@ -1,0 +1,112 @@
+"""Run the lab's experiments, print what they found, and write `docs/lab.md`.
+
+    python -m lab [--experiment writers] [--size 10000] [--latency-ms 8] [--seed 1] [--docs docs]
+
+`make lab` runs all experiments at small sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+
+from bench.clients import RIVALS_PYTHON, ROOT
+from bench.compare import machine
+from bench.rounds import InvalidRound
+from lab.experiment import Experiment, Setup
+from lab.findings import CountsDiffer
+from lab.page import PAGE, Run, write_run
+from lab.terminal import chart_text, table_text
+
+NAMES: tuple[str, ...] = ()
+"""Experiments, in the order of the page."""
+
+
+def experiments() -> list[Experiment]:
+    """Return all experiments, in the order of the page."""
+    return [import_module(f"lab.experiments.{name}").EXPERIMENT for name in NAMES]
+
+
+def main() -> None:
+    """Run what was asked for. Exits with 1 if a way fails, or the counts do not match."""
+    options = _options()
+    if not RIVALS_PYTHON.exists():
+        sys.exit(f"{RIVALS_PYTHON.relative_to(ROOT)} is not there: make lab makes it")
+    everything = experiments()
+    for experiment in everything:
+        if options.experiment in (None, experiment.name):
+            _run(experiment, everything, options)
+
+
+def _run(experiment: Experiment, everything: list[Experiment], options: argparse.Namespace) -> None:
+    size = options.size or experiment.size
+    latency_ms = experiment.latency_ms if options.latency_ms is None else options.latency_ms
+    print(f"\n{experiment.title}: {size:,} {experiment.unit}, {latency_ms:g} ms a request")
+    with tempfile.TemporaryDirectory(prefix="ddbload-lab-") as folder:
+        setup = Setup(size, latency_ms / 1000, options.seed, Path(folder), _say)
+        try:
+            findings = experiment.run(setup)
+        except (CountsDiffer, InvalidRound) as refused:
+            sys.exit(f"{experiment.name}: {refused}")
+    for table in findings.tables:
+        print("\n" + table_text(table))
+    for chart in findings.charts:
+        print("\n" + chart_text(chart))
+    run = Run(
+        *(experiment.name, size, latency_ms, options.seed, _machine()),
+        date=dt.datetime.now(dt.UTC).date().isoformat(),
+        findings=findings,
+    )
+    charts = write_run(run, options.docs, everything)
+    print("", options.docs / PAGE, *charts, sep="\n", flush=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m lab", description="Run published experiments beside ddbload."
+    )
+    parser.add_argument("--experiment", choices=NAMES, help="default: all")
+    parser.add_argument("--size", type=_positive, help="default: small, or the experiment's own")
+    parser.add_argument("--latency-ms", type=_latency, help="default: the experiment's own")
+    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    parser.add_argument(
+        "--docs", type=Path, default=Path("docs"), help="folder of lab.md; default: %(default)s"
+    )
+    options = parser.parse_args()
+    if options.size is not None and options.experiment is None:
+        parser.error("--size is one experiment's: name it with --experiment")
+    return options
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return value
+
+
+def _latency(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 10_000:
+        raise argparse.ArgumentTypeError("from 0 to 10000 milliseconds")
+    return value
+
+
+def _say(line: str) -> None:
+    print(f"  {line}", file=sys.stderr, flush=True)
+
+
+def _machine() -> str:
+    on = machine()
+    return f"{on['python']}, {on['machine']}, {on['processor']}, {on['cores']} cores"
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
