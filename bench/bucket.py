@@ -2,15 +2,18 @@
 
     python -m bench.bucket
 
-It serves ListObjectsV2 and GetObject; `bench.http_server` says how it begins and ends. POST /reset
-takes {"shape": name, "objects": count, "bytes": size, "latency": seconds} and clears the counters.
-GET /counters returns the number of requests since then, GET /etag the ETag that all objects share.
+It serves ListObjects, ListObjectsV2 and GetObject; `bench.http_server` says how it begins and
+ends. POST /reset takes {"shape": name, "objects": count, "bytes": size, "latency": seconds, "seed":
+number} and clears the counters; the seed determines when each object was last changed. GET
+/counters returns the number of requests since then, GET /etag the ETag that all objects share.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import random
+import time
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable
@@ -23,7 +26,10 @@ from bench.http_server import Answer, Request, Service, run
 BUCKET = "bench"
 PREFIX = "in/"
 PAGE_KEYS = 1000
-"""Keys in a page of a listing."""
+"""Most keys in a page of a listing."""
+_YEARS = (1_577_836_800, 1_767_225_599)
+"""Times between which objects were last changed: the years from 2020 to 2025."""
+_OWNER = b"<Owner><ID>75aa57f09aa0c8caeab4f8c24e99d10f8e7faeebf76c078efc7c6caea54ba06a</ID></Owner>"
 
 
 def _numbered(number: int) -> str:
@@ -71,14 +77,21 @@ class Bucket(Service):
         self.body = b"x" * int(settings.get("bytes", 1024))
         self.etag = hashlib.md5(self.body, usedforsecurity=False).hexdigest()
         self.requests: Counter[str] = Counter()
+        self._entries = self._describe(random.Random(int(settings.get("seed", 1))))
+
+    def _describe(self, generator: random.Random) -> list[bytes]:
+        """Return each object's entry in a listing, up to the owner and the end."""
         entry = (
-            "<LastModified>2026-11-21T20:08:00.000Z</LastModified>"
+            "<Contents><Key>{}</Key><LastModified>{}.000Z</LastModified>"
             f"<ETag>&quot;{self.etag}&quot;</ETag><Size>{len(self.body)}</Size>"
-            "<StorageClass>STANDARD</StorageClass></Contents>"
+            "<StorageClass>STANDARD</StorageClass>"
         )
-        self._entries = [
-            f"<Contents><Key>{quote(key, safe='/~-._')}</Key>{entry}".encode() for key in self.keys
-        ]
+        entries = []
+        for key in self.keys:
+            changed = time.gmtime(generator.randint(*_YEARS))
+            moment = time.strftime("%Y-%m-%dT%H:%M:%S", changed)
+            entries.append(entry.format(quote(key, safe="/~-._"), moment).encode())
+        return entries
 
     def counters(self) -> dict[str, Any]:
         """Return the number of requests of each kind."""
@@ -100,7 +113,7 @@ class Bucket(Service):
         bucket, _, key = parts.path[1:].partition("/")
         if bucket != BUCKET or b"AWS4-HMAC-SHA256 " not in headers:
             return 403, "", b"<Error><Code>AccessDenied</Code></Error>"
-        if "list-type" in query:
+        if not key:
             return 200, "", self._page({name: values[0] for name, values in query.items()})
         return self._object(unquote(key))
 
@@ -112,25 +125,33 @@ class Bucket(Service):
         return 200, f'ETag: "{self.etag}"\r\n', self.body
 
     def _page(self, query: dict[str, str]) -> bytes:
+        """Answer ListObjectsV2; without `list-type` ListObjects, which tells owners."""
         self.requests["pages"] += 1
+        is_first_version = "list-type" not in query
         prefix = query.get("prefix", "")
-        first = bisect_left(self.keys, prefix)
+        after = query.get("marker" if is_first_version else "start-after", "")
+        first = max(bisect_left(self.keys, prefix), bisect_right(self.keys, after))
         last = bisect_left(self.keys, prefix + "\U0010ffff")
         if "continuation-token" in query:
             first = int(query["continuation-token"])
-        elif "start-after" in query:
-            first = max(first, bisect_right(self.keys, query["start-after"]))
-        end = min(first + PAGE_KEYS, last)
+        most = min(PAGE_KEYS, int(query.get("max-keys", PAGE_KEYS)))
+        end = min(first + most, last)
         more = end < last
-        token = f"<NextContinuationToken>{end}</NextContinuationToken>" if more else ""
+        if is_first_version:
+            own = f"<Marker>{quote(after, safe='/')}</Marker>"
+        else:
+            own = f"<KeyCount>{max(0, end - first)}</KeyCount>"
+            own += f"<NextContinuationToken>{end}</NextContinuationToken>" if more else ""
         head = (
             '<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult'
             f' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>{BUCKET}</Name>'
-            f"<Prefix>{escape(prefix)}</Prefix>{token}<KeyCount>{max(0, end - first)}</KeyCount>"
-            f"<MaxKeys>{PAGE_KEYS}</MaxKeys><EncodingType>url</EncodingType>"
+            f"<Prefix>{escape(prefix)}</Prefix>{own}<MaxKeys>{most}</MaxKeys>"
+            "<EncodingType>url</EncodingType>"
             f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>"
-        )
-        return b"".join([head.encode(), *self._entries[first:end], b"</ListBucketResult>"])
+        ).encode()
+        close = (_OWNER if is_first_version else b"") + b"</Contents>"
+        entries = (entry + close for entry in self._entries[first:end])
+        return b"".join([head, *entries, b"</ListBucketResult>"])
 
 
 def main() -> None:
