@@ -124,7 +124,18 @@ class SinkProcess:
         keys = {name: scenario.shape.columns[name] for name in scenario.shape.keys}
         settings: dict[str, Any] = {"latency": scenario.latency, "table": TABLE, "keys": keys}
         settings["limits"] = scenario.limits
-        with self._direct.open(self.ready["http"] + "/reset", json.dumps(settings).encode()):
+        self._post("/reset", settings)
+
+    def reset_without_tables(self, latency: float) -> None:
+        """Clear the sink's counters, and leave it no tables: clients create them."""
+        self._post("/reset", {"latency": latency, "table": None})
+
+    def clear(self) -> None:
+        """Clear the sink's counters, and keep its tables."""
+        self._post("/clear", {})
+
+    def _post(self, path: str, settings: dict[str, Any]) -> None:
+        with self._direct.open(self.ready["http"] + path, json.dumps(settings).encode()):
             pass
 
     def counters(self) -> dict[str, Any]:

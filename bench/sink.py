@@ -4,10 +4,15 @@
 
 It listens on 127.0.0.1, with and without TLS, prints one line of JSON ({"http": ..., "https": ...,
 "ca": ...}) when it is ready, and ends when its standard input closes. It serves BatchWriteItem,
-BatchExecuteStatement and PutItem into an empty table, and DescribeTable. POST /reset takes
-{"latency": seconds, "table": name, "keys": {name: type}} and clears the counters; GET /counters
-returns them. With "limits" in /reset, BatchWriteItem and PutItem are throttled: see
-`bench.throttled_table`. Then PutItem is for other applications, whose items are not counted.
+BatchExecuteStatement and PutItem into empty tables, CreateTable and DescribeTable. It does not
+verify signatures. POST /reset takes {"latency": seconds, "table": name, "keys": {name: type}},
+leaves that table only (none if its name is null), and clears the counters; POST /clear clears the
+counters alone. GET /counters returns them, for each table and for all, and three of the server:
+`most_in_flight`, the most write requests that waited for an answer at once; `requests`; and
+`cpu_seconds`, the CPU time of its process since it began, without counting what arrived last.
+
+With "limits" in /reset, BatchWriteItem and PutItem are throttled: see `bench.throttled_table`. Then
+PutItem is for other applications, whose items are not counted, and CreateTable is not served.
 """
 
 from __future__ import annotations
@@ -21,41 +26,47 @@ import ssl
 import time
 import zlib
 from collections import deque
-from decimal import Decimal
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
 from bench.certificate import server_context
 from bench.checksum import ItemChecksum
+from bench.received_table import ReceivedTable, items_of, table_named
 from bench.throttled_table import ThrottledTable
 from localaws.processes import on_stdin_eof
 
 BACKLOG_BYTES = 400_000_000
 """Bytes of requests kept for counting later, when no client is being measured."""
-_INSERT = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{((?:'(?:[^']|'')*':\?,?)+)\}""")
-_MEMBER = re.compile(r"'((?:[^']|'')*)':\?")
 _LENGTH = re.compile(rb"\ncontent-length: *([0-9]+)", re.IGNORECASE)
 _ACCESS_KEY = re.compile(rb"AWS4-HMAC-SHA256 Credential=([^/\s]*)")
 _TARGET = re.compile(rb"\nx-amz-target: *DynamoDB_20120810\.(\w+)", re.IGNORECASE)
 
 
 class Sink:
-    """Table description, and counters of the items that arrived."""
+    """Tables, and counters of the requests that arrived."""
 
     def __init__(self) -> None:
+        self.in_flight = 0
+        """Write requests that wait for an answer."""
         self.reset({})
 
     def reset(self, settings: dict[str, Any]) -> None:
-        """Clear the counters, and describe this table."""
+        """Leave one new table or none, and clear the counters."""
         self.latency = float(settings.get("latency", 0.0))
-        self.table = str(settings.get("table", "bench"))
-        self.keys = dict(settings.get("keys", {"id": "S"}))
+        table = settings.get("table", "bench")
+        keys = dict(settings.get("keys", {"id": "S"}))
         limits = settings.get("limits")
-        partition_key = next(iter(self.keys))
-        self.throttled = ThrottledTable(self.table, partition_key, limits) if limits else None
-        self.checksum = ItemChecksum()
+        self.tables = {table: ReceivedTable(table, keys)} if table is not None else {}
+        self.throttled = ThrottledTable(table, next(iter(keys)), limits) if limits else None
+        self.clear()
+
+    def clear(self) -> None:
+        """Clear the counters, and keep the tables."""
+        for table in self.tables.values():
+            table.clear()
         self.requests = 0
+        self.most_in_flight = self.in_flight
         self.invalid: list[str] = []
         self.first = self.last = 0.0
         self._backlog: deque[bytes] = deque()
@@ -66,9 +77,10 @@ class Sink:
         self._count_request()
         self._keep(body)
         count = body.count(b'"Statement":')
-        units = {"TableName": self.table, "CapacityUnits": 1.0}
+        table = self._table_of(body)
+        units = {"TableName": table, "CapacityUnits": 1.0}
         return {
-            "Responses": [{"TableName": self.table}] * count,
+            "Responses": [{"TableName": table}] * count,
             "ConsumedCapacity": [units] * count,
         }
 
@@ -78,7 +90,9 @@ class Sink:
         if self.throttled is not None:
             return self.throttled.put(body, writer)
         self._keep(body)
-        return {"ConsumedCapacity": {"TableName": self.table, "CapacityUnits": 1.0}}
+        if b'"ReturnConsumedCapacity"' not in body:
+            return {}
+        return {"ConsumedCapacity": {"TableName": self._table_of(body), "CapacityUnits": 1.0}}
 
     def write(self, body: bytes, writer: str) -> dict[str, Any]:
         """Answer BatchWriteItem, and keep the request to be counted later. `writer`: access key.
@@ -97,13 +111,19 @@ class Sink:
         answer: dict[str, Any] = {"UnprocessedItems": {}}
         if b'"ReturnConsumedCapacity"' in body:
             units = float(body.count(b'"PutRequest"'))
-            answer["ConsumedCapacity"] = [{"TableName": self.table, "CapacityUnits": units}]
+            table = self._table_of(body)
+            answer["ConsumedCapacity"] = [{"TableName": table, "CapacityUnits": units}]
         return answer
+
+    def _table_of(self, body: bytes) -> str:
+        """Return the first table that a request names, without reading the items."""
+        return next(iter(self.tables)) if len(self.tables) == 1 else table_named(body)
 
     def _count_request(self) -> None:
         self.last = time.monotonic()
         self.first = self.first or self.last
         self.requests += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight + 1)
 
     def _keep(self, body: bytes) -> None:
         self._backlog.append(body)
@@ -122,83 +142,68 @@ class Sink:
         body = self._backlog.popleft()
         self._backlog_bytes -= len(body)
         try:
-            table, items = _items_of(json.loads(body))
-            if table != self.table or not 1 <= len(items) <= 25:
+            name, items = items_of(json.loads(body))
+            if name not in self.tables:
                 raise ValueError(
-                    f"{len(items)} items for table {table}, not 1 to 25 for {self.table}"
+                    f"there is no table {name}, but {', '.join(self.tables) or 'none'}"
                 )
-            if len({self._key(item) for item in items}) < len(items):
-                raise ValueError("a batch contains a key twice")
-            for item in items:
-                self.checksum.add(item)
+            self.tables[name].add(items)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             self.invalid.append(f"{type(error).__name__}: {error}")
 
-    def _key(self, item: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(
-            Decimal(item[name][kind]) if kind == "N" else item[name][kind]
-            for name, kind in self.keys.items()
-        )
-
     def counters(self) -> dict[str, Any]:
         """Return the counters; `seconds` is the time from the first request to the last."""
+        cpu_seconds = time.process_time()
         self.settle()
+        everything = ItemChecksum()
+        for table in self.tables.values():
+            everything.add_all(table.checksum)
         return {
-            "items": self.checksum.items,
-            "checksum": self.checksum.checksum,
+            "items": everything.items,
+            "checksum": everything.checksum,
             "requests": self.requests,
             "seconds": self.last - self.first,
             "invalid": len(self.invalid),
             "first_invalid": self.invalid[0] if self.invalid else None,
+            "tables": {name: table.counters() for name, table in self.tables.items()},
+            "most_in_flight": self.most_in_flight,
+            "cpu_seconds": cpu_seconds,
             **(self.throttled.counters() if self.throttled else {}),
         }
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self, body: bytes) -> dict[str, Any]:
         """Answer DescribeTable."""
-        kinds = ("HASH", "RANGE")
-        stated = self.throttled.stated_units if self.throttled else None
-        capacity: dict[str, Any] = {"BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"}}
-        if stated is not None:
-            units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": stated}
-            capacity = {"ProvisionedThroughput": units}
-        return {
-            "Table": {
-                "TableName": self.table,
-                "TableStatus": "ACTIVE",
-                "TableId": "00000000-0000-0000-0000-000000000000",
-                "TableArn": f"arn:aws:dynamodb:us-east-1:123456789012:table/{self.table}",
-                "CreationDateTime": 1.7e9,
-                **capacity,
-                "AttributeDefinitions": [
-                    {"AttributeName": name, "AttributeType": kind}
-                    for name, kind in self.keys.items()
-                ],
-                "KeySchema": [
-                    {"AttributeName": name, "KeyType": kind}
-                    for name, kind in zip(self.keys, kinds, strict=False)
-                ],
+        table = self.tables.get(json.loads(body).get("TableName"))
+        if table is None:
+            return _error("ResourceNotFoundException", "there is no such table")
+        return {"Table": table.description("ACTIVE", self._capacity())}
+
+    def create(self, body: bytes) -> dict[str, Any]:
+        """Answer CreateTable. The table can be written at once."""
+        if self.throttled is not None:
+            return _error("UnknownOperationException", "not served beside a table with limits")
+        try:
+            request = json.loads(body)
+            kinds = {
+                each["AttributeName"]: each["AttributeType"]
+                for each in request["AttributeDefinitions"]
             }
-        }
+            schema = sorted(request["KeySchema"], key=lambda each: str(each["KeyType"]))
+            keys = {each["AttributeName"]: kinds[each["AttributeName"]] for each in schema}
+            table = ReceivedTable(request["TableName"], keys)
+        except (KeyError, TypeError, ValueError) as error:
+            return _error("ValidationException", f"not a table: {error!r}")
+        if table.name in self.tables:
+            return _error("ResourceInUseException", f"Table already exists: {table.name}")
+        self.tables[table.name] = table
+        return {"TableDescription": table.description("CREATING", self._capacity())}
 
-
-def _items_of(request: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the table and the items of a request."""
-    if "Statements" in request:
-        inserts = [_inserted(each) for each in request["Statements"]]
-        (table,) = {table for table, _ in inserts}
-        return table, [item for _, item in inserts]
-    if "Item" in request:
-        return request["TableName"], [request["Item"]]
-    ((table, requests),) = request["RequestItems"].items()
-    return table, [each["PutRequest"]["Item"] for each in requests]
-
-
-def _inserted(statement: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    found = _INSERT.fullmatch(statement["Statement"])
-    if found is None:
-        raise ValueError("a statement that is not an INSERT with parameters")
-    names = [each[1].replace("''", "'") for each in _MEMBER.finditer(found[2])]
-    return found[1], dict(zip(names, statement["Parameters"], strict=True))
+    def _capacity(self) -> dict[str, Any]:
+        stated = self.throttled.stated_units if self.throttled else None
+        if stated is None:
+            return {"BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"}}
+        units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": stated}
+        return {"ProvisionedThroughput": units}
 
 
 class Connection(asyncio.Protocol):
@@ -232,41 +237,51 @@ class Connection(asyncio.Protocol):
         target, key = _TARGET.search(head), _ACCESS_KEY.search(head)
         operation = target[1] if target else b""
         delay = 0.0
-        status = "200 OK"
         answer: dict[str, Any]
         if head.startswith(b"GET /counters "):
             answer = sink.counters()
         elif head.startswith(b"POST /reset "):
             sink.reset(json.loads(body))
             answer = {}
+        elif head.startswith(b"POST /clear "):
+            sink.clear()
+            answer = {}
         elif key is None:
-            status, answer = "400 Bad Request", _error("MissingAuthenticationToken")
+            answer = _error("MissingAuthenticationToken")
         elif operation == b"BatchWriteItem":
             answer, delay = sink.write(body, key[1].decode()), sink.latency
-            status = "400 Bad Request" if "__type" in answer else status
         elif operation == b"BatchExecuteStatement" and b"INSERT INTO" not in body:
             # So ddbload asks whether the endpoint knows the operation.
-            status, answer = "400 Bad Request", _error("ValidationException")
+            answer = _error("ValidationException")
         elif operation == b"BatchExecuteStatement":
             answer, delay = sink.insert(body), sink.latency
         elif operation == b"PutItem":
             answer, delay = sink.put(body, key[1].decode()), sink.latency
-            status = "400 Bad Request" if "__type" in answer else status
         elif operation == b"DescribeTable":
-            answer = sink.describe()
+            answer = sink.describe(body)
+        elif operation == b"CreateTable":
+            answer = sink.create(body)
         else:
-            status, answer = "400 Bad Request", _error("UnknownOperationException")
+            answer = _error("UnknownOperationException")
+        status = "400 Bad Request" if "__type" in answer else "200 OK"
         sent = _response(status, answer)
-        if self._transport is None or self._transport.is_closing():
-            return
         if delay:
-            asyncio.get_running_loop().call_later(delay, self._transport.write, sent)
+            sink.in_flight += 1
+            asyncio.get_running_loop().call_later(delay, self._send_later, sent)
         else:
+            self._send(sent)
+
+    def _send_later(self, sent: bytes) -> None:
+        self._sink.in_flight -= 1
+        self._send(sent)
+
+    def _send(self, sent: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.write(sent)
 
 
-def _error(code: str) -> dict[str, str]:
-    return {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "not served here"}
+def _error(code: str, message: str = "not served here") -> dict[str, str]:
+    return {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message}
 
 
 def _response(status: str, answer: Any) -> bytes:
