@@ -6,17 +6,25 @@ It serves ListObjects, ListObjectsV2 and GetObject; `bench.http_server` says how
 ends. POST /reset takes {"shape": name, "objects": count, "bytes": size, "latency": seconds, "seed":
 number} and clears the counters; the seed determines when each object was last changed. GET
 /counters returns the number of requests since then, GET /etag the ETag that all objects share.
+
+Two more settings make requests grow old. "max_skew_seconds": requests whose X-Amz-Date differs by
+more from the time at which the server gets to them are answered 403 RequestTimeTooSkewed, as by S3,
+and counted as `skewed`; the header has whole seconds, so that a new request is up to a second old.
+"most_at_once": number of requests that are worked on at a time, behind which others wait.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import hashlib
 import random
+import re
 import time
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable
+from email.utils import format_datetime
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
@@ -30,6 +38,8 @@ PAGE_KEYS = 1000
 _YEARS = (1_577_836_800, 1_767_225_599)
 """Times between which objects were last changed: the years from 2020 to 2025."""
 _OWNER = b"<Owner><ID>75aa57f09aa0c8caeab4f8c24e99d10f8e7faeebf76c078efc7c6caea54ba06a</ID></Owner>"
+_SIGNED_AT = re.compile(rb"\nx-amz-date: *([0-9TZ]+)", re.IGNORECASE)
+_STAMP = "%Y%m%dT%H%M%SZ"
 
 
 def _numbered(number: int) -> str:
@@ -71,6 +81,8 @@ class Bucket(Service):
     def reset(self, settings: dict[str, Any]) -> None:
         """Replace the objects and clear the counters."""
         self.latency = float(settings.get("latency", 0.0))
+        self.max_skew_seconds: float | None = settings.get("max_skew_seconds")
+        self.most_at_once: int | None = settings.get("most_at_once")
         self.keys = bucket_keys(
             str(settings.get("shape", "numbered")), int(settings.get("objects", 0))
         )
@@ -113,9 +125,36 @@ class Bucket(Service):
         bucket, _, key = parts.path[1:].partition("/")
         if bucket != BUCKET or b"AWS4-HMAC-SHA256 " not in headers:
             return 403, "", b"<Error><Code>AccessDenied</Code></Error>"
+        if self.max_skew_seconds is not None:
+            refusal = self._refusal(headers, self.max_skew_seconds)
+            if refusal is not None:
+                return refusal
         if not key:
             return 200, "", self._page({name: values[0] for name, values in query.items()})
         return self._object(unquote(key))
+
+    def _refusal(self, headers: bytes, max_skew: float) -> tuple[int, str, bytes] | None:
+        """Refuse a request that was signed too long ago, or in the future."""
+        now = dt.datetime.now(dt.UTC)
+        found = _SIGNED_AT.search(headers)
+        signed = found[1].decode() if found else ""
+        try:
+            at = dt.datetime.strptime(signed, _STAMP).replace(tzinfo=dt.UTC)
+        except ValueError:
+            return 403, "", b"<Error><Code>AccessDenied</Code></Error>"
+        if abs((now - at).total_seconds()) <= max_skew:
+            return None
+        self.requests["skewed"] += 1
+        body = (
+            '<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>RequestTimeTooSkewed</Code>'
+            "<Message>The difference between the request time and the current time is too large."
+            f"</Message><RequestTime>{signed}</RequestTime>"
+            f"<ServerTime>{now:%Y-%m-%dT%H:%M:%SZ}</ServerTime>"
+            f"<MaxAllowedSkewMilliseconds>{max_skew * 1000:.0f}</MaxAllowedSkewMilliseconds>"
+            "<RequestId>0000000000000000</RequestId><HostId>none</HostId></Error>"
+        )
+        date = f"Date: {format_datetime(now, usegmt=True)}\r\n"
+        return 403, f"{date}Content-Type: application/xml\r\n", body.encode()
 
     def _object(self, key: str) -> tuple[int, str, bytes]:
         self.requests["objects"] += 1

@@ -4,7 +4,8 @@ A service subclasses `Service` and is run by `run`. The server listens on 127.0.
 of JSON ({"endpoint": ...}) when it is ready, and ends when its standard input closes. POST /reset
 gives settings to the service, GET /counters returns its counters and two of the server's own:
 `most_in_flight`, the most requests that waited for an answer at once since the last reset, and
-`cpu_seconds`, the CPU time of the server's process since it began.
+`cpu_seconds`, the CPU time of the server's process since it began. Requests that wait for their
+turn, because the service works on `most_at_once` others, are in flight too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ import json
 import re
 import signal
 import time
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from localaws.processes import on_stdin_eof
@@ -48,6 +52,9 @@ class Answer:
 class Service:
     """What a fake service does with requests. `control` serves what tests and measurements ask."""
 
+    most_at_once: int | None = None
+    """Number of requests that are served at a time; others wait for their turn."""
+
     def reset(self, settings: dict[str, Any]) -> None:
         """Take new settings, and clear the counters."""
         raise NotImplementedError
@@ -66,19 +73,37 @@ class Service:
 
 
 class Load:
-    """Count of the requests that wait for an answer."""
+    """Count of the requests that wait for an answer, and the queue of those to be served later."""
 
-    def __init__(self) -> None:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._queue: deque[Callable[[], None]] = deque()
+        self._is_serving = False
         self.now = self.most = 0
 
-    def begin(self) -> None:
-        """Count a request that has arrived whole."""
+    def begin(self, serve: Callable[[], None]) -> None:
+        """Count a request that has arrived whole, and serve it when its turn comes."""
         self.now += 1
         self.most = max(self.most, self.now)
+        self._queue.append(serve)
+        self._serve()
 
     def end(self) -> None:
-        """Count an answer."""
+        """Count an answer, and serve what waited for it."""
         self.now -= 1
+        self._serve()
+
+    def _serve(self) -> None:
+        if self._is_serving:
+            # This is the end of a request that was answered at once; the loop below goes on.
+            return
+        self._is_serving = True
+        try:
+            limit = self._service.most_at_once
+            while self._queue and (limit is None or self.now - len(self._queue) < limit):
+                self._queue.popleft()()
+        finally:
+            self._is_serving = False
 
 
 class Connection(asyncio.Protocol):
@@ -119,7 +144,9 @@ class Connection(asyncio.Protocol):
         if controlled is not None:
             self._send(request, Answer(200, json.dumps(controlled).encode()))
             return
-        self._load.begin()
+        self._load.begin(partial(self._serve, request))
+
+    def _serve(self, request: Request) -> None:
         answer = self._service.serve(request)
         if answer.delay:
             asyncio.get_running_loop().call_later(answer.delay, self._end, request, answer)
@@ -137,11 +164,11 @@ class Connection(asyncio.Protocol):
         return self._service.control(request.target) if request.method == "GET" else None
 
     def _end(self, request: Request, answer: Answer) -> None:
-        self._load.end()
         if not answer.lost:
             self._send(request, answer)
         elif self._transport is not None:
             self._transport.close()
+        self._load.end()
 
     def _send(self, request: Request, answer: Answer) -> None:
         length = f"Content-Length: {len(answer.body)}\r\n\r\n"
@@ -155,7 +182,7 @@ class Connection(asyncio.Protocol):
 
 async def _serve(service: Service) -> None:
     loop = asyncio.get_running_loop()
-    load = Load()
+    load = Load(service)
     server = await loop.create_server(
         lambda: Connection(service, load), "127.0.0.1", 0, backlog=1024
     )

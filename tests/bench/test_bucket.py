@@ -1,0 +1,86 @@
+"""The fake bucket counts requests in flight, and refuses those that are too old, as S3 does."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from bench.bucket import Bucket
+from bench.listing import bucket_server, control
+
+KEY = "/bench/in/part-000000.csv"
+
+
+def head(age=0.0):
+    at = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age)
+    return {"Authorization": "AWS4-HMAC-SHA256 x", "X-Amz-Date": f"{at:%Y%m%dT%H%M%SZ}"}
+
+
+def get(endpoint, age=0.0):
+    request = urllib.request.Request(endpoint + KEY, headers=head(age))
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read().decode()
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    with bucket_server() as address:
+        yield address
+
+
+@pytest.mark.parametrize(("age", "status"), [(0, 200), (850, 200), (950, 403), (-950, 403)])
+def test_requests_of_another_time_are_refused(endpoint, age, status):
+    control(endpoint, "/reset", {"objects": 1, "bytes": 5, "max_skew_seconds": 900})
+    found, body = get(endpoint, age)
+    assert found == status
+    assert control(endpoint, "/counters").get("skewed", 0) == (status == 403)
+    if status == 403:
+        signed = re.search("<RequestTime>(.*)</RequestTime>", body)[1]
+        now = re.search("<ServerTime>(.*)</ServerTime>", body)[1]
+        difference = dt.datetime.fromisoformat(now) - dt.datetime.fromisoformat(signed)
+        assert difference.total_seconds() == pytest.approx(age, abs=3)
+        assert "<Code>RequestTimeTooSkewed</Code>" in body
+        assert "<MaxAllowedSkewMilliseconds>900000</MaxAllowedSkewMilliseconds>" in body
+
+
+def test_requests_without_a_date_are_refused_where_dates_are_checked():
+    bucket = Bucket()
+    bucket.reset({"objects": 1, "max_skew_seconds": 900})
+    assert bucket.answer(KEY, b"\r\nauthorization: AWS4-HMAC-SHA256 x\r\n")[0] == 403
+    bucket.reset({"objects": 1})
+    assert bucket.answer(KEY, b"\r\nauthorization: AWS4-HMAC-SHA256 x\r\n")[0] == 200
+
+
+def test_requests_wait_for_their_turn_and_are_in_flight_meanwhile(endpoint):
+    control(endpoint, "/reset", {"objects": 1, "latency": 0.1, "most_at_once": 2})
+    before = control(endpoint, "/counters")
+    began = time.monotonic()
+    with ThreadPoolExecutor(8) as pool:
+        statuses = [status for status, _ in pool.map(lambda _: get(endpoint), range(8))]
+    assert statuses == [200] * 8
+    # Two at a time take four turns, however busy this machine is.
+    assert time.monotonic() - began >= 0.39
+    after = control(endpoint, "/counters")
+    assert after["objects"] == 8
+    assert 2 < after["most_in_flight"] <= 8
+    assert after["cpu_seconds"] >= before["cpu_seconds"] >= 0
+
+
+def test_a_request_that_waits_for_its_turn_grows_old(endpoint):
+    settings = {"objects": 1, "latency": 1.0, "most_at_once": 1, "max_skew_seconds": 2.0}
+    control(endpoint, "/reset", settings)
+    with ThreadPoolExecutor(5) as pool:
+        statuses = sorted(status for status, _ in pool.map(lambda _: get(endpoint), range(5)))
+    # The first one is served at once; the last one's turn comes 4 seconds after it was signed.
+    assert (statuses[0], statuses[-1]) == (200, 403)
+    assert control(endpoint, "/counters")["skewed"] == statuses.count(403)
