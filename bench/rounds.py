@@ -73,6 +73,8 @@ class Scenario:
     """Seconds between a request and its response."""
     limits: Mapping[str, Any] | None = None
     """Settings of `bench.throttled_table`; None: the table takes everything."""
+    handshake: float = 0.0
+    """Seconds that the first response on a connection takes more."""
 
     @property
     def title(self) -> str:
@@ -123,7 +125,7 @@ class SinkProcess:
         """Clear the sink's counters, and give it the table of a scenario."""
         keys = {name: scenario.shape.columns[name] for name in scenario.shape.keys}
         settings: dict[str, Any] = {"latency": scenario.latency, "table": TABLE, "keys": keys}
-        settings["limits"] = scenario.limits
+        settings |= {"limits": scenario.limits, "handshake": scenario.handshake}
         self._post("/reset", settings)
 
     def reset_without_tables(self, latency: float) -> None:

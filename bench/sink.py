@@ -7,9 +7,12 @@ It listens on 127.0.0.1, with and without TLS, prints one line of JSON ({"http":
 BatchExecuteStatement and PutItem into empty tables, CreateTable and DescribeTable. It does not
 verify signatures. POST /reset takes {"latency": seconds, "table": name, "keys": {name: type}},
 leaves that table only (none if its name is null), and clears the counters; POST /clear clears the
-counters alone. GET /counters returns them, for each table and for all, and three of the server:
-`most_in_flight`, the most write requests that waited for an answer at once; `requests`; and
-`cpu_seconds`, the CPU time of its process since it began, without counting what arrived last.
+counters alone. GET /counters returns them, for each table and for all, and four of the server:
+`most_in_flight`, the most write requests that waited for an answer at once; `requests`;
+`connections`, on which these arrived; and `cpu_seconds`, the CPU time of its process since it
+began, without counting what arrived last. With "handshake" in /reset, so many seconds are added
+before the first answer to a write on each connection: on 127.0.0.1 the round trips of TCP's and
+TLS's handshakes take no time.
 
 With "limits" in /reset, BatchWriteItem and PutItem are throttled: see `bench.throttled_table`. Then
 PutItem is for other applications, whose items are not counted, and CreateTable is not served.
@@ -54,6 +57,7 @@ class Sink:
     def reset(self, settings: dict[str, Any]) -> None:
         """Leave one new table or none, and clear the counters."""
         self.latency = float(settings.get("latency", 0.0))
+        self.handshake = float(settings.get("handshake", 0.0))
         table = settings.get("table", "bench")
         keys = dict(settings.get("keys", {"id": "S"}))
         limits = settings.get("limits")
@@ -66,6 +70,8 @@ class Sink:
         for table in self.tables.values():
             table.clear()
         self.requests = 0
+        self.connections: set[Connection] = set()
+        """Connections on which the requests arrived, closed ones included."""
         self.most_in_flight = self.in_flight
         self.invalid: list[str] = []
         self.first = self.last = 0.0
@@ -162,6 +168,7 @@ class Sink:
             "items": everything.items,
             "checksum": everything.checksum,
             "requests": self.requests,
+            "connections": len(self.connections),
             "seconds": self.last - self.first,
             "invalid": len(self.invalid),
             "first_invalid": self.invalid[0] if self.invalid else None,
@@ -212,6 +219,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._buffer = bytearray()
+        self._has_written = False
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -249,14 +257,14 @@ class Connection(asyncio.Protocol):
         elif key is None:
             answer = _error("MissingAuthenticationToken")
         elif operation == b"BatchWriteItem":
-            answer, delay = sink.write(body, key[1].decode()), sink.latency
+            answer, delay = sink.write(body, key[1].decode()), self._delay_write()
         elif operation == b"BatchExecuteStatement" and b"INSERT INTO" not in body:
             # So ddbload asks whether the endpoint knows the operation.
             answer = _error("ValidationException")
         elif operation == b"BatchExecuteStatement":
-            answer, delay = sink.insert(body), sink.latency
+            answer, delay = sink.insert(body), self._delay_write()
         elif operation == b"PutItem":
-            answer, delay = sink.put(body, key[1].decode()), sink.latency
+            answer, delay = sink.put(body, key[1].decode()), self._delay_write()
         elif operation == b"DescribeTable":
             answer = sink.describe(body)
         elif operation == b"CreateTable":
@@ -270,6 +278,14 @@ class Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_later(delay, self._send_later, sent)
         else:
             self._send(sent)
+
+    def _delay_write(self) -> float:
+        """Count this connection, and return the seconds until a write on it is answered."""
+        sink = self._sink
+        sink.connections.add(self)
+        delay = sink.latency if self._has_written else sink.latency + sink.handshake
+        self._has_written = True
+        return delay
 
     def _send_later(self, sent: bytes) -> None:
         self._sink.in_flight -= 1

@@ -138,6 +138,24 @@ def test_sink_certificate_passes_strict_verification(sink_process):
         assert secure.version()
 
 
+def test_sink_counts_connections_that_write(sink_process, scenario):
+    scenario = replace(scenario, latency=0.01, handshake=0.3)
+    sink_process.reset(scenario)
+    with closing(sink_client(sink_process, scenario)) as kept:
+        for number in range(3):
+            kept.batch_write_item(RequestItems={TABLE: [put(number)]})
+    with closing(sink_client(sink_process, scenario)) as reader:
+        reader.describe_table(TableName=TABLE)
+    assert sink_process.counters()["connections"] == 1
+    begun = time.monotonic()
+    for number in range(2):
+        with closing(sink_client(sink_process, scenario)) as another:
+            another.batch_write_item(RequestItems={TABLE: [put(number)]})
+    # Each of them waits for its own handshake.
+    assert time.monotonic() - begun >= 2 * scenario.handshake
+    assert sink_process.counters()["connections"] == 3
+
+
 def raw(sink_process, *pieces, answers=1):
     """Send the pieces with pauses, and return the status and body of each response."""
     found = []
