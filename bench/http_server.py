@@ -14,6 +14,8 @@ import asyncio
 import json
 import re
 import signal
+import socket
+import struct
 import time
 from collections import deque
 from collections.abc import Callable
@@ -24,6 +26,7 @@ from typing import Any
 from localaws.processes import on_stdin_eof
 
 _LENGTH = re.compile(rb"\ncontent-length: *([0-9]+)", re.IGNORECASE)
+_CHUNKED = re.compile(rb"\ntransfer-encoding: *chunked", re.IGNORECASE)
 _CONTINUE = re.compile(rb"\nexpect: *100-continue", re.IGNORECASE)
 
 
@@ -47,6 +50,8 @@ class Answer:
     delay: float = 0.0
     lost: bool = False
     """Whether the connection is closed in place of the answer, after the delay."""
+    reset: bool = False
+    """True to reset the connection in place of the answer, after the delay."""
 
 
 class Service:
@@ -126,18 +131,25 @@ class Connection(asyncio.Protocol):
         self._buffer += data
         while (end := self._buffer.find(b"\r\n\r\n") + 4) > 3:
             head = bytes(self._buffer[:end])
-            found = _LENGTH.search(head)
-            length = int(found[1]) if found else 0
-            if len(self._buffer) < end + length:
+            found = self._body(head, end)
+            if found is None:
                 if not self._continued and _CONTINUE.search(head):
                     self._continued = True
                     self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 return
-            body = bytes(self._buffer[end : end + length])
-            del self._buffer[: end + length]
+            body, end = found
+            del self._buffer[:end]
             self._continued = False
             method, target, _ = head.split(b" ", 2)
             self._answer(Request(method.decode(), target.decode(), head, body))
+
+    def _body(self, head: bytes, begin: int) -> tuple[bytes, int] | None:
+        """Return the body that begins at `begin`, and its end; None while some is missing."""
+        if _CHUNKED.search(head):
+            return read_chunks(self._buffer, begin)
+        found = _LENGTH.search(head)
+        end = begin + (int(found[1]) if found else 0)
+        return (bytes(self._buffer[begin:end]), end) if len(self._buffer) >= end else None
 
     def _answer(self, request: Request) -> None:
         controlled = self._control(request)
@@ -164,11 +176,20 @@ class Connection(asyncio.Protocol):
         return self._service.control(request.target) if request.method == "GET" else None
 
     def _end(self, request: Request, answer: Answer) -> None:
-        if not answer.lost:
+        if answer.reset:
+            self._reset()
+        elif not answer.lost:
             self._send(request, answer)
         elif self._transport is not None:
             self._transport.close()
         self._load.end()
+
+    def _reset(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            # Without lingering, a socket that is closed resets its connection.
+            opened = self._transport.get_extra_info("socket")
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._transport.abort()
 
     def _send(self, request: Request, answer: Answer) -> None:
         length = f"Content-Length: {len(answer.body)}\r\n\r\n"
@@ -178,6 +199,24 @@ class Connection(asyncio.Protocol):
     def _write(self, data: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
+
+
+def read_chunks(data: bytes | bytearray, begin: int) -> tuple[bytes, int] | None:
+    """Read a body in HTTP's chunks, and return it and its end; None while some is missing."""
+    parts: list[bytes] = []
+    at = begin
+    while (line := data.find(b"\r\n", at)) >= 0:
+        size = int(data[at:line].partition(b";")[0], 16)
+        at = line + 2
+        if size == 0:
+            # Without trailers, the last chunk's line and an empty line end the body.
+            end = at if data[at : at + 2] == b"\r\n" else data.find(b"\r\n\r\n", at) + 2
+            return (b"".join(parts), end + 2) if end > 1 and len(data) >= end + 2 else None
+        if len(data) < at + size + 2:
+            return None
+        parts.append(bytes(data[at : at + size]))
+        at += size + 2
+    return None
 
 
 async def _serve(service: Service) -> None:
