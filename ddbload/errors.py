@@ -198,6 +198,14 @@ class TableReplaced(DdbloadError):
     resumable = False
 
 
+class QueueNotFound(DdbloadError):
+    """SQS has no such queue here."""
+
+    raised_by_tasks = False
+    # A queue that is created later under the same name is a different queue.
+    resumable = False
+
+
 class BackupRequired(DdbloadError):
     """The table has no point-in-time recovery, which the run or the deployment requires."""
 

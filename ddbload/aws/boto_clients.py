@@ -68,6 +68,7 @@ class BotoClients:
         self._dynamodb: DynamoDBClient | None = None
         self._s3: S3Client | None = None
         self._events: Any = None
+        self._sqs: Any = None
         self._stepfunctions: SFNClient | None = None
         self._cloudformation: CloudFormationClient | None = None
         self._session: Session | None = None
@@ -141,7 +142,9 @@ class BotoClients:
     @property
     def sqs(self) -> Any:
         """Client of SQS. Raises `AwsConfiguration`."""
-        return self._make("sqs")
+        if self._sqs is None:
+            self._sqs = self._make("sqs")
+        return self._sqs
 
     def logs(self) -> Any:
         """Client of CloudWatch Logs. Raises `AwsConfiguration`."""
@@ -170,9 +173,9 @@ class BotoClients:
         return self._session
 
     def renew(self) -> None:
-        """Load the credentials again for the next DynamoDB client."""
+        """Load the credentials again for the next client that writes."""
         self.session(anew=True)
-        self._dynamodb = None
+        self._dynamodb = self._sqs = None
 
     def _make(self, service: Any, *, region: str | None = None, seconds: int | None = None) -> Any:
         """Make a client. `seconds`: its time-outs, where they are not the usual ones."""

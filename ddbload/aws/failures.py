@@ -93,6 +93,9 @@ _THROTTLES = {
     "TooManyRequestsException",
     "BandwidthLimitExceeded",
     "ReplicatedWriteConflictException",
+    # SQS's.
+    "KmsThrottled",
+    "RequestThrottled",
 }
 _EXECUTION_THROTTLES = {
     # A million executions are open.
@@ -118,6 +121,9 @@ _INVALID = {
     "ValidationException",
     "SerializationException",
     "ItemCollectionSizeLimitExceededException",
+    # SQS's.
+    "BatchRequestTooLong",
+    "InvalidMessageContents",
 }
 _CREDENTIALS = {
     "AccessDenied",
@@ -151,6 +157,16 @@ _KNOWN = {
     "LimitExceededException",
     "ResourceInUseException",
     "ResourceNotFoundException",
+    # SQS's.
+    "InvalidAddress",
+    "KmsAccessDenied",
+    "KmsDisabled",
+    "KmsInvalidKeyUsage",
+    "KmsInvalidState",
+    "KmsNotFound",
+    "KmsOptInRequired",
+    "QueueDoesNotExist",
+    "UnsupportedOperation",
 }
 OUTDATED = {
     "ExpiredToken",
@@ -176,6 +192,10 @@ CLOCK = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"}
 """Error codes of wrong signatures, or of signatures with a wrong time."""
 
 
+_QUERY_PREFIX = "AWS.SimpleQueueService."
+"""Beginning of some of SQS's codes in its earlier protocol, which botocore shows."""
+_QUERY_CODES = {"NonExistentQueue": "QueueDoesNotExist"}
+"""Codes that differ in the earlier protocol."""
 _FIELD = re.compile(r"<(Code|Message|Region)>([^<]*)</\1>")
 _REGION = re.compile(r"[a-z0-9-]{1,64}")
 _MOVED = {
@@ -321,6 +341,9 @@ def failure_of_code(
     code: str, text: str, status: int, request_id: str = "", reasons: tuple[str, ...] = ()
 ) -> AwsFailure:
     """Classify a failure by AWS's error code, or by the HTTP status if the code is unknown."""
+    if code.startswith(_QUERY_PREFIX):
+        code = code.removeprefix(_QUERY_PREFIX)
+        code = _QUERY_CODES.get(code, code)
     if code in _THROTTLES or code in _EXECUTION_THROTTLES or status == 429:
         kind = FailureKind.THROTTLED
     elif code in _RETRYABLE or status >= 500 or status == 408:

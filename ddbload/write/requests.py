@@ -63,13 +63,17 @@ def answer_for_failure(failure: AwsFailure, table: str) -> Answer:
         case _ if failure.code == "ResourceNotFoundException":
             return Fatal(TableNotFound(f"table {table} is not there any more"))
         case _:
-            if not failure.is_known or _JSON_MARKS.search(failure.text):
-                # The text may come from a proxy that read the request, and quote its rows.
-                # DynamoDB's own about permissions and credentials have no JSON in them.
-                failure = replace(failure, text=f"HTTP status {failure.status}")
-            # Only an error code of DynamoDB proves that nothing was written.
-            unsure = not failure.is_known
-            return Fatal(to_ddbload_error(failure, f"writing to table {table}"), unsure=unsure)
+            return fatal_answer(failure, f"writing to table {table}")
+
+
+def fatal_answer(failure: AwsFailure, doing: str) -> Fatal:
+    """Make the answer after which no request can succeed. `doing` begins the error's message."""
+    if not failure.is_known or _JSON_MARKS.search(failure.text):
+        # The text may come from a proxy that read the request, and quote its rows. AWS's own about
+        # permissions and credentials have no JSON in them.
+        failure = replace(failure, text=f"HTTP status {failure.status}")
+    # Only an error code of AWS proves that nothing was written.
+    return Fatal(to_ddbload_error(failure, doing), unsure=not failure.is_known)
 
 
 def consumed_units(response: Mapping[str, Any]) -> float:

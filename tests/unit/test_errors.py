@@ -43,6 +43,7 @@ def test_resuming_cannot_help_after_some_errors():
         "AlreadyLoaded",
         "ConditionRefused",
         "NothingWritten",
+        "QueueNotFound",
         "TableNotFound",
         "TableReplaced",
         "UploadSuperseded",
@@ -67,6 +68,8 @@ ONLY_BY_USERS = {
         "pipeline/reading/settle_spans.py",
         "pipeline/run_end.py",
     },
+    # The state machine sends nothing to queues.
+    errors.QueueNotFound: {"write/queue_requests.py"},
     errors.WorkerDied: SEVERAL_PROCESSES,
 }
 """Errors of the command line that modules of functions name, and where."""

@@ -54,6 +54,29 @@ class BotoTransport:
         return requests.accepted(response, rows, lambda: items)
 
 
+class QueueTransport:
+    """Sends messages to one SQS queue through a boto3 client. Thread-safe."""
+
+    def __init__(self, client: Any, requests: ModeRequests) -> None:
+        self._client = client
+        self._requests = requests
+
+    def send(self, items: Sequence[ItemOrKey]) -> Answer:
+        """Send messages in one request."""
+        requests, rows = self._requests, len(items)
+        try:
+            response: Any = self._client.send_message_batch(**requests.parameters(items))
+        except (AttributeError, LookupError, TypeError, ValueError):
+            # As in `BotoTransport`.
+            return Unsure("an answer that is not SQS's")
+        except Exception as error:
+            failure = classify_failure(error)
+            if failure is None:
+                raise
+            return requests.failed(failure, rows, lambda: items)
+        return requests.accepted(response, rows, lambda: items)
+
+
 class SyncDriver:
     """Driver of `--engine sync`: sends one request at a time in the caller's thread."""
 

@@ -9,7 +9,7 @@ from ddbload.aws import boto_clients
 from ddbload.aws.failures import failure_of_response
 from ddbload.aws.http_client.event_loop import FIRST_BYTE_SECONDS, HttpLoop, RequestLost, Timeouts
 from ddbload.aws.http_client.http1 import Response
-from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
+from ddbload.aws.signing.json_signer import JsonSigner
 from ddbload.write.drivers.driver import Job
 from ddbload.write.requests import ModeRequests, SentItems
 from ddbload.write.scheduler.messages import Accepted, Answer, Finished, Unsure, Wait
@@ -18,9 +18,9 @@ _MAX_CACHED_ANSWERS = 100
 
 
 class RawTransport:
-    """Signs requests for one table and interprets their responses; `EventLoopDriver` sends them."""
+    """Signs a target's requests and interprets their responses; `EventLoopDriver` sends them."""
 
-    def __init__(self, signer: DynamoDBSigner, requests: ModeRequests) -> None:
+    def __init__(self, signer: JsonSigner, requests: ModeRequests) -> None:
         self._signer = signer
         self._requests = requests
         # By the request's rows and the response's body. Nearly all responses are alike: all was
@@ -62,7 +62,7 @@ class RawTransport:
             except (ValueError, RecursionError):
                 return Unsure("an answer that is not DynamoDB's")
             answer = self._requests.accepted(response, rows, items)
-            all_written = isinstance(answer, Accepted) and not (answer.unprocessed or answer.alone)
+            all_written = isinstance(answer, Accepted) and answer.is_complete
             if all_written and len(self._cached_answers) < _MAX_CACHED_ANSWERS:
                 self._cached_answers[rows, body] = answer
         return answer

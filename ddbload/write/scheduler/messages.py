@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ddbload.errors import DdbloadError
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
@@ -31,22 +31,31 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """DynamoDB carried the request out, except for the unprocessed rows."""
+    """The service carried the request out, except for the rows named here by their indexes."""
 
     unprocessed: Sequence[int] = ()
-    """Indexes of rows within the batch that DynamoDB returned."""
+    """Indexes of rows within the batch that were returned for want of capacity."""
     consumed: float = 0.0
     """Write capacity units."""
     outcome: RowOutcome = RowOutcome.WRITTEN
     """The outcome of all other rows: not WRITTEN where a condition failed."""
     alone: Sequence[int] = ()
     """Indexes of rows without an outcome that must be sent again, each in a request of its own."""
+    failed: Sequence[int] = ()
+    """Indexes of rows that failed for another reason of the service's, to be sent again."""
     unsure: Sequence[int] = ()
-    """Those of them that may have been written."""
+    """Those of `alone` and `failed` that may have been written."""
+    refused: Mapping[int, Refused] = field(default_factory=dict)
+    """Indexes of rows that the service rejects, with its reasons."""
     single_rows: bool = False
     """From now on every row must go in a request of its own."""
     fatal: DdbloadError | None = None
     """Error after which no request can succeed; the rows have the outcomes above nevertheless."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Every row has the outcome."""
+        return not (self.unprocessed or self.alone or self.failed or self.refused)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from ddbload.write.pacing.pacing import (
     ReturnedUnits,
     SentUnits,
 )
-from ddbload.write.scheduler.batch_size import BatchSize
+from ddbload.write.scheduler.batch_size import DYNAMODB_REQUESTS, BatchSize, RequestLimits
 from ddbload.write.scheduler.key_ordering import QueuedRow, RowOrder
 from ddbload.write.scheduler.messages import (
     Accepted,
@@ -51,6 +51,8 @@ RETURNED_LEVEL = 4
 The rate already slows the requests that follow, and a row that waits for long would stop all
 others, which may run ahead of it by `MAX_AHEAD` rows only.
 """
+FAILED_LEVEL = 6
+"""Highest back-off level of a row that fails in requests whose other rows pass: up to 3.2 s."""
 STUBBORN_ATTEMPTS = 2
 """A row returned more often than this is no evidence for others: the table may refuse it alone."""
 
@@ -84,6 +86,9 @@ class Scheduler:
     SPREAD_SECONDS = 2.0
     """A slow run deals out the rows that it writes in this time."""
 
+    SETTLE_SECONDS = 20.0
+    """Longest time after a stop in which rows that were sent are settled."""
+
     def __init__(
         self,
         *,
@@ -92,7 +97,9 @@ class Scheduler:
         rng: random.Random,
         pacing: Pacing | None = None,
         batch_rows: int | None = None,
+        most: RequestLimits = DYNAMODB_REQUESTS,
         order: RowOrder = RowOrder.LAST_WINS,
+        keeps_duplicates: bool = False,
         is_proven: Callable[[], bool] = lambda: True,
         on_release: Callable[[Sequence[int]], None] = lambda _handles: None,
     ) -> None:
@@ -102,8 +109,12 @@ class Scheduler:
         before: a worker that takes until then to read a row would never send any. See also
         `_may_ask_once_more`.
         `pacing`: the worker's, if it writes several byte ranges.
-        `batch_rows`: most rows of a request; None: as many as DynamoDB takes.
+        `most`: what the service takes in a request.
+        `batch_rows`: most rows of a request; None: as many as the service takes.
         `order`: how rows with equal keys are written.
+        `keeps_duplicates`: the target keeps a row that is sent twice, as a queue does. So rows go
+        in their order, and after `stop` those that were sent are settled first, for a while:
+        rows beyond an unsettled one are sent again by a resumed run.
         `is_proven`: until it returns true, one request is in flight at a time.
         `on_release`: called once for each row, with handles whose items are not needed any more.
         """
@@ -123,8 +134,11 @@ class Scheduler:
         self._is_proven = is_proven
         self._on_release = on_release
         self._pacing = pacing or Pacing(rng)
-        self._batch = BatchSize(limits.MAX_BATCH_ROWS if batch_rows is None else batch_rows)
-        self._rows = UnsettledRows(self._batch.rows, rng, order)
+        self._batch = BatchSize(most.rows if batch_rows is None else batch_rows)
+        self._rows = UnsettledRows(self._batch.rows, rng, order, most)
+        self._keeps_duplicates = keeps_duplicates
+        # When rows that were sent are given up after a stop.
+        self._settles_until: float | None = None
         # Unsettled rows of requests whose effect is unknown.
         self._maybe_written: set[int] = set()
         self._in_flight: dict[int, _InFlight] = {}
@@ -181,7 +195,7 @@ class Scheduler:
     ) -> None:
         """Add several rows, in order. `units`: write units of each row; None: one each.
 
-        `row_bytes`: average bytes of JSON of a row. No row may exceed 1/25 of a request.
+        `row_bytes`: average bytes of JSON of a row. No row may exceed its share of a full request.
         """
         self._rows.add_all(handles, keys, units, row_bytes, self._spread_rows())
 
@@ -212,6 +226,8 @@ class Scheduler:
         Few at first: all of them are unsettled when a deadline comes, and a slow table might never
         finish more.
         """
+        if self._keeps_duplicates:
+            return self._batch.rows
         at_once = limits.MAX_BATCH_ROWS * self._concurrency
         most = min(self.SPREAD_ROUNDS * at_once, max(at_once, self.outcomes.frontier))
         slow = self._pacing.limit * self.SPREAD_SECONDS
@@ -228,7 +244,7 @@ class Scheduler:
                 return Wait(None)
             self._stopped |= not self._may_ask_once_more()
         if self._stopped:
-            return Wait(None) if self._in_flight else Finished()
+            return self._settle_sent(now)
         if len(self._in_flight) >= self._concurrency:
             return Wait(None)
         if self._in_flight and not self._is_proven():
@@ -255,12 +271,28 @@ class Scheduler:
         """
         return not self.outcomes.frontier and self._sent_requests == 1 and self._rows.any_alone
 
-    def _make_batch(self, now: float) -> Batch | None:
+    def _settle_sent(self, now: float) -> Step:
+        """Decide the next step after a stop."""
+        if self._in_flight:
+            return Wait(None)
+        if not self._keeps_duplicates or self.fatal is not None:
+            return Finished()
+        if self._settles_until is None:
+            self._settles_until = now + self.SETTLE_SECONDS
+        ready_at = self._pacing.ready_at(now)
+        batch = self._make_batch(now, sent_only=True) if ready_at <= now else None
+        if batch is not None:
+            return batch
+        until = max(self._rows.ready_at(now), ready_at)
+        return Finished() if until >= self._settles_until else Wait(until)
+
+    def _make_batch(self, now: float, *, sent_only: bool = False) -> Batch | None:
         max_units = self._pacing.request_units(self._concurrency)
         if max_units <= 0:
             # Another thread has just taken the limit away.
             return None
-        rows = self._rows.take(now, max_units)
+        take = self._rows.take_sent if sent_only else self._rows.take
+        rows = take(now, max_units)
         if isinstance(rows, UniqueKeyBatch):
             return self._send(rows.handles, rows.units, [], rows, now)
         if not rows:
@@ -298,8 +330,7 @@ class Scheduler:
         if unique is not None and unique.is_open:
             unknown = self._maybe_written
             sure = not unknown or unknown.isdisjoint(unique.handles)
-            complete = isinstance(answer, Accepted) and not (answer.unprocessed or answer.alone)
-            if isinstance(answer, Accepted) and complete and sure:
+            if isinstance(answer, Accepted) and answer.is_complete and sure:
                 self._settle_unique(unique, sent, answer, now)
                 return
             self._rows.dissolve(unique)
@@ -368,7 +399,7 @@ class Scheduler:
         unprocessed, consumed = set(answer.unprocessed), answer.consumed
         self._consumed_units += consumed
         returned = self._returned_units(rows, unprocessed, sent, now)
-        alone = set(answer.alone)
+        alone, failed = set(answer.alone), set(answer.failed)
         self._maybe_written.update(rows[index].handle for index in answer.unsure)
         if not rows[0].alone:
             self._learn_batch_size(len(rows), answer)
@@ -380,12 +411,24 @@ class Scheduler:
                 # DynamoDB bills a condition that does not hold.
                 written += row.units
                 self._rows.send_alone(row)
+            elif index in failed:
+                # No evidence of a limit, as long as other rows pass.
+                written += row.units
+            elif index in answer.refused:
+                written += row.units
+                self._reject_refused(row, answer.refused[index])
             else:
                 written += row.units
                 self._settle_written(row, answer.outcome)
         if unprocessed:
             self.last_error = "UnprocessedItems"
             self._throttled_requests += 1
+        if failed:
+            self.last_error = "Failed"
+            self._rows.retry_together([rows[index] for index in sorted(failed)], now, FAILED_LEVEL)
+            if len(failed) == len(rows):
+                self._pacing.unsure(sent, now)
+                return
         self._pacing.accepted(sent, written, returned, consumed, now)
 
     def _learn_batch_size(self, rows: int, answer: Accepted) -> None:
@@ -429,6 +472,9 @@ class Scheduler:
             self._rows.split(rows)
             return
         (row,) = rows
+        self._reject_refused(row, answer)
+
+    def _reject_refused(self, row: QueuedRow, answer: Refused) -> None:
         self._rows.remove_refused(row)
         self.refused[row.handle] = answer
         self._settle(row, RowOutcome.REJECTED)

@@ -15,6 +15,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from ddbload.aws.backoff import full_jitter
 from ddbload.dynamodb import limits
+from ddbload.write.scheduler.batch_size import RequestLimits
 from ddbload.write.scheduler.hot_keys import HotKeys, partition_key
 from ddbload.write.scheduler.key_ordering import (
     KeyOrdering,
@@ -29,19 +30,22 @@ from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch, UniqueKey
 class UnsettledRows:
     """Unsettled rows, added in the order of the source and taken as requests need them."""
 
-    def __init__(self, batch_rows: int, rng: random.Random, order: RowOrder) -> None:
+    def __init__(
+        self, batch_rows: int, rng: random.Random, order: RowOrder, most: RequestLimits
+    ) -> None:
         self.bytes = 0
         """Bytes of JSON of all unsettled rows."""
-        self.hot_keys = HotKeys(batch_rows)
+        self.hot_keys = HotKeys(batch_rows, most.bytes)
         """Partition keys that are slowed separately."""
         self._rng = rng
-        self._unique = UniqueKeyQueue(batch_rows)
+        self._unique = UniqueKeyQueue(batch_rows, most.rows)
         self._ordering: KeyOrdering | SequentialOrdering = (
             KeyOrdering()
             if order is RowOrder.LAST_WINS
             else SequentialOrdering(first_wins=order is RowOrder.FIRST_WINS)
         )
-        self._queues = RetryQueues(self.hot_keys, batch_rows)
+        self._queues = RetryQueues(self.hot_keys, batch_rows, most.bytes)
+        self._sent_only = False
 
     @property
     def is_empty(self) -> bool:
@@ -118,9 +122,21 @@ class UnsettledRows:
                 return self._unique.take(max_units)
             self.dissolve(batch)
 
+    def take_sent(self, now: float, max_units: float) -> list[QueuedRow]:
+        """Take rows of one request that were sent before; an empty list if none may go now.
+
+        From the first call on, rows that were never sent stay where they are.
+        """
+        if not self._sent_only:
+            self._sent_only = True
+            self._queues.keep_sent()
+        return self._queues.take(now, max_units, math.inf)
+
     def ready_at(self, now: float) -> float:
         """Compute when a row may be sent; infinity: only after an answer."""
-        return now if self._unique.waiting else self._queues.ready_at(now)
+        if self._unique.waiting and not self._sent_only:
+            return now
+        return self._queues.ready_at(now)
 
     def dissolve(self, batch: UniqueKeyBatch) -> list[QueuedRow]:
         """Turn a batch of unique keys into single rows, and return these."""
@@ -137,6 +153,12 @@ class UnsettledRows:
         attempts = min(row.attempts, max_level)
         row = self._ordering.row_to_retry(row)
         self._queues.push_backing_off(row, now + full_jitter(attempts, self._rng))
+
+    def retry_together(self, rows: Sequence[QueuedRow], now: float, max_level: int) -> None:
+        """Queue rows again after one back-off, so that one request can carry them."""
+        at = now + full_jitter(min(max(row.attempts for row in rows), max_level), self._rng)
+        for row in rows:
+            self._queues.push_backing_off(self._ordering.row_to_retry(row), at)
 
     @property
     def any_alone(self) -> bool:
@@ -180,16 +202,17 @@ class UnsettledRows:
             self._queues.push(row)
 
     def _push_if_any(self, row: QueuedRow | None) -> None:
-        if row is not None:
+        if row is not None and (row.sent or not self._sent_only):
             self._queues.push(row)
 
 
 class RetryQueues:
     """Queues of single rows, and the choice of the queue that fills the next request."""
 
-    def __init__(self, hot_keys: HotKeys, batch_rows: int) -> None:
+    def __init__(self, hot_keys: HotKeys, batch_rows: int, max_bytes: int) -> None:
         self._hot_keys = hot_keys
         self.batch_rows = batch_rows
+        self._max_bytes = max_bytes
         self._ready = RowQueue()
         self._backing_off: list[tuple[float, int, QueuedRow]] = []
         self._split_requests: deque[RowQueue] = deque()
@@ -211,6 +234,16 @@ class RetryQueues:
         # Not the half of a batch that DynamoDB refused.
         split = self._split_requests
         return bool(split and split[0]) and split[0].peek().alone
+
+    def keep_sent(self) -> None:
+        """Drop the rows that were never sent."""
+        kept = []
+        while self._ready:
+            row = self._ready.peek()
+            self._ready.pop()
+            if row.sent:
+                kept.append(row)
+        self._ready = RowQueue(kept)
 
     def push(self, row: QueuedRow) -> None:
         """Add a row that may be sent at once."""
@@ -279,7 +312,7 @@ class RetryQueues:
         while queue and len(rows) < self.batch_rows:
             row = queue.peek()
             size += row.bytes
-            if rows and (size > limits.MAX_BATCH_BYTES or units >= max_units):
+            if rows and (size > self._max_bytes or units >= max_units):
                 break
             if rows and (row.alone or rows[0].alone):
                 break

@@ -32,6 +32,7 @@ def by_botocore(
     url: str = "https://dynamodb.us-east-1.amazonaws.com/",
     region: str = "us-east-1",
     headers: Any = HEADERS,
+    service: str = "dynamodb",
 ) -> dict[str, str]:
     """Sign a request with botocore; returns its headers by lower-case name."""
     stamp = dt.datetime.fromtimestamp(int(now), dt.UTC).replace(tzinfo=None)
@@ -39,7 +40,7 @@ def by_botocore(
     keys = BotocoreCredentials(credentials.access_key, credentials.secret_key, credentials.token)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auth, "get_current_datetime", lambda: stamp)
-        auth.SigV4Auth(keys, "dynamodb", region).add_auth(request)
+        auth.SigV4Auth(keys, service, region).add_auth(request)
     return {name.lower(): value for name, value in request.headers.items()}
 
 

@@ -1,0 +1,146 @@
+"""Rows of a queue: ten a request, in order, and settled after a stop if they were sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.contracts.results import RowCounts
+from ddbload.write.queue_requests import QUEUE_REQUESTS
+from ddbload.write.scheduler.key_ordering import RowOrder
+from ddbload.write.scheduler.messages import Accepted, Batch, Finished, Refused, Unsure
+from ddbload.write.scheduler.scheduler import Scheduler
+from tests.unit.write.manual_driver import ManualDriver, object_keys
+
+REFUSED = Refused("InvalidMessageContents: words", "refused_by_sqs")
+
+
+def queue_driver(**more) -> ManualDriver:
+    return ManualDriver(most=QUEUE_REQUESTS, order=RowOrder.ALL, keeps_duplicates=True, **more)
+
+
+def test_requests_have_ten_rows_in_the_order_of_the_file():
+    driver = queue_driver()
+    driver.offer_all(*object_keys(95))
+    sent = driver.finish()
+    assert [tuple(handles) for handles in sent] == [
+        tuple(range(start, min(start + 10, 95))) for start in range(0, 95, 10)
+    ]
+
+
+def test_request_has_no_more_bytes_than_the_service_takes():
+    driver = queue_driver()
+    for _ in range(6):
+        driver.offer(*object_keys(1), json_bytes=400_000)
+    assert [len(handles) for handles in driver.finish()] == [2, 2, 2]
+
+
+def test_failed_row_is_sent_again_and_others_are_not():
+    driver = queue_driver()
+    driver.offer_all(*object_keys(10))
+    batch = driver.batch()
+    driver.answer(batch, Accepted(failed=[3, 7]))
+    assert driver.counts == RowCounts(read=3, written=3)
+    assert [tuple(handles) for handles in driver.finish()] == [(3, 7)]
+    assert driver.counts == RowCounts(read=10, written=10)
+    assert driver.scheduler.stats.throttled == 0
+
+
+def test_refused_row_is_rejected_and_others_are_written():
+    driver = queue_driver()
+    driver.offer_all(*object_keys(10))
+    driver.answer(driver.batch(), Accepted(failed=[9], refused={3: REFUSED}))
+    assert driver.scheduler.refused == {3: REFUSED}
+    driver.finish()
+    assert driver.counts == RowCounts(read=10, written=9, rejected=1)
+
+
+def test_requests_wait_while_every_row_fails():
+    driver = queue_driver()
+    driver.offer_all(*object_keys(1000))
+    waits = 0
+    for _ in range(8):
+        waits += not isinstance(driver.step(), Batch)
+        batch = driver.batch()
+        driver.answer(batch, Accepted(failed=range(len(batch.handles))))
+    assert waits > 4
+    assert driver.now > 1
+
+
+def test_rows_of_a_group_are_sent_one_after_the_other():
+    driver = queue_driver()
+    driver.offer_all(*"aababca")
+    order: list[int] = []
+    driver.scheduler.close()
+    for turn in range(6):
+        batch = driver.batch()
+        if turn in (0, 3):
+            # The first row fails and the others are taken.
+            driver.answer(batch, Accepted(failed=[0]))
+            order += batch.handles[1:]
+        elif turn == 2:
+            driver.answer(batch, Unsure("lost"))
+        else:
+            driver.accept(batch)
+            order += batch.handles
+    for handles in driver.finish():
+        order += handles
+    assert [handle for handle in order if handle in (0, 1, 3, 6)] == [0, 1, 3, 6]
+    assert [handle for handle in order if handle in (2, 4)] == [2, 4]
+    assert driver.counts == RowCounts(read=7, written=7)
+
+
+@pytest.mark.parametrize(
+    "lost", [Accepted(failed=[2, 4]), Unsure("lost"), Accepted(failed=[2], unsure=[2])]
+)
+def test_rows_that_were_sent_are_settled_after_a_stop(lost):
+    driver = queue_driver(concurrency=3)
+    driver.offer_all(*object_keys(100))
+    first, second, third = driver.batch(), driver.batch(), driver.batch()
+    driver.accept(second)
+    driver.scheduler.stop()
+    driver.answer(first, lost)
+    driver.accept(third)
+    while not isinstance(step := driver.step(), Finished):
+        if isinstance(step, Batch):
+            assert set(step.handles) <= set(first.handles)
+            driver.accept(step)
+        else:
+            driver.wait()
+    # All that was sent is settled, and nothing else was sent.
+    assert driver.counts == RowCounts(read=30, written=30)
+
+
+def test_rows_of_a_group_that_were_not_sent_are_not_sent_after_a_stop():
+    driver = queue_driver()
+    driver.offer_all(*"aab")
+    batch = driver.batch()
+    driver.scheduler.stop()
+    driver.answer(batch, Accepted(failed=[0]))
+    again = driver.batch()
+    driver.accept(again)
+    assert driver.step() == Finished()
+    assert driver.counts.written == 1
+
+
+def test_rows_that_keep_failing_are_given_up_some_time_after_a_stop():
+    driver = queue_driver()
+    driver.offer_all(*object_keys(10))
+    batch = driver.batch()
+    driver.scheduler.stop()
+    driver.answer(batch, Unsure("lost"))
+    while not isinstance(step := driver.step(), Finished):
+        if isinstance(step, Batch):
+            driver.answer(step, Unsure("lost"))
+        else:
+            driver.wait()
+        assert driver.now <= 2 * Scheduler.SETTLE_SECONDS
+    assert driver.counts.read == 0
+
+
+def test_nothing_is_sent_after_a_stop_where_a_target_keeps_no_duplicates():
+    driver = ManualDriver()
+    driver.offer_all(*object_keys(10))
+    batch = driver.batch()
+    driver.scheduler.stop()
+    driver.answer(batch, Unsure("lost"))
+    assert driver.step() == Finished()
