@@ -16,8 +16,8 @@ from ddbload.aws.failures import AwsFailure, FailureKind, failure_of_code
 from ddbload.contracts.queue_messages import MOST_BYTES, MOST_ENTRIES
 from ddbload.errors import QueueNotFound
 from ddbload.write.requests import ItemOrKey, SentItems, fatal_answer
-from ddbload.write.scheduler.batch_size import RequestLimits
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
+from ddbload.write.scheduler.request_limits import RequestLimits
 
 QUEUE_REQUESTS = RequestLimits(MOST_ENTRIES, MOST_BYTES)
 REFUSED_BY_SQS = "refused_by_sqs"

@@ -1,4 +1,4 @@
-"""Limits of a request, and the choice of how many rows it carries within them. Pure.
+"""Choose how many rows a request carries, where rows may have to be sent a second time alone. Pure.
 
 In mode `insert` a batch does not tell what a row found in the table, so each row that found an item
 is sent again by itself. That is cheap while few do: a request for 25 rows instead of 25 requests.
@@ -7,9 +7,6 @@ But DynamoDB bills the row twice. So where many rows find an item, each goes alo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ddbload.dynamodb import limits
 from ddbload.write.scheduler.messages import Accepted
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 
@@ -19,17 +16,6 @@ MOST_FOUND = 0.1
 """Share from which on rows go alone: they cost at most a tenth more write units than they must."""
 FEW_FOUND = 0.05
 """Share below which rows go together again."""
-
-
-@dataclass(frozen=True, slots=True)
-class RequestLimits:
-    """Most rows and bytes that a service takes in a request."""
-
-    rows: int = limits.MAX_BATCH_ROWS
-    bytes: int = limits.MAX_BATCH_BYTES
-
-
-DYNAMODB_REQUESTS = RequestLimits()
 
 
 class BatchSize:

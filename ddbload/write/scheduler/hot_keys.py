@@ -50,10 +50,12 @@ class HotKeys:
     """Hot partition keys, and their rows that are ready to be sent."""
 
     def __init__(
-        self, batch_rows: int = limits.MAX_BATCH_ROWS, max_bytes: int = limits.MAX_BATCH_BYTES
+        self,
+        batch_rows: int = limits.MAX_BATCH_ROWS,
+        max_bytes: int = limits.MAX_BATCH_BYTES,
     ) -> None:
-        self.batch_rows = batch_rows
         self._max_bytes = max_bytes
+        self.batch_rows = batch_rows
         self.by_key: dict[Hashable, _HotKey] = {}
         # By key: units, returned units, time of the first and of the last return.
         self._suspects: dict[Hashable, tuple[int, int, float, float]] = {}

@@ -27,7 +27,7 @@ from ddbload.write.pacing.pacing import (
     ReturnedUnits,
     SentUnits,
 )
-from ddbload.write.scheduler.batch_size import DYNAMODB_REQUESTS, BatchSize, RequestLimits
+from ddbload.write.scheduler.batch_size import BatchSize
 from ddbload.write.scheduler.key_ordering import QueuedRow, RowOrder
 from ddbload.write.scheduler.messages import (
     Accepted,
@@ -42,6 +42,7 @@ from ddbload.write.scheduler.messages import (
     Wait,
 )
 from ddbload.write.scheduler.outcome_tracker import OutcomeTracker, RowOutcome
+from ddbload.write.scheduler.request_limits import BATCH_WRITE, RequestLimits
 from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch
 from ddbload.write.scheduler.unsettled_rows import UnsettledRows
 
@@ -97,7 +98,7 @@ class Scheduler:
         rng: random.Random,
         pacing: Pacing | None = None,
         batch_rows: int | None = None,
-        most: RequestLimits = DYNAMODB_REQUESTS,
+        request_limits: RequestLimits = BATCH_WRITE,
         order: RowOrder = RowOrder.LAST_WINS,
         keeps_duplicates: bool = False,
         is_proven: Callable[[], bool] = lambda: True,
@@ -109,7 +110,7 @@ class Scheduler:
         before: a worker that takes until then to read a row would never send any. See also
         `_may_ask_once_more`.
         `pacing`: the worker's, if it writes several byte ranges.
-        `most`: what the service takes in a request.
+        `request_limits`: those of the service that rows are sent to.
         `batch_rows`: most rows of a request; None: as many as the service takes.
         `order`: how rows with equal keys are written.
         `keeps_duplicates`: the target keeps a row that is sent twice, as a queue does. So rows go
@@ -134,8 +135,9 @@ class Scheduler:
         self._is_proven = is_proven
         self._on_release = on_release
         self._pacing = pacing or Pacing(rng)
-        self._batch = BatchSize(most.rows if batch_rows is None else batch_rows)
-        self._rows = UnsettledRows(self._batch.rows, rng, order, most)
+        self._request_rows = request_limits.rows
+        self._batch = BatchSize(request_limits.rows if batch_rows is None else batch_rows)
+        self._rows = UnsettledRows(self._batch.rows, rng, order, request_limits)
         self._keeps_duplicates = keeps_duplicates
         # When rows that were sent are given up after a stop.
         self._settles_until: float | None = None
@@ -195,7 +197,8 @@ class Scheduler:
     ) -> None:
         """Add several rows, in order. `units`: write units of each row; None: one each.
 
-        `row_bytes`: average bytes of JSON of a row. No row may exceed its share of a full request.
+        `row_bytes`: average bytes of JSON of a row. No row of a table may exceed 1/25 of a request;
+        a transport may refuse a request of others that is too long, which splits it.
         """
         self._rows.add_all(handles, keys, units, row_bytes, self._spread_rows())
 
@@ -228,7 +231,7 @@ class Scheduler:
         """
         if self._keeps_duplicates:
             return self._batch.rows
-        at_once = limits.MAX_BATCH_ROWS * self._concurrency
+        at_once = self._request_rows * self._concurrency
         most = min(self.SPREAD_ROUNDS * at_once, max(at_once, self.outcomes.frontier))
         slow = self._pacing.limit * self.SPREAD_SECONDS
         return int(min(self.SPREAD_ROWS, max(self._batch.rows, min(most, slow))))

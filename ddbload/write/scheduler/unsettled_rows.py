@@ -15,7 +15,6 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from ddbload.aws.backoff import full_jitter
 from ddbload.dynamodb import limits
-from ddbload.write.scheduler.batch_size import RequestLimits
 from ddbload.write.scheduler.hot_keys import HotKeys, partition_key
 from ddbload.write.scheduler.key_ordering import (
     KeyOrdering,
@@ -24,6 +23,7 @@ from ddbload.write.scheduler.key_ordering import (
     RowQueue,
     SequentialOrdering,
 )
+from ddbload.write.scheduler.request_limits import BATCH_WRITE, RequestLimits
 from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch, UniqueKeyQueue
 
 
@@ -31,20 +31,24 @@ class UnsettledRows:
     """Unsettled rows, added in the order of the source and taken as requests need them."""
 
     def __init__(
-        self, batch_rows: int, rng: random.Random, order: RowOrder, most: RequestLimits
+        self,
+        batch_rows: int,
+        rng: random.Random,
+        order: RowOrder,
+        request_limits: RequestLimits = BATCH_WRITE,
     ) -> None:
         self.bytes = 0
         """Bytes of JSON of all unsettled rows."""
-        self.hot_keys = HotKeys(batch_rows, most.bytes)
+        self.hot_keys = HotKeys(batch_rows, request_limits.bytes)
         """Partition keys that are slowed separately."""
         self._rng = rng
-        self._unique = UniqueKeyQueue(batch_rows, most.rows)
+        self._unique = UniqueKeyQueue(batch_rows, request_limits.rows)
         self._ordering: KeyOrdering | SequentialOrdering = (
             KeyOrdering()
             if order is RowOrder.LAST_WINS
             else SequentialOrdering(first_wins=order is RowOrder.FIRST_WINS)
         )
-        self._queues = RetryQueues(self.hot_keys, batch_rows, most.bytes)
+        self._queues = RetryQueues(self.hot_keys, batch_rows, request_limits.bytes)
         self._sent_only = False
 
     @property
@@ -211,8 +215,8 @@ class RetryQueues:
 
     def __init__(self, hot_keys: HotKeys, batch_rows: int, max_bytes: int) -> None:
         self._hot_keys = hot_keys
-        self.batch_rows = batch_rows
         self._max_bytes = max_bytes
+        self.batch_rows = batch_rows
         self._ready = RowQueue()
         self._backing_off: list[tuple[float, int, QueuedRow]] = []
         self._split_requests: deque[RowQueue] = deque()

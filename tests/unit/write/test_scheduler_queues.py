@@ -15,7 +15,9 @@ REFUSED = Refused("InvalidMessageContents: words", "refused_by_sqs")
 
 
 def queue_driver(**more) -> ManualDriver:
-    return ManualDriver(most=QUEUE_REQUESTS, order=RowOrder.ALL, keeps_duplicates=True, **more)
+    return ManualDriver(
+        request_limits=QUEUE_REQUESTS, order=RowOrder.ALL, keeps_duplicates=True, **more
+    )
 
 
 def test_requests_have_ten_rows_in_the_order_of_the_file():
