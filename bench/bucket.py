@@ -61,6 +61,20 @@ REGION = "us-east-1"
 _YEARS = (1_577_836_800, 1_767_225_599)
 """Times between which generated objects were last changed: the years from 2020 to 2025."""
 _FAULTS = ("slow_down", "errors", "conflicts", "reset_before", "reset_after", "lost")
+_LISTED = frozenset(
+    {
+        "list-type",
+        "prefix",
+        "delimiter",
+        "marker",
+        "start-after",
+        "continuation-token",
+        "max-keys",
+        "encoding-type",
+        "fetch-owner",
+    }
+)
+"""Parameters of listings."""
 _IF_MATCH = re.compile(rb"\nif-match: *(\S+)", re.IGNORECASE)
 _XML = "Content-Type: application/xml\r\n"
 _COUNTED = {
@@ -278,7 +292,7 @@ class Bucket(Service):
 
 def _operation(method: str, key: str, query: Mapping[str, Any]) -> str:
     """Return the operation that a request asks for."""
-    if not key and method == "GET":
+    if not key and method == "GET" and query.keys() <= _LISTED:
         return "ListObjectsV2" if "list-type" in query else "ListObjects"
     if not key and method == "HEAD":
         return "HeadBucket"
