@@ -24,7 +24,6 @@ from ddbload.write.pacing.pacing import (
     MAX_LEVEL,
     NOTHING_RETURNED,
     Pacing,
-    ReturnedUnits,
     SentUnits,
 )
 from ddbload.write.scheduler.batch_size import BatchSize
@@ -43,6 +42,7 @@ from ddbload.write.scheduler.messages import (
 )
 from ddbload.write.scheduler.outcome_tracker import OutcomeTracker, RowOutcome
 from ddbload.write.scheduler.request_limits import BATCH_WRITE, RequestLimits
+from ddbload.write.scheduler.returned_rows import returned_units
 from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch
 from ddbload.write.scheduler.unsettled_rows import UnsettledRows
 
@@ -54,8 +54,6 @@ others, which may run ahead of it by `MAX_AHEAD` rows only.
 """
 FAILED_LEVEL = 6
 """Highest back-off level of a row that fails in requests whose other rows pass: up to 3.2 s."""
-STUBBORN_ATTEMPTS = 2
-"""A row returned more often than this is no evidence for others: the table may refuse it alone."""
 
 
 @dataclass(slots=True)
@@ -114,8 +112,8 @@ class Scheduler:
         `batch_rows`: most rows of a request; None: as many as the service takes.
         `order`: how rows with equal keys are written.
         `keeps_duplicates`: the target keeps a row that is sent twice, as a queue does. So rows go
-        in their order, and after `stop` those that were sent are settled first, for a while:
-        rows beyond an unsettled one are sent again by a resumed run.
+        in their order, and at the deadline or after `stop` those that were sent are settled first,
+        for a while: rows beyond an unsettled one are sent again by the next invocation.
         `is_proven`: until it returns true, one request is in flight at a time.
         `on_release`: called once for each row, with handles whose items are not needed any more.
         """
@@ -291,6 +289,9 @@ class Scheduler:
 
     def _make_batch(self, now: float, *, sent_only: bool = False) -> Batch | None:
         max_units = self._pacing.request_units(self._concurrency)
+        if self._keeps_duplicates:
+            # Queues limit requests, not what these carry.
+            max_units = math.inf
         if max_units <= 0:
             # Another thread has just taken the limit away.
             return None
@@ -401,7 +402,7 @@ class Scheduler:
     ) -> None:
         unprocessed, consumed = set(answer.unprocessed), answer.consumed
         self._consumed_units += consumed
-        returned = self._returned_units(rows, unprocessed, sent, now)
+        returned = returned_units(self._rows.hot_keys, rows, unprocessed, sent.at, now)
         alone, failed = set(answer.alone), set(answer.failed)
         self._maybe_written.update(rows[index].handle for index in answer.unsure)
         if not rows[0].alone:
@@ -444,27 +445,10 @@ class Scheduler:
         self.last_error = answer.code
         self._throttled_requests += 1
         indexes = set(range(len(rows)))
-        returned = self._returned_units(rows, indexes, sent, now, key_range=answer.key_range)
+        hot_keys, key_range = self._rows.hot_keys, answer.key_range
+        returned = returned_units(hot_keys, rows, indexes, sent.at, now, key_range=key_range)
         self._pacing.throttled(sent, returned, now)
         self._retry(rows, now, RETURNED_LEVEL)
-
-    def _returned_units(
-        self,
-        rows: Sequence[QueuedRow],
-        returned: set[int],
-        sent: SentUnits,
-        now: float,
-        *,
-        key_range: bool = False,
-    ) -> ReturnedUnits:
-        """Sum up the returned units that are due to the table, and not to a hot key."""
-        explained = self._rows.hot_keys.answered(rows, returned, sent.at, now, key_range=key_range)
-        units = sum(rows[index].units for index in returned)
-        stubborn = sum(
-            rows[index].units for index in returned if rows[index].attempts > STUBBORN_ATTEMPTS
-        )
-        evidence = max(0, units - explained - stubborn)
-        return ReturnedUnits(units - explained, evidence, units - evidence)
 
     def _retry(self, rows: Sequence[QueuedRow], now: float, max_level: int) -> None:
         for row in rows:

@@ -7,7 +7,7 @@ import pytest
 from ddbload.contracts.results import RowCounts
 from ddbload.write.queue_requests import QUEUE_REQUESTS
 from ddbload.write.scheduler.key_ordering import RowOrder
-from ddbload.write.scheduler.messages import Accepted, Batch, Finished, Refused, Unsure
+from ddbload.write.scheduler.messages import Accepted, Batch, Finished, Refused, Throttled, Unsure
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.manual_driver import ManualDriver, object_keys
 
@@ -91,15 +91,19 @@ def test_rows_of_a_group_are_sent_one_after_the_other():
     assert driver.counts == RowCounts(read=7, written=7)
 
 
+@pytest.mark.parametrize("ends", ["stop", "deadline"])
 @pytest.mark.parametrize(
     "lost", [Accepted(failed=[2, 4]), Unsure("lost"), Accepted(failed=[2], unsure=[2])]
 )
-def test_rows_that_were_sent_are_settled_after_a_stop(lost):
-    driver = queue_driver(concurrency=3)
+def test_rows_that_were_sent_are_settled_at_the_end(lost, ends):
+    driver = queue_driver(concurrency=3, deadline=1.0)
     driver.offer_all(*object_keys(100))
     first, second, third = driver.batch(), driver.batch(), driver.batch()
     driver.accept(second)
-    driver.scheduler.stop()
+    if ends == "stop":
+        driver.scheduler.stop()
+    else:
+        driver.now = 1.0
     driver.answer(first, lost)
     driver.accept(third)
     while not isinstance(step := driver.step(), Finished):
@@ -146,3 +150,14 @@ def test_nothing_is_sent_after_a_stop_where_a_target_keeps_no_duplicates():
     driver.scheduler.stop()
     driver.answer(batch, Unsure("lost"))
     assert driver.step() == Finished()
+
+
+def test_requests_stay_whole_while_the_queue_throttles():
+    driver = queue_driver(concurrency=1)
+    driver.offer_all(*object_keys(400))
+    for _ in range(30):
+        driver.answer(driver.batch(), Throttled("RequestThrottled"))
+    first = driver.batch()
+    assert len(first.handles) == 10
+    driver.accept(first)
+    assert {len(handles) for handles in driver.finish()} == {10}
