@@ -222,6 +222,23 @@ class UnsupportedKeyType(DdbloadError):
     """A key of the table has a type that cannot be made from text."""
 
 
+# Buckets and queues as targets, which tasks do not have.
+
+
+class BucketNotFound(DdbloadError):
+    """There is no bucket of the target's name here."""
+
+    resumable = False
+    raised_by_tasks = False
+
+
+class ConditionalWritesUnsupported(DdbloadError):
+    """The endpoint of S3 ignores the condition of a write, so it might overwrite a row's object."""
+
+    resumable = False
+    raised_by_tasks = False
+
+
 # AWS.
 
 

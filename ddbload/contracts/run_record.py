@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import CountedLine, JsonObjectReader, JsonRule, Message
-from ddbload.contracts.options import EDGES, Options
+from ddbload.contracts.options import EDGES, KINDS, TABLE_KIND, Options
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.write_price import WritePrice
+from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.write_modes import INSERT
 from ddbload.errors import InvalidPayload
 
@@ -19,6 +20,8 @@ LEDGER_VERSION = 2
 """Version of new ledgers. Version 1 has no attempts, and its segments carry neither run id nor
 configuration."""
 
+MAX_OTHER_ITEM_BYTES = 5 * 1024**3
+"""Largest object of one request ("Uploading objects"). A queue's limit is that of its messages."""
 INDEX_ONE_OF_SEVERAL_BYTES = 256 * 1024 * 1024
 """Compressed size above which one of several objects is cut where preflight does not read all."""
 
@@ -96,7 +99,10 @@ class KeyAttribute(Message):
 
 @dataclass(frozen=True, slots=True)
 class Table(Message):
-    """The table as DescribeTable showed it when the run began."""
+    """The table as DescribeTable showed it when the run began.
+
+    A bucket or a queue stands here as a table whose keys are the attributes that are made for it.
+    """
 
     name: str
     id: str
@@ -104,6 +110,24 @@ class Table(Message):
     keys: tuple[KeyAttribute, ...]
     """Partition key, then the sort key if the table has one."""
     index_keys: tuple[KeyAttribute, ...] = ()
+    kind: Annotated[str, JsonRule(choices=KINDS, absent=TABLE_KIND)] = TABLE_KIND
+
+    @property
+    def is_table(self) -> bool:
+        """True if it is a table of DynamoDB."""
+        return self.kind == TABLE_KIND
+
+    @property
+    def max_item_bytes(self) -> int:
+        """Most bytes of an item, as DynamoDB counts them."""
+        return MAX_ITEM_BYTES if self.kind == TABLE_KIND else MAX_OTHER_ITEM_BYTES
+
+    def to_json(self) -> dict[str, Any]:
+        value = asdict(self)
+        if self.kind == TABLE_KIND:
+            # Earlier versions do not know it.
+            del value["kind"]
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +221,7 @@ class RunRecord(Message):
                 [*each.to_json().values(), payload.types.get(each.column)] for each in payload.where
             ],
             "hmac_key": self.hmac_key,
+            "target": None if payload.target is None else payload.target.to_json(),
         }
         decisive |= {name: value for name, value in later.items() if value}
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
@@ -241,6 +266,8 @@ class RunRecord(Message):
         """True if invocations record in the ledger how far they may have sent rows."""
         options = self.payload.options
         has_condition = options.mode == INSERT or options.condition is not None
+        # An object tells itself which row of which run it is.
+        has_condition = has_condition and self.table.is_table
         return has_condition and self.ledger_version >= LEDGER_VERSION
 
     @property

@@ -79,6 +79,9 @@ class RowEncoder(Protocol):
     def goes_alone(self, item: Item) -> bool:
         """Return whether an item goes in a request of its own, since no statement can insert it."""
 
+    def reordered(self, places: Sequence[int]) -> RowEncoder:
+        """Return the encoder for an object whose columns have these places among the run's."""
+
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each.
 
@@ -321,6 +324,10 @@ class DocumentEncoder:
     def goes_alone(self, item: Item) -> bool:
         """Return whether an item goes in a request of its own, since no statement can insert it."""
         return self._statements is not None and not self._statements.fits(item.attributes)
+
+    def reordered(self, places: Sequence[int]) -> DocumentEncoder:  # noqa: ARG002 - protocol
+        """Return the same encoder: documents name their attributes themselves."""
+        return self
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of one row, which begins at `byte` of the source."""

@@ -29,7 +29,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ddbload.contracts.load_record import LoadRecord, ObjectVersion, location_hash
+from ddbload.contracts.load_record import (
+    LoadRecord,
+    ObjectVersion,
+    load_folder,
+    location_hash,
+    target_folder,
+)
 from ddbload.errors import DdbloadError, LedgerDamaged
 from ddbload.ledger.store import Store
 
@@ -139,7 +145,7 @@ class History:
 
     def names(self, table: str | None = None) -> list[str]:
         """List the names of a table's history, or of all tables', newest first."""
-        ages = self._store.ages(_ROOT if table is None else f"{_ROOT}{table}/")
+        ages = self._store.ages(_ROOT if table is None else f"{_ROOT}{target_folder(table)}/")
         return sorted(filter(_PAGE.fullmatch, ages), key=lambda name: ages[name])
 
     def read(self, names: Sequence[str]) -> Iterator[LoadPage]:
@@ -196,7 +202,7 @@ class History:
 
 
 def _folder(table: str, table_id: str) -> str:
-    return f"{_ROOT}{table}/{table_id}/"
+    return _ROOT + load_folder(table, table_id)
 
 
 def _digits(objects: int) -> int:

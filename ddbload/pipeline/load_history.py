@@ -14,6 +14,7 @@ from ddbload.contracts.load_record import (
     LoadClaim,
     LoadRecord,
     ObjectVersion,
+    load_folder,
     location_hash,
 )
 from ddbload.contracts.results import DONE, FAILED, Report
@@ -92,8 +93,13 @@ def claim_load(record: RunRecord, ledger: Ledger, context: LedgerContext) -> Non
         refuse_loaded(record, ledger, context)
         return claim
 
-    folder = f"once/{table.name}/{table.id}/{kind}/{source}/"
+    folder = f"once/{load_folder(table.name, table.id)}{kind}/{source}/"
     change_state(context.store, folder, LoadClaim, change, unless="a run loads its source")
+
+
+def _named(record: RunRecord) -> str:
+    table = record.table
+    return f"table {table.name}" if table.is_table else table.name
 
 
 def _refuse_claimed(claim: LoadClaim, record: RunRecord, context: LedgerContext) -> None:
@@ -107,7 +113,7 @@ def _refuse_claimed(claim: LoadClaim, record: RunRecord, context: LedgerContext)
         ended = report.status in (*DONE, FAILED)
     if not ended:
         raise AlreadyLoaded(
-            f"{record.payload.source.uri} is being loaded into table {record.table.name} by run"
+            f"{record.payload.source.uri} is being loaded into {_named(record)} by run"
             f" {claim.run}, which has not ended: ddbload status {claim.run} tells how far it is,"
             f" and if it was stopped, ddbload resume {claim.run} continues it"
         )
@@ -140,6 +146,6 @@ def refuse_loaded(record: RunRecord, ledger: Ledger, context: LedgerContext) -> 
         again = "all objects are"
         what = f"{count:,} of {record.objects:,} objects, such as {version.location}, were"
     raise AlreadyLoaded(
-        f"{what} {done} table {table.name} before, by run {load.run} at {at:%Y-%m-%dT%H:%M:%SZ};"
+        f"{what} {done} {_named(record)} before, by run {load.run} at {at:%Y-%m-%dT%H:%M:%SZ};"
         f" without --once {again} loaded again"
     )

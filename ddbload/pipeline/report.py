@@ -47,7 +47,7 @@ from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.counted_chunks import CountedChunks, SegmentSums, units_consumed
 from ddbload.pipeline.load_history import write_history
 from ddbload.pipeline.report_page.run_page import put_page, reject_tally
-from ddbload.pipeline.table_description import require_same_table
+from ddbload.pipeline.table_description import require_same_target
 
 if TYPE_CHECKING:
     from ddbload.pipeline.report_page.reject_causes import RejectTally
@@ -308,11 +308,7 @@ def _reconcile_and_check(
     if report.status not in DONE or record.payload.options.mode == PLAN:
         return report
     try:
-        require_same_table(
-            context.clients,
-            record.table,
-            retry_policy=context.retry_policy,
-        )
+        require_same_target(record, context.clients, retry_policy=context.retry_policy, ended=True)
     except DdbloadError as error:
         if not error.permanent:
             raise

@@ -42,10 +42,12 @@ def test_resuming_cannot_help_after_some_errors():
     assert {name for name in names if not errors.is_resumable(name)} == {
         "AlreadyLoaded",
         "ConditionRefused",
+        "ConditionalWritesUnsupported",
         "NothingWritten",
         "QueueNotFound",
         "TableNotFound",
         "TableReplaced",
+        "BucketNotFound",
         "UploadSuperseded",
     }
     # Of errors that are AWS's nothing is known.
@@ -71,6 +73,13 @@ ONLY_BY_USERS = {
     # The state machine sends nothing to queues.
     errors.QueueNotFound: {"write/queue_requests.py"},
     errors.WorkerDied: SEVERAL_PROCESSES,
+    # Buckets are targets of a run on the user's machine alone.
+    errors.BucketNotFound: {
+        "pipeline/bucket_description.py",
+        "pipeline/importing/import_chunk.py",
+        "write/object_requests.py",
+    },
+    errors.ConditionalWritesUnsupported: {"write/object_requests.py"},
 }
 """Errors of the command line that modules of functions name, and where."""
 

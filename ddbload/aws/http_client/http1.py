@@ -1,8 +1,9 @@
-"""Incremental parser of HTTP/1.1 responses to GET and POST requests. No I/O.
+"""Incremental parser of HTTP/1.1 responses. No I/O.
 
 The rules are those of RFC 9112, "HTTP/1.1": lengths and chunks in sections 6 and 7, the end of a
-connection in section 9. A response whose length is given neither by Content-Length nor by chunks is
-refused, as the RFC allows: one that was cut short would look whole. AWS does not send any.
+connection in section 9. A response to HEAD has no body (section 6.3). Another response whose length
+is given neither by Content-Length nor by chunks is refused, as the RFC allows: one that was cut
+short would look whole. AWS does not send any.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ class ResponseReader:
         self._chunks: _Chunks | None = None
         # True after an interim response (1xx), so that `begun` stays true until the final one.
         self._interim = False
+        self.has_body = True
+        """False while the response to a HEAD request is expected."""
 
     @property
     def begun(self) -> bool:
@@ -71,7 +74,7 @@ class ResponseReader:
             # Fast path for a whole response in one piece, which is usual.
             end = data.find(b"\r\n\r\n")
             if 0 <= end <= MAX_HEAD_BYTES:
-                head = _head_of(data[:end])
+                head = _head_of(data[:end], has_body=self.has_body)
                 if head is not None and head.length == len(data) - end - 4:
                     self._interim = False
                     return Response(head.status, head.headers, data[end + 4 :], head.keep_alive)
@@ -109,7 +112,7 @@ class ResponseReader:
                 if len(buffer) >= MAX_HEAD_BYTES + 4:
                     raise BadResponse("the answer's headers do not end")
                 return None
-            self._head = _head_of(bytes(buffer[:end]))
+            self._head = _head_of(bytes(buffer[:end]), has_body=self.has_body)
             self._interim = self._head is None
             searched = 0
             del buffer[: end + 4]
@@ -190,7 +193,7 @@ class _Chunks:
             self._trailers = True
 
 
-def _head_of(head: bytes) -> _Head | None:
+def _head_of(head: bytes, *, has_body: bool = True) -> _Head | None:
     """Parse status line and headers; None for an interim response."""
     first, *lines = head.decode("latin-1").split("\r\n")
     version, status = _status(first)
@@ -204,7 +207,7 @@ def _head_of(head: bytes) -> _Head | None:
             raise BadResponse("the answer is of another protocol")
         return None
     coding, declared = headers.get("transfer-encoding"), headers.get("content-length")
-    length = _measure(version, status, coding, declared)
+    length = _measure(version, status, coding, declared) if has_body else 0
     keep_alive = _keep_alive(version, headers.get("connection"))
     return _Head(status, headers, keep_alive, length)
 

@@ -15,7 +15,7 @@ from ddbload.aws.boto_clients import BotoClients
 from ddbload.aws.http_client.connection import Endpoint
 from ddbload.aws.http_client.event_loop import FIRST_BYTE_SECONDS, HttpLoop, Timeouts
 from ddbload.aws.signing.credentials import SigningCredentials, has_proxy
-from ddbload.aws.signing.sigv4 import GetSigner, encoded_path, encoded_query
+from ddbload.aws.signing.sigv4 import GetSigner, ObjectSigner, encoded_path, encoded_query
 from ddbload.errors import AwsConfiguration, SourceNotFound
 
 if TYPE_CHECKING:
@@ -60,12 +60,18 @@ class S3Signer(SigningCredentials):
         self.bucket = bucket
         self._path = address.path
         endpoint = address.endpoint
-        terms = clients.terms(bucket)
+        terms = {_HEADERS[name]: value for name, value in clients.terms(bucket).items()}
         self._signer = GetSigner(
             service=address.service,
             region=endpoint.region,
             host=endpoint.authority,
-            amz_headers={_HEADERS[name]: value for name, value in terms.items()},
+            amz_headers=terms,
+        )
+        self._object_signer = ObjectSigner(
+            service=address.service,
+            region=endpoint.region,
+            host=endpoint.authority,
+            amz_headers=terms,
         )
 
     def connect(self, connections: int) -> HttpLoop:
@@ -90,6 +96,13 @@ class S3Signer(SigningCredentials):
         """Sign a request for a page of a listing; returns as `get`."""
         path = self._path if self._path == "/" else self._path.removesuffix("/")
         return self._request(path, encoded_query(query), {})
+
+    def write(self, key: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[bytes, int]:
+        """Sign a PUT of an object, or a HEAD without a body; returns as `get`."""
+        self._refresh()
+        path = self._path + encoded_path(key)
+        signer = self._object_signer
+        return signer.request(path, body, headers, self._credentials, self._now()), self.generation
 
     def _request(self, path: str, query: str, headers: Mapping[str, str]) -> tuple[bytes, int]:
         self._refresh()

@@ -246,3 +246,65 @@ class GetSigner:
         self._sent = "".join(f"{name}: {value}\r\n" for name, value in shown.items())
         self._second, self._credentials, self._key = second, credentials, key
         return key
+
+
+class ObjectSigner:
+    """Signer of `PUT` and `HEAD` requests for objects. To be used by one thread at a time.
+
+    The hash of the body is signed, so S3 refuses a body that was damaged on its way.
+    """
+
+    def __init__(
+        self, *, service: str, region: str, host: str, amz_headers: Mapping[str, str]
+    ) -> None:
+        """Take what `GetSigner` takes. Raises `AwsConfiguration` for an invalid value."""
+        for value in (service, region, host, *amz_headers.values()):
+            check_header_value(value)
+        self._service, self._region = service, region
+        self._shared = {"host": host, **amz_headers}
+        self._second: int | None = None
+        self._credentials: Credentials | None = None
+        self._key: SigningKey | None = None
+
+    def request(
+        self,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        credentials: Credentials,
+        now: float,
+    ) -> bytes:
+        """Sign a PUT of a body, or a HEAD without one. `path` is encoded.
+
+        `headers`: further headers with lower-case names. `now`: seconds since 1970. Raises
+        `AwsConfiguration` for credentials that are not valid in a header.
+        """
+        second, key = int(now), self._key
+        if key is None or second != self._second or credentials is not self._credentials:
+            check_header_value(credentials.access_key)
+            check_header_value(credentials.token or "")
+            key = SigningKey(credentials, second, self._region, self._service)
+            self._second, self._credentials, self._key = second, credentials, key
+        method = "HEAD" if body is None else "PUT"
+        payload = _EMPTY_HASH if body is None else hashlib.sha256(body).hexdigest()
+        signed = {
+            **self._shared,
+            **headers,
+            "x-amz-content-sha256": payload,
+            "x-amz-date": key.stamp,
+        }
+        if credentials.token:
+            signed["x-amz-security-token"] = credentials.token
+        ordered = sorted(signed.items())
+        lines = "".join(f"{name}:{' '.join(value.split())}\n" for name, value in ordered)
+        names = ";".join([name for name, _ in ordered])
+        canonical = f"{method}\n{path}\n\n{lines}\n{names}\n{payload}"
+        signature = key.signature(hashlib.sha256(canonical.encode()).hexdigest())
+        sent = "".join([f"{name}: {value}\r\n" for name, value in ordered])
+        length = "" if body is None else f"content-length: {len(body)}\r\n"
+        head = (
+            f"{method} {path} HTTP/1.1\r\n{sent}user-agent: ddbload/{__version__}\r\n{length}"
+            f"authorization: AWS4-HMAC-SHA256 Credential={key.credential},"
+            f" SignedHeaders={names}, Signature={signature}\r\n\r\n"
+        ).encode()
+        return head if body is None else head + body

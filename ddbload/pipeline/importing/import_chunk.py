@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.column_mapping import row_writes
 from ddbload.contracts.control import WorkTotals
-from ddbload.contracts.results import Failure, Segment
+from ddbload.contracts.options import BUCKET_KIND, TABLE_KIND
+from ddbload.contracts.results import Failure, Segment, WriteStats
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.segment_times import ProgressSamples
 from ddbload.contracts.states import ImportResult, ImportTask
@@ -27,22 +27,22 @@ from ddbload.errors import (
     TableNotActive,
     TableNotFound,
     TableReplaced,
+    BucketNotFound,
     TooManyRejects,
 )
 from ddbload.ledger.attempts import Attempt
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context
+from ddbload.pipeline.importing.chunk_target import ChunkTarget, table_target
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES, RowFeeder
 from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
 from ddbload.pipeline.reading.source_objects import read_chunk
 from ddbload.pipeline.run_worker import WorkerSession
-from ddbload.pipeline.table_description import require_same_table
+from ddbload.pipeline.table_description import require_same_target
 from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.write.drivers.driver import Job
-from ddbload.write.drivers.engines import concurrency_for, driver_for, transport_for
+from ddbload.write.drivers.engines import concurrency_for, driver_for
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.requests import EndpointFeatures, ModeRequests, requests_for, row_order
-from ddbload.write.row_write_requests import RowWriteRequests
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from ddbload.write.scheduler.scheduler import Scheduler
 
@@ -182,9 +182,10 @@ def _stalled_result(
 def _cause_of_stall(work: _ChunkImport | None) -> str:
     if work is not None and work.requests_sent:
         last = f" (the last answer: {work.last_error})" if work.last_error else ""
+        kind = work.target_kind
         return (
-            f"the table takes no writes, or its answers get lost{last}; check its capacity and the"
-            " endpoint"
+            f"the {kind} takes no writes, or its answers get lost{last}; check"
+            f" {'its capacity and ' if kind == TABLE_KIND else ''}the endpoint"
         )
     read = "" if work is None else f" ({work.bytes_read:,} bytes of whole rows were read)"
     return (
@@ -231,29 +232,36 @@ class _ChunkImport:
         # Only conditions need attempts. Runs of earlier versions kept none.
         self._attempt = Attempt(ledger, task.chunk, start) if record.keeps_attempts else None
         identical = RowOutcome.WRITTEN if self._attempt is None else RowOutcome.IDENTICAL
-        endpoint = context.endpoint or EndpointFeatures()
-        writes = row_writes(record.payload, record.table)
-        self._requests: ModeRequests = (
-            requests_for(options, record.table, identical, endpoint)
-            if writes is None
-            else RowWriteRequests(
-                *(writes, endpoint, identical), same_types=record.payload.source.delimited
-            )
-        )
         self._feeder = RowFeeder(
             reader, task.chunk, start, clock=context.clock, attempt=self._attempt
         )
+        self._target = self._open_target(identical)
         self._trail = SeekTrail()
         self._scheduler = Scheduler(
             concurrency=concurrency_for(options),
             deadline=context.deadline,
             rng=context.rng,
             pacing=context.pacing or worker_pacing(record, context),
-            batch_rows=self._requests.most_rows if reader.encoder.batches else 1,
-            order=row_order(options),
-            is_proven=lambda: options.condition is None or endpoint.proven_condition,
+            batch_rows=self._target.batch_rows,
+            request_limits=self._target.request_limits,
+            order=self._target.order,
+            is_proven=self._target.is_proven,
             on_release=self._feeder.release,
         )
+
+    def _open_target(self, identical: RowOutcome) -> ChunkTarget:
+        """Make the requests of the run's target.
+
+        `identical`: outcome of a row that finds an equal item in the table.
+        """
+        record, context, feeder = self._record, self._context, self._feeder
+        if record.table.kind == BUCKET_KIND:
+            # Imported here: most runs write to a table.
+            from ddbload.pipeline.importing.bucket_target import bucket_target
+
+            return bucket_target(record, context, feeder.pending)
+        batches = self._reader.encoder.batches
+        return table_target(record, context, feeder.pending, identical, batches=batches)
 
     @property
     def only_waited(self) -> bool:
@@ -263,7 +271,13 @@ class _ChunkImport:
     @property
     def requests_sent(self) -> int:
         """Number of requests that were sent."""
-        return self._scheduler.stats.requests
+        return self._stats.requests
+
+    @property
+    def _stats(self) -> WriteStats:
+        """Requests so far, with those that only the transport knows."""
+        stats, more = self._scheduler.stats, self._target.follow_ups()
+        return replace(stats, requests=stats.requests + more) if more else stats
 
     @property
     def bytes_read(self) -> int:
@@ -275,18 +289,23 @@ class _ChunkImport:
         """Error code of the last failed request. Never its message: that may quote row data."""
         return self._scheduler.last_error
 
+    @property
+    def target_kind(self) -> str:
+        """Kind of the run's target."""
+        return self._record.table.kind
+
     def run(self) -> Segment | None:
         """Write rows until the deadline or the chunk's end; their segment, None without outcomes.
 
         Raises the error that ended the work early, after the segment is written.
         """
         try:
-            self._require_same_table()
+            self._require_same_target()
             self._write_rows()
             self._report_progress()
             segment = self._make_segment()
             if segment.work.requests:
-                self._require_same_table()
+                self._require_same_target()
             counted = None
             if segment.end.byte > self._start.byte:
                 counted = self._put_segment(self._count_own_items(segment))
@@ -296,16 +315,16 @@ class _ChunkImport:
         finally:
             self._feeder.detach()
 
-    def _require_same_table(self) -> None:
-        """Raise an error if the table was replaced: checked before and after all requests.
+    def _require_same_target(self) -> None:
+        """Raise an error if the target was replaced: checked before and after all requests.
 
-        Other errors of DescribeTable are ignored: Report checks again.
+        Other errors of its description are ignored: Report checks again.
         """
         context = self._context
         policy = replace(context.retry_policy, attempts=TABLE_CHECK_ATTEMPTS)
         try:
-            require_same_table(context.clients, self._record.table, retry_policy=policy)
-        except (TableReplaced, TableNotFound, TableNotActive):
+            require_same_target(self._record, context.clients, retry_policy=policy)
+        except (TableReplaced, TableNotFound, TableNotActive, BucketNotFound):
             raise
         except DdbloadError:
             pass
@@ -323,9 +342,9 @@ class _ChunkImport:
             job: Job[Any] = Job(
                 scheduler=self._scheduler,
                 feed=feeder.feed,
-                items=feeder.pending.items,
-                body=feeder.pending.body,
-                transport=transport_for(options, context.clients, self._requests),
+                items=self._target.items,
+                body=self._target.body,
+                transport=self._target.transport(),
                 should_stop=self._report_progress_and_check_stop,
                 clock=context.clock,
                 sleep=context.sleep,
@@ -345,7 +364,7 @@ class _ChunkImport:
         return self._context.should_stop()
 
     def _report_progress(self) -> None:
-        counts, work = self._feeder.counts(self._scheduler), self._scheduler.stats
+        counts, work = self._feeder.counts(self._scheduler), self._stats
         self._samples.add(self._context.clock(), counts.read, work.consumed_wcu, work.throttled)
         frontier = self._scheduler.outcomes.frontier
         settled = self._feeder.settled_bytes(frontier)
@@ -366,7 +385,7 @@ class _ChunkImport:
             end=end,
             proven=all_rows and end.byte == self._chunk.end,
             rows=self._feeder.counts(self._scheduler),
-            work=self._scheduler.stats,
+            work=self._stats,
             rejects=None,
             times=self._samples.times(self._context.clock()),
             padding=self._feeder.padding_before(end.byte) or None,

@@ -35,7 +35,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
         run = _run_id(payload, task, context)
         ledger = context.ledger(run)
         _require_not_cancelled(ledger)
-        context.access.check_table(payload.table)
+        context.access.check_target(payload)
         check_settings(payload)
         earlier = ledger.find_record()
         listing = list_source(
@@ -82,7 +82,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
 
 def _warn(record: RunRecord, context: Context) -> None:
     """Pass on the warnings about the table, if somebody reads them."""
-    if context.notice is None:
+    if context.notice is None or not record.table.is_table:
         return
     options = record.payload.options
     # A function may not send statements in preflight, and AWS knows them.

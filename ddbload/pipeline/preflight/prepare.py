@@ -38,7 +38,7 @@ from ddbload.pipeline.reading.open_sources import (
 )
 from ddbload.pipeline.reading.row_blocks import hmac_key
 from ddbload.pipeline.reading.source_objects import row_groups
-from ddbload.pipeline.table_description import describe_table_with_response
+from ddbload.pipeline.table_description import describe_target
 from ddbload.source.byte_source import ByteSource, HeadCachingSource
 from ddbload.source.s3_object import Pinned
 
@@ -149,9 +149,9 @@ def prepare_run(
     with closing(_open_objects(payload.source, listing, ledger, context)) as objects:
         raw = next(objects)
         if table is None:
-            table, described = describe_table_with_response(
-                context.clients.dynamodb,
-                payload.table,
+            table, described = describe_target(
+                payload,
+                context.clients,
                 retry_policy=context.retry_policy,
                 suggest=context.access.paths,
             )
@@ -336,6 +336,7 @@ def _check_same_configuration(existing: RunRecord, record: RunRecord) -> None:
         name
         for name, one, other in (
             ("table", existing.table.id, record.table.id),
+            ("target", existing.payload.target, record.payload.target),
             ("columns", existing.columns, record.columns),
             ("types", types, other_types),
             ("mapping", existing.payload.mapping, record.payload.mapping),
@@ -351,7 +352,7 @@ def _check_same_configuration(existing: RunRecord, record: RunRecord) -> None:
         )
         if one != other
     ]
-    if "table" in differing:
+    if "table" in differing and existing.table.is_table and record.table.is_table:
         # Usually a table of the same name that was deleted and created again.
         raise RunMismatch(
             f"run {run} wrote to another table (or to an earlier one of the same name, since"

@@ -17,12 +17,7 @@ from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import AUTO, GZIP, PARQUET, UNCOMPRESSED
 from ddbload.contracts.template import HMAC_KEY, shown
 from ddbload.errors import InvalidPayload, UnterminatedQuote
-from ddbload.items.row_encoder import (
-    DelimitedRowEncoder,
-    RowEncoder,
-    row_boundaries_for,
-    row_encoder_for,
-)
+from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
 from ddbload.pipeline.context import Context
 from ddbload.rows.block_splitter import Block, BlockSplitter
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
@@ -136,7 +131,13 @@ class RunReader:
 
         Made lazily: a file without rows has no columns to make it from.
         """
-        return row_encoder_for(self.record, hmac_key(self.record.payload))
+        encoder = row_encoder_for(self.record, hmac_key(self.record.payload))
+        if self.record.table.is_table:
+            return encoder
+        # Imported here: most runs write to a table.
+        from ddbload.items.target_rows import target_rows
+
+        return target_rows(self.record, encoder)
 
     def encoder_of(self, object_slice: ObjectSlice) -> RowEncoder:
         """Return the encoder for the rows of an object, whose columns may stand in another order.
@@ -144,7 +145,7 @@ class RunReader:
         All encoders of a run make the same bodies; only how they read a row differs.
         """
         encoder, places = self.encoder, object_slice.places
-        if places is None or not isinstance(encoder, DelimitedRowEncoder):
+        if places is None:
             return encoder
         found = self._reordered.get(places)
         if found is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ddbload.write.requests import ItemOrKey
 from ddbload.write.scheduler.messages import Answer, Batch, Finished, Wait
@@ -13,6 +13,14 @@ from ddbload.write.scheduler.scheduler import Scheduler
 
 DRIVER_POLL_SECONDS = 0.2
 """Longest sleep of a driver before it calls `should_stop` again."""
+
+
+class FollowUp(NamedTuple):
+    """A request that an answer makes necessary, before its rows have an outcome."""
+
+    request: bytes
+    state: Any
+    """What the transport takes with the answer."""
 
 
 class Transport(Protocol):
@@ -23,7 +31,7 @@ class Transport(Protocol):
 
 
 T = TypeVar("T")
-"""The transport that a driver needs: a `Transport`, or the event loop's `RawTransport`."""
+"""The transport that a driver needs: a `Transport`, or the event loop's `LoopTransport`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +43,9 @@ class Job(Generic[T]):
     """Adds up to this many rows to the scheduler; returns False at the end of the rows."""
     items: Callable[[Sequence[int]], Sequence[ItemOrKey]]
     """Builds the items, or the keys to delete, of the rows with these handles."""
-    body: Callable[[Sequence[int]], bytes]
-    """Builds the body of the request that writes these rows."""
+    body: Callable[[Sequence[int]], Any]
+    """Builds what the event loop's transport takes for a request that writes these rows: the
+    request's body, or the rows themselves."""
     transport: T
     should_stop: Callable[[], bool] = lambda: False
     clock: Callable[[], float] = time.monotonic

@@ -1,20 +1,39 @@
-"""Driver that sends signed HTTP requests from one thread, over its connections to DynamoDB."""
+"""Driver that sends signed HTTP requests from one thread, over its own connections."""
 
 from __future__ import annotations
 
 import json
 from functools import partial
+from typing import Any, Protocol
 
 from ddbload.aws import boto_clients
 from ddbload.aws.failures import failure_of_response
 from ddbload.aws.http_client.event_loop import FIRST_BYTE_SECONDS, HttpLoop, RequestLost, Timeouts
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.signing.json_signer import JsonSigner
-from ddbload.write.drivers.driver import Job
+from ddbload.write.drivers.driver import FollowUp, Job
 from ddbload.write.requests import ModeRequests, SentItems
 from ddbload.write.scheduler.messages import Accepted, Answer, Finished, Unsure, Wait
 
 _MAX_CACHED_ANSWERS = 100
+
+
+class LoopTransport(Protocol):
+    """Signs requests and interprets their answers; `EventLoopDriver` sends them."""
+
+    def connect(self, connections: int) -> HttpLoop:
+        """Open an event loop with this many connections. The caller closes it."""
+
+    def request(self, body: Any, rows: int) -> tuple[bytes, Any]:
+        """Sign a request for what `Job.body` built; return it with the state for `answer`."""
+
+    def answer(
+        self, outcome: Response | RequestLost, state: Any, rows: int, items: SentItems
+    ) -> Answer | FollowUp:
+        """Interpret the outcome of a request for `rows` rows, which are `items`.
+
+        A `FollowUp` is sent at once, and its outcome interpreted in turn.
+        """
 
 
 class RawTransport:
@@ -75,7 +94,7 @@ class EventLoopDriver:
         self._concurrency = concurrency
         self._loop: HttpLoop | None = None
 
-    def run(self, job: Job[RawTransport]) -> None:
+    def run(self, job: Job[LoopTransport]) -> None:
         """Run a job until its scheduler is finished."""
         if self._loop is None:
             self._loop = job.transport.connect(self._concurrency)
@@ -91,10 +110,10 @@ class EventLoopDriver:
                     case Wait():
                         _process_answers(job, loop, job.pause(step))
                     case batch:
-                        request, generation = job.transport.request(
+                        request, state = job.transport.request(
                             job.body(batch.handles), len(batch.handles)
                         )
-                        loop.send((batch, generation), request)
+                        loop.send((batch, state), request)
         finally:
             if not finished:
                 # The answers of requests in flight must not reach the next job.
@@ -107,12 +126,16 @@ class EventLoopDriver:
             self._loop = None
 
 
-def _process_answers(job: Job[RawTransport], loop: HttpLoop, pause: float) -> None:
+def _process_answers(job: Job[LoopTransport], loop: HttpLoop, pause: float) -> None:
     """Pass answers to the scheduler; wait up to `pause` seconds for the first one."""
-    for (batch, generation), outcome in loop.wait(pause):
+    for (batch, state), outcome in loop.wait(pause):
         if isinstance(outcome, Response) and outcome.resent:
             job.scheduler.note_resent(batch)
         handles = batch.handles
         items = partial(job.items, handles)
-        answer = job.transport.answer(outcome, generation, len(handles), items)
+        answer = job.transport.answer(outcome, state, len(handles), items)
+        if isinstance(answer, FollowUp):
+            # The connection of the answered request is free.
+            loop.send((batch, answer.state), answer.request)
+            continue
         job.scheduler.answered(batch, answer, job.clock())
