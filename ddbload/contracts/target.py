@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.options import BUCKET_KIND, QUEUE_KIND, Options
+from ddbload.contracts.queue_messages import FIFO_SUFFIX
 from ddbload.contracts.template import Template
 from ddbload.dynamodb.write_modes import INSERT, PUT
 from ddbload.errors import InvalidPayload
@@ -28,7 +29,7 @@ RESERVED_NAMES = frozenset({OBJECT_KEY, MESSAGE_GROUP, MESSAGE_DEDUPLICATION})
 
 MAX_OBJECT_KEY_BYTES = 1024
 """Longest key of an object ("Naming Amazon S3 objects")."""
-FIFO_SUFFIX = ".fifo"
+
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9.\-_]{1,62}|arn:[^\s/]+(?:/[^\s/]+)*", re.ASCII)
 _QUEUE = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo", re.ASCII)
 _FORBIDDEN: dict[str, str] = {

@@ -23,7 +23,7 @@ from ddbload.aws.failures import AwsFailure, FailureKind, to_ddbload_error
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.target import BucketTarget
 from ddbload.dynamodb.write_modes import INSERT
-from ddbload.errors import AccessDenied, ConditionalWritesUnsupported, BucketNotFound
+from ddbload.errors import AccessDenied, BucketNotFound, ConditionalWritesUnsupported
 from ddbload.write.requests import EndpointFeatures
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.outcome_tracker import RowOutcome

@@ -77,6 +77,7 @@ ONLY_BY_USERS = {
     errors.BucketNotFound: {
         "pipeline/bucket_description.py",
         "pipeline/importing/import_chunk.py",
+        "pipeline/table_description.py",
         "write/object_requests.py",
     },
     errors.ConditionalWritesUnsupported: {"write/object_requests.py"},

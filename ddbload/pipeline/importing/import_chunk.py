@@ -19,6 +19,7 @@ from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import (
     TAKE_UP,
+    BucketNotFound,
     Cancelled,
     ConservationViolated,
     DdbloadError,
@@ -27,7 +28,6 @@ from ddbload.errors import (
     TableNotActive,
     TableNotFound,
     TableReplaced,
-    BucketNotFound,
     TooManyRejects,
 )
 from ddbload.ledger.attempts import Attempt
