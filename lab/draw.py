@@ -42,15 +42,34 @@ def number(value: float) -> str:
 
 
 def _bars(chart: Bars) -> str:
-    parts = [svg_text.text(12, 26, f"{chart.title} ({chart.unit})", "title")]
-    most = max((bar.value for bar in chart.bars), default=0.0) or 1.0
+    unit = f"{chart.unit}, logarithmic" if chart.logarithmic else chart.unit
+    parts = [svg_text.text(12, 26, f"{chart.title} ({unit})", "title")]
     longest = max((len(bar.label) for bar in chart.bars), default=0)
     left = min(_LEFT, 24 + longest * _GLYPH)
     y = float(_HEAD)
+    bottom = y + _LINE * len(chart.bars)
+    if chart.logarithmic and chart.bars:
+        parts += _powers(chart, left, bottom)
     for bar in chart.bars:
-        parts += _bar(bar, left, y, (_WIDTH - left - _RIGHT) * bar.value / most)
+        parts += _bar(bar, left, y, (_WIDTH - left - _RIGHT) * chart.part(bar.value))
         y += _LINE
+    if chart.logarithmic:
+        y += 10
     return svg_text.document(_WIDTH, y + _TAIL, chart.title, parts)
+
+
+def _powers(chart: Bars, left: float, bottom: float) -> list[str]:
+    """Draw a line at each power of ten, so that nobody compares the bars' lengths."""
+    parts = []
+    power, most = chart.least_power(), max(bar.value for bar in chart.bars)
+    while power <= most:
+        x = left + (_WIDTH - left - _RIGHT) * chart.part(power)
+        parts.append(
+            f'<line class="grid" x1="{x:.1f}" y1="{_HEAD}" x2="{x:.1f}" y2="{bottom + 2:g}"/>'
+        )
+        parts.append(svg_text.text(x, bottom + 16, f"{power:,.10g}", "small", "middle"))
+        power *= 10
+    return parts
 
 
 def _bar(bar: Bar, left: float, y: float, long: float) -> list[str]:
@@ -58,7 +77,7 @@ def _bar(bar: Bar, left: float, y: float, long: float) -> list[str]:
     value = number(bar.value) + (f", {bar.note}" if bar.note else "")
     kind = "ours" if bar.kind == OURS else "rival"
     # What was published was measured elsewhere: an outline, not a bar.
-    look = ' fill-opacity="0.15" stroke="currentColor" stroke-opacity="0.5"'
+    look = ' fill-opacity="0.15" stroke="#8c959f"'
     drawn = (
         f'<rect class="{kind}" x="{left:.1f}" y="{y:g}" width="{long:.1f}" height="{_BAR_HEIGHT}"'
         f' rx="2"{look if bar.kind == PUBLISHED else ""}/>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -41,6 +42,23 @@ class Bars:
     title: str
     unit: str
     bars: Sequence[Bar]
+    logarithmic: bool = False
+    """The scale begins at a power of ten instead, so that small bars can be told apart."""
+
+    def part(self, value: float) -> float:
+        """Return the share of the longest bar that a value's bar has."""
+        most = max((bar.value for bar in self.bars), default=0.0)
+        if value <= 0 or most <= 0:
+            return 0.0
+        if not self.logarithmic:
+            return value / most
+        powers = math.log10(most) - math.log10(self.least_power())
+        return (math.log10(value) - math.log10(self.least_power())) / powers
+
+    def least_power(self) -> float:
+        """Return the power of ten below all values, at which a logarithmic scale begins."""
+        least = min((bar.value for bar in self.bars if bar.value > 0), default=1.0)
+        return 10.0 ** (math.ceil(math.log10(least)) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +152,7 @@ def _chart(value: Mapping[str, Any]) -> Chart:
     match value["chart"]:
         case "Bars":
             bars = [Bar(**each) for each in value["bars"]]
-            return Bars(value["title"], value["unit"], bars)
+            return Bars(value["title"], value["unit"], bars, value.get("logarithmic", False))
         case "Lines":
             series = [
                 Series(each["label"], each["kind"], [(x, y) for x, y in each["points"]])

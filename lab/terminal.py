@@ -28,27 +28,34 @@ def chart_text(chart: Chart) -> str:
     """Draw a chart with block characters."""
     match chart:
         case Bars():
+            unit = f"{chart.unit}, logarithmic" if chart.logarithmic else chart.unit
             marked = [
-                (each.label, each.value, f" {each.note}" if each.note else "")
+                (
+                    each.label,
+                    each.value,
+                    chart.part(each.value),
+                    f" {each.note}" if each.note else "",
+                )
                 for each in chart.bars
             ]
-            return "\n".join([f"{chart.title} ({chart.unit})", *_bars(marked)])
+            return "\n".join([f"{chart.title} ({unit})", *_bars(marked)])
         case Lines():
             lines = [f"{chart.title} ({chart.unit})"]
             for series in chart.series:
                 lines.append(f" {series.label}, by {chart.x}")
-                lines += _bars([(f"{x:,g}", y, "") for x, y in series.points])
+                most = max((y for _, y in series.points), default=0.0) or 1.0
+                lines += _bars([(f"{x:,g}", y, y / most, "") for x, y in series.points])
             return "\n".join(lines)
         case Timeline():
             return _timeline(chart)
 
 
-def _bars(values: Sequence[tuple[str, float, str]]) -> list[str]:
-    most = max((value for _, value, _ in values), default=0.0) or 1.0
-    longest = max((len(label) for label, _, _ in values), default=0)
+def _bars(values: Sequence[tuple[str, float, float, str]]) -> list[str]:
+    """Draw bars from label, value, share of the longest bar, and note."""
+    longest = max((len(label) for label, _, _, _ in values), default=0)
     return [
-        f"  {label.ljust(longest)}  {bar(value / most):{BAR}} {number(value)}{note}"
-        for label, value, note in values
+        f"  {label.ljust(longest)}  {bar(part):{BAR}} {number(value)}{note}"
+        for label, value, part, note in values
     ]
 
 

@@ -50,7 +50,7 @@ TIMELINE = Timeline(
 )
 FINDINGS = Findings(
     tables=[Table("Times", ("way", "s"), [("a|b", "8"), ("ddbload", "2")])],
-    charts=[BARS, LINES, TIMELINE],
+    charts=[BARS, replace(BARS, logarithmic=True), LINES, TIMELINE],
     servers=[ServerCost("sink", 0.5, 2.0)],
     notes=["A note."],
 )
@@ -65,7 +65,7 @@ def test_findings_read_from_json_are_equal():
     again = Run.from_json(json.loads(json.dumps(RUN.to_json())))
     assert again == replace(RUN, findings=again.findings)
     assert json.dumps(again.to_json()) == json.dumps(RUN.to_json())
-    assert [type(chart) for chart in again.findings.charts] == [Bars, Lines, Timeline]
+    assert [type(chart) for chart in again.findings.charts] == [Bars, Bars, Lines, Timeline]
 
 
 def require_xml(drawing):
@@ -82,6 +82,29 @@ def test_bars_are_as_long_as_their_values():
     assert "one &lt;thread&gt;" in drawing
     first, second = numbers("width", drawing)[1:]
     assert first / second == pytest.approx(4.0, rel=0.01)
+
+
+def test_logarithmic_bars_differ_by_powers_of_ten():
+    chart = Bars(
+        "Time", "s", [Bar(f"{value:g}", value, RIVAL) for value in (500.0, 5.0, 0.5)], True
+    )
+    drawing = svg(chart)
+    require_xml(drawing)
+    first, second, third = numbers("width", drawing)[1:]
+    assert first - second == pytest.approx(2 * (second - third), abs=0.3)
+    assert third > 20
+    # A line at each power of ten from 0.1 to 100, and its name.
+    assert re.findall(r'text-anchor="middle">([^<]+)<', drawing) == ["0.1", "1", "10", "100"]
+    assert "logarithmic" in drawing
+    lengths = [line.count("█") for line in chart_text(chart).splitlines()[1:]]
+    assert lengths[0] == 30 > lengths[1] > lengths[2] > 3
+
+
+@pytest.mark.parametrize("values", [[], [0.0], [1.0], [0.0, 10.0]])
+def test_logarithmic_bars_take_any_value(values):
+    chart = Bars("Time", "s", [Bar("a", value, OURS) for value in values], logarithmic=True)
+    require_xml(svg(chart))
+    assert len(chart_text(chart).splitlines()) == 1 + len(values)
 
 
 def test_lines_fall_where_their_values_do():
@@ -152,7 +175,7 @@ def test_counts_that_differ_are_refused():
 def test_page_has_a_section_for_each_run(tmp_path):
     charts = write_run(RUN, tmp_path, [EXPERIMENT])
     text = (tmp_path / "lab.md").read_text()
-    assert [chart.name for chart in charts] == ["made-1.svg", "made-2.svg", "made-3.svg"]
+    assert [chart.name for chart in charts] == [f"made-{at}.svg" for at in range(1, 5)]
     assert "Published as *A title*." in text
     assert "make lab EXPERIMENT=made SIZE=5 LATENCY_MS=8 SEED=1" in text
     assert "| a\\|b | 8 |" in text

@@ -1,0 +1,28 @@
+"""Create the three tables, on demand, and wait until they can be written.
+
+python -m lab.published.writers.create_tables
+"""
+
+from __future__ import annotations
+
+import boto3
+
+TABLES = ("SyncBooks", "ThreadedBooks", "AsyncBooks")
+
+
+def main() -> None:
+    """Create the tables."""
+    client = boto3.client("dynamodb")
+    for table in TABLES:
+        client.create_table(
+            TableName=table,
+            AttributeDefinitions=[{"AttributeName": "isbn", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "isbn", "KeyType": "HASH"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+    for table in TABLES:
+        client.get_waiter("table_exists").wait(TableName=table)
+
+
+if __name__ == "__main__":
+    main()
