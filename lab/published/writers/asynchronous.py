@@ -53,6 +53,8 @@ async def write_books(books: Sequence[Book], table: str) -> None:
 def _find_credentials() -> Credentials:
     session = boto3.session.Session()
     found = session.get_credentials()
+    if found is None or session.region_name is None:
+        sys.exit("no credentials or no region for AWS")
     return Credentials(found.access_key, found.secret_key, session.region_name)
 
 

@@ -25,7 +25,7 @@ def write_books(books: Sequence[Book], table: str) -> None:
 
 
 def write_books_with_new_clients(books: Sequence[Book], table: str) -> None:
-    """Put each book with a client of its own."""
+    """Put each book with a new client."""
     for book in books:
         put_book_with_new_client(book, table)
 
