@@ -4,17 +4,19 @@
 
 It serves ListObjects, ListObjectsV2, GetObject, HeadObject, PutObject and HeadBucket, but no
 versions, multipart uploads, ranges or delimiters. `bench.http_server` says how it begins and ends.
-GET /etag returns the ETag that all generated objects share, GET /stored the objects that were put,
+GET /etag returns the ETag that generated objects share, GET /stored the objects that were put,
 by key, and GET /counters what `Bucket.counters` describes.
 
 POST /reset clears everything. All of its settings may be left out:
 
     {"shape": "numbered", "objects": 1000, "bytes": 1024,   generated objects
+     "distinct": true,                        each a JSON line of its own, see `object_body`
      "seed": 1,                               determines when each of them was last changed
      "latency": 0.008,                        seconds before each answer
      "max_skew_seconds": 900,                 requests whose X-Amz-Date, which has whole seconds,
                                               differs by more from the time at which the server gets
                                               to them are answered 403 RequestTimeTooSkewed
+     "clock_ahead_seconds": 3600,             what the server's clock differs from the machine's
      "most_at_once": 100,                     requests served at a time; others wait, and grow old
      "denied": ["PutObject"],                 operations without permission
      "faults": {"seed": 1,                    shares of the requests for objects, from 0 to 1:
@@ -30,6 +32,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import random
 import re
 import time
@@ -118,6 +121,12 @@ def bucket_keys(shape: str, count: int) -> list[str]:
     return sorted({PREFIX + SHAPES[shape](number) for number in range(count)}, key=str.encode)
 
 
+def object_body(key: str, size: int) -> bytes:
+    """Return the body of a generated object that differs from all others: a line of JSON."""
+    begin = f'{{"object":{json.dumps(key)},"text":"'
+    return (begin + "x" * (size - len(begin) - 3) + '"}\n').encode()
+
+
 class Bucket(Service):
     """Objects of the bucket, counters of requests, and the faults that were asked for."""
 
@@ -129,6 +138,7 @@ class Bucket(Service):
         self._latency = float(settings.get("latency", 0.0))
         self.most_at_once = settings.get("most_at_once")
         self._max_skew: float | None = settings.get("max_skew_seconds")
+        self._clock_ahead = float(settings.get("clock_ahead_seconds", 0.0))
         self._denied = frozenset(settings.get("denied", ()))
         self._faults = dict(settings.get("faults", {}))
         if unknown := self._faults.keys() - {"seed", *_FAULTS}:
@@ -136,7 +146,9 @@ class Bucket(Service):
         self._random = random.Random(self._faults.get("seed", 0))
         shape, count = str(settings.get("shape", "numbered")), int(settings.get("objects", 0))
         self._generated = bucket_keys(shape, count)
-        body = b"x" * int(settings.get("bytes", 1024))
+        self._bytes = int(settings.get("bytes", 1024))
+        self._distinct = bool(settings.get("distinct", False))
+        body = b"x" * self._bytes
         etag = hashlib.md5(body, usedforsecurity=False).hexdigest()
         self._every = StoredObject(body, f'"{etag}"', {"content-type": "text/csv"})
         moments = random.Random(int(settings.get("seed", 1)))
@@ -194,7 +206,7 @@ class Bucket(Service):
         if b"AWS4-HMAC-SHA256 " not in request.head:
             raise S3Error(403, "AccessDenied", "the request is not signed")
         if self._max_skew is not None:
-            check_date(request.head, self._max_skew)
+            check_date(request.head, self._max_skew, self._clock_ahead)
         parts = urlsplit(request.target)
         bucket, _, path = parts.path[1:].partition("/")
         query = parse_qs(parts.query, keep_blank_values=True)
@@ -240,8 +252,15 @@ class Bucket(Service):
         if found is None:
             at = bisect_left(self._generated, key)
             if at < len(self._generated) and self._generated[at] == key:
-                return self._every
+                return self._generate(key)
         return found
+
+    def _generate(self, key: str) -> StoredObject:
+        if not self._distinct:
+            return self._every
+        body = object_body(key, self._bytes)
+        etag = hashlib.md5(body, usedforsecurity=False).hexdigest()
+        return StoredObject(body, f'"{etag}"', {"content-type": "application/json"})
 
     def _get(self, key: str, head: bytes) -> Answer:
         """Answer GetObject; for HeadObject the server leaves out the body."""
@@ -281,7 +300,7 @@ class Bucket(Service):
         return self._listing
 
     def _entry(self, key: str) -> bytes:
-        found = self._stored.get(key, self._every)
+        found = self._stored.get(key) or self._generate(key)
         return entry(key, found.etag, len(found.body), self._changed[key])
 
     def _page(self, query: dict[str, str]) -> bytes:

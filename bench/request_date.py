@@ -12,9 +12,12 @@ _SIGNED_AT = re.compile(rb"\nx-amz-date: *([0-9TZ]+)", re.IGNORECASE)
 _STAMP = "%Y%m%dT%H%M%SZ"
 
 
-def check_date(head: bytes, max_skew: float) -> None:
-    """Raise `S3Error` unless a request was signed within so many seconds of now."""
-    now = dt.datetime.now(dt.UTC)
+def check_date(head: bytes, max_skew: float, ahead: float = 0.0) -> None:
+    """Raise `S3Error` unless a request was signed within so many seconds of now.
+
+    `ahead`: seconds by which the server's clock differs from the machine's.
+    """
+    now = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=ahead)
     found = _SIGNED_AT.search(head)
     signed = found[1].decode() if found else ""
     try:

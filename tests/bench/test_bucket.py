@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 import time
 import urllib.error
@@ -11,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bench.bucket import Bucket
+from bench.bucket import Bucket, bucket_keys, object_body
 from bench.http_server import Request
 from bench.listing import bucket_server, control
 
@@ -86,3 +87,27 @@ def test_a_request_that_waits_for_its_turn_grows_old(endpoint):
     # The first one is served at once; the last one's turn comes 4 seconds after it was signed.
     assert (statuses[0], statuses[-1]) == (200, 403)
     assert control(endpoint, "/counters")["skewed"] == statuses.count(403)
+
+
+def test_a_server_whose_clock_is_ahead_refuses_new_requests(endpoint):
+    settings = {"objects": 1, "max_skew_seconds": 900, "clock_ahead_seconds": 3600}
+    control(endpoint, "/reset", settings)
+    assert get(endpoint)[0] == 403
+    assert get(endpoint, age=-3600)[0] == 200
+
+
+def test_distinct_objects_have_bodies_and_etags_of_their_own():
+    bucket = Bucket()
+    bucket.reset({"objects": 3, "bytes": 200, "distinct": True})
+    signed = b"\r\nauthorization: AWS4-HMAC-SHA256 x\r\n"
+    listing = bucket.serve(Request("GET", "/bench?list-type=2", signed, b"")).body.decode()
+    keys = bucket_keys("numbered", 3)
+    bodies = [bucket.serve(Request("GET", f"/bench/{key}", signed, b"")) for key in keys]
+    assert [json.loads(each.body)["object"] for each in bodies] == keys
+    assert [len(each.body) for each in bodies] == [200] * 3
+    assert bodies[0].body == object_body(keys[0], 200)
+    listed = re.findall("<ETag>&quot;(.*?)&quot;</ETag><Size>200</Size>", listing)
+    assert [f'"{etag}"' for etag in listed] == [
+        re.search("ETag: (.*)\r", each.headers)[1] for each in bodies
+    ]
+    assert len(set(listed)) == 3

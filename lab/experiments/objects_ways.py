@@ -1,0 +1,141 @@
+"""Ways to read many small objects, run against one server and checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.bucket import BUCKET, bucket_keys, object_body
+from bench.listing import control
+from lab import ways
+from lab.experiment import Setup
+from lab.findings import CountsDiffer, require_count
+
+BYTES = 1024
+SHAPE = "hashed"
+THREADS, TASKS, DDBLOAD = "threads", "tasks", "ddbload"
+_LABELS = {
+    THREADS: "{:,} threads",
+    TASKS: "asyncio, pool of {:,}",
+    DDBLOAD: "ddbload, {:,} at once",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to read objects, with its number of threads, of connections or of reads."""
+
+    kind: str
+    concurrency: int
+
+    @property
+    def label(self) -> str:
+        """Name in tables and charts."""
+        return _LABELS[self.kind].format(self.concurrency)
+
+    def command(self, inputs: Inputs) -> list[str]:
+        """Build the command that reads all objects."""
+        if self.kind == DDBLOAD:
+            begin, file = [sys.executable, "-m", "lab.reader"], inputs.objects
+        else:
+            begin, file = ways.published(f"objects.{self.kind}"), inputs.keys
+        return [*begin, BUCKET, str(file), str(self.concurrency)]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Objects that are due: files that name them for the ways, and the checksum of them all."""
+
+    count: int
+    keys: Path
+    objects: Path
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One run of a way."""
+
+    way: Way
+    due: int
+    read: int
+    skewed: int
+    """Requests that the server refused because of their date."""
+    failure: str
+    """First failure in the way's own words; empty if there was none."""
+    seconds: float
+    cpu: float
+    most_in_flight: int
+    printed: Mapping[str, Any]
+
+
+class Runner:
+    """Runs of ways against one server, and what the server used for them."""
+
+    def __init__(self, endpoint: str, setup: Setup) -> None:
+        self._endpoint, self._setup = endpoint, setup
+        self._inputs: dict[int, Inputs] = {}
+        self._found: dict[tuple[Way, int], Result] = {}
+        self._environment = ways.environment(s3=endpoint)
+        self.server_cpu = self.served_seconds = 0.0
+
+    def read(self, way: Way, count: int) -> Result:
+        """Read all objects in one way, once. Raises `CountsDiffer` unless every byte was read."""
+        found = self._found.get((way, count))
+        if found is None:
+            found = self.read_once(way, count, latency=self._setup.latency)
+            self._found[way, count] = found
+            if found.failure:
+                raise CountsDiffer(f"{way.label}: {found.failure}")
+            require_count(way.label, count, found.read)
+        return found
+
+    def read_once(self, way: Way, count: int, **settings: float) -> Result:
+        """Read objects from a server with more settings, by which some may be refused."""
+        inputs = self._inputs_of(count)
+        self._setup.say(f"{way.label}: {count:,} objects")
+        due = {"shape": SHAPE, "objects": count, "bytes": BYTES, "distinct": True}
+        control(self._endpoint, "/reset", {**due, **settings})
+        before = control(self._endpoint, "/counters")["cpu_seconds"]
+        printed = ways.run(way.command(inputs), self._environment).printed
+        counters = control(self._endpoint, "/counters")
+        self.server_cpu += counters["cpu_seconds"] - before
+        self.served_seconds += printed["seconds"]
+        if printed["objects"] == count and printed["digest"] != inputs.digest:
+            raise CountsDiffer(f"{way.label}: {count:,} objects were read, with other bytes")
+        return Result(
+            *(way, count, printed["objects"], counters["skewed"], printed["failure"]),
+            *(printed["seconds"], printed["cpu"], counters["most_in_flight"], printed),
+        )
+
+    def costs(self, clients: int) -> Mapping[str, Any]:
+        """Measure what a thread and a client cost; makes so many clients."""
+        self._setup.say("threads and clients alone")
+        command = ways.published("objects.costs", str(clients))
+        return ways.run(command, self._environment).printed
+
+    def _inputs_of(self, count: int) -> Inputs:
+        if count not in self._inputs:
+            folder = self._setup.folder
+            names = folder / f"keys-{count}", folder / f"objects-{count}"
+            self._inputs[count] = _write_inputs(count, *names)
+        return self._inputs[count]
+
+
+def _write_inputs(count: int, keys: Path, objects: Path) -> Inputs:
+    digest = hashlib.sha256()
+    listed = bucket_keys(SHAPE, count)
+    with objects.open("w", encoding="utf-8") as file:
+        for key in listed:
+            body = object_body(key, BYTES)
+            digest.update(key.encode() + b"\0" + body)
+            etag = hashlib.md5(body, usedforsecurity=False).hexdigest()
+            each = {"key": key, "etag": f'"{etag}"', "size": len(body)}
+            file.write(json.dumps(each) + "\n")
+    keys.write_text("".join(f"{key}\n" for key in listed), encoding="utf-8")
+    return Inputs(count, keys, objects, digest.hexdigest())

@@ -1,0 +1,58 @@
+"""Read objects with asyncio: a task for each, all made at once, over one client of aiobotocore.
+
+    python -m lab.published.objects.tasks BUCKET KEYS_FILE CONNECTIONS
+
+The client's pool limits how many requests are in flight; aiobotocore's own limit is 10. Each task
+signs its request before it waits for a connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from aiobotocore.config import AioConfig  # type: ignore[import-not-found]
+from aiobotocore.session import get_session  # type: ignore[import-not-found]
+from botocore.exceptions import ClientError
+
+from lab.published.objects.result import measured, print_result, read_keys
+
+
+async def read_objects(
+    bucket: str, keys: list[str], connections: int
+) -> list[bytes | BaseException]:
+    """Read all objects; returns a body or a failure for each."""
+    config = AioConfig(max_pool_connections=connections)
+    async with get_session().create_client("s3", config=config) as client:
+
+        async def read(key: str) -> bytes:
+            answer = await client.get_object(Bucket=bucket, Key=key)
+            async with answer["Body"] as stream:
+                body: bytes = await stream.read()
+                return body
+
+        # Failures are collected to count them. Without that the first one is raised, and nothing
+        # of what was read is returned.
+        return await asyncio.gather(*map(read, keys), return_exceptions=True)
+
+
+def main() -> None:
+    """Read the objects, and print the result."""
+    bucket, path, connections = sys.argv[1:]
+    keys = read_keys(path)
+    with measured() as work:
+        found = asyncio.run(read_objects(bucket, keys, int(connections)))
+    bodies: dict[str, bytes] = {}
+    failures = []
+    for key, body in zip(keys, found, strict=True):
+        if isinstance(body, bytes):
+            bodies[key] = body
+        elif isinstance(body, ClientError):
+            failures.append(str(body))
+        else:
+            raise body
+    print_result(work, bodies, failures)
+
+
+if __name__ == "__main__":
+    main()

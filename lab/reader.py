@@ -1,0 +1,43 @@
+"""Read objects with ddbload's reader, in this process, and print what it took.
+
+    python -m lab.reader BUCKET OBJECTS_FILE CONCURRENCY
+
+The file has a JSON object a line: an S3 object's key, ETag and size, as in a listing.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from ddbload.aws.clients import Clients
+from ddbload.errors import DdbloadError
+from ddbload.source.small_objects import pinned_version, read_objects
+from lab.published.objects.result import measured, print_result
+
+
+def main() -> None:
+    """Read the objects, and print the result."""
+    bucket, path, concurrency = sys.argv[1:]
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    objects = [pinned_version(bucket, **json.loads(line)) for line in lines]
+    bodies: dict[str, bytes] = {}
+    failures = []
+    with measured() as work:
+        with measured() as start:
+            clients = Clients()
+            client, _ = clients.s3, clients.s3_signer(bucket)
+        found = read_objects(
+            objects, client, signers=clients.s3_signer, concurrency=int(concurrency)
+        )
+        try:
+            for number, body in found:
+                bodies[objects[number]["key"]] = body
+        except DdbloadError as error:
+            failures.append(f"{type(error).__name__}: {error}")
+    print_result(work, bodies, failures, start_seconds=start.seconds, start_cpu=start.cpu)
+
+
+if __name__ == "__main__":
+    main()
