@@ -198,14 +198,6 @@ class TableReplaced(DdbloadError):
     resumable = False
 
 
-class QueueNotFound(DdbloadError):
-    """SQS has no such queue here."""
-
-    raised_by_tasks = False
-    # A queue that is created later under the same name is a different queue.
-    resumable = False
-
-
 class BackupRequired(DdbloadError):
     """The table has no point-in-time recovery, which the run or the deployment requires."""
 
@@ -227,6 +219,21 @@ class UnsupportedKeyType(DdbloadError):
 
 class BucketNotFound(DdbloadError):
     """There is no bucket of the target's name here."""
+
+    resumable = False
+    raised_by_tasks = False
+
+
+class QueueNotFound(DdbloadError):
+    """SQS has no such queue here."""
+
+    # A queue that is created later under the same name is a different queue.
+    resumable = False
+    raised_by_tasks = False
+
+
+class QueueReplaced(DdbloadError):
+    """The queue was deleted and created again during the run."""
 
     resumable = False
     raised_by_tasks = False

@@ -111,6 +111,10 @@ class Table(Message):
     """Partition key, then the sort key if the table has one."""
     index_keys: tuple[KeyAttribute, ...] = ()
     kind: Annotated[str, JsonRule(choices=KINDS, absent=TABLE_KIND)] = TABLE_KIND
+    url: str | None = None
+    """URL of a queue."""
+    message_bytes: int | None = None
+    """Most bytes of a message of a queue."""
 
     @property
     def is_table(self) -> bool:
@@ -124,10 +128,9 @@ class Table(Message):
 
     def to_json(self) -> dict[str, Any]:
         value = asdict(self)
-        if self.kind == TABLE_KIND:
-            # Earlier versions do not know it.
-            del value["kind"]
-        return value
+        # Earlier versions know none of these.
+        later = {"kind": TABLE_KIND, "url": None, "message_bytes": None}
+        return {name: each for name, each in value.items() if each != later.get(name, value)}
 
 
 @dataclass(frozen=True, slots=True)

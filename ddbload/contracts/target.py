@@ -113,7 +113,8 @@ class QueueTarget(Message):
     queue: str
     """Name of a queue in this account and region; a FIFO queue's ends with `.fifo`."""
     group: str | None = None
-    """Template of the message group id, which FIFO queues need."""
+    """Template of the message group id. FIFO queues need one, and keep the order of each group.
+    Standard queues take it as the tenant of a fair queue."""
     deduplication: str | None = None
     """Template of the message deduplication id of a FIFO queue."""
 
@@ -150,16 +151,11 @@ class QueueTarget(Message):
                 f"'target.group' ({MESSAGE_GROUP}) is missing: a message of the FIFO queue"
                 f" {self.queue} needs a group, such as {{customer}}, whose rows stay in order"
             )
-        if not self.is_fifo:
-            for name, option in (
-                ("group", MESSAGE_GROUP),
-                ("deduplication", MESSAGE_DEDUPLICATION),
-            ):
-                if getattr(self, name) is not None:
-                    raise InvalidPayload(
-                        f"'target.{name}' ({option}) is for FIFO queues, whose names end with"
-                        f" {FIFO_SUFFIX}, and the queue is {self.queue}: leave it out"
-                    )
+        if not self.is_fifo and self.deduplication is not None:
+            raise InvalidPayload(
+                f"'target.deduplication' ({MESSAGE_DEDUPLICATION}) is for FIFO queues, whose names"
+                f" end with {FIFO_SUFFIX}, and the queue is {self.queue}: leave it out"
+            )
 
 
 Target = BucketTarget | QueueTarget

@@ -12,8 +12,15 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from ddbload.contracts.queue_messages import MOST_BYTES
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.target import OBJECT_KEY, RESERVED_NAMES, BucketTarget, key_defect
+from ddbload.contracts.target import (
+    OBJECT_KEY,
+    RESERVED_NAMES,
+    BucketTarget,
+    QueueTarget,
+    key_defect,
+)
 from ddbload.dynamodb.attribute_values import Attributes
 from ddbload.items.encode.batch_encoder import EncodedRows
 from ddbload.items.encode.request_json import RequestBody
@@ -41,11 +48,14 @@ class TargetRules(Protocol):
     def keys(self, keys: list[tuple[Hashable, ...]]) -> list[tuple[Hashable, ...]]:
         """Return what the scheduler tells rows apart by: rows of one key go one after the other."""
 
-    def suspects(self, keys: list[tuple[Hashable, ...]]) -> list[int]:
-        """Return the numbers of rows that only `defect` can judge."""
+    def suspects(self, keys: list[tuple[Hashable, ...]], puts: Sequence[str]) -> list[int]:
+        """Return the numbers of rows that only `defect` can judge, by key and encoded row."""
 
     def defect(self, item: Item) -> Defect | None:
         """Return why the target does not take an item; None if it does."""
+
+    def goes_alone(self, item: Item) -> bool:
+        """Return whether an item goes in a request of its own."""
 
     def explain(self, defect: Defect) -> Defect:
         """Say in the target's words what is wrong with an attribute that is made for it."""
@@ -72,9 +82,9 @@ class TargetRows:
         """Function that no target uses: its requests are made from items."""
         return self._encoder.body
 
-    def goes_alone(self, item: Item) -> bool:  # noqa: ARG002 - protocol
-        """Return that no row needs a request of its own."""
-        return False
+    def goes_alone(self, item: Item) -> bool:
+        """Return whether an item goes in a request of its own."""
+        return self._rules.goes_alone(item)
 
     def reordered(self, places: Sequence[int]) -> TargetRows:
         """Return the encoder for an object whose columns have these places among the run's."""
@@ -86,7 +96,7 @@ class TargetRows:
         odd = encoded.odd
         if len(odd) < len(encoded):
             good = encoded.keys if not odd else _without(encoded.keys, odd)
-            odd.update(self._rules.suspects(good))
+            odd.update(self._rules.suspects(good, encoded.puts))
         if not self._delimited and _RESERVED_MEMBER.search(block.data):
             odd.update(
                 row for row in range(len(encoded)) if _RESERVED_MEMBER.search(positions.data(row))
@@ -126,7 +136,11 @@ class ObjectKeyRules:
         """Return the keys: rows of one object go one after the other."""
         return keys
 
-    def suspects(self, keys: list[tuple[Hashable, ...]]) -> list[int]:
+    def suspects(
+        self,
+        keys: list[tuple[Hashable, ...]],
+        puts: Sequence[str],  # noqa: ARG002 - protocol
+    ) -> list[int]:
         """Return the numbers of rows whose key may have a segment that is not allowed."""
         return [row for row, key in enumerate(keys) if key and _has_dots(str(key[0]))]
 
@@ -134,6 +148,10 @@ class ObjectKeyRules:
         """Return why no object has the key of an item."""
         wrong = key_defect(str(item.attributes[OBJECT_KEY]["S"]))
         return None if wrong is None else Defect("bad_object_key", f"the key {wrong}", OBJECT_KEY)
+
+    def goes_alone(self, item: Item) -> bool:  # noqa: ARG002 - protocol
+        """Return false: each request has one row anyway."""
+        return False
 
     def explain(self, defect: Defect) -> Defect:
         """Say what is wrong with a key."""
@@ -152,7 +170,11 @@ def target_rows(record: RunRecord, encoder: RowEncoder) -> TargetRows:
     target, delimited = record.payload.target, record.payload.source.delimited
     if isinstance(target, BucketTarget):
         return TargetRows(encoder, ObjectKeyRules(target), delimited=delimited)
-    raise AssertionError(f"no rows for {record.table.name}")
+    from ddbload.items.message_rules import MessageRules
+
+    assert isinstance(target, QueueTarget), "a target is a table, a bucket or a queue"  # noqa: S101
+    rules = MessageRules(target, record.table.message_bytes or MOST_BYTES)
+    return TargetRows(encoder, rules, delimited=delimited)
 
 
 def _has_dots(key: str) -> bool:

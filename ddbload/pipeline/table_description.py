@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
-from ddbload.contracts.options import BUCKET_KIND
+from ddbload.contracts.options import BUCKET_KIND, QUEUE_KIND
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import KeyAttribute, RunRecord, Table
 from ddbload.dynamodb.limits import MAX_KEY_BYTES
@@ -34,7 +34,7 @@ def describe_target(
 ) -> tuple[Table, Mapping[str, Any] | None]:
     """Describe the target, and return the whole answer of DescribeTable if it is a table.
 
-    Raises `TableNotFound`, `TableNotActive`, `BucketNotFound`, and AWS's errors.
+    Raises `TableNotFound`, `TableNotActive`, `BucketNotFound`, `QueueNotFound`, and AWS's errors.
     """
     if payload.target is None:
         return describe_table_with_response(
@@ -44,8 +44,9 @@ def describe_target(
         from ddbload.pipeline.bucket_description import describe_bucket
 
         return describe_bucket(payload.target, clients, retry_policy=retry_policy), None
-    payload.require_table("this version's import of queues")
-    raise AssertionError("a target is a table, a bucket or a queue")
+    from ddbload.pipeline.queue_description import describe_queue
+
+    return describe_queue(payload.target, clients, retry_policy=retry_policy), None
 
 
 def require_same_target(
@@ -54,7 +55,7 @@ def require_same_target(
     """Check that the run's target is still the one that it began with.
 
     `ended`: all rows have an outcome. Raises `TableReplaced`, `TableNotFound`, `TableNotActive`,
-    `BucketNotFound`, and AWS's errors.
+    `BucketNotFound`, `QueueNotFound`, `QueueReplaced`, and AWS's errors.
     """
     target = record.payload.target
     if target is None:
@@ -64,6 +65,10 @@ def require_same_target(
         from ddbload.pipeline.bucket_description import describe_bucket
 
         describe_bucket(target, clients, retry_policy=retry_policy)
+    elif target.KIND == QUEUE_KIND:
+        from ddbload.pipeline.queue_description import require_same_queue
+
+        require_same_queue(target, record.table, clients, retry_policy=retry_policy)
 
 
 def describe_table(

@@ -8,12 +8,14 @@ twice.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ddbload.aws.failures import AwsFailure, FailureKind, failure_of_code
 from ddbload.contracts.queue_messages import MOST_BYTES, MOST_ENTRIES
+from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import QueueNotFound
 from ddbload.write.requests import ItemOrKey, SentItems, fatal_answer
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
@@ -101,6 +103,16 @@ class QueueRequests:
         if failure.code == _MISSING:
             return Fatal(QueueNotFound(f"queue {self._queue} is not there any more"))
         return fatal_answer(failure, f"sending to queue {self._queue}")
+
+
+def deduplication_prefix(record: RunRecord) -> str:
+    """Return the beginning of a run's deduplication ids; the row's byte follows.
+
+    The run id alone may be another run's, in another ledger. So what began when is hashed. A retry
+    of a message has the same id, also after a resume.
+    """
+    text = f"{record.run} {record.created!r} {record.configuration}"
+    return f"ddbload-{hashlib.sha256(text.encode()).hexdigest()[:32]}-"
 
 
 def queue_body(url: str) -> Callable[[Sequence[str]], bytes]:

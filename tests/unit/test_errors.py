@@ -45,6 +45,7 @@ def test_resuming_cannot_help_after_some_errors():
         "ConditionalWritesUnsupported",
         "NothingWritten",
         "QueueNotFound",
+        "QueueReplaced",
         "TableNotFound",
         "TableReplaced",
         "BucketNotFound",
@@ -70,10 +71,19 @@ ONLY_BY_USERS = {
         "pipeline/reading/settle_spans.py",
         "pipeline/run_end.py",
     },
-    # The state machine sends nothing to queues.
-    errors.QueueNotFound: {"write/queue_requests.py"},
     errors.WorkerDied: SEVERAL_PROCESSES,
-    # Buckets are targets of a run on the user's machine alone.
+    # Buckets and queues are targets of a run on the user's machine alone.
+    errors.QueueNotFound: {
+        "pipeline/importing/import_chunk.py",
+        "pipeline/queue_description.py",
+        "pipeline/table_description.py",
+        "write/queue_requests.py",
+    },
+    errors.QueueReplaced: {
+        "pipeline/importing/import_chunk.py",
+        "pipeline/queue_description.py",
+        "pipeline/table_description.py",
+    },
     errors.BucketNotFound: {
         "pipeline/bucket_description.py",
         "pipeline/importing/import_chunk.py",

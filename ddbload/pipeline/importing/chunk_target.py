@@ -35,6 +35,8 @@ class ChunkTarget:
     batch_rows: int | None = None
     """Most rows of a request; None: as many as the service takes."""
     request_limits: RequestLimits = BATCH_WRITE
+    keeps_duplicates: bool = False
+    """A row that is sent twice is there twice."""
     follow_ups: Callable[[], int] = lambda: 0
     """Counts the requests that were sent beside those of the scheduler."""
 

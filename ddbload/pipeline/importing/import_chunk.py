@@ -11,7 +11,7 @@ from typing import Any
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.control import WorkTotals
-from ddbload.contracts.options import BUCKET_KIND, TABLE_KIND
+from ddbload.contracts.options import BUCKET_KIND, QUEUE_KIND, TABLE_KIND
 from ddbload.contracts.results import Failure, Segment, WriteStats
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.segment_times import ProgressSamples
@@ -25,6 +25,8 @@ from ddbload.errors import (
     DdbloadError,
     InvalidPayload,
     NoProgress,
+    QueueNotFound,
+    QueueReplaced,
     TableNotActive,
     TableNotFound,
     TableReplaced,
@@ -245,6 +247,7 @@ class _ChunkImport:
             batch_rows=self._target.batch_rows,
             request_limits=self._target.request_limits,
             order=self._target.order,
+            keeps_duplicates=self._target.keeps_duplicates,
             is_proven=self._target.is_proven,
             on_release=self._feeder.release,
         )
@@ -260,6 +263,10 @@ class _ChunkImport:
             from ddbload.pipeline.importing.bucket_target import bucket_target
 
             return bucket_target(record, context, feeder.pending)
+        if record.table.kind == QUEUE_KIND:
+            from ddbload.pipeline.importing.queue_target import queue_target
+
+            return queue_target(record, context, feeder.pending)
         batches = self._reader.encoder.batches
         return table_target(record, context, feeder.pending, identical, batches=batches)
 
@@ -324,7 +331,14 @@ class _ChunkImport:
         policy = replace(context.retry_policy, attempts=TABLE_CHECK_ATTEMPTS)
         try:
             require_same_target(self._record, context.clients, retry_policy=policy)
-        except (TableReplaced, TableNotFound, TableNotActive, BucketNotFound):
+        except (
+            TableReplaced,
+            TableNotFound,
+            TableNotActive,
+            BucketNotFound,
+            QueueNotFound,
+            QueueReplaced,
+        ):
             raise
         except DdbloadError:
             pass

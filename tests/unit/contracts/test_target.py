@@ -60,7 +60,7 @@ def test_payload_of_a_table_is_written_as_before():
         ({"bucket": "shop", "queue": "orders"}, "target"),
         ({"queue": "https://sqs.example/1/orders"}, "without its URL or ARN"),
         ({"queue": "orders.fifo"}, "--message-group"),
-        ({"queue": "orders", "group": "{id}"}, "is for FIFO queues"),
+        ({"queue": "orders", "deduplication": "{id}"}, "is for FIFO queues"),
     ],
 )
 def test_targets_that_are_refused(target, told):
