@@ -42,6 +42,7 @@ from localaws.processes import on_stdin_eof
 BACKLOG_BYTES = 400_000_000
 """Bytes of requests kept for counting later, when no client is being measured."""
 _LENGTH = re.compile(rb"\ncontent-length: *([0-9]+)", re.IGNORECASE)
+_CLOSE = re.compile(rb"\nconnection: *close", re.IGNORECASE)
 _ACCESS_KEY = re.compile(rb"AWS4-HMAC-SHA256 Credential=([^/\s]*)")
 _TARGET = re.compile(rb"\nx-amz-target: *DynamoDB_20120810\.(\w+)", re.IGNORECASE)
 
@@ -271,13 +272,14 @@ class Connection(asyncio.Protocol):
             answer = sink.create(body)
         else:
             answer = _error("UnknownOperationException")
+        is_last = _CLOSE.search(head) is not None
         status = "400 Bad Request" if "__type" in answer else "200 OK"
-        sent = _response(status, answer)
+        sent = _response(status, answer, "close" if is_last else "keep-alive")
         if delay:
             sink.in_flight += 1
-            asyncio.get_running_loop().call_later(delay, self._send_later, sent)
+            asyncio.get_running_loop().call_later(delay, self._send_later, sent, is_last)
         else:
-            self._send(sent)
+            self._send(sent, is_last)
 
     def _delay_write(self) -> float:
         """Count this connection, and return the seconds until a write on it is answered."""
@@ -287,26 +289,28 @@ class Connection(asyncio.Protocol):
         self._has_written = True
         return delay
 
-    def _send_later(self, sent: bytes) -> None:
+    def _send_later(self, sent: bytes, is_last: bool) -> None:
         self._sink.in_flight -= 1
-        self._send(sent)
+        self._send(sent, is_last)
 
-    def _send(self, sent: bytes) -> None:
+    def _send(self, sent: bytes, is_last: bool) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(sent)
+            if is_last:
+                self._transport.close()
 
 
 def _error(code: str, message: str = "not served here") -> dict[str, str]:
     return {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message}
 
 
-def _response(status: str, answer: Any) -> bytes:
+def _response(status: str, answer: Any, connection: str) -> bytes:
     body = json.dumps(answer).encode()
     head = (
         f"HTTP/1.1 {status}\r\nServer: bench\r\nDate: {formatdate(usegmt=True)}\r\n"
         f"Content-Type: application/x-amz-json-1.0\r\nContent-Length: {len(body)}\r\n"
-        f"Connection: keep-alive\r\nx-amzn-RequestId: BENCH\r\nx-amz-crc32: {zlib.crc32(body)}\r\n"
-        "\r\n"
+        f"Connection: {connection}\r\nx-amzn-RequestId: BENCH\r\n"
+        f"x-amz-crc32: {zlib.crc32(body)}\r\n\r\n"
     )
     return head.encode() + body
 

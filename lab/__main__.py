@@ -22,7 +22,7 @@ from lab.findings import CountsDiffer
 from lab.page import PAGE, Run, write_run
 from lab.terminal import chart_text, table_text
 
-NAMES: tuple[str, ...] = ("writers", "objects", "listing")
+NAMES: tuple[str, ...] = ("writers", "ladder", "objects", "listing")
 """Experiments, in the order of the page."""
 
 

@@ -1,0 +1,127 @@
+"""Deploy ddbload's stack to an emulated AWS, and import a file by its state machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import boto3
+
+from bench.clients import ROOT
+from ddbload.deploy.cdk import Cdk
+from ddbload.deploy.toolchain import DEMO_TOOLS, install
+from lab import ways
+from localaws import LocalAws
+
+STACK, BUCKET, KEY = "ddbload-lab", "ddbload-lab-sources", "rows.tsv"
+_BOOTSTRAP = b"functions/bootstrap.py"
+"""Program of every function's process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One execution: its report, and what it took."""
+
+    seconds: float
+    """Seconds of `ddbload start`, which follows the execution to its end."""
+    cpu: float
+    """CPU seconds of the functions' processes; 0 where the system has no /proc."""
+    report: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StateMachine:
+    """Deployed state machine on an emulated AWS."""
+
+    stack: str
+    bucket: str
+    """Bucket that the stack may read."""
+    table: str
+    environment: Mapping[str, str]
+    """Variables that direct ddbload's commands to the stack's AWS."""
+    emulator: int
+    """Process number of the emulated AWS."""
+    s3: Any
+
+    def upload(self, file: Path) -> None:
+        """Make the file the source of all executions from now on."""
+        self.s3.upload_file(str(file), self.bucket, KEY)
+
+    def load(self, workers: int, *, chunk_bytes: int) -> Execution:
+        """Import the source with a number of workers, and wait for the end.
+
+        Raises `InvalidRound` if the execution fails.
+        """
+        before = _functions_cpu(self.emulator)
+        command = ways.ddbload(
+            *("start", f"s3://{self.bucket}/{KEY}", self.table, "--stack", self.stack, "--json"),
+            *("--workers", str(workers), "--chunk-bytes", str(chunk_bytes)),
+        )
+        used = ways.run(command, self.environment)
+        cpu = max(0.0, _functions_cpu(self.emulator) - before)
+        return Execution(used.seconds, cpu, used.printed)
+
+
+@contextmanager
+def deployed(
+    folder: Path,
+    table: str,
+    environment: Mapping[str, str],
+    processes: int,
+    say: Callable[[str], None],
+) -> Iterator[StateMachine]:
+    """Deploy the stack, whose functions write to the DynamoDB that the environment names.
+
+    All files are made in `folder`; nothing is left running after the block. `processes`: the most
+    processes of one function. Raises `DeploymentFailed` and `ToolsUnavailable`.
+    """
+    context = {"stack_name": STACK, "tables": table, "source_buckets": BUCKET, "uploads": "[]"}
+    own = folder / "cdk"
+    own.mkdir()
+    cdk = Cdk(own, install(DEMO_TOOLS, say), ROOT, context)
+    dynamodb = {name: environment[name] for name in ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_CA_BUNDLE")}
+    say("deploying the state machine")
+    # Synthesis needs no AWS, so it runs while the emulator starts.
+    with LocalAws("--concurrency", str(processes)) as aws, cdk.synth() as synth:
+        with cdk.bootstrap(aws.account, aws.region, aws.environment) as bootstrap:
+            bootstrap.wait()
+            synth.wait()
+        with cdk.deploy(aws.environment) as deploy:
+            deploy.wait()
+        functions = _client("lambda", aws)
+        for each in functions.list_functions()["Functions"]:
+            functions.update_function_configuration(
+                FunctionName=each["FunctionName"],
+                Environment={"Variables": {**each["Environment"]["Variables"], **dynamodb}},
+            )
+        s3 = _client("s3", aws)
+        s3.create_bucket(Bucket=BUCKET)
+        variables = {**environment, **aws.environment, **dynamodb}
+        yield StateMachine(STACK, BUCKET, table, variables, aws.pid, s3)
+
+
+def _client(service: Literal["lambda", "s3"], aws: LocalAws) -> Any:
+    return boto3.client(
+        service,
+        endpoint_url=aws.endpoint,
+        region_name=aws.region,
+        aws_access_key_id=aws.environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=aws.environment["AWS_SECRET_ACCESS_KEY"],
+    )
+
+
+def _functions_cpu(emulator: int) -> float:
+    """Return the CPU seconds so far of the functions' processes that an emulator runs now."""
+    ticks = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        # A process may end at any time.
+        with suppress(OSError):
+            # The name of the program is in parentheses, and may contain spaces.
+            fields = (folder / "stat").read_text("ascii", "replace").rpartition(")")[2].split()
+            if int(fields[1]) == emulator and _BOOTSTRAP in (folder / "cmdline").read_bytes():
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,31 @@
+"""The lab's executions of the state machine, on the stack that all tests here share."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.checksum import ItemChecksum, expected_checksum
+from lab import ways
+from lab.experiments.ladder_steps import SHAPE
+from lab.state_machine import StateMachine
+from tests.e2e_stack.deployed import SOURCES
+
+ROWS = 120
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_execution_loads_every_row_with_so_many_workers(stack, tmp_path, workers):
+    cloud = stack.cloud
+    table = cloud.table(*(f"{name}:{SHAPE.columns[name]}" for name in SHAPE.keys))
+    file = tmp_path / "rows.tsv"
+    SHAPE.write(file, ROWS, seed=1)
+    environment = {**ways.environment(), **cloud.environment}
+    machine = StateMachine(stack.name, SOURCES, table, environment, cloud.aws.pid, cloud.s3)
+    machine.upload(file)
+    execution = machine.load(workers, chunk_bytes=file.stat().st_size // 4 + 1)
+    rows = execution.report["rows"]
+    assert (rows["read"], rows["written"]) == (ROWS, ROWS)
+    arrived = ItemChecksum()
+    for item in cloud.items(table):
+        arrived.add(item)
+    assert arrived == expected_checksum(file, SHAPE)
