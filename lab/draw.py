@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from bench import svg_text
-from lab.findings import OURS, PUBLISHED, Bar, Bars, Chart, Lane, Lines, Series, Timeline
+from lab.findings import OURS, PUBLISHED, Bar, Bars, Chart, Lane, Lines, Series, Span, Timeline
 
 _WIDTH = 760
 _HEAD = 44
 _LINE, _BAR_HEIGHT = 22, 14
-_LEFT, _RIGHT = 250, 200
+_MOST_LEFT = 320
 _TAIL = 18
+_MARGIN = 12
 
-_PLOT_LEFT, _PLOT_RIGHT, _PLOT_HEIGHT = 64, 190, 260
-_COLOURS = ("#1a7f64", "#0969da", "#bc4c00", "#8250df", "#8c959f", "#bf3989", "#9a6700")
-"""Ours first. All can be read on white and on black."""
+_PLOT_LEFT, _PLOT_HEIGHT = 64, 260
+_LEAST_PLOT_RIGHT, _MOST_PLOT_RIGHT = 90, 320
+_OURS, _PUBLISHED = "#1a7f64", "#8c959f"
+_COLOURS = ("#0969da", "#bc4c00", "#8250df", "#bf3989", "#9a6700")
+"""Colours of all others. All can be read on white and on black."""
 _GLYPH = 6.6
 """Usual width of a character, in pixels."""
+_ROW, _SPAN = 14, 11
+"""Heights of a row of a timeline, and of its spans; both half as high in lanes of many rows."""
+_MANY_ROWS = 6
 
 
 def svg(chart: Chart) -> str:
@@ -43,72 +49,75 @@ def number(value: float) -> str:
 
 def _bars(chart: Bars) -> str:
     unit = f"{chart.unit}, logarithmic" if chart.logarithmic else chart.unit
-    parts = [svg_text.text(12, 26, f"{chart.title} ({unit})", "title")]
+    parts = [svg_text.text(_MARGIN, 26, f"{chart.title} ({unit})", "title")]
     longest = max((len(bar.label) for bar in chart.bars), default=0)
-    left = min(_LEFT, 24 + longest * _GLYPH)
+    left = min(_MOST_LEFT, 24 + longest * _GLYPH)
+    # Each bar leaves room for its value.
+    free = _WIDTH - _MARGIN - left - 6
+    shares = [(chart.part(bar.value), free - len(_value(bar)) * _GLYPH) for bar in chart.bars]
+    scale = min((room / share for share, room in shares if share > 0), default=0.0)
     y = float(_HEAD)
-    bottom = y + _LINE * len(chart.bars)
     if chart.logarithmic and chart.bars:
-        parts += _powers(chart, left, bottom)
+        parts += _powers(chart, left, scale)
     for bar in chart.bars:
-        parts += _bar(bar, left, y, (_WIDTH - left - _RIGHT) * chart.part(bar.value))
+        parts += _bar(bar, left, y, chart.part(bar.value) * scale)
         y += _LINE
     if chart.logarithmic:
         y += 10
     return svg_text.document(_WIDTH, y + _TAIL, chart.title, parts)
 
 
-def _powers(chart: Bars, left: float, bottom: float) -> list[str]:
+def _powers(chart: Bars, left: float, scale: float) -> list[str]:
     """Draw a line at each power of ten, so that nobody compares the bars' lengths."""
     parts = []
+    bottom = _HEAD + _LINE * len(chart.bars)
     power, most = chart.least_power(), max(bar.value for bar in chart.bars)
     while power <= most:
-        x = left + (_WIDTH - left - _RIGHT) * chart.part(power)
-        parts.append(
-            f'<line class="grid" x1="{x:.1f}" y1="{_HEAD}" x2="{x:.1f}" y2="{bottom + 2:g}"/>'
-        )
+        x = left + scale * chart.part(power)
+        parts.append(_grid(x, _HEAD, x, bottom + 2))
         parts.append(svg_text.text(x, bottom + 16, f"{power:,.10g}", "small", "middle"))
         power *= 10
     return parts
 
 
+def _value(bar: Bar) -> str:
+    return number(bar.value) + (f", {bar.note}" if bar.note else "")
+
+
 def _bar(bar: Bar, left: float, y: float, long: float) -> list[str]:
     long = max(1.0, long)
-    value = number(bar.value) + (f", {bar.note}" if bar.note else "")
     kind = "ours" if bar.kind == OURS else "rival"
     # What was published was measured elsewhere: an outline, not a bar.
-    look = ' fill-opacity="0.15" stroke="#8c959f"'
+    look = f' fill-opacity="0.15" stroke="{_PUBLISHED}"' if bar.kind == PUBLISHED else ""
     drawn = (
         f'<rect class="{kind}" x="{left:.1f}" y="{y:g}" width="{long:.1f}" height="{_BAR_HEIGHT}"'
-        f' rx="2"{look if bar.kind == PUBLISHED else ""}/>'
+        f' rx="2"{look}/>'
     )
     label = svg_text.text(left - 8, y + 11, bar.label, anchor="end")
-    return [label, drawn, svg_text.text(left + long + 6, y + 11, value)]
+    return [label, drawn, svg_text.text(left + long + 6, y + 11, _value(bar))]
 
 
 def _lines(chart: Lines) -> str:
     """Draw lines over logarithmic axes, with each line's name at its end."""
-    points = [point for each in chart.series for point in each.points]
-    parts = [svg_text.text(12, 26, f"{chart.title} ({chart.unit})", "title")]
+    drawn = [each for each in chart.series if each.points]
+    points = [point for each in drawn for point in each.points]
+    parts = [svg_text.text(_MARGIN, 26, f"{chart.title} ({chart.unit})", "title")]
     if not points:
         return svg_text.document(_WIDTH, _HEAD, chart.title, parts)
-    across = _Axis([x for x, _ in points], _PLOT_LEFT, _WIDTH - _PLOT_RIGHT)
+    longest = max(len(each.label) for each in drawn) * _GLYPH + 10 + _MARGIN
+    right = _WIDTH - min(_MOST_PLOT_RIGHT, max(_LEAST_PLOT_RIGHT, longest))
+    across = _Axis([x for x, _ in points], _PLOT_LEFT, right)
     up = _Axis([y for _, y in points], _HEAD + _PLOT_HEIGHT, _HEAD)
     bottom = _HEAD + _PLOT_HEIGHT
     for value in up.ticks(least=3):
         y = up.place(value)
-        parts.append(
-            f'<line class="grid" x1="{_PLOT_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _PLOT_RIGHT}"'
-            f' y2="{y:.1f}"/>'
-        )
-        parts.append(svg_text.text(_PLOT_LEFT - 8, round(y + 4, 1), number(value), anchor="end"))
-    for value in sorted({x for x, _ in points}):
-        x = across.place(value)
-        parts.append(svg_text.text(x, bottom + 18, f"{value:,g}", "small", "middle"))
-    middle = (_PLOT_LEFT + _WIDTH - _PLOT_RIGHT) / 2
+        parts.append(_grid(_PLOT_LEFT, y, right, y))
+        parts.append(svg_text.text(_PLOT_LEFT - 8, round(y + 4, 1), f"{value:,g}", anchor="end"))
+    for x, name in _names_across(across, {x for x, _ in points}):
+        parts.append(svg_text.text(x, bottom + 18, name, "small", "middle"))
+    middle = (_PLOT_LEFT + right) / 2
     parts.append(svg_text.text(middle, bottom + 38, chart.x, anchor="middle"))
-    heights = _apart([up.place(each.points[-1][1]) for each in chart.series if each.points])
-    drawn = [each for each in chart.series if each.points]
+    heights = _apart([up.place(each.points[-1][1]) for each in drawn])
     for (series, colour), height in zip(_coloured(drawn), heights, strict=True):
         parts += _line(series, colour, across, up)
         end = across.place(series.points[-1][0])
@@ -116,6 +125,23 @@ def _lines(chart: Lines) -> str:
         parts.append(f'<circle cx="{end:.1f}" cy="{last:.1f}" r="4" fill="{colour}"/>')
         parts.append(svg_text.text(end + 10, round(height + 4, 1), series.label))
     return svg_text.document(_WIDTH, bottom + 38 + _TAIL, chart.title, parts)
+
+
+def _grid(x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<line class="grid" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def _names_across(across: _Axis, values: Iterable[float]) -> list[tuple[float, str]]:
+    """Place the values' names, without those that would cover a greater value's."""
+    names: list[tuple[float, str]] = []
+    free = math.inf
+    for value in sorted(values, reverse=True):
+        x, name = across.place(value), f"{value:,g}"
+        half = len(name) * _GLYPH / 2
+        if x + half <= free:
+            names.append((x, name))
+            free = x - half - 4
+    return names
 
 
 def _line(series: Series, colour: str, across: _Axis, up: _Axis) -> list[str]:
@@ -129,10 +155,11 @@ def _line(series: Series, colour: str, across: _Axis, up: _Axis) -> list[str]:
 
 
 def _coloured(series: Sequence[Series]) -> list[tuple[Series, str]]:
-    """Give ddbload's lines the first colour, and each other line one of its own."""
-    others = iter([each for each in series if each.kind != OURS])
-    colours = {id(each): _COLOURS[1 + at % (len(_COLOURS) - 1)] for at, each in enumerate(others)}
-    return [(each, colours.get(id(each), _COLOURS[0])) for each in series]
+    """Give ddbload's lines one colour, published lines another, and the rest one each."""
+    others = [each for each in series if each.kind not in (OURS, PUBLISHED)]
+    colours = {id(each): _COLOURS[at % len(_COLOURS)] for at, each in enumerate(others)}
+    known = {OURS: _OURS, PUBLISHED: _PUBLISHED}
+    return [(each, known.get(each.kind) or colours[id(each)]) for each in series]
 
 
 def _apart(places: Sequence[float], least: float = 14.0) -> list[float]:
@@ -173,39 +200,49 @@ class _Axis:
 
 def _timeline(chart: Timeline) -> str:
     """Draw each lane's spans in as few rows as they need, and a legend of what was done."""
-    parts = [svg_text.text(12, 26, f"{chart.title} (seconds)", "title")]
+    parts = [svg_text.text(_MARGIN, 26, f"{chart.title} (seconds)", "title")]
     last = max((span.end for lane in chart.lanes for span in lane.spans), default=0.0) or 1.0
     kinds = list(dict.fromkeys(span.what for lane in chart.lanes for span in lane.spans))
     colours = {what: _COLOURS[at % len(_COLOURS)] for at, what in enumerate(kinds)}
-    x = 12.0
+    x = float(_MARGIN)
     for what, colour in colours.items():
         parts.append(f'<rect x="{x:.1f}" y="38" width="12" height="12" rx="2" fill="{colour}"/>')
         parts.append(svg_text.text(x + 18, 48, what))
         x += 34 + len(what) * _GLYPH
+    lanes: list[str] = []
     y = 66.0
+    scale = (_WIDTH - 3 * _MARGIN) / last
     for lane in chart.lanes:
-        y = _lane(lane, parts, y, last, colours)
-    right = _WIDTH - 60
-    for part in range(5):
-        at = _PLOT_LEFT + (right - _PLOT_LEFT) * part / 4
-        parts.append(svg_text.text(at, y + 12, number(last * part / 4), "small", "middle"))
-    return svg_text.document(_WIDTH, y + 12 + _TAIL, chart.title, parts)
+        y = _lane(lane, lanes, y, scale, colours)
+    for value in _round_steps(last):
+        at = _MARGIN + value * scale
+        parts.append(_grid(at, 60, at, y))
+        parts.append(svg_text.text(at, y + 14, f"{value:g}", "small", "middle"))
+    return svg_text.document(_WIDTH, y + 14 + _TAIL, chart.title, [*parts, *lanes])
 
 
-def _lane(lane: Lane, parts: list[str], y: float, last: float, colours: dict[str, str]) -> float:
+def _round_steps(last: float) -> list[float]:
+    """Return 0 and up to ten multiples of a round number, none greater than `last`."""
+    power = 10.0 ** math.floor(math.log10(last))
+    step = next(each for each in (power / 10, power / 5, power / 2, power) if last / each <= 10)
+    return [at * step for at in range(int(last / step) + 1)]
+
+
+def _lane(lane: Lane, parts: list[str], y: float, scale: float, colours: dict[str, str]) -> float:
     """Draw a lane from height `y` on; return the height below it."""
-    parts.append(svg_text.text(12, y + 10, lane.label, "title"))
+    parts.append(svg_text.text(_MARGIN, y + 10, lane.label, "title"))
     y += 18
-    scale = (_WIDTH - 60 - _PLOT_LEFT) / last
     ends: list[float] = []
+    placed: list[tuple[int, Span]] = []
     for span in sorted(lane.spans, key=lambda span: span.begin):
         row = next((at for at, end in enumerate(ends) if end <= span.begin), len(ends))
-        if row == len(ends):
-            ends.append(0.0)
-        ends[row] = span.end
-        parts.append(
-            f'<rect x="{_PLOT_LEFT + span.begin * scale:.1f}" y="{y + row * 14:g}"'
-            f' width="{max(0.5, (span.end - span.begin) * scale):.1f}" height="11"'
-            f' fill="{colours[span.what]}"/>'
-        )
-    return y + max(1, len(ends)) * 14 + 12
+        ends[row : row + 1] = [span.end]
+        placed.append((row, span))
+    part = 0.5 if len(ends) > _MANY_ROWS else 1.0
+    parts.extend(
+        f'<rect x="{_MARGIN + span.begin * scale:.1f}" y="{y + row * _ROW * part:g}"'
+        f' width="{max(0.5, (span.end - span.begin) * scale):.1f}" height="{_SPAN * part:g}"'
+        f' fill="{colours[span.what]}"/>'
+        for row, span in placed
+    )
+    return y + max(1, len(ends)) * _ROW * part + 12
