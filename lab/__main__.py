@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import io
+import shutil
 import sys
 import tempfile
 from importlib import import_module
@@ -19,8 +21,8 @@ from bench.compare import machine
 from bench.rounds import InvalidRound
 from lab.experiment import Experiment, Setup
 from lab.findings import CountsDiffer
-from lab.page import PAGE, Run, write_run
-from lab.terminal import chart_text, table_text
+from lab.page import PAGE, Run, server_text, write_run
+from lab.terminal import WIDTH, chart_text, table_text
 
 NAMES: tuple[str, ...] = ("writers", "ladder", "objects", "listing")
 """Experiments, in the order of the page."""
@@ -35,7 +37,10 @@ def main() -> None:
     """Run what was asked for. Exits with 1 if a way fails, or the counts do not match."""
     options = _options()
     if not RIVALS_PYTHON.exists():
-        sys.exit(f"{RIVALS_PYTHON.relative_to(ROOT)} is not there: make lab makes it")
+        sys.exit(f"{RIVALS_PYTHON.relative_to(ROOT)} is missing: run make rivals")
+    # Tables stand between what is said on standard error, into a pipe or a file too.
+    assert isinstance(sys.stdout, io.TextIOWrapper)  # noqa: S101 - for type checkers
+    sys.stdout.reconfigure(line_buffering=True)
     everything = experiments()
     for experiment in everything:
         if options.experiment in (None, experiment.name):
@@ -46,6 +51,7 @@ def _run(experiment: Experiment, everything: list[Experiment], options: argparse
     size = options.size or experiment.size
     latency_ms = experiment.latency_ms if options.latency_ms is None else options.latency_ms
     print(f"\n{experiment.title}: {size:,} {experiment.unit}, {latency_ms:g} ms a request")
+    print(f'Published as "{experiment.source}"')
     with tempfile.TemporaryDirectory(prefix="ddbload-lab-") as folder:
         setup = Setup(size, latency_ms / 1000, options.seed, Path(folder), _say)
         try:
@@ -55,7 +61,10 @@ def _run(experiment: Experiment, everything: list[Experiment], options: argparse
     for table in findings.tables:
         print("\n" + table_text(table))
     for chart in findings.charts:
-        print("\n" + chart_text(chart))
+        print("\n" + chart_text(chart, min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)))
+    print()
+    for server in findings.servers:
+        print(f"{server_text(server)}.")
     run = Run(
         *(experiment.name, size, latency_ms, options.seed, _machine()),
         date=dt.datetime.now(dt.UTC).date().isoformat(),
@@ -70,7 +79,9 @@ def _options() -> argparse.Namespace:
         prog="python -m lab", description="Run published experiments beside ddbload."
     )
     parser.add_argument("--experiment", choices=NAMES, help="default: all")
-    parser.add_argument("--size", type=_positive, help="default: small, or the experiment's own")
+    parser.add_argument(
+        "--size", type=_positive, help="books, rows, messages, objects or keys; default: small"
+    )
     parser.add_argument("--latency-ms", type=_latency, help="default: the experiment's own")
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     parser.add_argument(
@@ -78,21 +89,23 @@ def _options() -> argparse.Namespace:
     )
     options = parser.parse_args()
     if options.size is not None and options.experiment is None:
-        parser.error("--size is one experiment's: name it with --experiment")
+        parser.error("a size is for one experiment: add EXPERIMENT=NAME, or --experiment NAME")
     return options
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 on")
+    return int(text)
 
 
 def _latency(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value <= 10_000:
-        raise argparse.ArgumentTypeError("from 0 to 10000 milliseconds")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of milliseconds from 0 to 10000")
     return value
 
 

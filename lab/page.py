@@ -10,7 +10,7 @@ from typing import Any
 
 from lab.draw import number, svg
 from lab.experiment import Experiment
-from lab.findings import Findings, Table
+from lab.findings import Findings, ServerCost, Table
 
 PAGE, FOLDER = "lab.md", "lab"
 """The page, and the folder beside it with findings and charts."""
@@ -106,13 +106,17 @@ def _section(experiment: Experiment, run: Run) -> str:
     for at, chart in enumerate(findings.charts):
         lines += [f"![{chart.title}]({FOLDER}/{_chart_name(experiment.name, at)})", ""]
     lines += [f"- {note}" for note in findings.notes]
-    for each in findings.servers:
-        share = f"{each.cpu / each.seconds:.0%}" if each.seconds else "none"
-        lines.append(
-            f"- The {each.server} used {number(each.cpu)} CPU seconds in {number(each.seconds)}"
-            f" seconds of serving: {share} of a core."
-        )
+    lines += [f"- {server_text(each)}." for each in findings.servers]
     return "\n".join([*lines, ""])
+
+
+def server_text(server: ServerCost) -> str:
+    """Say how busy a server was."""
+    share = f"{server.cpu / server.seconds:.0%}" if server.seconds else "none"
+    return (
+        f"The {server.server} used {number(server.cpu)} CPU seconds in {number(server.seconds)}"
+        f" seconds of serving: {share} of a core"
+    )
 
 
 def _circumstances(experiment: Experiment, run: Run) -> str:

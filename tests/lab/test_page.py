@@ -107,6 +107,23 @@ def test_logarithmic_bars_take_any_value(values):
     assert len(chart_text(chart).splitlines()) == 1 + len(values)
 
 
+def test_values_beside_bars_stay_inside_the_drawing():
+    long = Bar("a name", 9.0, OURS, "with more to say of it than others have")
+    drawing = svg(Bars("Time", "s", [long, Bar("b", 1.0, RIVAL)]))
+    begins = re.findall(r'<text x="([0-9.]+)"[^>]*>([^<]*)</text>', drawing)
+    ends = {text: float(x) + 6.6 * len(text) for x, text in begins}
+    assert ends["9.00, with more to say of it than others have"] == pytest.approx(748, abs=1)
+    first, second = numbers("width", drawing)[1:]
+    assert first / second == pytest.approx(9.0, rel=0.01)
+
+
+def test_names_below_lines_do_not_cover_one_another():
+    points = [(float(x), 1.0) for x in (1, 2, 80, 88, 90, 95, 100)]
+    drawing = svg(Lines("Time", "threads", "s", [Series("a", RIVAL, points)]))
+    names = re.findall(r'class="small" text-anchor="middle">([^<]+)<', drawing)
+    assert names == ["100", "80", "2", "1"]
+
+
 def test_lines_fall_where_their_values_do():
     drawing = svg(LINES)
     require_xml(drawing)
@@ -149,6 +166,13 @@ def test_terminal_shows_bars_and_aligned_figures():
     ]
     assert "threads, by threads" in chart_text(LINES)
     assert chart_text(TIMELINE).count("█") > 72
+
+
+def test_charts_in_a_terminal_keep_to_its_width():
+    for chart in (BARS, LINES, TIMELINE):
+        lines = chart_text(chart, 44).splitlines()
+        assert max(map(len, lines)) <= 44
+        assert sum(line.count("█") for line in lines) > 20
 
 
 @pytest.mark.parametrize(
