@@ -242,12 +242,13 @@ NOTES = (
         "Ratios depend on the latency: the longer a request waits, the more a second one at the"
         " same time gains. The description names neither latency nor machine, but both can be"
         " guessed: with 78 ms a request (`SIZE=1000 LATENCY_MS=78`, 2026-11-23) 1,000 books took"
-        " 84.1 s one after the other (published: 83.3), 7.11 s in 12 threads, which is the pool of a"
-        " machine with 8 cores (7.12), and 1.36 s with aiohttp (1.11)."
+        " 84.1 s one after the other (published: 83.3), 7.11 s in 12 threads, the pool of a machine"
+        " with 8 cores (published: 7.12), and 1.36 s with aiohttp (published: 1.11)."
     ),
     (
-        "ddbload looks for the table's rate from 500 write units a second on, and reaches what its"
-        " connections can send after a second: a file of 10,000 books is as good as over by then."
+        "ddbload spares tables: it finds the rate that the table takes, from 500 write units a"
+        " second upwards, and so needs about a second until its requests follow one another without"
+        " pauses. A file of 10,000 books ends soon after that."
     ),
     (
         "The sink counts what arrives in each table and stores nothing; it does not verify"
