@@ -10,8 +10,8 @@ import pytest
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.aws.signing.sqs_signer import SqsSigner
+from tests.unit.aws.botocore_signatures import by_botocore
 from tests.unit.aws.response_helpers import CREDENTIALS, isolate, parse_request_head
-from tests.unit.aws.test_sigv4 import by_botocore
 
 NOW = 1_795_300_000.25
 
