@@ -162,6 +162,8 @@ def prepare_run(
         listing = _list_row_groups(first, listing, ledger, context)
     options = _settle_scan(payload.options, first, listing)
     limits = settle_limits(options, table.name, described, context)
+    if table.is_ordered:
+        limits = replace(limits, most_workers=1)
     payload = replace(payload, run=run, options=limits.options)
     record = _make_record(payload, first, listing, table, limits, existing, context.now())
     notices = first.cells.notices if record.types == first.cells.types else ()
