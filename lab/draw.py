@@ -12,7 +12,7 @@ from lab.findings import OURS, PUBLISHED, Bar, Bars, Chart, Lane, Lines, Series,
 _WIDTH = 760
 _HEAD = 44
 _LINE, _BAR_HEIGHT = 22, 14
-_MOST_LEFT = 320
+_MOST_LEFT = 390
 _TAIL = 18
 _MARGIN = 12
 
@@ -26,6 +26,8 @@ _GLYPH = 6.6
 _ROW, _SPAN = 14, 11
 """Heights of a row of a timeline, and of its spans; both half as high in lanes of many rows."""
 _MANY_ROWS = 6
+_LEADER = 14
+"""Length of the line from a line's end to its name."""
 
 
 def svg(chart: Chart) -> str:
@@ -104,7 +106,7 @@ def _lines(chart: Lines) -> str:
     parts = [svg_text.text(_MARGIN, 26, f"{chart.title} ({chart.unit})", "title")]
     if not points:
         return svg_text.document(_WIDTH, _HEAD, chart.title, parts)
-    longest = max(len(each.label) for each in drawn) * _GLYPH + 10 + _MARGIN
+    longest = max(len(each.label) for each in drawn) * _GLYPH + _LEADER + 3 + _MARGIN
     right = _WIDTH - min(_MOST_PLOT_RIGHT, max(_LEAST_PLOT_RIGHT, longest))
     across = _Axis([x for x, _ in points], _PLOT_LEFT, right)
     up = _Axis([y for _, y in points], _HEAD + _PLOT_HEIGHT, _HEAD)
@@ -117,13 +119,17 @@ def _lines(chart: Lines) -> str:
         parts.append(svg_text.text(x, bottom + 18, name, "small", "middle"))
     middle = (_PLOT_LEFT + right) / 2
     parts.append(svg_text.text(middle, bottom + 38, chart.x, anchor="middle"))
-    heights = _apart([up.place(each.points[-1][1]) for each in drawn])
+    heights = _apart([up.place(each.points[-1][1]) for each in drawn], bottom)
     for (series, colour), height in zip(_coloured(drawn), heights, strict=True):
         parts += _line(series, colour, across, up)
         end = across.place(series.points[-1][0])
         last = up.place(series.points[-1][1])
         parts.append(f'<circle cx="{end:.1f}" cy="{last:.1f}" r="4" fill="{colour}"/>')
-        parts.append(svg_text.text(end + 10, round(height + 4, 1), series.label))
+        parts.append(
+            f'<line stroke="{colour}" x1="{end:.1f}" y1="{last:.1f}" x2="{end + _LEADER:.1f}"'
+            f' y2="{height:.1f}"/>'
+        )
+        parts.append(svg_text.text(end + _LEADER + 3, round(height + 4, 1), series.label))
     return svg_text.document(_WIDTH, bottom + 38 + _TAIL, chart.title, parts)
 
 
@@ -162,12 +168,16 @@ def _coloured(series: Sequence[Series]) -> list[tuple[Series, str]]:
     return [(each, known.get(each.kind) or colours[id(each)]) for each in series]
 
 
-def _apart(places: Sequence[float], least: float = 14.0) -> list[float]:
-    """Move places down until names written there do not cover one another."""
+def _apart(places: Sequence[float], bottom: float, least: float = 14.0) -> list[float]:
+    """Move places until names written there do not cover one another, or stand below the chart."""
     order = sorted(range(len(places)), key=lambda at: places[at])
     moved = list(places)
     for before, after in pairwise(order):
         moved[after] = max(moved[after], moved[before] + least)
+    limit = bottom
+    for at in reversed(order):
+        moved[at] = min(moved[at], limit)
+        limit = moved[at] - least
     return moved
 
 
@@ -190,7 +200,7 @@ class _Axis:
         """Return round values on the axis: powers of ten, and 2 and 5 between if they are few."""
         first = math.floor(math.log10(self._least))
         last = math.ceil(math.log10(self._most))
-        for steps in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
+        for steps in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7), range(1, 10)):
             ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
             inside = [tick for tick in ticks if self._least <= tick <= self._most]
             if len(inside) >= least:

@@ -72,7 +72,7 @@ WAYS = (
     DOCUMENTED,
     Way("isoparse", _boto3("isoparse"), RIVAL, 2.03, 60),
     EARLY,
-    Way("ListObjectsV2 paginator", _boto3("paginator")),
+    Way("list_objects_v2", _boto3("paginator")),
     Way("ddbload, page by page", _lister(1), OURS),
     PARALLEL,
     COMMAND,
@@ -189,11 +189,9 @@ def _times(keys: int, found: Sequence[Listed]) -> Table:
                 *(f"{each.counters['pages']:,}", f"{each.counters['most_in_flight']}"),
             )
         )
-    columns = ("now", "times", "CPU s", "pages", "at once")
-    if not is_published:
-        return Table(f"Seconds to list {keys:,} keys", ("way", *columns), rows)
-    title = f"Seconds to list {keys:,} keys, as published then and now"
-    return Table(title, ("way", "then", "times", *columns), rows)
+    columns = ("here", "times", "CPU s", "pages", "in flight")
+    then_columns = ("published", "times") if is_published else ()
+    return Table(f"Seconds to list {keys:,} keys", ("way", *then_columns, *columns), rows)
 
 
 def _pages(found: Sequence[Listed], keys: int) -> Table:
@@ -211,7 +209,7 @@ def _pages(found: Sequence[Listed], keys: int) -> Table:
                 f"{sum(each.milliseconds('parsing')) / keys * 1000:.1f}",
             )
         )
-    columns = ("way", "request then", "now", "parsing then", "now")
+    columns = ("way", "request published", "here", "parsing published", "here")
     return Table("Milliseconds of a request, and of parsing 1,000 keys", columns, rows)
 
 
@@ -251,7 +249,7 @@ _NOTES = (
     (
         "Seconds run from the first request to the last key, without starting Python and making"
         " clients; those of `ddbload ls` are the whole command's. CPU seconds are of the same"
-        " stretch. *At once* is the most requests that the server had to answer at a time."
+        " stretch. *In flight* is the most requests that waited for the server at once."
     ),
     (
         "The first three ways use ListObjects, as boto3's resources do, whose pages tell the owner"

@@ -23,7 +23,7 @@ def test_ways_list_all_keys_with_their_requests(setup_of):
     in_parallel = [requests.pop("ddbload, in parallel"), requests.pop("ddbload ls")]
     assert requests == dict.fromkeys(
         (
-            *("documented loop", "isoparse", "next page early", "ListObjectsV2 paginator"),
+            *("documented loop", "isoparse", "next page early", "list_objects_v2"),
             "ddbload, page by page",
         ),
         (3, 1),

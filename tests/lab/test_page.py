@@ -141,6 +141,8 @@ def test_names_of_lines_that_end_together_do_not_cover_one_another():
     heights = [float(y) for y in re.findall(r'y="([0-9.]+)">(?:threads|published)<', drawing)]
     assert len(heights) == 2
     assert abs(heights[0] - heights[1]) >= 12
+    # Both end at the bottom, above the axis's names.
+    assert max(heights) < 44 + 260 + 12
 
 
 def test_spans_of_a_timeline_that_overlap_are_in_rows_of_their_own():
