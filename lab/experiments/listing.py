@@ -259,7 +259,8 @@ _NOTES = (
         "*Next page early* is written after the description's summary: the next page is requested"
         " before the last is parsed. A page of ListObjects begins after the last key of the page"
         " before it, and that key is found in the answer's text without parsing it. So requests"
-        " still follow one another; only parsing is hidden."
+        " still follow one another; only parsing is hidden. A machine that parses a page faster has"
+        " less to gain."
     ),
     (
         "ddbload keeps the times of objects as S3 writes them and parses none, which is part of why"
