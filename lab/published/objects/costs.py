@@ -13,7 +13,7 @@ from collections.abc import Callable
 from threading import Event, Thread
 
 import boto3
-from aiobotocore.session import get_session  # type: ignore[import-not-found]
+from aiobotocore.session import get_session
 
 from lab.published.objects.result import measured
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from aiobotocore.config import AioConfig  # type: ignore[import-not-found]
-from aiobotocore.session import get_session  # type: ignore[import-not-found]
+from aiobotocore.config import AioConfig
+from aiobotocore.session import get_session
 from botocore.exceptions import ClientError
 
 from lab.published.objects.result import measured, print_result, read_keys
