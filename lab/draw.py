@@ -26,6 +26,8 @@ _GLYPH = 6.6
 _ROW, _SPAN = 14, 11
 """Heights of a row of a timeline, and of its spans; both half as high in lanes of many rows."""
 _MANY_ROWS = 6
+_GAP = 0.7
+"""Pixels between a span and another that begins where it ends."""
 _LEADER = 14
 """Length of the line from a line's end to its name."""
 
@@ -251,7 +253,8 @@ def _lane(lane: Lane, parts: list[str], y: float, scale: float, colours: dict[st
     part = 0.5 if len(ends) > _MANY_ROWS else 1.0
     parts.extend(
         f'<rect x="{_MARGIN + span.begin * scale:.1f}" y="{y + row * _ROW * part:g}"'
-        f' width="{max(0.5, (span.end - span.begin) * scale):.1f}" height="{_SPAN * part:g}"'
+        f' width="{max(0.5, (span.end - span.begin) * scale - _GAP):.1f}"'
+        f' height="{_SPAN * part:g}"'
         f' fill="{colours[span.what]}"/>'
         for row, span in placed
     )
