@@ -46,9 +46,10 @@ def read_with_boto3(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
 def read_with_threads(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
     """Read objects with `ddbload.source.small_objects` through a botocore client."""
     from ddbload.aws.clients import Clients
-    from ddbload.source.small_objects import CONCURRENCY, read_objects
+    from ddbload.contracts.options import DEFAULT_READ_CONCURRENCY
+    from ddbload.source.small_objects import read_objects
 
-    client = Clients(connections=CONCURRENCY).s3
+    client = Clients(connections=DEFAULT_READ_CONCURRENCY).s3
     yield b""
     for _, data in read_objects(pinned, client):
         yield data

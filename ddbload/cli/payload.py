@@ -22,7 +22,7 @@ _FIELD = re.compile(r"'(?:options|source)\.(\w+)'")
 _PAYLOAD_OPTIONS = (
     *("engine", "concurrency", "chunk_bytes", "max_wcu", "mode", "position_attribute"),
     *("max_rejects", "max_row_bytes", "max_cost", "unit_price", "require_backup", "index_bytes"),
-    *("scan", "on_empty", "only_existing", "condition"),
+    *("scan", "on_empty", "only_existing", "condition", "read_concurrency"),
 )
 """Options that become fields of the payload's `options` under the same name."""
 _DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")

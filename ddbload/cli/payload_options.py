@@ -25,7 +25,9 @@ from ddbload.contracts.options import (
     DEFAULT_CONCURRENCY,
     DEFAULT_INDEX_BYTES,
     DEFAULT_MAX_REJECTS,
+    DEFAULT_READ_CONCURRENCY,
     ENGINES,
+    MAX_READ_CONCURRENCY,
     ON_EMPTY,
     SCANS,
 )
@@ -159,6 +161,14 @@ _SOURCE = (
         type=click.IntRange(1),
         show_default="16777216; 1048576 with --scan edges",
         help="Fail at a row longer than N bytes; usually a quote is not closed.",
+    ),
+    input_option(
+        "--read-concurrency",
+        metavar="N",
+        type=click.IntRange(1, MAX_READ_CONCURRENCY),
+        default=DEFAULT_READ_CONCURRENCY,
+        show_default=True,
+        help="Requests to S3 in flight per process while many small objects are read.",
     ),
     types_option(
         "--types",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy
+from ddbload.contracts.options import DEFAULT_READ_CONCURRENCY
 from ddbload.source.s3_object import (
     RANGE_BYTES,
     BrokenRead,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from ddbload.aws.signing.s3_signer import S3Signer
 
 
-CONCURRENCY = 128
-"""Requests in flight. At 20 ms each that gives 6,400 objects a second, given enough CPU."""
 BYTES_AHEAD = 64 * 1024 * 1024
 """Limit of bytes requested or received before their turn."""
 OBJECTS_AHEAD = 8
@@ -170,7 +169,7 @@ def read_ranges(
     client: S3Client,
     *,
     signers: Callable[[str], S3Signer | None] | None = None,
-    concurrency: int = CONCURRENCY,
+    concurrency: int = DEFAULT_READ_CONCURRENCY,
     max_bytes_ahead: int = BYTES_AHEAD,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[tuple[int, bytes]]:
@@ -208,7 +207,7 @@ def read_objects(
     client: S3Client,
     *,
     signers: Callable[[str], S3Signer | None] | None = None,
-    concurrency: int = CONCURRENCY,
+    concurrency: int = DEFAULT_READ_CONCURRENCY,
     max_bytes_ahead: int = BYTES_AHEAD,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[tuple[int, bytes]]:

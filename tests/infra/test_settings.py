@@ -10,7 +10,14 @@ import pytest
 
 from ddbload.contracts.column_mapping import check_column_names, column_changes
 from ddbload.contracts.dialect import check_dialect
-from ddbload.contracts.options import ENGINES, MAX_CONCURRENCY, ON_EMPTY, SCANS, Options
+from ddbload.contracts.options import (
+    ENGINES,
+    MAX_CONCURRENCY,
+    MAX_READ_CONCURRENCY,
+    ON_EMPTY,
+    SCANS,
+    Options,
+)
 from ddbload.contracts.payload import (
     CELL_TYPES,
     NULL_POLICIES,
@@ -119,6 +126,7 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
         "engine": [*ENGINES, "processes", 1, None, []],
         "workers": [*whole_numbers(10_000), "auto", "all"],
         "concurrency": whole_numbers(MAX_CONCURRENCY),
+        "read_concurrency": whole_numbers(MAX_READ_CONCURRENCY),
         "chunk_bytes": whole_numbers(2**53),
         "max_wcu": [*whole_numbers(2**53), 0.9, 1e308, float("inf"), 10**400, "50%", "0%"],
         "max_cost": [0, 0.01, 1e308, float("inf"), "5", True, None, []],

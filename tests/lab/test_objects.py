@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from bench.listing import bucket_server, control
+from bench.rounds import Cores, sink
+from lab import ways
 from lab.experiments import objects, objects_ways
 from lab.experiments.objects_ways import DDBLOAD, TASKS, THREADS, Runner, Way
 from lab.findings import PUBLISHED, CountsDiffer
@@ -70,6 +74,30 @@ def test_costs_and_charts_are_of_all_ways(found):
     assert by_number.series[-1].kind == PUBLISHED
     (server,) = found.servers
     assert server.cpu > 0 < server.seconds
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("convert", "s3://bench/in/", "-"), ("import", "s3://bench/in/", "objects")],
+    ids=["convert", "import"],
+)
+def test_read_concurrency_is_the_number_of_requests_in_flight(words, tmp_path):
+    settings = {"shape": "hashed", "objects": 60, "distinct": True, "latency": 0.1}
+    with bucket_server() as endpoint, sink(Cores(None, None)) as tables:
+        control(endpoint, "/reset", settings)
+        table = {"table": "objects", "keys": {"object": "S"}}
+        control(tables.ready["http"], "/reset", table)
+        environment = ways.environment(s3=endpoint, dynamodb=tables.ready["http"])
+        command = ways.ddbload(*words, "--read-concurrency", "7", "--processes", "1")
+        if words[0] == "import":
+            command += ["--ledger", str(tmp_path), "--json"]
+        done = subprocess.run(command, env=environment, capture_output=True, check=True)
+        counters = control(endpoint, "/counters")
+        assert counters["most_in_flight"] == 7
+        if words[0] == "import":
+            assert tables.counters()["items"] == 60
+        else:
+            assert done.stdout.count(b"\n") == 60
 
 
 @pytest.mark.parametrize("kind", [TASKS, DDBLOAD])

@@ -85,10 +85,11 @@ class Chunker:
     def _cut_objects(self) -> ManifestPart:
         record, first = self._record, self._cursor.object
         objects = iter_objects(record, self._ledger, first)
+        reads = record.payload.options.read_concurrency
         opened = (
-            open_heads(objects, self._context)
+            open_heads(objects, self._context, read_concurrency=reads)
             if self._by_edges and self._several and record.payload.source.format != PARQUET
-            else open_each(objects, self._context, several=self._several)
+            else open_each(objects, self._context, several=self._several, read_concurrency=reads)
         )
         try:
             with closing(opened) as each:
@@ -248,7 +249,8 @@ class Chunker:
         return True
 
     def _read_windows(self, raw: ByteSource, windows: Windows) -> Generator[bytes]:
-        return read_windows(raw, windows, self._context)
+        reads = self._record.payload.options.read_concurrency
+        return read_windows(raw, windows, self._context, read_concurrency=reads)
 
     def _cut_at_edge(self, edge: int, object_slice: ObjectSlice) -> None:
         # A row may be longer than a chunk, so that its end is found again.

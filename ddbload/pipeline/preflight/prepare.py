@@ -159,7 +159,8 @@ def prepare_run(
             chain([raw], objects), payload, table, several=listing is not None
         )
     if existing is None and first.detected.source.format == PARQUET:
-        listing = _list_row_groups(first, listing, ledger, context)
+        reads = payload.options.read_concurrency
+        listing = _list_row_groups(first, listing, ledger, context, reads)
     options = _settle_scan(payload.options, first, listing)
     limits = settle_limits(options, table.name, described, context)
     if table.is_ordered:
@@ -292,13 +293,18 @@ def _keep_types(types: tuple[str, ...], existing: RunRecord | None) -> tuple[str
 
 
 def _list_row_groups(
-    first: _FirstObject, listing: ObjectListing | None, ledger: Ledger, context: Context
+    first: _FirstObject,
+    listing: ObjectListing | None,
+    ledger: Ledger,
+    context: Context,
+    read_concurrency: int,
 ) -> ObjectListing | None:
     """List each row group of Parquet files as an object; None for one file with at most one."""
     if listing is not None:
         files = iter_listing(ledger, listing.name, 0, listing.objects)
-        return write_object_listing(row_groups(files, context), ledger, first.name, PARQUET)
-    groups = row_groups([first.pinned], context)
+        groups = row_groups(files, context, read_concurrency=read_concurrency)
+        return write_object_listing(groups, ledger, first.name, PARQUET)
+    groups = row_groups([first.pinned], context, read_concurrency=read_concurrency)
     first_two = list(islice(groups, 2))
     if len(first_two) < 2:
         return None

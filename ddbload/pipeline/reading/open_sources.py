@@ -163,7 +163,7 @@ def list_folder(path: str, context: Context) -> FolderFiles | None:
 
 
 def open_each(
-    objects: Iterator[Pinned], context: Context, *, several: bool
+    objects: Iterator[Pinned], context: Context, *, several: bool, read_concurrency: int
 ) -> Generator[tuple[Pinned, ByteSource]]:
     """Reopen pinned objects one after the other; small S3 objects are read ahead, concurrently.
 
@@ -172,7 +172,7 @@ def open_each(
     """
     for is_small, group in groupby(objects, _is_small):
         if several and is_small:
-            yield from _read_small_objects(group, context)
+            yield from _read_small_objects(group, context, read_concurrency)
             continue
         for pinned in group:
             with closing(reopen(pinned, context)) as raw:
@@ -185,7 +185,7 @@ def _is_small(pinned: Pinned) -> bool:
 
 
 def _read_small_objects(
-    objects: Iterator[Pinned], context: Context
+    objects: Iterator[Pinned], context: Context, read_concurrency: int
 ) -> Generator[tuple[Pinned, ByteSource]]:
     requested: deque[Pinned] = deque()
 
@@ -199,6 +199,7 @@ def _read_small_objects(
         request_each(),
         context.clients.s3,
         signers=context.clients.s3_signer,
+        concurrency=read_concurrency,
         retry_policy=context.retry_policy,
     )
     with closing(bodies):
@@ -207,7 +208,9 @@ def _read_small_objects(
             yield pinned, BytesSource(uri_of(pinned), pinned, data)
 
 
-def open_heads(objects: Iterator[Pinned], context: Context) -> Generator[tuple[Pinned, ByteSource]]:
+def open_heads(
+    objects: Iterator[Pinned], context: Context, *, read_concurrency: int
+) -> Generator[tuple[Pinned, ByteSource]]:
     """Reopen pinned objects one after the other; the heads of S3 objects are read concurrently.
 
     More of an object is read only where somebody asks for it. Each is closed when the next one is
@@ -215,11 +218,11 @@ def open_heads(objects: Iterator[Pinned], context: Context) -> Generator[tuple[P
     """
     for is_local, group in groupby(objects, _is_local):
         if is_local:
-            yield from open_each(group, context, several=True)
+            yield from open_each(group, context, several=True, read_concurrency=read_concurrency)
             continue
         requested: deque[Pinned] = deque()
         wanted = (_head(pinned, requested, context) for pinned in group)
-        heads = _read_ranges(wanted, context)
+        heads = _read_ranges(wanted, context, read_concurrency)
         with closing(heads):
             for data in heads:
                 pinned = requested.popleft()
@@ -240,7 +243,11 @@ def _head(pinned: Pinned, requested: deque[Pinned], context: Context) -> ObjectR
 
 
 def read_windows(
-    raw: ByteSource, windows: Iterable[tuple[int, int]], context: Context
+    raw: ByteSource,
+    windows: Iterable[tuple[int, int]],
+    context: Context,
+    *,
+    read_concurrency: int,
 ) -> Generator[bytes]:
     """Read ranges of an object or file, from their first byte to before their last, in order.
 
@@ -249,15 +256,18 @@ def read_windows(
     pinned = raw.pinned
     if not _is_local(pinned):
         ranges = (ObjectRange(pinned, start, end) for start, end in windows)
-        return _read_ranges(ranges, context)
+        return _read_ranges(ranges, context, read_concurrency)
     return (b"".join(raw.stream(start, end, max(1, end - start))) for start, end in windows)
 
 
-def _read_ranges(ranges: Iterable[ObjectRange], context: Context) -> Generator[bytes]:
+def _read_ranges(
+    ranges: Iterable[ObjectRange], context: Context, read_concurrency: int
+) -> Generator[bytes]:
     found = read_ranges(
         ranges,
         context.clients.s3,
         signers=context.clients.s3_signer,
+        concurrency=read_concurrency,
         retry_policy=context.retry_policy,
     )
     with closing(found):

@@ -226,7 +226,8 @@ def iter_row_batches(
     objects: Iterator[PinnedObject] = (
         iter_objects(record, ledger, 0) if span.objects is None else iter(span.objects)
     )
-    with closing(open_each(objects, context, several=several)) as each:
+    reads = record.payload.options.read_concurrency
+    with closing(open_each(objects, context, several=several, read_concurrency=reads)) as each:
         for pinned, raw in each:
             if at.byte > span.start.byte and must_end():
                 return

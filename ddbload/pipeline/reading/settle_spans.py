@@ -250,8 +250,9 @@ def iter_spans(reader: RunReader, ledger: Ledger, context: Context) -> Generator
     if not reader.is_ranged or record.size is None or record.payload.source.framed:
         yield first
         return
-    several = False
-    with closing(open_each(iter([record.pinned]), context, several=several)) as each:
+    several, reads = False, record.payload.options.read_concurrency
+    objects = open_each(iter([record.pinned]), context, several=several, read_concurrency=reads)
+    with closing(objects) as each:
         for pinned, raw in each:
             file = open_decoded(raw, record.payload.source, pinned)
             if file.plain:

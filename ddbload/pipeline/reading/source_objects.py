@@ -25,9 +25,12 @@ from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.source.s3_object import Pinned
 
 
-def row_groups(objects: Iterable[Pinned], context: Context) -> Iterator[Pinned]:
+def row_groups(
+    objects: Iterable[Pinned], context: Context, *, read_concurrency: int
+) -> Iterator[Pinned]:
     """List each row group of Parquet files, small ones merged, as an object to read."""
-    with closing(open_each(iter(objects), context, several=True)) as each:
+    opened = open_each(iter(objects), context, several=True, read_concurrency=read_concurrency)
+    with closing(opened) as each:
         for pinned, raw in each:
             for first, after, size in open_parquet(raw).row_group_ranges():
                 yield {**pinned, "row_groups": [first, after], "bytes": size}
@@ -113,7 +116,13 @@ def _iter_chunk_blocks(
     record = reader.record
     pinned_each = (each.pinned for each in slices)
     at, knows_line = start, chunk.first_line > 0
-    with closing(open_each(pinned_each, context, several=record.objects is not None)) as objects:
+    opened = open_each(
+        pinned_each,
+        context,
+        several=record.objects is not None,
+        read_concurrency=record.payload.options.read_concurrency,
+    )
+    with closing(opened) as objects:
         for object_slice, (pinned, raw) in zip(slices, objects, strict=True):
             file = open_decoded(raw, record.payload.source, pinned)
             end = None if object_slice.padded else min(chunk.end, object_slice.end)
