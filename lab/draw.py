@@ -121,12 +121,23 @@ def _lines(chart: Lines) -> str:
         parts.append(svg_text.text(x, bottom + 18, name, "small", "middle"))
     middle = (_PLOT_LEFT + right) / 2
     parts.append(svg_text.text(middle, bottom + 38, chart.x, anchor="middle"))
-    heights = _apart([up.place(each.points[-1][1]) for each in drawn], bottom)
-    for (series, colour), height in zip(_coloured(drawn), heights, strict=True):
+    beside = [each for each in drawn if not _is_passed(each, drawn)]
+    heights = dict(
+        zip(
+            map(id, beside),
+            _apart([up.place(each.points[-1][1]) for each in beside], bottom),
+            strict=True,
+        )
+    )
+    for series, colour in _coloured(drawn):
         parts += _line(series, colour, across, up)
         end = across.place(series.points[-1][0])
         last = up.place(series.points[-1][1])
         parts.append(f'<circle cx="{end:.1f}" cy="{last:.1f}" r="4" fill="{colour}"/>')
+        if id(series) not in heights:
+            parts.append(svg_text.text(end - 8, round(last - 6, 1), series.label, anchor="end"))
+            continue
+        height = heights[id(series)]
         parts.append(
             f'<line stroke="{colour}" x1="{end:.1f}" y1="{last:.1f}" x2="{end + _LEADER:.1f}"'
             f' y2="{height:.1f}"/>'
@@ -150,6 +161,14 @@ def _names_across(across: _Axis, values: Iterable[float]) -> list[tuple[float, s
             names.append((x, name))
             free = x - half - 4
     return names
+
+
+def _is_passed(series: Series, others: Sequence[Series]) -> bool:
+    """Tell whether another line goes on where a line ends, and would cross a name beside it."""
+    end = series.points[-1][0]
+    return any(
+        min(x for x, _ in other.points) < end < max(x for x, _ in other.points) for other in others
+    )
 
 
 def _line(series: Series, colour: str, across: _Axis, up: _Axis) -> list[str]:

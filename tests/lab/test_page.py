@@ -145,6 +145,13 @@ def test_names_of_lines_that_end_together_do_not_cover_one_another():
     assert max(heights) < 44 + 260 + 12
 
 
+def test_name_of_a_line_that_another_passes_is_on_its_left():
+    longer = Series("longer", RIVAL, [(1, 1.0), (100, 100.0)])
+    drawing = svg(Lines("a", "x", "s", [Series("short", RIVAL, [(1, 2.0), (10, 20.0)]), longer]))
+    assert 'text-anchor="end">short<' in drawing
+    assert re.search(r'<text[^>]*text-anchor="end">longer<', drawing) is None
+
+
 def test_spans_of_a_timeline_that_overlap_are_in_rows_of_their_own():
     drawing = svg(TIMELINE)
     require_xml(drawing)
