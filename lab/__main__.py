@@ -58,10 +58,11 @@ def _run(experiment: Experiment, everything: list[Experiment], options: argparse
             findings = experiment.run(setup)
         except (CountsDiffer, InvalidRound) as refused:
             sys.exit(f"{experiment.name}: {refused}")
+    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
     for table in findings.tables:
-        print("\n" + table_text(table))
+        print("\n" + table_text(table, width))
     for chart in findings.charts:
-        print("\n" + chart_text(chart, min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)))
+        print("\n" + chart_text(chart, width))
     print()
     for server in findings.servers:
         print(f"{server_text(server)}.")
@@ -76,7 +77,10 @@ def _run(experiment: Experiment, everything: list[Experiment], options: argparse
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m lab", description="Run published experiments beside ddbload."
+        prog="python -m lab",
+        description="Run published experiments beside ddbload, print what they found, and write"
+        " lab.md.",
+        epilog="With make: make lab EXPERIMENT=writers SIZE=10000 LATENCY_MS=8 SEED=1",
     )
     parser.add_argument("--experiment", choices=NAMES, help="default: all")
     parser.add_argument(

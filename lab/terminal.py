@@ -13,16 +13,30 @@ WIDTH = 100
 _LEAST_BAR, _MOST_LANE = 10, 72
 
 
-def table_text(table: Table) -> str:
-    """Align a table's columns: names to the left, figures to the right."""
-    rows = [list(table.columns), *(list(row) for row in table.rows)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(table.columns))]
+def table_text(table: Table, width: int = WIDTH) -> str:
+    """Align a table's columns: names to the left, figures to the right.
+
+    If the table is wider than `width`, the words of its columns' names stand one below another.
+    """
+    heads = [[name] for name in table.columns]
+    widths = _column_widths(heads, table.rows)
+    if sum(widths) + 2 * len(widths) > width:
+        heads = [name.split() for name in table.columns]
+        widths = _column_widths(heads, table.rows)
+    height = max(map(len, heads))
+    stacked = zip(*([""] * (height - len(words)) + words for words in heads), strict=True)
     lines = [table.title]
-    for row in rows:
+    for row in [*stacked, *table.rows]:
         cells = [row[0].ljust(widths[0])]
         cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  " + "  ".join(cells).rstrip())
     return "\n".join(lines)
+
+
+def _column_widths(heads: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [
+        max([*map(len, words), *(len(row[at]) for row in rows)]) for at, words in enumerate(heads)
+    ]
 
 
 def chart_text(chart: Chart, width: int = WIDTH) -> str:

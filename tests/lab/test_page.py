@@ -177,6 +177,18 @@ def test_terminal_shows_bars_and_aligned_figures():
     assert chart_text(TIMELINE).count("█") > 72
 
 
+def test_names_of_columns_are_stacked_where_a_table_is_too_wide():
+    table = Table("Times", ("way", "most in flight", "s"), [("threads", "8", "0.5")])
+    assert table_text(table, 26).splitlines() == [
+        "Times",
+        "             most",
+        "               in",
+        "  way      flight    s",
+        "  threads       8  0.5",
+    ]
+    assert len(table_text(table, 40).splitlines()) == 3
+
+
 def test_charts_in_a_terminal_keep_to_its_width():
     for chart in (BARS, LINES, TIMELINE):
         lines = chart_text(chart, 44).splitlines()
