@@ -11,6 +11,12 @@ import json
 import sys
 from pathlib import Path
 
+# ddbload imports botocore where it is first needed; the published ways have imported theirs when
+# their time begins.
+import botocore.client
+import botocore.httpsession
+import botocore.session  # noqa: F401
+
 from ddbload.aws.clients import Clients
 from ddbload.errors import DdbloadError
 from ddbload.source.small_objects import pinned_version, read_objects

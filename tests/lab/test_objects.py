@@ -13,7 +13,7 @@ from lab.experiments import objects, objects_ways
 from lab.experiments.objects_ways import DDBLOAD, TASKS, THREADS, Runner, Way
 from lab.findings import PUBLISHED, CountsDiffer
 
-SIZE = 20
+SIZE = 12
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +39,13 @@ def test_each_way_has_as_many_requests_in_flight_as_workers(found):
 
 def test_requests_that_are_all_made_at_once_are_refused_and_those_of_ddbload_never(found):
     aged = rows(found, "made at once")
-    for way in ("asyncio, pool of 10", "asyncio, pool of 200"):
+    for way in ("asyncio, pool of 10", "asyncio, pool of 120"):
         assert int(aged[way]["answers 403"]) > 0
         assert aged[way]["answers 403"] == aged[way]["missing"]
-    assert int(aged["asyncio, pool of 200"]["most in flight"]) > 40
-    for way in ("10 threads", "ddbload, 40 at once"):
-        assert (aged[way]["read"], aged[way]["answers 403"]) == ("200", "0")
-    assert aged["ddbload, 40 at once"]["most in flight"] == "40"
+    assert int(aged["asyncio, pool of 120"]["most in flight"]) > 24
+    for way in ("10 threads", "ddbload, 24 at once"):
+        assert (aged[way]["read"], aged[way]["answers 403"]) == ("120", "0")
+    assert aged["ddbload, 24 at once"]["most in flight"] == "24"
 
 
 def test_a_wrong_clock_is_corrected_by_ddbload_alone(found):
@@ -54,7 +54,8 @@ def test_a_wrong_clock_is_corrected_by_ddbload_alone(found):
         assert (wrong[way]["read"], wrong[way]["answers 403"]) == ("0", str(SIZE))
     # No request is refused but those that were in flight when the first answer came.
     ours = wrong["ddbload, 10 at once"]
-    assert (ours["read"], ours["missing"], ours["answers 403"]) == (str(SIZE), "0", "10")
+    assert (ours["read"], ours["missing"]) == (str(SIZE), "0")
+    assert 1 <= int(ours["answers 403"]) <= 10
 
 
 def test_refusals_are_told_in_each_ones_words(found):
