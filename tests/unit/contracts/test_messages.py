@@ -459,7 +459,8 @@ def test_with_options_takes_the_limits_of_a_later_call() -> None:
 
 
 def test_options_of_updates_are_left_out_while_unset():
-    assert {"on_empty", "add", "only_existing", "condition"}.isdisjoint(Options().to_json())
+    later = {"on_empty", "add", "only_existing", "condition", "read_concurrency"}
+    assert later.isdisjoint(Options().to_json())
     given = Options(
         mode="update",
         on_empty="remove",
