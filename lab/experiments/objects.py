@@ -78,7 +78,7 @@ def run(setup: Setup) -> Findings:
 
 def _requests_that_wait(runner: Runner, setup: Setup) -> list[Result]:
     """Read objects from a server that works on few requests at once, and refuses old ones."""
-    count = min(SKEW_OBJECTS, 10 * setup.size)
+    count = max(FEW, min(SKEW_OBJECTS, 10 * setup.size))
     settings = {
         "latency": WAIT * AT_ONCE / count,
         "most_at_once": AT_ONCE,
