@@ -302,8 +302,8 @@ class ControlLost(DdbloadError):
 _ADVICE = {
     "bad_encoding": "name the file's encoding (--encoding)",
     "empty_key": (
-        "no row has a value for a key of the table: if that stands under another name, rename it"
-        " (--rename OLD=KEY)"
+        "no row has a value for a key: if its column has another name, rename it (--rename OLD=KEY)"
+        " or name that in the template (--object-key)"
     ),
 }
 """Advice by the cause that rejects every row of a source."""

@@ -31,8 +31,8 @@ from ddbload.cli.options import (
 )
 from ddbload.cli.output import print_notice, print_stderr
 from ddbload.cli.output import show_progress as show_run
-from ddbload.cli.payload import build_payload, check_order, is_pipe
-from ddbload.cli.payload_options import import_options
+from ddbload.cli.payload import TARGET_SCHEMES, build_payload, check_order, is_pipe
+from ddbload.cli.payload_options import import_options, target_options
 from ddbload.cli.run_location import run_command_line
 from ddbload.cli.run_result import (
     Result,
@@ -46,6 +46,7 @@ from ddbload.cli.run_result import (
 from ddbload.cli.spooling import private_file, rejects_file, require_not_stopped, spooled
 from ddbload.cli.steps import Steps
 from ddbload.cli.table_setup import add_published_price, prewarm, settle_engine
+from ddbload.contracts.options import BUCKET_KIND, QUEUE_KIND
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.contracts.source import AUTO
 from ddbload.errors import (
@@ -55,6 +56,8 @@ from ddbload.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.aws.clients import Clients
     from ddbload.contracts.control import NewLimits
@@ -72,12 +75,14 @@ if TYPE_CHECKING:
         "ddbload import books.csv books --types year=N,price=N",
         "ddbload import jan.csv feb.csv mar.csv books --max-wcu 500",
         "ddbload import s3://my-bucket/books/ books --mode insert --max-rejects 1%",
+        "ddbload import books.csv s3://my-bucket/json/ --object-key '{isbn}.json'",
     ),
 )
 @sources_argument
 @click.argument("table")
 @dry_run_option
 @import_options
+@target_options
 @processes_option
 @run_option(
     "--run-id",
@@ -111,6 +116,9 @@ def import_command(
 ) -> int:
     """Import SOURCE into TABLE from this machine.
 
+    TABLE may also be s3://bucket/prefix/: each row becomes an object there, of plain JSON, under
+    the key that --object-key makes.
+
     SOURCE is a file, a folder, s3://bucket/key, everything under s3://bucket/prefix/, a pattern
     such as s3://bucket/in/*.csv, or '-' for standard input. Several, such as *.csv, are imported as
     one run; the last argument is the table.
@@ -126,6 +134,9 @@ def import_command(
     from ddbload.runs.local_settings import LocalSettings, default_ledger
     from ddbload.runs.run_import import new_run_id
 
+    is_table = not table.startswith(TARGET_SCHEMES)
+    if not is_table:
+        _refuse_table_options(table, dry_run=dry_run, prewarm=given["prewarm"])
     if dry_run:
         from ddbload.cli.plan_command import plan_import
 
@@ -133,7 +144,7 @@ def import_command(
             *(sources, table, processes, aws, given), as_json=as_json, quiet=quiet, verbose=verbose
         )
     count = processes or cores()
-    check_order(sources, table)
+    check_order(sources, table, given)
     payload = build_payload(sources, table, run_id, count, given)
     payload["run"]["once"] = once
     is_stream = sources[0] == "-" or is_pipe(sources[0])
@@ -148,7 +159,8 @@ def import_command(
     clients = settings.clients()
     if given["prewarm"] is not None and not _is_done(run_id, settings):
         prewarm(table, given["prewarm"], clients, yes=yes, quiet=quiet)
-    add_published_price(payload, clients)
+    if is_table:
+        add_published_price(payload, clients)
     resume = heart = None
     if is_stream:
         heart = _spool_heartbeat(run, settings)
@@ -174,6 +186,18 @@ def import_command(
         )
     list_rejects = run_command_line("rejects", run, aws, ledger=ledger)
     return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
+
+
+def _refuse_table_options(target: str, *, dry_run: bool, prewarm: int | None) -> None:
+    """Raise `InvalidUsage` for options that only a table has, and no payload."""
+    if dry_run:
+        raise InvalidUsage(
+            f"--dry-run makes a plan, which is for tables, and the target is {target}: to check the"
+            " rows, import some of them (head -1000 FILE | ddbload import - ...), or convert them"
+            " (ddbload convert FILE -)"
+        )
+    if prewarm is not None:
+        raise InvalidUsage(f"--prewarm is for tables, and the target is {target}: leave it out")
 
 
 def _is_done(run_id: str | None, settings: LocalSettings) -> bool:
@@ -220,7 +244,7 @@ def import_with_progress(
     started = time.monotonic()
     last: RunProgress | None = None
     steps = steps or Steps(enabled=False)
-    steps.say(f"run {run}: looking at the source and the table; worker processes: {processes:,}")
+    steps.say(f"run {run}: looking at the source and the target; worker processes: {processes:,}")
     clients = clients or settings.clients()
     if not keep_engine:
         settle_engine(payload, clients, quiet=not show_progress)
@@ -258,6 +282,7 @@ def import_with_progress(
         raise
     except DdbloadError as error:
         result = Result.from_error(run, error, time.monotonic() - started, last)
+        result = replace(result, target=_other_kind(payload["target"]))
     else:
         if ended.already_done:
             result = already_done(ended.report, quiet=not show_progress)
@@ -273,6 +298,11 @@ def import_with_progress(
         todo = f"to resume: {resume}" if resume else "start again"
         print_stderr(f"ddbload: interrupted; {todo}")
     return result
+
+
+def _other_kind(target: Mapping[str, Any]) -> str | None:
+    """Return the kind of a payload's target; None for a table."""
+    return next((kind for kind in (BUCKET_KIND, QUEUE_KIND) if target.get(kind)), None)
 
 
 def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None) -> Result:

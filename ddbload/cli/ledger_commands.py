@@ -107,7 +107,8 @@ def status_command(
         rows = found.progress.rows
         value = {**found.progress.to_json(), "status": found.status}
         value["rows"] = {"read": rows.read, **rows.outcomes}
-        value |= {"source": record.payload.source.uri, "table": record.table.name}
+        into = "table" if record.table.is_table else "target"
+        value |= {"source": record.payload.source.uri, into: record.table.name}
         value |= {"execution": execution and execution.arn, "resume": resume}
         print_json(value)
         return 0

@@ -345,6 +345,17 @@ _WRITING = (
 )
 
 
+_TARGET = (
+    writing_option(
+        "--object-key",
+        metavar="TEXT",
+        help="With a target s3://bucket/prefix/: key of each row's object after the prefix, such as"
+        " {isbn}.json with the value of column isbn; a template as in --set.",
+    ),
+)
+"""Options for targets that are not tables."""
+
+
 def source_options(command: _F) -> _F:
     """Add the options for reading and mapping the source."""
     return decorate(command, _SOURCE)
@@ -353,6 +364,11 @@ def source_options(command: _F) -> _F:
 def import_options(command: _F) -> _F:
     """Add the options for reading, mapping and writing."""
     return decorate(command, (*_SOURCE, *_WRITING))
+
+
+def target_options(command: _F) -> _F:
+    """Add the options for a target that is a bucket or a queue."""
+    return decorate(command, _TARGET)
 
 
 def max_rejects_option(command: _F) -> _F:

@@ -76,6 +76,8 @@ class Result:
     """Rejected rows by cause, the most frequent first; those of earlier versions are missing."""
     was_killed: bool = False
     """The run left no report: its time ends with its last sign of life."""
+    target: str | None = None
+    """Kind of the target if it is not a table: it has no write units."""
 
     @classmethod
     def from_report(
@@ -111,6 +113,7 @@ class Result:
             write_price=report.write_price,
             causes=report.causes,
             was_killed=was_killed,
+            target=report.target,
         )
 
     @classmethod
@@ -155,16 +158,21 @@ class Result:
             "bytes": self.bytes,
             "seconds": round(self.seconds, 3),
             "rows_per_second": round(self.rows_per_second, 1),
-            "consumed_wcu": round(self.work.consumed_wcu, 1),
+            **self._units_json(),
             "requests": self.work.requests,
             "throttled": self.work.throttled,
             "retries": self.work.retries,
             "rejects": self.rejects,
             "error": error,
-            **self._price_json(),
+            **({} if self.target is not None else self._price_json()),
             **({} if self.planned is None else {"planned": self.planned.to_json()}),
             **({} if self.identical is None else {"identical": self.identical}),
         }
+
+    def _units_json(self) -> dict[str, Any]:
+        if self.target is not None:
+            return {}
+        return {"consumed_wcu": round(self.work.consumed_wcu, 1)}
 
     def _price_json(self) -> dict[str, Any]:
         price = self.write_price
@@ -192,6 +200,8 @@ class Result:
         skipped = "skipped: their condition was false, or the table has no such item"
         if self.identical is not None:
             skipped = f"skipped because an item was there ({self.identical:,} identical)"
+        if self.target is not None:
+            skipped = "skipped because an object was there"
         if planned is not None:
             skipped = "would be written (mode plan sends nothing)"
         parts = [f"{rows.written:,} written"]
@@ -216,8 +226,9 @@ class Result:
                 f"  requests  {work.requests:,}, {work.throttled:,} throttled,"
                 f" {work.retries:,} retried"
             ),
-            f"  units     {self._units()}",
         ]
+        if self.target is None:
+            lines.append(f"  units     {self._units()}")
         if self.rejects:
             lines.append(f"  rejects   {self.rejects}")
         if rows.rejected:

@@ -59,11 +59,12 @@ class Steps:
         if not writes:
             return
         keys = ", ".join(f"{key.name} {key.type}" for key in record.table.keys)
-        options = record.payload.options
+        options, target = record.payload.options, record.table.name
+        if record.table.is_table:
+            target = f"table {target} with keys {keys}"
         self.say(
-            f"table {record.table.name} with keys {keys}; mode {options.mode}, engine"
-            f" {options.engine}; {_counted(record.workers, 'worker')}, chunks of"
-            f" {record.chunk_bytes:,} bytes"
+            f"{target}; mode {options.mode}, engine {options.engine};"
+            f" {_counted(record.workers, 'worker')}, chunks of {record.chunk_bytes:,} bytes"
         )
 
     def show_progress(self, progress: RunProgress) -> None:

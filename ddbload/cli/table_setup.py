@@ -49,26 +49,39 @@ def add_published_price(payload: dict[str, Any], clients: AwsClients) -> None:
 
 
 def settle_engine(payload: dict[str, Any], clients: AwsClients, *, quiet: bool) -> None:
-    """Use threads instead of the default engine behind a proxy, which only botocore knows."""
+    """Use threads instead of the default engine where only botocore reaches the target.
+
+    That is behind a proxy, and for some buckets.
+    """
     from ddbload.aws.signing.credentials import has_proxy
-    from ddbload.contracts.options import ASYNC, THREADS
+    from ddbload.contracts.options import ASYNC
 
     options = payload["options"]
     if options.get("engine", ASYNC) != ASYNC:
         return
+    bucket = payload["target"].get("bucket")
     try:
+        if bucket is not None:
+            if clients.s3_signer(bucket) is None:
+                _use_threads(options, f"only botocore reaches bucket {bucket} here", quiet=quiet)
+            return
         url = clients.dynamodb.meta.endpoint_url
     except DdbloadError:
         # The import raises this error again, and reports it.
         return
-    if not has_proxy(url):
-        return
+    if has_proxy(url):
+        variable = f"{url.partition(':')[0].upper()}_PROXY"
+        _use_threads(options, f"{variable} names a proxy", quiet=quiet)
+
+
+def _use_threads(options: dict[str, Any], why: str, *, quiet: bool) -> None:
+    from ddbload.contracts.options import THREADS
+
     options["engine"] = THREADS
     if not quiet:
-        variable = f"{url.partition(':')[0].upper()}_PROXY"
         print_stderr(
-            f"ddbload: {variable} names a proxy, so this run uses --engine threads, which needs"
-            " more CPU; NO_PROXY names hosts that are reached without one"
+            f"ddbload: {why}, so this run uses --engine threads, which needs more CPU; NO_PROXY"
+            " names hosts that are reached without a proxy"
         )
 
 

@@ -306,6 +306,8 @@ class Report(Message):
     attempt: ExecutionAttempt | None = None
     """Attempt of an execution that wrote the report; None if a command did, and in reports of
     earlier versions."""
+    target: str | None = None
+    """Kind of the target if it is not a table: `bucket` or `queue`."""
 
     @property
     def dollars(self) -> float | None:
@@ -318,7 +320,7 @@ class Report(Message):
         f.raw("dollars")
 
     def to_json(self) -> dict[str, Any]:
-        optional = ("planned", "identical", "causes", "write_price", "tags", "attempt")
+        optional = ("planned", "identical", "causes", "write_price", "tags", "attempt", "target")
         value = _without_null(asdict(self), *optional)
         if self.dollars is not None:
             value["dollars"] = round(self.dollars, 6)

@@ -32,19 +32,11 @@ MAX_OBJECT_KEY_BYTES = 1024
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9.\-_]{1,62}|arn:[^\s/]+(?:/[^\s/]+)*", re.ASCII)
 _QUEUE = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo", re.ASCII)
-_FORBIDDEN: dict[str, str] = {
-    "max_wcu": "--max-wcu",
-    "max_wcu_percent": "--max-wcu",
-    "max_cost": "--max-cost",
-    "unit_price": "--unit-price",
-    "require_backup": "--require-backup",
-    "position_attribute": "--position-attribute",
-    "on_empty": "--on-empty",
-    "add": "--add",
-    "only_existing": "--only-existing",
-    "condition": "--condition",
-}
-"""Options that are about a table or its items, and how they are given to the command."""
+_FORBIDDEN = (
+    *("max_wcu", "max_wcu_percent", "max_cost", "unit_price", "require_backup"),
+    *("position_attribute", "on_empty", "add", "only_existing", "condition"),
+)
+"""Options that are about a table or its items."""
 
 
 def _read_prefix(f: JsonObjectReader) -> str:
@@ -97,7 +89,7 @@ class BucketTarget(Message):
             raise InvalidPayload(f"'target.prefix' {wrong}: write another prefix")
         if not Template.read(self.key, OBJECT_KEY).parts:
             raise InvalidPayload(
-                f"'target.key' ({OBJECT_KEY}) names no column, so all rows would have one key:"
+                "'target.key' names no column, so all rows would have one key:"
                 " write columns in braces, such as {id}.json"
             )
 
@@ -148,12 +140,12 @@ class QueueTarget(Message):
             )
         if self.is_fifo and self.group is None:
             raise InvalidPayload(
-                f"'target.group' ({MESSAGE_GROUP}) is missing: a message of the FIFO queue"
+                f"'target.group' is missing: a message of the FIFO queue"
                 f" {self.queue} needs a group, such as {{customer}}, whose rows stay in order"
             )
         if not self.is_fifo and self.deduplication is not None:
             raise InvalidPayload(
-                f"'target.deduplication' ({MESSAGE_DEDUPLICATION}) is for FIFO queues, whose names"
+                "'target.deduplication' is for FIFO queues, whose names"
                 f" end with {FIFO_SUFFIX}, and the queue is {self.queue}: leave it out"
             )
 
@@ -233,9 +225,9 @@ def check_options(target: Target, options: Options) -> None:
             f" takes mode {' or '.join(target.MODES)}"
         )
     unset = Options()
-    for name, option in _FORBIDDEN.items():
+    for name in _FORBIDDEN:
         if getattr(options, name) != getattr(unset, name):
             raise InvalidPayload(
-                f"'options.{name.removesuffix('_percent')}' ({option}) is for tables, and the"
-                f" target is {target.name}: leave it out"
+                f"'options.{name.removesuffix('_percent')}' is for tables, and the target is"
+                f" {target.name}: leave it out"
             )

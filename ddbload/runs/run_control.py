@@ -175,6 +175,9 @@ def _first_control(record: RunRecord | None, execution: Execution | None) -> Con
 def _with_limits(
     control: Control, record: RunRecord, context: Context, limits: NewLimits
 ) -> Control:
+    given = {"--max-wcu": limits.max_wcu, "--max-cost": limits.max_cost}
+    for option in (name for name, limit in given.items() if limit not in (None, UNLIMITED)):
+        record.payload.require_table(option)
     if limits.max_wcu is not None:
         control = replace(control, max_wcu=_units_a_second(limits.max_wcu, record, context))
     if limits.max_cost is not None:

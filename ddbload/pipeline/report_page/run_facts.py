@@ -96,9 +96,10 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
     """Write what a reader should know, and could overlook among the figures."""
     report, record = facts.report, facts.record
     rows, work = report.rows, report.work
+    noun = report.target or "table"
     if rows.rejected:
         yield (
-            f"{rows.rejected:,} of {rows.read:,} rows were rejected and are not in the table; they"
+            f"{rows.rejected:,} of {rows.read:,} rows were rejected and are not in the {noun}; they"
             " are kept with their causes, and can be mended and loaded"
         )
     if rows.superseded:
@@ -109,7 +110,9 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
     if rows.skipped and not facts.is_plan:
         same = "" if report.identical is None else f"; {report.identical:,} of these are identical"
         reason = f"the table has an item of their key{same}"
-        if record is not None and record.payload.options.mode != INSERT:
+        if report.target is not None:
+            reason = "their object was there"
+        elif record is not None and record.payload.options.mode != INSERT:
             reason = "the run's condition on the item in the table was false"
         yield f"{rows.skipped:,} rows were skipped because {reason}"
     if rows.filtered:
@@ -126,9 +129,10 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
             " invocations"
         )
     if work.throttled > _THROTTLED_SHARE * max(1, work.requests):
+        limit_of = "write capacity, or that of single partitions," if noun == "table" else "service"
         yield (
             f"{work.throttled / max(1, work.requests):.0%} of the requests were throttled: the"
-            " table's write capacity, or that of single partitions, limited the speed"
+            f" {noun}'s {limit_of} limited the speed"
         )
     limit = None if record is None else record.payload.options.reject_limit
     if limit is not None and limit.exceeded(rows.rejected, rows.read):

@@ -233,7 +233,9 @@ def _examples(groups: Iterable[RejectGroup], tally: RejectTally) -> Markup:
 
 
 def cost_section(facts: RunFacts) -> Markup | None:
-    """Show the write units and their price."""
+    """Show the write units and their price, which only a table has."""
+    if facts.report.target is not None:
+        return None
     report = facts.report
     work, planned = report.work, report.planned
     rows: list[TableRow] = []
@@ -287,11 +289,16 @@ def source_section(record: RunRecord | None) -> Markup | None:
                 [*names, f" … and {left:,} more"] if left else names,
             )
         )
-    rows.append(("Table", [data(record.table.name), " (id ", data(record.table.id), ")"]))
-    keys = ", ".join(f"{key.name} ({key.type})" for key in record.table.keys)
-    rows.append(("Keys", data(keys)))
+    if payload.target is None:
+        rows.append(("Table", [data(record.table.name), " (id ", data(record.table.id), ")"]))
+        keys = ", ".join(f"{key.name} ({key.type})" for key in record.table.keys)
+        rows.append(("Keys", data(keys)))
+    else:
+        rows.append(("Target", data(record.table.name)))
+        rows += [(name, data(text)) for name, text in payload.target.templates.items()]
     rows.append(("Mode", payload.options.mode))
-    return section("Source and table", facts_table(rows))
+    title = "Source and table" if payload.target is None else "Source and target"
+    return section(title, facts_table(rows))
 
 
 def _version(record: RunRecord) -> Iterator[tuple[str, Markup]]:
@@ -325,9 +332,12 @@ def limits_section(facts: RunFacts) -> Markup | None:
     if record is None:
         return None
     options, control = record.payload.options, facts.limits or Control()
-    rows: list[TableRow] = [
+    units: list[TableRow] = [
         ("Write units a second (max_wcu)", _limit(control.max_wcu)),
         ("Dollars of write units (max_cost)", _limit(control.max_cost, "$")),
+    ]
+    rows: list[TableRow] = [
+        *(units if record.table.is_table else ()),
         ("Rejects (max_rejects)", str(options.reject_limit)),
         ("Workers", f"{record.workers:,}"),
         ("Requests in flight in a worker (concurrency)", f"{options.concurrency:,}"),

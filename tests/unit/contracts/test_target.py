@@ -59,7 +59,7 @@ def test_payload_of_a_table_is_written_as_before():
         ({"bucket": "shop", "prefix": ""}, "'target.key' is missing"),
         ({"bucket": "shop", "queue": "orders"}, "target"),
         ({"queue": "https://sqs.example/1/orders"}, "without its URL or ARN"),
-        ({"queue": "orders.fifo"}, "--message-group"),
+        ({"queue": "orders.fifo"}, "'target.group' is missing"),
         ({"queue": "orders", "deduplication": "{id}"}, "is for FIFO queues"),
     ],
 )
