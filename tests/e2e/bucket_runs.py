@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import urllib.error
+import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from http.client import HTTPException
 from typing import Any
 
 from bench.bucket import BUCKET
@@ -80,3 +83,27 @@ class BucketRun:
             assert found["body"] == self.bodies[key][row]
             assert found["headers"]["content-type"] == "application/json"
         assert self.counters()["overwritten"] == replaced
+
+
+def put_foreign(endpoint: str, bucket: str, key: str) -> None:
+    """Put an object that no run has written, with the body `foreign`, whatever fails."""
+    request = urllib.request.Request(
+        f"{endpoint}/{bucket}/{key}",
+        b"foreign",
+        {
+            "Authorization": "AWS4-HMAC-SHA256 made up",
+            "Content-Type": "text/plain",
+            "If-None-Match": "*",
+        },
+        method="PUT",
+    )
+    for _ in range(20):
+        try:
+            urllib.request.urlopen(request).close()
+        except urllib.error.HTTPError as error:
+            if error.code != 412:
+                continue
+        except (OSError, HTTPException):
+            continue
+        return
+    raise AssertionError(f"{key} cannot be put")

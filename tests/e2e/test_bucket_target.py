@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import urllib.request
 
 import pytest
 
 from bench.bucket import BUCKET
 from bench.listing import bucket_server, control
 from tests.cli.console import PROGRAM, Console
-from tests.e2e.bucket_runs import RUN, TARGET, BucketRun
+from tests.e2e.bucket_runs import RUN, TARGET, BucketRun, put_foreign
 from tests.e2e.processes import until
 
 FAULTS = {
@@ -56,21 +55,10 @@ def test_a_killed_run_is_resumed_exactly(console, endpoint):
     run.completed(str(PROGRAM), "resume", RUN, "--ledger", "ledger", "--processes", "1")
 
 
-def put(endpoint: str, key: str) -> None:
-    """Put an object that no run has written."""
-    request = urllib.request.Request(
-        f"{endpoint}/{BUCKET}/{key}",
-        b"foreign",
-        {"Authorization": "AWS4-HMAC-SHA256 made up", "Content-Type": "text/plain"},
-        method="PUT",
-    )
-    urllib.request.urlopen(request).close()
-
-
 def test_objects_of_others_are_replaced_or_skipped(console, endpoint):
     run = BucketRun(console, endpoint, range(6))
-    put(endpoint, "rows/2.json")
-    put(endpoint, "rows/5.json")
+    for key in ("rows/2.json", "rows/5.json"):
+        put_foreign(endpoint, BUCKET, key)
     skipping = [*run.command, "--mode", "insert", "--json"]
     ended = console.run([RUN + "-1" if each == RUN else each for each in skipping])
     rows = json.loads(ended.out)["rows"]

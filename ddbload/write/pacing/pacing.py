@@ -163,8 +163,13 @@ class Pacing:
         """Back off after a request without an answer; it may have consumed capacity."""
         self._backoff.failed(sent.at, now)
 
+    def refused(self, sent: SentUnits, now: float) -> None:
+        """Refund a request that was refused as a whole: it was answered, and consumed nothing."""
+        self.refund(sent)
+        self._backoff.passed(now)
+
     def refund(self, sent: SentUnits) -> None:
-        """Refund a request that DynamoDB refused as a whole: it consumed nothing."""
+        """Refund a request that consumed nothing."""
         self._budget.refund(sent.charge)
 
     def _answered(self, sent: SentUnits, returned: ReturnedUnits, now: float) -> None:

@@ -354,7 +354,7 @@ class Scheduler:
                 self._pacing.unsure(sent, now)
                 self._retry(rows, now, MAX_LEVEL)
             case Refused():
-                self._pacing.refund(sent)
+                self._pacing.refused(sent, now)
                 self._handle_refused(rows, answer)
             case Fatal(error):
                 if answer.unsure:
