@@ -244,7 +244,11 @@ def import_with_progress(
     started = time.monotonic()
     last: RunProgress | None = None
     steps = steps or Steps(enabled=False)
-    steps.say(f"run {run}: looking at the source and the target; worker processes: {processes:,}")
+    into = _other_kind(payload["target"])
+    steps.say(
+        f"run {run}: looking at the source and the {into or 'table'}; worker processes:"
+        f" {processes:,}"
+    )
     clients = clients or settings.clients()
     if not keep_engine:
         settle_engine(payload, clients, quiet=not show_progress)
@@ -282,7 +286,7 @@ def import_with_progress(
         raise
     except DdbloadError as error:
         result = Result.from_error(run, error, time.monotonic() - started, last)
-        result = replace(result, target=_other_kind(payload["target"]))
+        result = replace(result, target=into)
     else:
         if ended.already_done:
             result = already_done(ended.report, quiet=not show_progress)

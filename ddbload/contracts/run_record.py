@@ -11,7 +11,6 @@ from typing import Annotated, Any, Self
 from ddbload.contracts.messages import CountedLine, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.options import EDGES, KINDS, QUEUE_KIND, TABLE_KIND, Options
 from ddbload.contracts.payload import Payload, check_run_id
-from ddbload.contracts.queue_messages import FIFO_SUFFIX
 from ddbload.contracts.write_price import WritePrice
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.write_modes import INSERT
@@ -125,7 +124,12 @@ class Table(Message):
     @property
     def is_ordered(self) -> bool:
         """True for a FIFO queue: rows of a group are sent in the order of the source."""
-        return self.kind == QUEUE_KIND and self.name.endswith(FIFO_SUFFIX)
+        if self.kind != QUEUE_KIND:
+            return False
+        # Imported here: most runs write to a table.
+        from ddbload.contracts.queue_messages import FIFO_SUFFIX
+
+        return self.name.endswith(FIFO_SUFFIX)
 
     @property
     def max_item_bytes(self) -> int:
