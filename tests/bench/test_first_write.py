@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
-from bench.first_write import MB, ROWS, SCANS, first_write, make_file
+from bench.first_write import MB, ROWS, first_write, make_file
 
 
-@pytest.mark.parametrize("scan", SCANS)
-def test_import_is_ended_by_its_first_write(sink_process, tmp_path, scan):
+def test_import_is_ended_by_its_first_write(sink_process, tmp_path):
     file = tmp_path / "rows.csv"
     make_file(file, MB, ROWS["some cells quoted"])
     rows = file.read_bytes().count(b"\n") - 1
-    found = first_write(file, scan, sink_process, tmp_path / "ledger")
+    found = first_write(file, "edges", sink_process, tmp_path / "ledger")
     counters = sink_process.counters()
     assert 0 < counters["items"] < rows
     assert found.seconds > 0

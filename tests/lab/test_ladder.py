@@ -24,10 +24,13 @@ from lab.experiments.ladder_steps import (
     Result,
     Way,
     concurrent,
+    environment,
+    execute,
     run_way,
     threads,
 )
 from lab.findings import CountsDiffer
+from lab.state_machine import Execution
 
 SIZE = 900
 LATENCY = 0.2
@@ -54,7 +57,7 @@ def run_step(server, setup_of):
 
 @pytest.mark.parametrize(
     ("way", "requests", "connections"),
-    [(ROW_CLOSE, 3, 3), (BATCH_CLOSE, 3, 3), (BATCH_KEEP, 3, 1)],
+    [(ROW_CLOSE, 3, 3), (BATCH_KEEP, 3, 1)],
     ids=lambda value: value.label if isinstance(value, Way) else None,
 )
 def test_without_keep_alive_each_request_has_its_connection(run_step, way, requests, connections):
@@ -80,6 +83,35 @@ def test_a_step_that_loses_rows_is_refused(server, setup_of):
     )
     with pytest.raises(CountsDiffer, match="losing: 2 of 3 arrived"):
         run_way(losing, files.first(3), setup, server)
+
+
+class ImportingMachine:
+    """Stands in for the state machine: it imports what was uploaded by `ddbload import`."""
+
+    def __init__(self, server, folder):
+        self._server, self._folder = server, folder
+        self.asked = []
+
+    def upload(self, file):
+        self.file = file
+
+    def load(self, workers, *, chunk_bytes):
+        self.asked.append((workers, chunk_bytes))
+        command = concurrent(16).command(self.file, self._folder / f"ledger-{workers}")
+        used = ways.run(command, environment(self._server))
+        return Execution(used.seconds, used.cpu, used.printed)
+
+
+def test_each_execution_is_counted_and_has_eight_chunks(server, setup_of, tmp_path):
+    setup = setup_of(SIZE)
+    file = Files(setup).first(SIZE)
+    machine = ImportingMachine(server, tmp_path)
+    (result,) = execute(machine, [2], file, setup, server)
+    assert (result.label, result.rows) == ("state machine, 2 workers", SIZE)
+    assert result.counters["items"] == SIZE
+    ((workers, chunk_bytes),) = machine.asked
+    assert workers == 2
+    assert 7 * chunk_bytes < file.path.stat().st_size <= 8 * chunk_bytes
 
 
 def test_parts_grow_with_the_size_up_to_a_limit():
