@@ -100,7 +100,7 @@ def findings(
 def _all_steps(results: Sequence[Result]) -> Table:
     rows = [
         (
-            *(each.label, f"{each.rows:,}", f"{each.rate:,.0f}", number(each.cpu_per_million)),
+            *(each.label, f"{each.rows:,}", f"{each.rate:,.0f}", _cpu(each)),
             *(f"{each.counters['requests']:,}", f"{each.counters['connections']:,}"),
             f"{each.counters['most_in_flight']:,}",
         )
@@ -108,6 +108,11 @@ def _all_steps(results: Sequence[Result]) -> Table:
     ]
     columns = ("step", "rows", "rows/s", "CPU s for a million", "requests", "connections")
     return Table("All steps on this machine", (*columns, "most in flight"), rows)
+
+
+def _cpu(result: Result) -> str:
+    """Write the CPU seconds for a million rows, if the rows took more than a start varies by."""
+    return number(result.cpu_per_million) if result.rows >= LEAST_ROWS else "-"
 
 
 def _all_executions(results: Sequence[Result]) -> Table:
@@ -130,7 +135,7 @@ PUBLISHED_STEPS = (
     ("in another language", 880),
     ("in parallel", 5_490),
     ("on a bigger machine", 29_000),
-    ("Step Functions", 80_000),
+    ("Step Functions, 4 M rows in 50 s", 80_000),
 )
 """Steps that were published, with their inserts a second."""
 
@@ -198,21 +203,23 @@ def _workers_chart(results: Sequence[Result]) -> Lines:
 
 
 def _cpu_chart(results: Sequence[Result]) -> Bars:
-    """Draw the steps that send batches: beside single rows their bars would be too short."""
-    single = (ROW_CLOSE.label, ROW_KEEP.label)
     bars = [
         Bar(each.label, each.cpu_per_million, OURS if each.ours else RIVAL)
         for each in results
-        if each.label not in single
+        if each.label not in SINGLE_ROWS
     ]
     return Bars("CPU seconds for a million rows, in batches", "CPU s", bars)
 
 
+SINGLE_ROWS = (ROW_CLOSE.label, ROW_KEEP.label)
+"""Steps whose bars would make all others too short."""
+LEAST_ROWS = 1000
+"""Fewest rows whose CPU seconds are told from those of the process's start."""
 NOTES = (
     (
         "Rows a second count from the first request's arrival to the last response, by the"
         " server's clock; CPU seconds are those of the whole process tree, less those for its"
-        " start (measured with 25 rows)."
+        " start (measured with 25 rows). Those of fewer than 1,000 rows are too few to tell."
     ),
     (
         f"A new connection costs {HANDSHAKES} round trips of the stated latency, added to its first"
@@ -221,9 +228,9 @@ NOTES = (
         " *connections* show that it was off, or on."
     ),
     (
-        "With `LATENCY_MS=27` keep-alive off and on gave 286 and 798 rows a second here, about the 290"
-        " and 847 that were published: batches of 25, one at a time, and two round trips more for"
-        " each new connection explain both figures."
+        "With `LATENCY_MS=27` keep-alive off and on gave 286 and 798 rows a second here, about the"
+        " 290 and 847 that were published: batches of 25, one at a time, and two round trips more"
+        " for each new connection explain both figures."
     ),
     (
         "Slow steps load the first rows of the same file: what they would take for all of them is"
@@ -236,9 +243,9 @@ NOTES = (
     ),
     (
         "ddbload does not know what a table takes, and finds out: it begins with 500 rows a"
-        " second, which doubles in 0.17 seconds until something is returned. A file of 30,000 rows"
-        " is over before that has ended, and each chunk of the state machine begins anew. With"
-        " `SIZE=200000` the last steps are two to three times as fast."
+        " second, which doubles in 0.17 seconds until something is returned; each chunk of the"
+        " state machine begins anew. So a short file shows this start and not the speed: with"
+        " `SIZE=200000` the last steps are two to five times as fast as with 30,000 rows."
     ),
     (
         "On this machine client, functions, emulated services and the fake DynamoDB share the"

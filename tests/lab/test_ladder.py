@@ -137,7 +137,7 @@ def test_ladder_has_the_published_steps_beside_todays():
         ("in another language", "880", "1.0 x"),
         ("in parallel", "5,490", "6.2 x"),
         ("on a bigger machine", "29,000", "5.3 x"),
-        ("Step Functions", "80,000", "2.8 x"),
+        ("Step Functions, 4 M rows in 50 s", "80,000", "2.8 x"),
     ]
     fastest = [concurrent(CONCURRENCY[-1]), concurrent(CONCURRENCY[-1], 2)]
     assert [row[3] for row in table.rows] == [
