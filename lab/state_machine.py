@@ -77,7 +77,7 @@ def deployed(
     """Deploy the stack, whose functions write to the DynamoDB that the environment names.
 
     All files are made in `folder`; nothing is left running after the block. `processes`: the most
-    processes of one function. Raises `DeploymentFailed` and `ToolsUnavailable`.
+    processes of one function. Raises `DeploymentFailed`, `ToolsUnavailable` and `LocalAwsFailed`.
     """
     context = {"stack_name": STACK, "tables": table, "source_buckets": BUCKET, "uploads": "[]"}
     own = folder / "cdk"

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bench.clients import TABLE
-from bench.rounds import Cores, sink
+from bench.rounds import Cores, InvalidRound, sink
+from ddbload.errors import DdbloadError
 from lab.draw import number
 from lab.experiment import Experiment, Setup
 from lab.experiments import ladder_cost
@@ -43,6 +44,7 @@ from lab.findings import (
     Table,
 )
 from lab.state_machine import deployed
+from localaws.launcher import LocalAwsFailed
 
 
 def run(setup: Setup) -> Findings:
@@ -53,10 +55,13 @@ def run(setup: Setup) -> Findings:
         # Neither the plan nor the deployment is timed.
         plan = pool.submit(ladder_cost.measure, setup, SHAPE, environment(server))
         given = environment(server)
-        with deployed(setup.folder, TABLE, given, max(WORKERS), setup.say) as machine:
-            costs = plan.result()
-            file = files.first(setup.size)
-            executions = execute(machine, WORKERS, file, setup, server)
+        try:
+            with deployed(setup.folder, TABLE, given, max(WORKERS), setup.say) as machine:
+                costs = plan.result()
+                file = files.first(setup.size)
+                executions = execute(machine, WORKERS, file, setup, server)
+        except (DdbloadError, LocalAwsFailed) as error:
+            raise InvalidRound(f"refused: the state machine was not deployed: {error}") from error
     return findings(steps, executions, costs)
 
 
@@ -248,10 +253,11 @@ NOTES = (
         " `SIZE=200000` the last steps are two to five times as fast as with 30,000 rows."
     ),
     (
-        "On this machine client, functions, emulated services and the fake DynamoDB share the"
-        " cores. On two cores more than two workers show that the orchestration works, not what it"
-        " gains. Nor can a *bigger machine* be had here: the step is two processes on the same"
-        " one."
+        "Client, functions, emulated services and the fake DynamoDB share this machine's cores."
+        " With more workers than cores it is waits that overlap, for responses and for each"
+        " worker's own rate, and not work: so these figures show that the orchestration works, and"
+        " not what workers gain on AWS. Nor can a *bigger machine* be had here: the step is two"
+        " processes on the same one."
     ),
     (
         "The functions of the emulated stack write to the same fake DynamoDB as all other steps."
