@@ -146,7 +146,7 @@ class ObjectKeyRules:
 
     def defect(self, item: Item) -> Defect | None:
         """Return why no object has the key of an item."""
-        wrong = key_defect(str(item.attributes[OBJECT_KEY]["S"]))
+        wrong = key_defect(self._target.prefix + str(item.attributes[OBJECT_KEY]["S"]))
         return None if wrong is None else Defect("bad_object_key", f"the key {wrong}", OBJECT_KEY)
 
     def goes_alone(self, item: Item) -> bool:  # noqa: ARG002 - protocol

@@ -75,12 +75,18 @@ class ObjectRequests:
         assert isinstance(target, BucketTarget)  # noqa: S101 - of a run into a bucket
         self.target = target
         self.run = run_stamp(record)
+        self._is_single = record.objects is None
         self.inserts = record.payload.options.mode == INSERT
         self.endpoint = endpoint
         self.follow_ups = 0
         """Requests beside the first one of each attempt to write a row."""
         self._unseen = 0
         self._lock = threading.Lock()
+
+    def where(self, position: int) -> str:
+        """Say where another row of the run begins."""
+        among = "" if self._is_single else ", counted over the rows of all objects"
+        return f"byte {position:,} of the source{among}"
 
     def count_follow_up(self) -> None:
         """Count a request that an answer made necessary."""
@@ -213,9 +219,10 @@ class ObjectWrite:
             if position == str(self._row.position):
                 return Accepted()
             if _ROW.fullmatch(position):
+                where = owner.where(int(position))
                 return Refused(
-                    f"the row at byte {int(position):,} of this run has the same object key, and"
-                    " its object is there; a run writes each key once",
+                    f"the row at {where} has the same object key, and its object is there; a run"
+                    " writes each key once",
                     DUPLICATE_KEY,
                 )
         if owner.inserts:

@@ -14,7 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload import __version__
-from ddbload.aws.signing.sigv4 import Credentials, GetSigner, encoded_path, encoded_query
+from ddbload.aws.signing.sigv4 import (
+    Credentials,
+    GetSigner,
+    ObjectSigner,
+    encoded_path,
+    encoded_query,
+)
 from ddbload.errors import AwsConfiguration
 
 NOW = 1_795_300_000.25
@@ -136,3 +142,31 @@ def test_headers_of_a_buckets_terms_are_signed_as_botocores(credentials):
 def test_terms_with_control_characters_are_refused():
     with pytest.raises(AwsConfiguration):
         signer(amz_headers={"x-amz-request-payer": "a\r\nb: c"})
+
+
+@pytest.mark.parametrize("credentials", [PLAIN, TEMPORARY], ids=["plain", "temporary"])
+@pytest.mark.parametrize("body", [None, b"{}", "é".encode() * 5000], ids=["head", "put", "long"])
+def test_requests_for_objects_have_botocores_signatures(credentials, body):
+    more = {"x-amz-expected-bucket-owner": "123456789012"}
+    own = ObjectSigner(service="s3", region="eu-west-1", host=HOST, amz_headers=more)
+    headers = {} if body is None else {"content-type": "a/b", "if-none-match": "*"}
+    headers["x-amz-meta-ddbload-run"] = "run/1  2"
+    path = encoded_path("/p/é a+b%//x.json")
+    request = own.request(path, body, headers, credentials, NOW)
+    head, _, sent_body = request.partition(b"\r\n\r\n")
+    first, sent = parsed(head + b"\r\n\r\n")
+    method = "HEAD" if body is None else "PUT"
+    assert first == f"{method} {path} HTTP/1.1"
+    assert sent_body == (body or b"")
+    assert sent.get("content-length") == (None if body is None else str(len(body)))
+    stamp = dt.datetime.fromtimestamp(int(NOW), dt.UTC).replace(tzinfo=None)
+    theirs = AWSRequest(method, f"https://{HOST}{path}", headers={**headers, **more}, data=body)
+    keys = BotocoreCredentials(credentials.access_key, credentials.secret_key, credentials.token)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(auth, "get_current_datetime", lambda: stamp)
+        # By default botocore leaves the body out over https.
+        theirs.context["payload_signing_enabled"] = True
+        auth.S3SigV4Auth(keys, "s3", "eu-west-1").add_auth(theirs)
+    wanted = {name.lower(): value for name, value in theirs.headers.items()}
+    assert sent["authorization"] == wanted["Authorization".lower()]
+    assert sent["x-amz-content-sha256"] == wanted["x-amz-content-sha256"]

@@ -107,7 +107,7 @@ def test_a_second_row_of_a_key_does_not_overwrite_the_first():
     answer = write(owner, bucket, OTHER)
     assert isinstance(answer, Refused)
     assert answer.cause == "duplicate_key"
-    assert "the row at byte 100 of this run" in answer.message
+    assert "the row at byte 100 of the source" in answer.message
     assert bucket.objects["p/1"][0] == ROW.body
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 from ddbload.aws.backoff import BASE_SECONDS, CAP_SECONDS
-from ddbload.write.pacing.pacing import MAX_LEVEL, CongestionBackoff
+from ddbload.write.pacing.pacing import MAX_LEVEL, CongestionBackoff, Pacing
 from ddbload.write.pacing.wcu_budget import BURST_SECONDS, WcuBudget
 
 
@@ -59,6 +59,16 @@ def test_backoff_falls_with_each_request_that_passes():
         backoff.passed(0.0)
     backoff.failed(100.0, 100.0)
     assert wait(backoff, 100.0) == 2**3
+
+
+def test_a_refusal_is_an_answer_that_ends_the_backoff():
+    # Rows of one object are refused one after the other, and nothing else is answered.
+    pacing, now = Pacing(random.Random(1)), 0.0
+    for _ in range(200):
+        for answered in (pacing.unsure, pacing.refused, pacing.refused):
+            now = max(now, pacing.ready_at(now))
+            answered(pacing.send(1, now), now)
+    assert now < 200 * 2 * BASE_SECONDS
 
 
 def test_backoff_level_stays_at_zero_when_requests_pass():
