@@ -24,7 +24,7 @@ from lab.findings import CountsDiffer
 from lab.page import PAGE, Run, server_text, write_run
 from lab.terminal import WIDTH, chart_text, table_text
 
-NAMES: tuple[str, ...] = ("writers", "ladder", "objects", "listing")
+NAMES: tuple[str, ...] = ("writers", "ladder", "sinks", "objects", "listing")
 """Experiments, in the order of the page."""
 
 
