@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ import boto3
 
 from bench.clients import ROOT
 from ddbload.deploy.cdk import Cdk
-from ddbload.deploy.toolchain import DEMO_TOOLS, install
+from ddbload.deploy.toolchain import Toolchain
 from lab import ways
 from localaws import LocalAws
 
@@ -68,23 +68,18 @@ class StateMachine:
 
 @contextmanager
 def deployed(
-    folder: Path,
-    table: str,
-    environment: Mapping[str, str],
-    processes: int,
-    say: Callable[[str], None],
+    folder: Path, tools: Toolchain, table: str, environment: Mapping[str, str], processes: int
 ) -> Iterator[StateMachine]:
     """Deploy the stack, whose functions write to the DynamoDB that the environment names.
 
     All files are made in `folder`; nothing is left running after the block. `processes`: the most
-    processes of one function. Raises `DeploymentFailed`, `ToolsUnavailable` and `LocalAwsFailed`.
+    processes of one function. Raises `DeploymentFailed` and `LocalAwsFailed`.
     """
     context = {"stack_name": STACK, "tables": table, "source_buckets": BUCKET, "uploads": "[]"}
     own = folder / "cdk"
     own.mkdir()
-    cdk = Cdk(own, install(DEMO_TOOLS, say), ROOT, context)
+    cdk = Cdk(own, tools, ROOT, context)
     dynamodb = {name: environment[name] for name in ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_CA_BUNDLE")}
-    say("deploying the state machine")
     # Synthesis needs no AWS, so it runs while the emulator starts.
     with LocalAws("--concurrency", str(processes)) as aws, cdk.synth() as synth:
         with cdk.bootstrap(aws.account, aws.region, aws.environment) as bootstrap:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bench.clients import TABLE
 from bench.rounds import Cores, InvalidRound, sink
+from ddbload.deploy.toolchain import DEMO_TOOLS, install
 from ddbload.errors import DdbloadError
 from lab.draw import number
 from lab.experiment import Experiment, Setup
@@ -51,15 +52,17 @@ def run(setup: Setup) -> Findings:
     """Run all steps, deploy the state machine and run it, and price the work."""
     files = Files(setup)
     with sink(Cores(None, None)) as server, ThreadPoolExecutor(1) as pool:
-        steps = measure(STEPS, setup, server, files)
-        # Neither the plan nor the deployment is timed.
-        plan = pool.submit(ladder_cost.measure, setup, SHAPE, environment(server))
-        given = environment(server)
         try:
-            with deployed(setup.folder, TABLE, given, max(WORKERS), setup.say) as machine:
+            # Before the steps, which take a minute.
+            tools = install(DEMO_TOOLS, setup.say)
+            steps = measure(STEPS, setup, server, files)
+            setup.say("deploying the state machine")
+            given = environment(server)
+            # Neither the plan nor the deployment is timed.
+            plan = pool.submit(ladder_cost.measure, setup, SHAPE, given)
+            with deployed(setup.folder, tools, TABLE, given, max(WORKERS)) as machine:
                 costs = plan.result()
-                file = files.first(setup.size)
-                executions = execute(machine, WORKERS, file, setup, server)
+                executions = execute(machine, WORKERS, files.first(setup.size), setup, server)
         except (DdbloadError, LocalAwsFailed) as error:
             raise InvalidRound(f"refused: the state machine was not deployed: {error}") from error
     return findings(steps, executions, costs)
