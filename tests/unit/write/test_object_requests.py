@@ -8,24 +8,14 @@ from typing import Any
 import pytest
 
 from ddbload.aws.failures import AwsFailure, FailureKind, failure_of_code
-from ddbload.contracts.payload import Payload
-from ddbload.contracts.run_record import Cursor, RunRecord, Table
 from ddbload.errors import AccessDenied, BucketNotFound, ConditionalWritesUnsupported
 from ddbload.write.object_requests import ObjectRequests, ObjectRow, ObjectWrite, run_stamp
 from ddbload.write.requests import EndpointFeatures
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
+from tests.unit.write.object_records import object_record
 
 ETAG = {"etag": '"e"'}
-
-
-def run_record(created: float = 5.0, **options: Any) -> RunRecord:
-    target = {"bucket": "shop", "prefix": "p/", "key": "{id}"}
-    payload = Payload.from_json({"source": {"path": "/x"}, "target": target, "options": options})
-    return RunRecord(
-        *("run-1", payload, {"size": 3}, 3, Cursor(0, 1), ("id",), ("S", "S")),
-        *(Table("s3://shop/p/", "s3://shop/p/", (), kind="bucket"), 10, 1, created),
-    )
 
 
 class Bucket:
@@ -69,7 +59,7 @@ class Bucket:
 
 
 def requests(*, proven: bool = True, **options: Any) -> ObjectRequests:
-    return ObjectRequests(run_record(**options), EndpointFeatures(proven_condition=proven))
+    return ObjectRequests(object_record(**options), EndpointFeatures(proven_condition=proven))
 
 
 def write(owner: ObjectRequests, bucket: Bucket, row: ObjectRow) -> Answer:
@@ -253,6 +243,6 @@ def test_a_head_that_stays_forbidden_ends_the_run():
 
 
 def test_stamp_tells_runs_of_one_id_apart():
-    stamps = {run_stamp(run_record(created)) for created in (5.0, 6.0)}
+    stamps = {run_stamp(object_record(created)) for created in (5.0, 6.0)}
     assert len(stamps) == 2
     assert all(stamp.startswith("run-1/") for stamp in stamps)
