@@ -125,6 +125,14 @@ class UploadRule(Message):
     nulls: Mapping[str, Any] = field(default_factory=dict)
     where: Annotated[tuple[Comparison, ...], JsonRule(read=read_where)] = ()
 
+    def check_rules(self, f: JsonObjectReader) -> None:
+        """Raise `InvalidPayload` for a rule that names a bucket or a queue for its rows."""
+        if self.table.startswith(("s3://", "sqs:")):
+            raise InvalidPayload(
+                f"{f.path('table')!r} is {self.table!r}, and uploads are loaded into tables: rows go"
+                " into a bucket or a queue by ddbload import, from your machine"
+            )
+
     def to_json(self) -> dict[str, Any]:
         """Return the rule as JSON, without the fields that it leaves out."""
         optional = ("types", "source", "options", "mapping", "nulls")

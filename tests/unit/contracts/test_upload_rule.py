@@ -79,3 +79,9 @@ def test_run_id_differs_between_object_versions() -> None:
     unversioned = Upload("b", "k", None, "e", sequencer="1")
     assert unversioned.run == Upload("b", "k", "null", "e", sequencer="1").run
     assert unversioned.run != Upload("b", "k", None, "e", sequencer="2").run
+
+
+@pytest.mark.parametrize("target", ["s3://bucket/prefix/", "sqs:queue"])
+def test_uploads_are_loaded_into_tables_alone(target):
+    with pytest.raises(InvalidPayload, match="uploads are loaded into tables"):
+        UploadRule.from_json({"prefix": "in/", "table": target})
