@@ -129,8 +129,8 @@ class UploadRule(Message):
         """Raise `InvalidPayload` for a rule that names a bucket or a queue for its rows."""
         if self.table.startswith(("s3://", "sqs:")):
             raise InvalidPayload(
-                f"{f.path('table')!r} is {self.table!r}, and uploads are loaded into tables: rows go"
-                " into a bucket or a queue by ddbload import, from your machine"
+                f"{f.path('table')!r} is {self.table!r}, and uploads are loaded into tables: rows"
+                " go into a bucket or a queue by ddbload import, from your machine"
             )
 
     def to_json(self) -> dict[str, Any]:
