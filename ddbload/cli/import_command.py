@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         "ddbload import jan.csv feb.csv mar.csv books --max-wcu 500",
         "ddbload import s3://my-bucket/books/ books --mode insert --max-rejects 1%",
         "ddbload import books.csv s3://my-bucket/json/ --object-key '{isbn}.json'",
+        "ddbload import orders.csv sqs:orders.fifo --message-group '{customer}'",
     ),
 )
 @sources_argument
@@ -117,7 +118,7 @@ def import_command(
     """Import SOURCE into TABLE from this machine.
 
     TABLE may also be s3://bucket/prefix/: each row becomes an object there, of plain JSON, under
-    the key that --object-key makes.
+    the key that --object-key makes. Or it is sqs:queue: each row becomes a message of plain JSON.
 
     SOURCE is a file, a folder, s3://bucket/key, everything under s3://bucket/prefix/, a pattern
     such as s3://bucket/in/*.csv, or '-' for standard input. Several, such as *.csv, are imported as

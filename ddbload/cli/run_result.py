@@ -78,6 +78,8 @@ class Result:
     """The run left no report: its time ends with its last sign of life."""
     target: str | None = None
     """Kind of the target if it is not a table: it has no write units."""
+    delivery: str | None = None
+    """Kind of a queue."""
 
     @classmethod
     def from_report(
@@ -114,6 +116,7 @@ class Result:
             causes=report.causes,
             was_killed=was_killed,
             target=report.target,
+            delivery=report.delivery,
         )
 
     @classmethod
@@ -167,6 +170,7 @@ class Result:
             **({} if self.target is not None else self._price_json()),
             **({} if self.planned is None else {"planned": self.planned.to_json()}),
             **({} if self.identical is None else {"identical": self.identical}),
+            **({} if self.delivery is None else {"delivery": self.delivery}),
         }
 
     def _units_json(self) -> dict[str, Any]:
@@ -229,6 +233,10 @@ class Result:
         ]
         if self.target is None:
             lines.append(f"  units     {self._units()}")
+        if self.delivery is not None:
+            from ddbload.contracts.queue_messages import DELIVERY_TEXTS
+
+            lines.append(f"  delivery  {DELIVERY_TEXTS[self.delivery]}")
         if self.rejects:
             lines.append(f"  rejects   {self.rejects}")
         if rows.rejected:

@@ -65,7 +65,8 @@ def settle_engine(payload: dict[str, Any], clients: AwsClients, *, quiet: bool) 
             if clients.s3_signer(bucket) is None:
                 _use_threads(options, f"only botocore reaches bucket {bucket} here", quiet=quiet)
             return
-        url = clients.dynamodb.meta.endpoint_url
+        is_queue = payload["target"].get("queue") is not None
+        url = (clients.sqs if is_queue else clients.dynamodb).meta.endpoint_url
     except DdbloadError:
         # The import raises this error again, and reports it.
         return

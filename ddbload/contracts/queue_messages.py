@@ -22,6 +22,15 @@ FIFO_SUFFIX = ".fifo"
 DEDUPLICATION_SECONDS = 300
 """Time in which a FIFO queue delivers no second message with a deduplication id."""
 
+DELIVERIES = STANDARD, FIFO = ("standard", "fifo")
+DELIVERY_TEXTS = {
+    STANDARD: "at least once: a message whose answer was lost, or that was sent before a crash, may"
+    " be in the standard queue twice",
+    FIFO: "once, and in order within each group; but a message that was sent again more than five"
+    " minutes later, as by a late resume after a crash, is in the queue twice",
+}
+"""What the kinds of queues promise about the messages of a run."""
+
 # Letters, digits and !"#$%&'()*+,-./:;<=>?@[\]^_`{|}~, which is ASCII without blanks.
 _FIFO_ID = re.compile(r"[!-~]{1,128}")
 _REFUSED_CHARACTERS = {"\xef\xbf\xbe": "\\ufffe", "\xef\xbf\xbf": "\\uffff"}

@@ -308,6 +308,8 @@ class Report(Message):
     earlier versions."""
     target: str | None = None
     """Kind of the target if it is not a table: `bucket` or `queue`."""
+    delivery: str | None = None
+    """Kind of the queue: `standard` or `fifo`. It decides how often a message may arrive."""
 
     @property
     def dollars(self) -> float | None:
@@ -320,7 +322,8 @@ class Report(Message):
         f.raw("dollars")
 
     def to_json(self) -> dict[str, Any]:
-        optional = ("planned", "identical", "causes", "write_price", "tags", "attempt", "target")
+        optional = ["planned", "identical", "causes", "write_price", "tags", "attempt"]
+        optional += ["target", "delivery"]
         value = _without_null(asdict(self), *optional)
         if self.dollars is not None:
             value["dollars"] = round(self.dollars, 6)

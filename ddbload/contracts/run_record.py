@@ -132,6 +132,15 @@ class Table(Message):
         return self.name.endswith(FIFO_SUFFIX)
 
     @property
+    def delivery(self) -> str | None:
+        """Kind of a queue; None for other targets."""
+        if self.kind != QUEUE_KIND:
+            return None
+        from ddbload.contracts.queue_messages import FIFO, STANDARD
+
+        return FIFO if self.is_ordered else STANDARD
+
+    @property
     def max_item_bytes(self) -> int:
         """Most bytes of an item, as DynamoDB counts them."""
         return MAX_ITEM_BYTES if self.kind == TABLE_KIND else MAX_OTHER_ITEM_BYTES

@@ -390,6 +390,7 @@ def _add_up(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: fl
         identical=sums.identical if sums.identical_known else None,
         causes=causes or None,
         target=None if record.table.is_table else record.table.kind,
+        delivery=record.table.delivery,
     )
 
 

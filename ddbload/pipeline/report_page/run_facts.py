@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.control import Control
+from ddbload.contracts.queue_messages import DELIVERY_TEXTS
 from ddbload.contracts.results import DONE, Report, Segment
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import INSERT, LAST_WINS, PLAN
@@ -102,6 +103,8 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
             f"{rows.rejected:,} of {rows.read:,} rows were rejected and are not in the {noun}; they"
             " are kept with their causes, and can be mended and loaded"
         )
+    if report.delivery is not None:
+        yield f"messages were delivered {DELIVERY_TEXTS[report.delivery]}"
     if rows.superseded:
         later = "a later row of the same key"
         if record is not None and record.payload.options.mode == LAST_WINS:
