@@ -2,7 +2,7 @@
 
     python -m bench.queue
 
-`bench.http_server` says how it begins and ends. It serves CreateQueue, GetQueueUrl,
+`bench.http_server` says how it begins and ends. It serves CreateQueue, ListQueues, GetQueueUrl,
 GetQueueAttributes, SendMessage and SendMessageBatch in the AWS JSON protocol; message attributes
 and delays are not served. GET /messages returns every message that was delivered, in order, and
 GET /counters what `SimulatedQueues.counters` describes.
@@ -201,6 +201,7 @@ class SimulatedQueues(Service):
     def _operate(self, name: str, request: Request, region: str) -> Answer:
         operations: dict[str, Callable[[dict[str, Any], str], dict[str, Any]]] = {
             "CreateQueue": self._create_queue,
+            "ListQueues": self._list_queues,
             "GetQueueUrl": self._queue_url,
             "GetQueueAttributes": self._queue_attributes,
             "SendMessage": self._send_message,
@@ -264,6 +265,10 @@ class SimulatedQueues(Service):
     def _create_queue(self, told: dict[str, Any], region: str) -> dict[str, Any]:
         self._create(told["QueueName"], told.get("Attributes", {}), region)
         return self._queue_url(told, region)
+
+    def _list_queues(self, told: dict[str, Any], region: str) -> dict[str, Any]:
+        names = [name for name in self._queues if self._region in (None, region)]
+        return {"QueueUrls": [f"http://{told['_host']}/{ACCOUNT}/{name}" for name in names]}
 
     def _queue_url(self, told: dict[str, Any], region: str) -> dict[str, Any]:
         queue = self._find(told["QueueName"], region)

@@ -77,6 +77,7 @@ def code_of(error: Any) -> str:
 def test_queue_is_found_by_name_and_described(sqs):
     url = sqs.make()
     assert sqs.client.get_queue_url(QueueName=url.rpartition("/")[2])["QueueUrl"] == url
+    assert url in sqs.client.list_queues(MaxResults=1000)["QueueUrls"]
     found = sqs.client.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
     assert found["QueueArn"] == f"arn:aws:sqs:us-east-1:123456789012:{url.rpartition('/')[2]}"
     assert (found["MaximumMessageSize"], found["DelaySeconds"]) == (str(MIB), "0")
