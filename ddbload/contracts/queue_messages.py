@@ -24,10 +24,10 @@ DEDUPLICATION_SECONDS = 300
 
 DELIVERIES = STANDARD, FIFO = ("standard", "fifo")
 DELIVERY_TEXTS = {
-    STANDARD: "at least once: a message whose answer was lost, or that was sent before a crash, may"
-    " be in the standard queue twice",
-    FIFO: "once, and in order within each group; but a message that was sent again more than five"
-    " minutes later, as by a late resume after a crash, is in the queue twice",
+    STANDARD: "at least once: a standard queue may get a message twice after a crash or a lost"
+    " answer",
+    FIFO: "once, in order within each group; a resume more than five minutes after a crash may send"
+    " a message twice",
 }
 """What the kinds of queues promise about the messages of a run."""
 
