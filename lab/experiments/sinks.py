@@ -13,8 +13,8 @@ from typing import Any
 from bench.bucket import BUCKET
 from bench.listing import bucket_server, control
 from bench.message_checksum import MessageChecksum
+from bench.message_queue import QUEUE
 from bench.put_request import bucket_checksum, object_digest
-from bench.queue import QUEUE
 from lab import ways
 from lab.draw import number
 from lab.experiment import Experiment, Setup
@@ -117,7 +117,7 @@ class S3(Sink):
 class SQS(Sink):
     """SQS: each message becomes a message of a standard queue."""
 
-    name, service, module, target = "SQS", "sqs", "bench.queue", QUEUE
+    name, service, module, target = "SQS", "sqs", "bench.message_queue", QUEUE
     published = (34.14, 2.26)
     arrived = "messages"
     import_to = (f"sqs:{QUEUE}",)

@@ -1,4 +1,4 @@
-"""`bench.queue` and moto's SQS answer alike, as far as ddbload and the measurements use SQS."""
+"""The fake SQS and moto's answer alike, as far as ddbload and the measurements use SQS."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Sqs:
 @pytest.fixture(scope="module", params=["fake", "moto"])
 def sqs(request) -> Iterator[Sqs]:
     if request.param == "fake":
-        with bucket_server("bench.queue") as endpoint:
+        with bucket_server("bench.message_queue") as endpoint:
             client = boto3.client("sqs", endpoint_url=endpoint, config=ONCE, **ACCOUNT)
             yield Sqs(client, endpoint)
     else:

@@ -16,7 +16,7 @@ FAULTS = {"seed": 3, "failed": 0.1, "throttled": 0.03, "errors": 0.03, "lost": 0
 
 @pytest.fixture(scope="module")
 def endpoint():
-    with bucket_server("bench.queue") as endpoint:
+    with bucket_server("bench.message_queue") as endpoint:
         yield endpoint
 
 

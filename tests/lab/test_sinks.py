@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from bench.bucket import Bucket
-from bench.queue import SimulatedQueues
+from bench.message_queue import SimulatedQueues
 from lab.experiments import sinks
 from lab.experiments.sinks import S3, SQS, THREADS, WAYS, check, make_messages, send, serve
 from lab.findings import CountsDiffer

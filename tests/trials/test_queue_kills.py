@@ -23,7 +23,7 @@ FAULTS = {"failed": 0.05, "throttled": 0.02, "errors": 0.02, "unavailable": 0.02
 
 @pytest.fixture(scope="module")
 def endpoint():
-    with bucket_server("bench.queue") as endpoint:
+    with bucket_server("bench.message_queue") as endpoint:
         yield endpoint
 
 

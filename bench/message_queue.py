@@ -1,6 +1,6 @@
 """Fake SQS that counts messages, fails as told, and has a configurable latency.
 
-    python -m bench.queue
+    python -m bench.message_queue
 
 `bench.http_server` says how it begins and ends. It serves CreateQueue, ListQueues, GetQueueUrl,
 GetQueueAttributes, SendMessage and SendMessageBatch in the AWS JSON protocol; message attributes

@@ -12,12 +12,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bench.listing import bucket_server, control
 from bench.message_checksum import MessageChecksum
-from bench.queue import SimulatedQueues
+from bench.message_queue import SimulatedQueues
 
 
 @pytest.fixture(scope="module")
 def endpoint():
-    with bucket_server("bench.queue") as endpoint:
+    with bucket_server("bench.message_queue") as endpoint:
         yield endpoint
 
 
