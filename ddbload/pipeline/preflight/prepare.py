@@ -340,11 +340,15 @@ def _check_same_configuration(existing: RunRecord, record: RunRecord) -> None:
     # JSON rows have no columns: only declared types determine their items.
     is_delimited = any(each.payload.source.delimited for each in both)
     types, other_types = (each.types if is_delimited else each.payload.types for each in both)
+    into_tables = existing.table.is_table and record.table.is_table
     differing = [
         name
         for name, one, other in (
-            ("table", existing.table.id, record.table.id),
-            ("target", existing.payload.target, record.payload.target),
+            (
+                "table" if into_tables else "target",
+                (existing.table.id, existing.payload.target),
+                (record.table.id, record.payload.target),
+            ),
             ("columns", existing.columns, record.columns),
             ("types", types, other_types),
             ("mapping", existing.payload.mapping, record.payload.mapping),
@@ -360,7 +364,7 @@ def _check_same_configuration(existing: RunRecord, record: RunRecord) -> None:
         )
         if one != other
     ]
-    if "table" in differing and existing.table.is_table and record.table.is_table:
+    if "table" in differing:
         # Usually a table of the same name that was deleted and created again.
         raise RunMismatch(
             f"run {run} wrote to another table (or to an earlier one of the same name, since"
