@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from bench.clients import TABLE
 from bench.compare import File
 from bench.rounds import (
+    InvalidRound,
     Scenario,
     SinkProcess,
     check,
@@ -195,6 +196,8 @@ def run_way(way: Way, file: File, setup: Setup, server: SinkProcess) -> Result:
     with tempfile.TemporaryDirectory(prefix="ledger-", dir=setup.folder) as ledger:
         before = _reset(setup, server)
         used = ways.run(way.command(file.path, Path(ledger)), environment(server))
+    if way.ours:
+        _check_no_retries(way.label, used.printed)
     counters = _arrived(way.label, file, server)
     if way.ours:
         check_ddbload_report(way.label, used.printed, file.due.items)
@@ -220,6 +223,15 @@ def _arrived(label: str, file: File, server: SinkProcess) -> dict[str, Any]:
     return counters
 
 
+def _check_no_retries(label: str, report: Mapping[str, Any]) -> None:
+    """Refuse a run whose repeated requests the server has counted twice."""
+    if report["retries"]:
+        raise InvalidRound(
+            f"refused: {label}: {report['retries']} requests were sent again, because the machine"
+            " was too busy to answer them in time; run it again, or with a smaller SIZE"
+        )
+
+
 def execute(
     machine: StateMachine,
     workers: Sequence[int],
@@ -235,6 +247,7 @@ def execute(
         setup.say(label)
         before = _reset(setup, server)
         used = machine.load(count, chunk_bytes=file.path.stat().st_size // CHUNKS + 1)
+        _check_no_retries(label, used.report)
         counters = _arrived(label, file, server)
         check_ddbload_report(label, used.report, file.due.items)
         results.append(

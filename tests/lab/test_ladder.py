@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.rounds import Cores, sink
+from bench.rounds import Cores, InvalidRound, sink
 from ddbload.contracts.write_price import WRITE_UNIT_PRICE
 from lab import ways
 from lab.draw import svg
@@ -91,6 +91,7 @@ class ImportingMachine:
     def __init__(self, server, folder):
         self._server, self._folder = server, folder
         self.asked = []
+        self.retries = 0
 
     def upload(self, file):
         self.file = file
@@ -99,7 +100,7 @@ class ImportingMachine:
         self.asked.append((workers, chunk_bytes))
         command = concurrent(16).command(self.file, self._folder / f"ledger-{workers}")
         used = ways.run(command, environment(self._server))
-        return Execution(used.seconds, used.cpu, used.printed)
+        return Execution(used.seconds, used.cpu, {**used.printed, "retries": self.retries})
 
 
 def test_each_execution_is_counted_and_has_eight_chunks(server, setup_of, tmp_path):
@@ -112,6 +113,9 @@ def test_each_execution_is_counted_and_has_eight_chunks(server, setup_of, tmp_pa
     ((workers, chunk_bytes),) = machine.asked
     assert workers == 2
     assert 7 * chunk_bytes < file.path.stat().st_size <= 8 * chunk_bytes
+    machine.retries = 3
+    with pytest.raises(InvalidRound, match="3 requests were sent again"):
+        execute(machine, [1], file, setup, server)
 
 
 def test_parts_grow_with_the_size_up_to_a_limit():
