@@ -65,6 +65,16 @@ def test_an_interrupted_run_sends_nothing_twice(console, endpoint):
     run.completed(*run.resume, once=True)
 
 
+def test_a_queue_that_was_made_again_is_not_the_runs(console, endpoint):
+    run = QueueRun(console, endpoint, 300, latency=0.02)
+    assert run.killed([*run.command, "--processes", "1", "--concurrency", "1"], 10)
+    control(endpoint, "/reset", {"queues": {STANDARD: {"CreatedTimestamp": "1"}}})
+    ended = console.run(run.resume)
+    assert ended.code == 1
+    assert "wrote to another queue" in ended.err
+    assert run.counters()["messages"] == 0
+
+
 def test_rows_that_no_message_can_be_made_of_are_rejects(console, endpoint):
     control(endpoint, "/reset", {"queues": {STANDARD: {"MaximumMessageSize": "1024"}}})
     console.write("rows.csv", f"id,text\n1,short\n2,{'x' * 1100}\n3,\x01\x7f\ufffe\n")

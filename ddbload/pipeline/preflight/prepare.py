@@ -364,11 +364,11 @@ def _check_same_configuration(existing: RunRecord, record: RunRecord) -> None:
         )
         if one != other
     ]
-    if "table" in differing:
-        # Usually a table of the same name that was deleted and created again.
+    if existing.table.id != record.table.id and existing.payload.target == record.payload.target:
+        # Usually a table or queue of the same name that was deleted and created again.
         raise RunMismatch(
-            f"run {run} wrote to another table (or to an earlier one of the same name, since"
-            " deleted): start a new run for this one"
+            f"run {run} wrote to another {existing.table.kind} (or to an earlier one of the same"
+            " name, since deleted): start a new run for this one"
         )
     what = ", ".join(differing) or "format, delimiter, quote or header"
     raise RunMismatch(f"run {run} began with another {what}; give the same, or another run id")

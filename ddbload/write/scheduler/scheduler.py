@@ -278,6 +278,9 @@ class Scheduler:
             return Wait(None)
         if not self._keeps_duplicates or self.fatal is not None:
             return Finished()
+        if self.outcomes.last_written() is None:
+            # No row that the next invocation would send again is there already.
+            return Finished()
         if self._settles_until is None:
             self._settles_until = now + self.SETTLE_SECONDS
         ready_at = self._pacing.ready_at(now)

@@ -119,19 +119,36 @@ def test_rows_that_were_sent_are_settled_at_the_end(lost, ends):
 def test_rows_of_a_group_that_were_not_sent_are_not_sent_after_a_stop():
     driver = queue_driver()
     driver.offer_all(*"aab")
-    batch = driver.batch()
+    batches = [driver.batch(), driver.batch()]
+    handles = [handle for batch in batches for handle in batch.handles]
+    assert sorted(handles) == [0, 2]
     driver.scheduler.stop()
-    driver.answer(batch, Accepted(failed=[0]))
+    for batch in batches:
+        failed = [batch.handles.index(0)] if 0 in batch.handles else []
+        driver.answer(batch, Accepted(failed=failed))
     again = driver.batch()
+    assert tuple(again.handles) == (0,)
     driver.accept(again)
     assert driver.step() == Finished()
     assert driver.counts.written == 1
 
 
+@pytest.mark.parametrize("answer", [Unsure("lost"), Throttled("x"), Accepted(failed=range(10))])
+def test_nothing_is_sent_after_a_stop_if_no_row_beyond_was_written(answer):
+    driver = queue_driver()
+    driver.offer_all(*object_keys(30))
+    driver.accept(driver.batch())
+    batch = driver.batch()
+    driver.scheduler.stop()
+    driver.answer(batch, answer)
+    assert driver.step() == Finished()
+
+
 def test_rows_that_keep_failing_are_given_up_some_time_after_a_stop():
     driver = queue_driver()
-    driver.offer_all(*object_keys(10))
+    driver.offer_all(*object_keys(20))
     batch = driver.batch()
+    driver.accept(driver.batch())
     driver.scheduler.stop()
     driver.answer(batch, Unsure("lost"))
     while not isinstance(step := driver.step(), Finished):
