@@ -10,7 +10,7 @@ import pytest
 from bench.bucket import BUCKET
 from bench.listing import bucket_server, control
 from tests.cli.console import PROGRAM, Console
-from tests.e2e.bucket_runs import RUN, TARGET, BucketRun, put_foreign
+from tests.e2e.bucket_runs import RUN, BucketRun, put_foreign
 from tests.e2e.processes import until
 
 FAULTS = {
@@ -36,7 +36,7 @@ def console(tmp_path, endpoint) -> Console:
     return Console(folder, {**keys, "AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": endpoint})
 
 
-@pytest.mark.parametrize("engine", ["async", "threads", "sync"])
+@pytest.mark.parametrize("engine", ["async", "threads"])
 def test_each_key_has_one_row_under_faults(console, endpoint, engine):
     run = BucketRun(console, endpoint, IDS, faults=FAULTS)
     run.completed(*run.command, "--engine", engine, "--processes", "1")
@@ -67,22 +67,3 @@ def test_objects_of_others_are_replaced_or_skipped(console, endpoint):
     assert run.counters()["overwritten"] == 0
     # Those of the first run are another run's, too.
     run.completed(replaced=6)
-
-
-@pytest.mark.parametrize(
-    ("target", "options", "told"),
-    [
-        (TARGET, [], "--object-key is missing"),
-        (TARGET, ["--object-key", "x"], "names no column"),
-        (TARGET, ["--object-key", "{id}", "--max-wcu", "5"], "'--max-wcu' is for tables"),
-        (TARGET, ["--object-key", "{id}", "--mode", "update"], "mode update is for tables"),
-        (TARGET, ["--object-key", "{id}", "--dry-run"], "--dry-run makes a plan"),
-        (TARGET.rstrip("/"), ["--object-key", "{id}"], "end the target's prefix with a slash"),
-        ("books", ["--object-key", "{id}"], "--object-key is for a target s3://bucket/prefix/"),
-    ],
-)
-def test_what_a_bucket_does_not_have_is_refused(console, target, options, told):
-    console.write("rows.csv", "id\n1\n")
-    ended = console.ddbload("import", "rows.csv", target, *options)
-    assert ended.code == 2
-    assert told in ended.err

@@ -53,11 +53,11 @@ def killed(run: BucketRun, seconds: float, *options: str) -> bool:
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("engine", ["async", "threads"])
+@pytest.mark.parametrize("engine", ["async", "threads", "sync"])
 def test_bucket_is_exact_after_kills(console, endpoint, engine):
     rng = random.Random(f"{SEED} {engine}")
     kills = 0
-    while kills < POINTS / 2:
+    while kills < POINTS / 3:
         ids = rng.choices(range(ROWS * 2), k=ROWS)
         faults = {**FAULTS, "seed": rng.randrange(1000)}
         run = BucketRun(console, endpoint, ids, latency=0.004, faults=faults)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.control import WorkTotals
-from ddbload.contracts.options import BUCKET_KIND, QUEUE_KIND, TABLE_KIND
+from ddbload.contracts.options import TABLE_KIND
 from ddbload.contracts.results import Failure, Segment, WriteStats
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.segment_times import ProgressSamples
@@ -35,7 +35,7 @@ from ddbload.errors import (
 from ddbload.ledger.attempts import Attempt
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context
-from ddbload.pipeline.importing.chunk_target import ChunkTarget, table_target
+from ddbload.pipeline.importing.open_target import open_target
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES, RowFeeder
 from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
 from ddbload.pipeline.reading.source_objects import read_chunk
@@ -237,7 +237,10 @@ class _ChunkImport:
         self._feeder = RowFeeder(
             reader, task.chunk, start, clock=context.clock, attempt=self._attempt
         )
-        self._target = self._open_target(identical)
+        batches = reader.encoder.batches
+        self._target = open_target(
+            record, context, self._feeder.pending, identical, batches=batches
+        )
         self._trail = SeekTrail()
         self._scheduler = Scheduler(
             concurrency=concurrency_for(options),
@@ -251,24 +254,6 @@ class _ChunkImport:
             is_proven=self._target.is_proven,
             on_release=self._feeder.release,
         )
-
-    def _open_target(self, identical: RowOutcome) -> ChunkTarget:
-        """Make the requests of the run's target.
-
-        `identical`: outcome of a row that finds an equal item in the table.
-        """
-        record, context, feeder = self._record, self._context, self._feeder
-        if record.table.kind == BUCKET_KIND:
-            # Imported here: most runs write to a table.
-            from ddbload.pipeline.importing.bucket_target import bucket_target
-
-            return bucket_target(record, context, feeder.pending)
-        if record.table.kind == QUEUE_KIND:
-            from ddbload.pipeline.importing.queue_target import queue_target
-
-            return queue_target(record, context, feeder.pending)
-        batches = self._reader.encoder.batches
-        return table_target(record, context, feeder.pending, identical, batches=batches)
 
     @property
     def only_waited(self) -> bool:
