@@ -221,12 +221,18 @@ class Connection(asyncio.Protocol):
         self._sink = sink
         self._buffer = bytearray()
         self._has_written = False
+        self._waiting = 0
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for type checkers
         self._transport = transport
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - asyncio's
+        """Count no request as in flight whose client is gone."""
+        self._sink.in_flight -= self._waiting
+        self._waiting = 0
 
     def data_received(self, data: bytes) -> None:
         """Answer each complete request."""
@@ -277,6 +283,7 @@ class Connection(asyncio.Protocol):
         sent = _response(status, answer, "close" if is_last else "keep-alive")
         if delay:
             sink.in_flight += 1
+            self._waiting += 1
             asyncio.get_running_loop().call_later(delay, self._send_later, sent, is_last)
         else:
             self._send(sent, is_last)
@@ -290,7 +297,9 @@ class Connection(asyncio.Protocol):
         return delay
 
     def _send_later(self, sent: bytes, is_last: bool) -> None:
-        self._sink.in_flight -= 1
+        if self._waiting:
+            self._sink.in_flight -= 1
+            self._waiting -= 1
         self._send(sent, is_last)
 
     def _send(self, sent: bytes, is_last: bool) -> None:

@@ -286,6 +286,20 @@ def test_sink_counts_requests_in_flight(sink_process, scenario):
     assert sink_process.counters()["most_in_flight"] == 1
 
 
+def test_request_of_a_client_that_is_gone_is_not_in_flight(sink_process, scenario):
+    sink_process.reset(replace(scenario, latency=30.0))
+    port = urlsplit(sink_process.ready["http"]).port
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(request(1) + request(2))
+        until(lambda: sink_process.counters()["requests"] == 2, "the requests did not arrive")
+
+    def at_rest():
+        sink_process.reset(scenario)
+        return sink_process.counters()["most_in_flight"] == 0
+
+    until(at_rest, "requests of a closed connection are still in flight")
+
+
 def test_sink_listens_on_loopback_only(sink_process):
     for name in ("http", "https"):
         with pytest.raises(OSError):
