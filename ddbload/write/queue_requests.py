@@ -16,7 +16,7 @@ from typing import Any
 from ddbload.aws.failures import AwsFailure, FailureKind, failure_of_code
 from ddbload.contracts.queue_messages import MOST_BYTES, MOST_ENTRIES
 from ddbload.contracts.run_record import RunRecord
-from ddbload.errors import QueueNotFound
+from ddbload.errors import AccessDenied, QueueNotFound
 from ddbload.write.requests import ItemOrKey, SentItems, fatal_answer
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.request_limits import RequestLimits
@@ -102,6 +102,14 @@ class QueueRequests:
             return Refused(f"{failure.code}: {failure.text}", REFUSED_BY_SQS)
         if failure.code == _MISSING:
             return Fatal(QueueNotFound(f"queue {self._queue} is not there any more"))
+        if failure.code.startswith("Kms"):
+            return Fatal(
+                AccessDenied(
+                    f"sending to queue {self._queue}: {failure.code}; the key that encrypts the"
+                    " queue cannot be used: it must be enabled, and the credentials need"
+                    " kms:GenerateDataKey and kms:Decrypt on it"
+                )
+            )
         return fatal_answer(failure, f"sending to queue {self._queue}")
 
 

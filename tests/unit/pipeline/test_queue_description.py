@@ -82,7 +82,7 @@ def test_ids_are_keys_that_each_row_needs():
 
 @pytest.mark.parametrize("code", ["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"])
 def test_missing_queue_is_named_with_its_region_and_a_like_name(code):
-    with pytest.raises(QueueNotFound, match=r"no queue ordres in eu-west-1.*'orders'.*--region"):
+    with pytest.raises(QueueNotFound, match=r"no queue ordres in eu-west-1 .*--region.*'orders'"):
         described(FakeSqs(refused(code)), QueueTarget("ordres"))
 
 

@@ -93,7 +93,9 @@ def test_answer_with_a_key_that_cannot_be_used_ends_the_run():
     found = answer(2, Successful=taken(0), Failed=[fails(1, "KmsDisabled", sender=True)])
     assert list(found.failed) == [1]
     assert "orders" in str(found.fatal)
+    assert isinstance(found.fatal, AccessDenied)
     assert "KmsDisabled" in str(found.fatal)
+    assert "kms:GenerateDataKey" in str(found.fatal)
 
 
 def test_message_that_the_answer_leaves_out_may_have_been_sent():
