@@ -113,8 +113,8 @@ class _QueueLook:
             return QueueNotFound(f"queue {self.name} is not there any more")
         region = self.clients.sqs.meta.region_name
         return QueueNotFound(
-            f"there is no queue {self.name} in {region} (ddbload creates none; --region names another"
-            f" region){self._suggestion()}"
+            f"there is no queue {self.name} in {region} (ddbload creates none; --region names"
+            f" another region){self._suggestion()}"
         )
 
     def _suggestion(self) -> str:
