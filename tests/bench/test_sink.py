@@ -287,7 +287,7 @@ def test_sink_counts_requests_in_flight(sink_process, scenario):
 
 
 def test_request_of_a_client_that_is_gone_is_not_in_flight(sink_process, scenario):
-    sink_process.reset(replace(scenario, latency=30.0))
+    sink_process.reset(replace(scenario, latency=3600.0))
     port = urlsplit(sink_process.ready["http"]).port
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall(request(1) + request(2))
