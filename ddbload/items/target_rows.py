@@ -101,7 +101,8 @@ class TargetRows:
             odd.update(
                 row for row in range(len(encoded)) if _RESERVED_MEMBER.search(positions.data(row))
             )
-        return positions, replace(encoded, keys=self._rules.keys(encoded.keys))
+        # Neither S3 nor SQS counts bytes: each row is one unit of the rate at which rows are sent.
+        return positions, replace(encoded, keys=self._rules.keys(encoded.keys), units=None)
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of one row, which begins at `byte` of the source."""
@@ -123,7 +124,7 @@ class TargetRows:
         if defect is not None:
             return defect
         (key,) = self._rules.keys([built.key])
-        return replace(built, key=key)
+        return replace(built, key=key, size=1)
 
 
 class ObjectKeyRules:
