@@ -1,7 +1,8 @@
 """Write rows as objects of S3, each by a conditional PUT, and interpret the answers. Pure.
 
 An object is put where its key has none (If-None-Match), and says in its metadata which row of which
-run it is. If the key has an object already, a HEAD tells whose that is:
+run it is. If the key has an object already, a HEAD tells whose that is; the transport of botocore
+looks by GET.
 
 - This row of this run: an earlier answer was lost, and the row is written.
 - Another row of this run: this row is rejected, since it would overwrite the other.

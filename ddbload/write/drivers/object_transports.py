@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import (
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from ddbload.write.requests import SentItems
 
 _CONDITIONS = {"if-none-match": "IfNoneMatch", "if-match": "IfMatch"}
+MAX_DRAINED_BYTES = 64 * 1024
+"""Longest body that is read for the sake of its connection; objects of others may be longer."""
 _NOT_S3 = "an answer that is not S3's"
 
 
@@ -62,9 +65,7 @@ class BotoObjectTransport:
         """Send a request; return the answer's headers that matter."""
         place: Any = {"Bucket": self._requests.target.bucket, "Key": request.key}
         if request.body is None:
-            found: Any = self._client.head_object(**place)
-            names = {f"x-amz-meta-{name}": text for name, text in found["Metadata"].items()}
-            return {"etag": str(found.get("ETag") or ""), **names}
+            return self._look(place)
         headers = request.headers
         more: Any = {_CONDITIONS[name]: headers[name] for name in _CONDITIONS if name in headers}
         metadata = {name: headers[f"x-amz-meta-{name}"] for name in (RUN_METADATA, ROW_METADATA)}
@@ -76,6 +77,24 @@ class BotoObjectTransport:
             **more,
         )
         return {"etag": str(answer.get("ETag") or "")}
+
+    def _look(self, place: Any) -> dict[str, str]:
+        """Return the headers of an object.
+
+        By GET, and not by HEAD: Python's HTTP client takes headers that were cut short for whole
+        ones. Another row's object would look like a foreign one, and be replaced. Where a byte of
+        the body arrives, all headers have.
+        """
+        found: Any = self._client.get_object(**place)
+        with closing(found["Body"]) as body:
+            length = int(found["ContentLength"])
+            if length and not body.read(1):
+                raise ConnectionError("the answer ends before its body")
+            if length <= MAX_DRAINED_BYTES:
+                # The connection can be used again.
+                body.read()
+        names = {f"x-amz-meta-{name}": text for name, text in found["Metadata"].items()}
+        return {"etag": str(found.get("ETag") or ""), **names}
 
 
 class RawObjectTransport:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -43,8 +44,8 @@ class Client:
     def put_object(self, **parameters: Any) -> Any:
         return self._call("put", parameters)
 
-    def head_object(self, **parameters: Any) -> Any:
-        return self._call("head", parameters)
+    def get_object(self, **parameters: Any) -> Any:
+        return self._call("get", parameters)
 
     def _call(self, kind: str, parameters: dict[str, Any]) -> Any:
         self.calls.append((kind, parameters))
@@ -54,9 +55,29 @@ class Client:
         return answer
 
 
+def found(run: str, row: str, etag: str = '"e"', body: bytes = b"{}", length: int = 2) -> Any:
+    """Return the answer to GetObject, whose body may be cut short."""
+    metadata = {"ddbload-run": run, "ddbload-row": row}
+    return {"ETag": etag, "Metadata": metadata, "Body": BytesIO(body), "ContentLength": length}
+
+
+def test_botocore_does_not_believe_headers_without_a_body():
+    owner = requests()
+    exists = client_error("PreconditionFailed", 412)
+    for run, row in (("run-1/cut", "100"), (owner.run, "100"), (owner.run, "1")):
+        client = Client(exists, found(run, row, body=b""))
+        transport = BotoObjectTransport(client, owner)  # type: ignore[arg-type]
+        assert transport.send([ROW]) == Unsure("ConnectionError")
+        assert [kind for kind, _ in client.calls] == ["put", "get"]
+    # The objects of others may be empty; a row's is not.
+    empty = found("another", "100", body=b"", length=0)
+    transport = BotoObjectTransport(Client(exists, empty, {"ETag": '"new"'}), owner)  # type: ignore[arg-type]
+    assert transport.send([ROW]) == Accepted()
+
+
 def test_botocore_puts_replaces_and_looks_with_conditions():
     owner = requests()
-    foreign = {"ETag": '"old"', "Metadata": {"ddbload-run": "another"}}
+    foreign = found("another", "100", '"old"')
     client = Client(client_error("PreconditionFailed", 412), foreign, {"ETag": '"new"'})
     transport = BotoObjectTransport(client, owner)  # type: ignore[arg-type]
     assert transport.send([ROW]) == Accepted()
@@ -68,7 +89,7 @@ def test_botocore_puts_replaces_and_looks_with_conditions():
     }
     assert client.calls == [
         ("put", {**place, **content, "IfNoneMatch": "*"}),
-        ("head", place),
+        ("get", place),
         ("put", {**place, **content, "IfMatch": '"old"'}),
     ]
 
@@ -77,8 +98,8 @@ def test_botocore_tells_whose_an_object_is():
     owner = requests()
     exists = client_error("PreconditionFailed", 412)
     for position, answer in (("100", Accepted), ("7", Refused)):
-        own = {"ETag": '"e"', "Metadata": {"ddbload-run": owner.run, "ddbload-row": position}}
-        transport = BotoObjectTransport(Client(exists, own), owner)  # type: ignore[arg-type]
+        client = Client(exists, found(owner.run, position))
+        transport = BotoObjectTransport(client, owner)  # type: ignore[arg-type]
         assert isinstance(transport.send([ROW]), answer)
 
 
