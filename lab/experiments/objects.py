@@ -29,7 +29,7 @@ PUBLISHED_FEW = {Way(THREADS, 10): 1.70, Way(THREADS, 100): 6.0, Way(TASKS, 10):
 """Seconds for 100 objects."""
 PUBLISHED_MANY = {30_000: 90.0, 100_000: 342.5}
 """Seconds in threads by number of objects; the last with 50 threads."""
-PUBLISHED_COSTS = {"thread": 0.01, "boto3 client": 0.05}
+PUBLISHED_COSTS = {"thread": 0.01, "boto3 client, with a session": 0.05}
 WORKERS = 50
 SLOW, SLOW_LIMIT = Way(TASKS, 10), 10_000
 """Way that is not run with more objects than this: it would take minutes."""
@@ -246,9 +246,12 @@ def _notes(aged: Sequence[Result], refusal: Result, sizes: Sequence[int]) -> Ite
         "Each time is of one run, from before the first thread or client is made to the last body."
         " All ways read the same objects of 1 KiB, a JSON line each, and a run counts only if the"
         " checksum of all keys and bodies is right. The published number of 30,000 objects in"
-        " about a minute and a half names no number of threads. Where fewer requests are in flight"
-        " than there are threads, the first threads have read everything before the last begin."
-        " Of ddbload's time for 100 objects most is its start, which the table of costs has."
+        " about a minute and a half names no number of threads. As published, a thread makes its"
+        " client, from a session of its own, when it has its first key. So most of the time of many"
+        " threads for few objects is that of clients, which one core makes one after the other;"
+        " where fewer requests are in flight than there are threads, the others still make theirs,"
+        " or found no more keys. ddbload's times have its start in them, which the table of costs"
+        " has too."
     )
     if sizes[-1] > SLOW_LIMIT:
         yield f"{SLOW.label} was stopped at {SLOW_LIMIT:,} objects: it would take minutes."

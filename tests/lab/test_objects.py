@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
+from threading import Barrier, get_ident
 
 import pytest
 
@@ -12,6 +14,7 @@ from lab import ways
 from lab.experiments import objects, objects_ways
 from lab.experiments.objects_ways import DDBLOAD, TASKS, THREADS, Runner, Way
 from lab.findings import PUBLISHED, CountsDiffer
+from lab.published.objects import threads
 
 SIZE = 12
 
@@ -68,7 +71,7 @@ def test_refusals_are_told_in_each_ones_words(found):
 def test_costs_and_charts_are_of_all_ways(found):
     costs = rows(found, "Cost")
     assert {"thread", "boto3 client", "aiobotocore client"} < costs.keys()
-    assert costs["boto3 client"]["published, ms"] == "50.0"
+    assert costs["boto3 client, with a session"]["published, ms"] == "50.0"
     by_concurrency, by_number = found.charts
     # The published times are of 100 objects.
     assert [each.kind for each in by_concurrency.series] == ["rival", "rival", "ours"]
@@ -99,6 +102,33 @@ def test_read_concurrency_is_the_number_of_requests_in_flight(words, tmp_path):
             assert tables.counters()["items"] == 60
         else:
             assert done.stdout.count(b"\n") == 60
+
+
+@pytest.mark.parametrize(("keys", "sessions"), [(1, 1), (40, 4)], ids=["one key", "many keys"])
+def test_published_threads_make_a_client_each_when_they_have_a_key(monkeypatch, keys, sessions):
+    made_in = []
+    meeting = Barrier(sessions)
+
+    class Session:
+        """Session whose client belongs to the thread that made it."""
+
+        def client(self, service):
+            assert service == "s3"
+            made_in.append(get_ident())
+            self.owner = get_ident()
+            meeting.wait(5)
+            return self
+
+        def get_object(self, *, Bucket, Key):  # noqa: N803 - as boto3 names them
+            assert self.owner == get_ident()
+            return {"Body": io.BytesIO(f"{Bucket}/{Key}".encode())}
+
+    monkeypatch.setattr(threads.boto3, "Session", Session)
+    names = [str(number) for number in range(keys)]
+    bodies, failures = threads.read_objects("bench", names, 4)
+    assert bodies == {name: f"bench/{name}".encode() for name in names}
+    assert failures == []
+    assert len(made_in) == len(set(made_in)) == sessions
 
 
 @pytest.mark.parametrize("kind", [TASKS, DDBLOAD])
