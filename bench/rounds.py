@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 from bench.checksum import ItemChecksum
 from bench.clients import ROOT, TABLE, Client
 from bench.shapes import Shape
-from localaws.processes import end_process
+from localaws.processes import end_process, group_killed_at_end
 
 TIMEOUT_SECONDS = 3600.0
 """Usual limit for a client's process; the run ends with an error above it."""
@@ -264,7 +265,7 @@ def run_measured(
     """Run a command on the client's core. Return its resource usage and standard output.
 
     Raises `InvalidRound` if it fails, or takes more than `limit` seconds. Its standard output and
-    error are kept in `folder` as `out` and `err`.
+    error are kept in `folder` as `out` and `err`. It does not outlive this process.
     """
     out, err = folder / "out", folder / "err"
     with out.open("wb") as to_out, err.open("wb") as to_err:
@@ -280,19 +281,22 @@ def run_measured(
                 stderr=to_err,
                 env=environment,
                 cwd=ROOT,
+                process_group=0,
             )
         finally:
             cores.pin(cores.others)
         try:
-            while True:
-                pid, status, used = os.wait4(process.pid, os.WNOHANG)
-                if pid:
-                    break
-                if time.monotonic() - begin > limit:
-                    raise InvalidRound(f"refused: {command[2]} took more than {limit:g} s")
-                time.sleep(_POLL_SECONDS)
+            with group_killed_at_end(process.pid):
+                while True:
+                    pid, status, used = os.wait4(process.pid, os.WNOHANG)
+                    if pid:
+                        break
+                    if time.monotonic() - begin > limit:
+                        raise InvalidRound(f"refused: {command[2]} took more than {limit:g} s")
+                    time.sleep(_POLL_SECONDS)
         except BaseException:
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             raise
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -11,6 +11,7 @@ import argparse
 import datetime as dt
 import io
 import shutil
+import signal
 import sys
 import tempfile
 from importlib import import_module
@@ -36,6 +37,8 @@ def experiments() -> list[Experiment]:
 def main() -> None:
     """Run what was asked for. Exits with 1 if a way fails, or the counts do not match."""
     options = _options()
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, _end)
     if not RIVALS_PYTHON.exists():
         sys.exit(f"{RIVALS_PYTHON.relative_to(ROOT)} is missing: run make rivals")
     # Tables stand between what is said on standard error, into a pipe or a file too.
@@ -115,6 +118,11 @@ def _latency(text: str) -> float:
 
 def _say(line: str) -> None:
     print(f"  {line}", file=sys.stderr, flush=True)
+
+
+def _end(number: int, _: object) -> None:
+    """End with servers, ways and folders, as at Ctrl-C."""
+    sys.exit(128 + number)
 
 
 def _machine() -> str:

@@ -8,8 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 
 def end_process(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:
@@ -28,6 +28,26 @@ def end_process(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:
         if pipe is not None:
             with suppress(OSError):
                 pipe.close()
+
+
+@contextmanager
+def group_killed_at_end(group: int) -> Iterator[None]:
+    """Kill a process group if this process ends inside the block, however it ends.
+
+    A shell waits for the end of a pipe from this process, which the operating system closes.
+    """
+    guard = subprocess.Popen(  # noqa: S603 - a group of our own
+        ["/bin/sh", "-c", 'read -r end; kill -s KILL -- "-$0"', str(group)],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        # Ctrl-C reaches the terminal's whole process group.
+        process_group=0,
+    )
+    try:
+        yield
+    finally:
+        guard.kill()
+        end_process(guard)
 
 
 def on_stdin_eof(action: Callable[[], None]) -> None:

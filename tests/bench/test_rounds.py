@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -13,6 +16,8 @@ from bench.native import FLOOR, GO
 from bench.rounds import Cores, InvalidRound, Scenario, check, check_ddbload_report, run
 from bench.shapes import SHAPES
 from ddbload.contracts.options import ENGINES
+from tests.cli.console import ROOT
+from tests.e2e.processes import alive, children, until
 
 CORES = Cores.for_this_machine()
 ROWS = 60
@@ -148,3 +153,30 @@ def test_round_over_tls_is_valid(name, sink_process, make_file, tmp_path, monkey
         native.write_bodies(path, shape, TABLE)
         cost = run(Client.parse(name), Scenario(shape, True, 0.0), path, due, sink_process, CORES)
         assert cost.requests == 3
+
+
+MEASURING = """
+import signal, sys
+from pathlib import Path
+from bench.rounds import Cores, run_measured
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+client = "import subprocess; subprocess.run(['sleep', '60'])"
+run_measured([sys.executable, "-c", client], {}, Path(sys.argv[1]), Cores(None, None), 60.0)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_client_and_its_children_end_with_the_process_that_measures_them(number, tmp_path):
+    command = [sys.executable, "-c", MEASURING, str(tmp_path)]
+    measuring = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+
+    def descendants():
+        return [pid for each in children(measuring.pid) for pid in (each, *children(each))]
+
+    until(lambda: len(descendants()) == 3, "client, its child or the guard is missing")
+    found = descendants()
+    measuring.send_signal(number)
+    measuring.wait()
+    until(lambda: not any(map(alive, found)), f"of {found} some are left")
