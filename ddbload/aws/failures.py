@@ -58,6 +58,11 @@ class AwsFailure:
     """The item in the table if a condition does not hold and DynamoDB returns it."""
 
     @property
+    def is_redirect(self) -> bool:
+        """True if S3 says that the bucket is in another region, or at another endpoint."""
+        return self.status in (301, 307) or self.code in _MOVED
+
+    @property
     def is_known(self) -> bool:
         """True if the error code is known to this module, so that the text is AWS's."""
         return not self.status or self.code in _KNOWN

@@ -24,7 +24,12 @@ from ddbload.aws.failures import AwsFailure, FailureKind, to_ddbload_error
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.target import BucketTarget
 from ddbload.dynamodb.write_modes import INSERT
-from ddbload.errors import AccessDenied, BucketNotFound, ConditionalWritesUnsupported
+from ddbload.errors import (
+    AccessDenied,
+    AwsConfiguration,
+    BucketNotFound,
+    ConditionalWritesUnsupported,
+)
 from ddbload.write.requests import EndpointFeatures
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
@@ -94,8 +99,8 @@ class ObjectRequests:
         with self._lock:
             self.follow_ups += 1
 
-    def forbidden(self) -> Fatal | Unsure:
-        """Interpret a HEAD that is forbidden.
+    def forbidden(self, status: int) -> Fatal | Unsure:
+        """Interpret a HEAD that is refused.
 
         The answer to HEAD has no error code, which the next PUT shows if credentials have expired.
         """
@@ -103,12 +108,17 @@ class ObjectRequests:
             self._unseen += 1
             unseen = self._unseen
         if unseen < MAX_UNSEEN:
-            return Unsure("HeadObject: HTTP status 403", refused=True)
+            return Unsure(f"HeadObject: HTTP status {status}", refused=True)
+        causes = (
+            "needs the permission s3:GetObject beside s3:PutObject"
+            if status == 403
+            else "looks at it, which S3 refuses for credentials that have expired (aws sts"
+            " get-caller-identity) and for objects with a key of their own (SSE-C): delete these"
+        )
         return Fatal(
             AccessDenied(
-                f"looking at objects in {self.target.name}: HTTP status 403; some keys have an"
-                " object already, and to tell whose it is ddbload needs the permission"
-                " s3:GetObject beside s3:PutObject"
+                f"looking at objects in {self.target.name}: HTTP status {status}; some keys have an"
+                f" object already, and to tell whose it is ddbload {causes}"
             )
         )
 
@@ -126,6 +136,8 @@ class ObjectRequests:
             return Fatal(BucketNotFound(f"bucket {self.target.bucket} is not there any more"))
         if failure.status == 501:
             return Fatal(unsupported(self.target))
+        if failure.is_redirect:
+            return Fatal(moved_bucket(self.target.bucket))
         match failure.kind:
             case FailureKind.THROTTLED:
                 return Throttled(failure.code)
@@ -134,7 +146,7 @@ class ObjectRequests:
         # S3's own text names the object, whose key is made of the row.
         told = replace(failure, text=f"HTTP status {failure.status}" if failure.status else "")
         error = to_ddbload_error(told, f"writing to {self.target.name}")
-        if failure.status == 403 and isinstance(error, AccessDenied):
+        if failure.code in ("403", "AccessDenied"):
             error = AccessDenied(f"{error.message}; s3:PutObject and s3:GetObject are needed")
         return Fatal(error, unsure=not failure.is_known)
 
@@ -209,7 +221,7 @@ class ObjectWrite:
                 self.request = self._put({"if-none-match": "*"})
                 return None
             if failure.status in (400, 403):
-                return owner.forbidden()
+                return owner.forbidden(failure.status)
             return owner.answer_for_failure(failure)
         owner.seen()
         etag = headers.get("etag")
@@ -239,6 +251,14 @@ def run_stamp(record: RunRecord) -> str:
     """
     text = f"{record.run} {record.created!r} {record.configuration}"
     return f"{record.run}/{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+
+def moved_bucket(bucket: str) -> AwsConfiguration:
+    """Make the error of a bucket that is in another region, of which the answer says no more."""
+    return AwsConfiguration(
+        f"AWS settings: the bucket {bucket} is in another region, or at another endpoint: give"
+        f" --region (aws s3api get-bucket-location --bucket {bucket}), or check --endpoint-url"
+    )
 
 
 def unsupported(target: BucketTarget) -> ConditionalWritesUnsupported:

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.target import OBJECT_KEY
-from ddbload.errors import AccessDenied, BucketNotFound, InvalidPayload
+from ddbload.errors import AccessDenied, AwsConfiguration, BucketNotFound, InvalidPayload
 from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.table_description import describe_target
 
@@ -20,19 +20,28 @@ PAYLOAD = Payload.from_json({"source": {"path": "/x"}, "target": TARGET})
 POLICY = RetryPolicy(attempts=2, sleep=lambda _: None)
 
 
-def clients(*script: Any) -> Any:
+def clients(*script: Any, listed: Any = None) -> Any:
+    """Answer HEAD by a script of statuses, and listings by `listed`, a status and a code."""
     answers = list(script)
+
+    def refuse(status: int, code: str) -> None:
+        error: Any = {"Error": {"Code": code, "Message": "told"}}
+        error["ResponseMetadata"] = {"HTTPStatusCode": status}
+        raise ClientError(error, "HeadBucket")
 
     def head_bucket(**parameters: Any) -> Any:
         assert parameters == {"Bucket": "shop"}
         answer = answers.pop(0)
         if isinstance(answer, int):
-            error: Any = {"Error": {"Code": str(answer)}}
-            error["ResponseMetadata"] = {"HTTPStatusCode": answer}
-            raise ClientError(error, "HeadBucket")
+            refuse(answer, str(answer))
         return answer
 
-    return SimpleNamespace(s3=SimpleNamespace(head_bucket=head_bucket))
+    def list_objects_v2(**parameters: Any) -> None:
+        assert parameters == {"Bucket": "shop", "MaxKeys": 1}
+        refuse(*listed)
+
+    s3 = SimpleNamespace(head_bucket=head_bucket, list_objects_v2=list_objects_v2)
+    return SimpleNamespace(s3=s3)
 
 
 def test_bucket_stands_for_a_table_whose_key_is_the_objects():
@@ -45,12 +54,20 @@ def test_bucket_stands_for_a_table_whose_key_is_the_objects():
 
 
 @pytest.mark.parametrize(
-    ("status", "error", "told"),
-    [(404, BucketNotFound, "aws s3 mb s3://shop"), (403, AccessDenied, "s3:ListBucket")],
+    ("status", "listed", "error", "told"),
+    [
+        (404, None, BucketNotFound, "aws s3 mb s3://shop"),
+        (403, (403, "AccessDenied"), AccessDenied, "s3:ListBucket"),
+        (403, (403, "RequestTimeTooSkewed"), AccessDenied, "check this machine's clock"),
+        (400, (400, "ExpiredToken"), AccessDenied, "log in again"),
+        (400, (400, "AuthorizationHeaderMalformed"), AwsConfiguration, "another region"),
+        (301, None, AwsConfiguration, "give --region"),
+    ],
 )
-def test_bucket_that_cannot_be_written_is_named(status, error, told):
+def test_bucket_that_cannot_be_written_is_named(status, listed, error, told):
+    looking = clients(status, listed=listed)
     with pytest.raises(error) as refused:
-        describe_target(PAYLOAD, clients(status), retry_policy=POLICY, suggest=True)
+        describe_target(PAYLOAD, looking, retry_policy=POLICY, suggest=True)
     assert told in refused.value.message
 
 

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from ddbload.aws.failures import AwsFailure, FailureKind, failure_of_code
-from ddbload.errors import AccessDenied, BucketNotFound, ConditionalWritesUnsupported
+from ddbload.errors import (
+    AccessDenied,
+    AwsConfiguration,
+    BucketNotFound,
+    ConditionalWritesUnsupported,
+)
 from ddbload.write.object_requests import ObjectRequests, ObjectRow, ObjectWrite, run_stamp
 from ddbload.write.requests import EndpointFeatures
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
@@ -219,6 +224,8 @@ def test_failures_that_do_not_end_the_run(code, status, answer):
         ("AccessDenied", 403, AccessDenied),
         ("NoSuchBucket", 404, BucketNotFound),
         ("NotImplemented", 501, ConditionalWritesUnsupported),
+        ("AuthorizationHeaderMalformed", 400, AwsConfiguration),
+        ("TemporaryRedirect", 307, AwsConfiguration),
     ],
 )
 def test_failures_that_end_the_run_do_not_quote_the_key(code, status, error):
@@ -230,16 +237,18 @@ def test_failures_that_end_the_run_do_not_quote_the_key(code, status, error):
     assert "secret" not in answer.error.message
 
 
-def test_a_head_that_stays_forbidden_ends_the_run():
+@pytest.mark.parametrize(("status", "told"), [(403, "s3:GetObject"), (400, "have expired")])
+def test_a_head_that_stays_forbidden_ends_the_run(status, told):
     owner, bucket = requests(), Bucket()
     bucket.objects["p/1"] = FOREIGN
-    denied = failure_of_code("403", "", 403)
+    denied = failure_of_code(str(status), "", status)
     answers = []
     for _ in range(3):
         bucket.script = [None, denied]
         answers.append(write(owner, bucket, ROW))
     assert [type(each) for each in answers] == [Unsure, Unsure, Fatal]
-    assert "s3:GetObject" in answers[-1].error.message
+    assert f"HTTP status {status}" in answers[-1].error.message
+    assert told in answers[-1].error.message
 
 
 def test_stamp_tells_runs_of_one_id_apart():
