@@ -95,7 +95,7 @@ def rejects_command(
 
     To load them, write them to a file, correct each 'raw' there (and delete lines that should not
     be loaded), and pass the file to --retry ('-' for standard input). This imports the rows from
-    this machine into the same table, with the format and types of RUN, as a new run.
+    this machine into the same target, with the format and types of RUN, as a new run.
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """

@@ -49,7 +49,10 @@ class Steps:
         if size is None:
             size = record.pinned.get("bytes" if record.objects is not None else "size")
         self.say(f"found {_counted(record.objects or 1, 'object')}, {size:,} bytes")
-        types = Counter(record.types).most_common()
+        target = record.payload.target
+        made = 0 if target is None or not record.payload.source.delimited else len(target.templates)
+        # The texts that are made for a bucket or a queue come last, and are not sent with the row.
+        types = Counter(record.types[: len(record.types) - made]).most_common()
         columns = ", ".join(f"{count:,} {kind}" for kind, count in types) or "types of the values"
         start = record.data_start
         self.say(

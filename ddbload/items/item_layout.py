@@ -38,7 +38,8 @@ def missing(
 ) -> str:
     """Return the rest of an error about a name that is not a column's.
 
-    `gone` are the columns that the mapping takes away; `is_key` is true for a key of the table.
+    `gone` are the file's columns where `columns` are its attributes, some of which the mapping
+    adds or takes away; `is_key` is true for a key of the table.
     """
     if name in gone:
         return (
@@ -46,10 +47,11 @@ def missing(
             " mapping leaves them"
         )
     # Do not list the columns: in a file without a header they are row data.
-    text = f"none of the file's {len(columns)} columns"
-    if len(columns) == 1:
+    of_file = tuple(gone) or columns
+    text = f"none of the file's {len(of_file)} columns"
+    if len(of_file) == 1:
         text = "not the file's only column"
-        advice = _advice_for_one_column(columns[0])
+        advice = _advice_for_one_column(of_file[0])
         if advice is not None:
             return f"{text}{advice}"
     # Only what looks like a name: without a header, the columns are row data.
@@ -64,7 +66,7 @@ def missing(
         return f"{text}; {shown(near)} is one, and names are compared exactly"
     return (
         f"{text}: check the delimiter (--delimiter), and whether the file has a header"
-        " (--no-header, --columns); ddbload plan shows how it is read"
+        " (--no-header, --columns); ddbload convert FILE - shows how it is read"
     )
 
 

@@ -91,7 +91,7 @@ class ObjectRequests:
 
     def where(self, position: int) -> str:
         """Say where another row of the run begins."""
-        among = "" if self._is_single else ", counted over the rows of all objects"
+        among = "" if self._is_single else ", counted over the rows of all objects,"
         return f"byte {position:,} of the source{among}"
 
     def count_follow_up(self) -> None:
