@@ -75,7 +75,7 @@ class Sink:
         """Connections on which the requests arrived, closed ones included."""
         self.most_in_flight = self.in_flight
         self.invalid: list[str] = []
-        self.first = self.last = 0.0
+        self.first = self.last = self.answered = 0.0
         self._backlog: deque[bytes] = deque()
         self._backlog_bytes = 0
 
@@ -159,7 +159,11 @@ class Sink:
             self.invalid.append(f"{type(error).__name__}: {error}")
 
     def counters(self) -> dict[str, Any]:
-        """Return the counters; `seconds` is the time from the first request to the last."""
+        """Return the counters.
+
+        `seconds` is the time from the first request to the last, and `seconds_to_answer` that from
+        the first request to the last answer.
+        """
         cpu_seconds = time.process_time()
         self.settle()
         everything = ItemChecksum()
@@ -171,6 +175,7 @@ class Sink:
             "requests": self.requests,
             "connections": len(self.connections),
             "seconds": self.last - self.first,
+            "seconds_to_answer": self.answered - self.first,
             "invalid": len(self.invalid),
             "first_invalid": self.invalid[0] if self.invalid else None,
             "tables": {name: table.counters() for name, table in self.tables.items()},
@@ -251,7 +256,7 @@ class Connection(asyncio.Protocol):
         sink = self._sink
         target, key = _TARGET.search(head), _ACCESS_KEY.search(head)
         operation = target[1] if target else b""
-        delay = 0.0
+        delay: float | None = None
         answer: dict[str, Any]
         if head.startswith(b"GET /counters "):
             answer = sink.counters()
@@ -281,12 +286,15 @@ class Connection(asyncio.Protocol):
         is_last = _CLOSE.search(head) is not None
         status = "400 Bad Request" if "__type" in answer else "200 OK"
         sent = _response(status, answer, "close" if is_last else "keep-alive")
-        if delay:
-            sink.in_flight += 1
-            self._waiting += 1
-            asyncio.get_running_loop().call_later(delay, self._send_later, sent, is_last)
-        else:
+        if delay is None:
             self._send(sent, is_last)
+            return
+        sink.in_flight += 1
+        self._waiting += 1
+        if delay:
+            asyncio.get_running_loop().call_later(delay, self._end_write, sent, is_last)
+        else:
+            self._end_write(sent, is_last)
 
     def _delay_write(self) -> float:
         """Count this connection, and return the seconds until a write on it is answered."""
@@ -296,7 +304,8 @@ class Connection(asyncio.Protocol):
         self._has_written = True
         return delay
 
-    def _send_later(self, sent: bytes, is_last: bool) -> None:
+    def _end_write(self, sent: bytes, is_last: bool) -> None:
+        self._sink.answered = time.monotonic()
         if self._waiting:
             self._sink.in_flight -= 1
             self._waiting -= 1

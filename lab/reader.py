@@ -39,7 +39,10 @@ def main() -> None:
         )
         try:
             for number, body in found:
-                bodies[objects[number]["key"]] = body
+                key = objects[number]["key"]
+                if key in bodies:
+                    failures.append(f"{key} was read twice")
+                bodies[key] = body
         except DdbloadError as error:
             failures.append(f"{type(error).__name__}: {error}")
     print_result(work, bodies, failures, start_seconds=start.seconds, start_cpu=start.cpu)

@@ -8,7 +8,15 @@ from typing import Any
 from bench.listing import bucket_server
 from lab.draw import number
 from lab.experiment import Experiment, Setup
-from lab.experiments.objects_ways import DDBLOAD, TASKS, THREADS, Result, Runner, Way
+from lab.experiments.objects_ways import (
+    DDBLOAD,
+    TASKS,
+    THREADS,
+    Result,
+    Runner,
+    Way,
+    require_sent_once,
+)
 from lab.findings import (
     OURS,
     PUBLISHED,
@@ -115,7 +123,8 @@ def _wrong_clock(runner: Runner, count: int, setup: Setup) -> list[Result]:
 
 
 def _require_told(result: Result) -> None:
-    """Raise `CountsDiffer` unless a published way read or told of each object."""
+    """Raise `CountsDiffer` unless each object was read once, or a published way told of it."""
+    require_sent_once(result)
     if result.way.kind != DDBLOAD:
         told = result.read + int(result.printed["failures"])
         require_count(f"{result.way.label}, read or refused", result.due, told)

@@ -64,6 +64,8 @@ class Result:
     way: Way
     due: int
     read: int
+    sent: int
+    """Objects that the server sent."""
     skewed: int
     """Requests that the server refused because of their date."""
     failure: str
@@ -93,6 +95,7 @@ class Runner:
             if found.failure:
                 raise CountsDiffer(f"{way.label}: {found.failure}")
             require_count(way.label, count, found.read)
+            require_sent_once(found)
         return found
 
     def read_once(self, way: Way, count: int, **settings: float) -> Result:
@@ -100,7 +103,7 @@ class Runner:
         inputs = self._inputs_of(count)
         self._setup.say(f"{way.label}: {count:,} objects")
         due = {"shape": SHAPE, "objects": count, "bytes": BYTES, "distinct": True}
-        control(self._endpoint, "/reset", {**due, **settings})
+        control(self._endpoint, "/reset", {**due, "seed": self._setup.seed, **settings})
         before = control(self._endpoint, "/counters")["cpu_seconds"]
         printed = ways.run(way.command(inputs), self._environment).printed
         counters = control(self._endpoint, "/counters")
@@ -109,7 +112,8 @@ class Runner:
         if printed["objects"] == count and printed["digest"] != inputs.digest:
             raise CountsDiffer(f"{way.label}: {count:,} objects were read, with other bytes")
         return Result(
-            *(way, count, printed["objects"], counters["skewed"], printed["failure"]),
+            *(way, count, printed["objects"], counters["objects"]),
+            *(counters["skewed"], printed["failure"]),
             *(printed["seconds"], printed["cpu"], counters["most_in_flight"], printed),
         )
 
@@ -125,6 +129,11 @@ class Runner:
             names = folder / f"keys-{count}", folder / f"objects-{count}"
             self._inputs[count] = _write_inputs(count, *names)
         return self._inputs[count]
+
+
+def require_sent_once(result: Result) -> None:
+    """Raise `CountsDiffer` if the server sent more objects than the way read, or fewer."""
+    require_count(f"{result.way.label}, objects that were sent", result.read, result.sent)
 
 
 def _write_inputs(count: int, keys: Path, objects: Path) -> Inputs:

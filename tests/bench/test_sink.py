@@ -69,6 +69,17 @@ def test_sink_counts_items(sink_process, scenario):
     )
 
 
+@pytest.mark.parametrize(("latency", "handshake"), [(0.0, 0.0), (0.05, 0.1)])
+def test_sink_tells_the_time_to_the_last_answer(sink_process, scenario, latency, handshake):
+    sink_process.reset(replace(scenario, latency=latency, handshake=handshake))
+    with closing(sink_client(sink_process, scenario)) as dynamodb:
+        dynamodb.batch_write_item(RequestItems={TABLE: [put(1)]})
+    counters = sink_process.counters()
+    assert counters["seconds"] == 0
+    assert latency + handshake <= counters["seconds_to_answer"]
+    assert counters["seconds_to_answer"] > 0
+
+
 def test_sink_describes_the_scenarios_table(sink_process):
     scenario = Scenario(SHAPES["ngrams"], tls=True, latency=0.0)
     sink_process.reset(scenario)

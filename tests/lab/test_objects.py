@@ -153,3 +153,15 @@ def test_a_run_with_other_bytes_is_refused(setup_of, monkeypatch):
         runner = Runner(endpoint, setup_of(5))
         with pytest.raises(CountsDiffer, match="other bytes"):
             runner.read(Way(THREADS, 2), 5)
+
+
+def test_a_run_in_which_an_object_is_sent_twice_is_refused(setup_of, monkeypatch):
+    def one_more(endpoint, path, settings=None):
+        found = control(endpoint, path, settings)
+        return {**found, "objects": found["objects"] + 1} if path == "/counters" else found
+
+    monkeypatch.setattr(objects_ways, "control", one_more)
+    with bucket_server() as endpoint:
+        runner = Runner(endpoint, setup_of(5))
+        with pytest.raises(CountsDiffer, match="that were sent: 6 of 5"):
+            runner.read(Way(DDBLOAD, 2), 5)

@@ -44,7 +44,6 @@ def print_result(
         "seconds": work.seconds,
         "cpu": work.cpu,
         "objects": len(bodies),
-        "bytes": sum(map(len, bodies.values())),
         "digest": digest.hexdigest(),
         "failures": len(failures),
         "failure": failures[0] if failures else "",
