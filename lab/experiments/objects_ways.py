@@ -112,9 +112,16 @@ class Runner:
         if printed["objects"] == count and printed["digest"] != inputs.digest:
             raise CountsDiffer(f"{way.label}: {count:,} objects were read, with other bytes")
         return Result(
-            *(way, count, printed["objects"], counters["objects"]),
-            *(counters["skewed"], printed["failure"]),
-            *(printed["seconds"], printed["cpu"], counters["most_in_flight"], printed),
+            way,
+            due=count,
+            read=printed["objects"],
+            sent=counters["objects"],
+            skewed=counters["skewed"],
+            failure=printed["failure"],
+            seconds=printed["seconds"],
+            cpu=printed["cpu"],
+            most_in_flight=counters["most_in_flight"],
+            printed=printed,
         )
 
     def costs(self, clients: int) -> Mapping[str, Any]:
