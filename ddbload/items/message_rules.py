@@ -74,8 +74,9 @@ class MessageRules:
             detail = f"no text for a column that the message's {name} needs"
             return Defect("empty_key", detail, defect.column)
         if defect.cause == "key_too_long":
-            detail = f"the message's {name} is longer than the {MOST_ID_CHARACTERS} characters"
-            return Defect("bad_message_id", f"{detail} that SQS takes", defect.column)
+            size = defect.detail.split()[0]
+            detail = f"the message's {name} has {size} bytes, and SQS takes {MOST_ID_CHARACTERS}"
+            return Defect("bad_message_id", f"{detail} characters of ASCII", defect.column)
         return defect
 
     def _message_bytes(self, item: Item) -> int:

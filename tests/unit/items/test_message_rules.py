@@ -99,3 +99,10 @@ def test_defect_of_an_id_is_explained_in_the_queues_words(cause, due):
     assert (found.cause, found.column) == (due, MESSAGE_GROUP)
     if cause != due or cause == "empty_key":
         assert "group" in found.detail
+
+
+def test_long_id_of_few_characters_is_explained_by_its_bytes():
+    defect = Defect("key_too_long", "129 bytes; a partition key has at most 128", MESSAGE_GROUP)
+    found = MessageRules(FIFO, MOST_BYTES).explain(defect)
+    due = "the message's group has 129 bytes, and SQS takes 128 characters of ASCII"
+    assert found.detail == due

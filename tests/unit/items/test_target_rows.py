@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -100,10 +101,28 @@ def test_other_keys_are_taken(text):
 
 def test_a_member_with_the_name_of_the_key_is_not_lost():
     text = '{"id":"1","--object-key" : "mine"}\n{"id":"2","n":"--object-key"}\n'
-    assert rows(text) == [
+    escaped = '{"id":"3","\\u002D-object-ke\\u0079":"mine"}\n'
+    assert rows(text + escaped) == [
         ("duplicate_name", OBJECT_KEY),
         ("2.json", '{"id":"2","n":"--object-key"}'),
+        ("duplicate_name", OBJECT_KEY),
     ]
+
+
+@pytest.mark.parametrize("kind", ["bucket", "queue"])
+def test_deletions_of_an_export_are_rejects(kind):
+    more = {"target": {"queue": "orders"}} if kind == "queue" else {}
+    run = record(source={"path": "/x", "format": "dynamodb-export"}, **more)
+    if kind == "queue":
+        run = replace(run, table=Table("sqs:orders", "id", (), kind=kind))
+    keys = '{"Metadata":{},"Keys":{"id":{"S":"1"}}'
+    data = f'{keys}}}\n{keys},"NewImage":{{"id":{{"S":"1"}}}}}}\n'.encode()
+    encoder = target_rows(run, row_encoder_for(run))
+    positions, encoded = encoder.read(Block(data, Cursor(0, 1), Cursor(len(data), 3)))
+    assert encoded.odd == {0}
+    built = encoder.build(positions.data(0), 0)
+    assert isinstance(built, Defect)
+    assert built.cause == "deletion"
 
 
 def test_rows_are_larger_than_items_of_dynamodb():
