@@ -303,7 +303,11 @@ _ADVICE = {
     "bad_encoding": "name the file's encoding (--encoding)",
     "empty_key": (
         "no row has a value for a key: if its column has another name, rename it (--rename OLD=KEY)"
-        " or name that in the template (--object-key)"
+        " or name that in the template (--object-key, --message-group, --message-deduplication)"
+    ),
+    "bad_message_id": (
+        "SQS takes ids of 128 letters, digits and punctuation marks of ASCII; with a filter, as in"
+        " {customer|hmac}, a template makes such a one of any text"
     ),
 }
 """Advice by the cause that rejects every row of a source."""

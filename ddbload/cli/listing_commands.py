@@ -29,6 +29,7 @@ from ddbload.cli.output import (
 )
 from ddbload.contracts.payload import TABLE_NAME
 from ddbload.contracts.results import STATUSES
+from ddbload.contracts.target import is_target_address
 from ddbload.errors import InvalidUsage
 
 if TYPE_CHECKING:
@@ -155,8 +156,9 @@ def history_command(
     """List which versions of which objects were loaded into which table, and by which run.
 
     SOURCE is a file or s3://bucket/key, and shows the loads of all its versions; TABLE is the name
-    of a table. Runs of this machine are listed, or with --stack those of a deployed stack. Only
-    runs that are done are in the history. A damaged entry is named, and the exit status is 1.
+    of a table, or sqs:queue. Runs of this machine are listed, or with --stack those of a deployed
+    stack. Only runs that are done are in the history. A damaged entry is named, and the exit status
+    is 1.
     """
     from ddbload.ledger.history import History
 
@@ -167,7 +169,7 @@ def history_command(
     if location is not None:
         found = sorted(history.read_location(location), key=lambda each: -each.load.at)[:limit]
     else:
-        if what is not None and not TABLE_NAME.fullmatch(what):
+        if what is not None and not (TABLE_NAME.fullmatch(what) or is_target_address(what)):
             raise InvalidUsage(f"{what!r} is neither an s3:// URI, nor a file, nor a table's name")
         found = list(islice(_newest(history, what, limit), limit))
     for each in damaged:

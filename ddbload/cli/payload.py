@@ -146,7 +146,7 @@ def _parse_sources(sources: Sequence[str], *, manifest: bool) -> dict[str, Any]:
 def _parse_target(table: str, given: Mapping[str, Any]) -> dict[str, str]:
     """Return the payload's `target`: a table, or what an address names. Raises `InvalidUsage`."""
     templates = [given.get(name) for name in _TEMPLATES]
-    if not table.startswith(TARGET_SCHEMES) and not any(templates):
+    if ":" not in table and not any(templates):
         return {"table": table}
     from ddbload.contracts.target import target_fields
 

@@ -32,6 +32,11 @@ MAX_OBJECT_KEY_BYTES = 1024
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9.\-_]{1,62}|arn:[^\s/]+(?:/[^\s/]+)*", re.ASCII)
 _QUEUE = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo", re.ASCII)
+_QUEUE_PLACE = re.compile(
+    r"(?:sqs:)?(?:arn:[^:]*:sqs:[^:]*:[^:]*:|https?://[^/]+/[0-9]{12}/|(?<=^sqs:)//)([\w.-]+)",
+    re.ASCII,
+)
+"""Other ways to name a queue."""
 _FORBIDDEN = (
     *("max_wcu", "max_wcu_percent", "max_cost", "unit_price", "require_backup"),
     *("position_attribute", "on_empty", "add", "only_existing", "condition"),
@@ -173,6 +178,12 @@ def target_fields(
         MESSAGE_GROUP: (group, QUEUE_KIND),
         MESSAGE_DEDUPLICATION: (deduplication, QUEUE_KIND),
     }
+    place = _QUEUE_PLACE.fullmatch(address)
+    if place is not None:
+        raise InvalidPayload(
+            f"{address}: name the queue {_SQS}{place[1]}, without its URL or ARN; it is one of the"
+            " account and region that the settings name (--region)"
+        )
     kind = BUCKET_KIND if address.startswith(_S3) else None
     kind = QUEUE_KIND if address.startswith(_SQS) else kind
     for option, (template, its_kind) in given.items():

@@ -110,6 +110,11 @@ def change_limits(
             f"run {run} is still being checked, and has no limits yet; repeat the command in a few"
             " seconds"
         )
+    if not record.table.is_table:
+        raise InvalidUsage(
+            f"limits are for tables, and run {run} writes to {record.table.name}: --concurrency"
+            " and --processes of ddbload import say how many requests are in flight"
+        )
     if (done := done_before(ledger)) is not None:
         raise InvalidUsage(f"run {run} has ended ({done.status}): there is nothing to limit")
     if max_cost not in (None, UNLIMITED) and (

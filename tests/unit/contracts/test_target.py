@@ -129,6 +129,10 @@ def test_addresses_of_targets(given, fields):
         (("s3://shop/books", "{id}"), "end the target's prefix with a slash, s3://shop/books/"),
         (("books", "{id}"), "--object-key is for a target s3://bucket/prefix/"),
         (("s3://shop/", "{id}", "{g}"), "--message-group is for a target sqs:queue"),
+        (("https://sqs.eu-west-1.amazonaws.com/123456789012/a.fifo",), "the queue sqs:a.fifo, "),
+        (("arn:aws:sqs:eu-west-1:123456789012:a_b",), "the queue sqs:a_b, without its URL or ARN"),
+        (("sqs:http://127.0.0.1:1/123456789012/orders",), "name the queue sqs:orders, "),
+        (("sqs://orders",), "name the queue sqs:orders, "),
     ],
 )
 def test_addresses_that_are_refused(given, told):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -177,6 +179,14 @@ def test_cancelled_run_is_taken_up_with_its_changed_limits(world):
     control = world.ledger.find_control()
     assert control is not None
     assert control.max_wcu is not None
+
+
+def test_limits_of_a_run_into_a_queue_are_refused_in_its_words(world):
+    record = world.ledger.find_record()
+    queue = replace(record, table=replace(record.table, name="sqs:orders", kind="queue"))
+    context: Any = SimpleNamespace(ledger=lambda _: SimpleNamespace(find_record=lambda: queue))
+    with pytest.raises(errors.InvalidUsage, match=r"for tables, and run .* writes to sqs:orders"):
+        change_limits(RUN, context, max_cost=5.0)
 
 
 def test_functions_of_a_stopped_execution_are_stopped_first(world):
