@@ -170,9 +170,10 @@ def test_examples_of_the_help_are_true(name, line):
 
 
 def test_each_command_has_three_examples():
-    assert {
-        name: len(commands.commands[name].examples) for name in commands.commands
-    } == dict.fromkeys(commands.commands, 3)
+    counts = {name: len(commands.commands[name].examples) for name in commands.commands}
+    # Three into a table, one into a bucket, and one into a queue.
+    assert counts.pop("import") == 5
+    assert counts == dict.fromkeys(counts, 3)
 
 
 @pytest.mark.parametrize("name", list(commands.commands))

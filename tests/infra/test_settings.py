@@ -157,9 +157,9 @@ def test_every_field_of_an_upload_rule_is_tried():
     }
     assert set(FIELD_VALUES["mapping"]) == names_of(ColumnMapping)
     assert set(FIELD_VALUES["nulls"]) == names_of(NullHandling)
-    # A rule has the fields of a payload and those that select uploads.
-    of_the_run = {"run", "once", "force", "retry_of"}
-    assert names_of(UploadRule) - {"prefix", "bucket"} == names_of(Payload) - of_the_run
+    # A rule has the fields of a payload and those that select uploads. Its target is a table.
+    others = {"run", "once", "force", "retry_of", "target"}
+    assert names_of(UploadRule) - {"prefix", "bucket"} == names_of(Payload) - others
 
 
 def deployment_accepts(upload: dict[str, Any]) -> bool:
