@@ -182,7 +182,11 @@ def _with_limits(
 ) -> Control:
     given = {"--max-wcu": limits.max_wcu, "--max-cost": limits.max_cost}
     for option in (name for name, limit in given.items() if limit not in (None, UNLIMITED)):
-        record.payload.require_table(option)
+        if not record.table.is_table:
+            raise InvalidUsage(
+                f"{option} is for tables, and run {record.run} writes to {record.table.name}:"
+                " leave it out"
+            )
     if limits.max_wcu is not None:
         control = replace(control, max_wcu=_units_a_second(limits.max_wcu, record, context))
     if limits.max_cost is not None:

@@ -14,6 +14,7 @@ So a row may be sent any number of times, by any process, and is counted once.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
 import threading
@@ -29,6 +30,7 @@ from ddbload.errors import (
     AwsConfiguration,
     BucketNotFound,
     ConditionalWritesUnsupported,
+    RequestRefused,
 )
 from ddbload.write.requests import EndpointFeatures
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
@@ -146,6 +148,11 @@ class ObjectRequests:
         # S3's own text names the object, whose key is made of the row.
         told = replace(failure, text=f"HTTP status {failure.status}" if failure.status else "")
         error = to_ddbload_error(told, f"writing to {self.target.name}")
+        if isinstance(error, RequestRefused) and failure.status:
+            error = RequestRefused(
+                f"{error.message}; S3's own text is not shown, since it may name a row's key: aws"
+                f" s3 cp FILE {self.target.name} shows it"
+            )
         if failure.code in ("403", "AccessDenied"):
             error = AccessDenied(f"{error.message}; s3:PutObject and s3:GetObject are needed")
         return Fatal(error, unsure=not failure.is_known)
@@ -178,13 +185,17 @@ class ObjectWrite:
         return answer
 
     def _put(self, condition: dict[str, str]) -> ObjectRequest:
+        body = self._row.body
+        # Buckets whose objects are locked by default refuse objects without a checksum.
+        digest = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
         headers = {
+            "content-md5": digest,
             "content-type": CONTENT_TYPE,
             **condition,
             f"x-amz-meta-{ROW_METADATA}": str(self._row.position),
             f"x-amz-meta-{RUN_METADATA}": self._owner.run,
         }
-        return ObjectRequest(self._row.key, self._row.body, headers)
+        return ObjectRequest(self._row.key, body, headers)
 
     def _has_put(self, failure: AwsFailure | None, headers: Mapping[str, str]) -> Answer | None:
         owner, is_new = self._owner, "if-none-match" in self.request.headers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from typing import Any
 
@@ -13,6 +14,7 @@ from ddbload.errors import (
     AwsConfiguration,
     BucketNotFound,
     ConditionalWritesUnsupported,
+    RequestRefused,
 )
 from ddbload.write.object_requests import ObjectRequests, ObjectRow, ObjectWrite, run_stamp
 from ddbload.write.requests import EndpointFeatures
@@ -85,6 +87,12 @@ def test_a_row_is_put_where_nothing_is():
     assert write(requests(), bucket, ROW) == Accepted()
     assert bucket.objects["p/1"][0] == ROW.body
     assert bucket.sent == ["PUT"]
+
+
+def test_a_put_has_a_checksum_as_buckets_with_object_lock_demand():
+    for each in (ROW, OTHER):
+        digest = base64.b64decode(ObjectWrite(requests(), each).request.headers["content-md5"])
+        assert digest == hashlib.md5(each.body).digest()  # noqa: S324
 
 
 def test_a_row_whose_answer_was_lost_is_written_once():
@@ -224,6 +232,7 @@ def test_failures_that_do_not_end_the_run(code, status, answer):
         ("AccessDenied", 403, AccessDenied),
         ("NoSuchBucket", 404, BucketNotFound),
         ("NotImplemented", 501, ConditionalWritesUnsupported),
+        ("InvalidRequest", 400, RequestRefused),
         ("AuthorizationHeaderMalformed", 400, AwsConfiguration),
         ("TemporaryRedirect", 307, AwsConfiguration),
     ],
