@@ -148,7 +148,7 @@ class ObjectRequests:
         # S3's own text names the object, whose key is made of the row.
         told = replace(failure, text=f"HTTP status {failure.status}" if failure.status else "")
         error = to_ddbload_error(told, f"writing to {self.target.name}")
-        if isinstance(error, RequestRefused) and failure.status:
+        if isinstance(error, RequestRefused) and failure.status and not failure.code.isdigit():
             error = RequestRefused(
                 f"{error.message}; S3's own text is not shown, since it may name a row's key: aws"
                 f" s3 cp FILE {self.target.name} shows it"
