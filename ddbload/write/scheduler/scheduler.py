@@ -87,6 +87,8 @@ class Scheduler:
 
     SETTLE_SECONDS = 20.0
     """Longest time after a stop in which rows that were sent are settled."""
+    DEADLINE_SETTLE_SECONDS = 60.0
+    """The same after the deadline, where nobody waits for the end."""
 
     def __init__(
         self,
@@ -137,8 +139,9 @@ class Scheduler:
         self._batch = BatchSize(request_limits.rows if batch_rows is None else batch_rows)
         self._rows = UnsettledRows(self._batch.rows, rng, order, request_limits)
         self._keeps_duplicates = keeps_duplicates
-        # When rows that were sent are given up after a stop.
-        self._settles_until: float | None = None
+        # When rows that were sent began to be settled, after a stop or the deadline.
+        self._settles_from: float | None = None
+        self._told_to_stop = False
         # Unsettled rows of requests whose effect is unknown.
         self._maybe_written: set[int] = set()
         self._in_flight: dict[int, _InFlight] = {}
@@ -210,7 +213,7 @@ class Scheduler:
 
     def stop(self) -> None:
         """Stop sending; only the answers of requests in flight are awaited."""
-        self._stopped = True
+        self._stopped = self._told_to_stop = True
 
     def expire(self) -> None:
         """Take no more rows: the deadline has passed. See `deadline` for the one exception."""
@@ -281,14 +284,15 @@ class Scheduler:
         if self.outcomes.last_written() is None:
             # No row that the next invocation would send again is there already.
             return Finished()
-        if self._settles_until is None:
-            self._settles_until = now + self.SETTLE_SECONDS
+        if self._settles_from is None:
+            self._settles_from = now
+        longest = self.SETTLE_SECONDS if self._told_to_stop else self.DEADLINE_SETTLE_SECONDS
         ready_at = self._pacing.ready_at(now)
         batch = self._make_batch(now, sent_only=True) if ready_at <= now else None
         if batch is not None:
             return batch
         until = max(self._rows.ready_at(now), ready_at)
-        return Finished() if until >= self._settles_until else Wait(until)
+        return Finished() if until >= self._settles_from + longest else Wait(until)
 
     def _make_batch(self, now: float, *, sent_only: bool = False) -> Batch | None:
         max_units = self._pacing.request_units(self._concurrency)

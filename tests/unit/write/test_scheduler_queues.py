@@ -8,7 +8,6 @@ from ddbload.contracts.results import RowCounts
 from ddbload.write.queue_requests import QUEUE_REQUESTS
 from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import Accepted, Batch, Finished, Refused, Throttled, Unsure
-from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.manual_driver import ManualDriver, object_keys
 
 REFUSED = Refused("InvalidMessageContents: words", "refused_by_sqs")
@@ -144,19 +143,28 @@ def test_nothing_is_sent_after_a_stop_if_no_row_beyond_was_written(answer):
     assert driver.step() == Finished()
 
 
-def test_rows_that_keep_failing_are_given_up_some_time_after_a_stop():
-    driver = queue_driver()
+@pytest.mark.parametrize(
+    ("ends", "least", "most"),
+    [("stop", 0, 20), ("deadline", 30, 60), ("deadline, then stop", 10, 25)],
+)
+def test_rows_that_keep_failing_are_given_up_some_time_after_the_end(ends, least, most):
+    driver = queue_driver(deadline=1.0)
     driver.offer_all(*object_keys(20))
     batch = driver.batch()
     driver.accept(driver.batch())
-    driver.scheduler.stop()
+    if ends == "stop":
+        driver.scheduler.stop()
+    else:
+        driver.now = 1.0
     driver.answer(batch, Unsure("lost"))
     while not isinstance(step := driver.step(), Finished):
         if isinstance(step, Batch):
             driver.answer(step, Unsure("lost"))
         else:
             driver.wait()
-        assert driver.now <= 2 * Scheduler.SETTLE_SECONDS
+        if "then" in ends and driver.now > 10:
+            driver.scheduler.stop()
+    assert least <= driver.now - 1.0 <= most
     assert driver.counts.read == 0
 
 
