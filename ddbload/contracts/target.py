@@ -37,6 +37,7 @@ _QUEUE_PLACE = re.compile(
     re.ASCII,
 )
 """Other ways to name a queue."""
+_COLUMN = re.compile(r"\{[^{}/]+\}")
 _FORBIDDEN = (
     *("max_wcu", "max_wcu_percent", "max_cost", "unit_price", "require_backup"),
     *("position_attribute", "on_empty", "add", "only_existing", "condition"),
@@ -197,6 +198,16 @@ def target_fields(
         queue = address.removeprefix(_SQS)
         return {"queue": queue, **{name: text for name, text in ids.items() if text is not None}}
     bucket, slash, prefix = address.removeprefix(_S3).partition("/")
+    column = _COLUMN.search(prefix)
+    if column is not None:
+        literal = prefix[: prefix.rfind("/", 0, column.start()) + 1]
+        template = prefix.removeprefix(literal)
+        if template.endswith("/"):
+            template += object_key or "{id}.json"
+        raise InvalidPayload(
+            f"{address}: columns are for {OBJECT_KEY} alone: write s3://{bucket}/{literal}"
+            f" {OBJECT_KEY} '{template}'"
+        )
     if prefix and not prefix.endswith("/"):
         raise InvalidPayload(
             f"{address}: end the target's prefix with a slash, {address}/, since each row becomes"

@@ -39,6 +39,11 @@ def describe_bucket(
                 f"there is no bucket {bucket}; ddbload does not create buckets: check the name, or"
                 f" make it with aws s3 mb s3://{bucket}"
             )
+        if failure.code == "ParamValidationError":
+            return BucketNotFound(
+                f"no bucket can have the name {bucket}: check it; an access point is named by its"
+                " alias, or by its ARN with colons alone (arn:...:accesspoint:NAME)"
+            )
         if failure.is_redirect:
             return moved_bucket(bucket)
         if failure.code in ("403", "AccessDenied", "AllAccessDisabled"):

@@ -127,6 +127,8 @@ def test_addresses_of_targets(given, fields):
     [
         (("s3://shop/books/",), "--object-key is missing"),
         (("s3://shop/books", "{id}"), "end the target's prefix with a slash, s3://shop/books/"),
+        (("s3://shop/a/{c}/{d}.json",), "write s3://shop/a/ --object-key '{c}/{d}.json'"),
+        (("s3://shop/{c}/", "{d}"), "write s3://shop/ --object-key '{c}/{d}'"),
         (("books", "{id}"), "--object-key is for a target s3://bucket/prefix/"),
         (("s3://shop/", "{id}", "{g}"), "--message-group is for a target sqs:queue"),
         (("https://sqs.eu-west-1.amazonaws.com/123456789012/a.fifo",), "the queue sqs:a.fifo, "),

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ParamValidationError
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.payload import Payload
@@ -69,6 +69,15 @@ def test_bucket_that_cannot_be_written_is_named(status, listed, error, told):
     with pytest.raises(error) as refused:
         describe_target(PAYLOAD, looking, retry_policy=POLICY, suggest=True)
     assert told in refused.value.message
+
+
+def test_a_name_that_no_bucket_has_is_not_looked_for():
+    def head_bucket(**_: Any) -> None:
+        raise ParamValidationError(report="Invalid bucket name")
+
+    looking: Any = SimpleNamespace(s3=SimpleNamespace(head_bucket=head_bucket))
+    with pytest.raises(BucketNotFound, match="ARN with colons alone"):
+        describe_target(PAYLOAD, looking, retry_policy=POLICY, suggest=True)
 
 
 def test_deployments_write_to_tables_alone():
