@@ -26,9 +26,10 @@ make lab EXPERIMENT=writers SIZE=10000 LATENCY_MS=8
 ```
 
 The ways as published are small programs in [`lab/published`](../lab/published), written afresh
-after the descriptions; ddbload is run as a command. All servers are on 127.0.0.1 and answer after a
-stated latency: nothing here was measured on AWS, so compare ratios, not seconds, with what was
-published. A run whose counts of what arrived do not match prints no table.
+after the descriptions; ddbload is run as a command, and its reader and lister, which are parts of
+commands, in processes of their own. All servers are on 127.0.0.1 and answer after a stated latency:
+nothing here was measured on AWS, so compare ratios, not seconds, with what was published. A run
+whose counts of what arrived do not match prints no table.
 
 This page was written by `make lab`, from [the findings](lab).
 """

@@ -236,9 +236,9 @@ NOTES = (
         " *connections* show that it was off, or on."
     ),
     (
-        "With `LATENCY_MS=27` keep-alive off and on gave 286 and 798 rows a second here, about the"
-        " 290 and 847 that were published: batches of 25, one at a time, and two round trips more"
-        " for each new connection explain both figures."
+        "With `LATENCY_MS=27` (2026-11-23, 2 cores) keep-alive off and on gave 286 and 798 rows a"
+        " second, about the 290 and 847 that were published: batches of 25, one at a time, and two"
+        " round trips more for each new connection explain both figures."
     ),
     (
         "Slow steps load the first rows of the same file: what they would take for all of them is"
@@ -253,12 +253,13 @@ NOTES = (
         "ddbload does not know what a table takes, and finds out: it begins with 500 rows a"
         " second, which doubles in 0.17 seconds until something is returned; each chunk of the"
         " state machine begins anew. So a short file shows this start and not the speed: with"
-        " `SIZE=200000` the last steps are two to five times as fast as with 30,000 rows."
+        " `SIZE=200000` (2026-11-23, 2 cores) the last steps were two to five times as fast as with"
+        " 30,000 rows."
     ),
     (
-        "With `SIZE=4000000` one process with 64 requests at once loaded the published 4 million"
-        " rows in 50 seconds on this machine, as Step Functions did then: into a table that takes"
-        " everything."
+        "With `SIZE=4000000` (2026-11-23, 2 cores) one process with 64 requests at once loaded the"
+        " published 4 million rows in 50 seconds, as Step Functions did then: into a table that"
+        " takes everything."
     ),
     (
         "Client, functions, emulated services and the fake DynamoDB share this machine's cores."

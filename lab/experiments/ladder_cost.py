@@ -118,9 +118,10 @@ def _dollars(amount: float | None) -> str:
 
 NOTES = (
     (
-        "The published prices are 1.19 times those of us-east-1 at that time, in every line: they"
-        " are another region's, probably those of eu-west-2 (London), which the examples of its"
-        " author's tool name. That region's present prices could not be confirmed. AWS [halved"
+        "The published prices of writes, backup and restore are 1.19 times those of us-east-1 at"
+        " that time: they are another region's, probably those of eu-west-2 (London), which the"
+        " examples of its author's tool name. That region's present prices could not be confirmed."
+        " AWS [halved"
         f" on-demand writes]({CUT_SOURCE}) on 1 November 2024."
     ),
     (

@@ -241,9 +241,9 @@ NOTES = (
     (
         "Ratios depend on the latency: the longer a request waits, the more a second one at the"
         " same time gains. The description names neither latency nor machine, but both can be"
-        " guessed: with 78 ms a request (`SIZE=1000 LATENCY_MS=78`, 2026-11-23) 1,000 books took"
-        " 84.1 s one after the other (published: 83.3), 7.11 s in 12 threads, the pool of a machine"
-        " with 8 cores (published: 7.12), and 1.36 s with aiohttp (published: 1.11)."
+        " guessed: with 78 ms a request (`SIZE=1000 LATENCY_MS=78`; 2026-11-23, 2 cores) 1,000"
+        " books took 84.1 s one after the other (published: 83.3), 7.11 s in 12 threads, the pool"
+        " of a machine with 8 cores (published: 7.12), and 1.36 s with aiohttp (published: 1.11)."
     ),
     (
         "ddbload spares tables: it finds the rate that the table takes, from 500 write units a"
@@ -264,7 +264,7 @@ EXPERIMENT = Experiment(
     source="DynamoDB Write Concurrency In Python (Jamie Hargreaves, 2022)",
     measures=(
         "Generated books (author, title, published date, and the ISBN as key) are written into"
-        " three tables, created on demand by a script: by boto3's `put_item`, by the same in the"
+        " three on-demand tables, which a script creates: by boto3's `put_item`, by the same in the"
         " threads of `run_in_executor`, and by aiohttp with signatures of its own; then by"
         " ddbload's three engines. Measured is how long a client takes at a fixed latency; not what"
         " a real table takes, nor TLS: the published runs spoke to AWS over both."
