@@ -27,6 +27,8 @@ from bench.bucket import BUCKET, PREFIX, SHAPES, bucket_keys
 from bench.clients import ROOT
 from localaws.processes import end_process
 
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Opener that no proxy of the environment stands before."""
 SETTINGS = {
     "AWS_ACCESS_KEY_ID": "made-up",
     "AWS_SECRET_ACCESS_KEY": "made-up",
@@ -106,13 +108,17 @@ def control(endpoint: str, path: str, settings: dict[str, Any] | None = None) ->
     """Send a control request to the bucket."""
     data = None if settings is None else json.dumps(settings).encode()
     request = urllib.request.Request(f"{endpoint}{path}", data)  # noqa: S310 - our own process's
-    with urllib.request.urlopen(request) as answer:  # noqa: S310 - as above
+    with DIRECT.open(request) as answer:
         return json.load(answer)
 
 
 def run_in_process(module: str, name: str, endpoint: str, *more: str) -> dict[str, Any]:
     """Measure a variant in a new process."""
-    kept = {n: v for n, v in os.environ.items() if not n.startswith(("AWS_", "PYTHON"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("AWS_", "PYTHON")) and not name.lower().endswith("_proxy")
+    }
     done = subprocess.run(
         [sys.executable, "-m", module, "--one", name, *more],
         cwd=ROOT,

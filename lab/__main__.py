@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import io
+import os
 import shutil
 import signal
 import sys
@@ -39,6 +40,7 @@ def main() -> None:
     options = _options()
     for name in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, _end)
+    keep_to_this_machine()
     if not RIVALS_PYTHON.exists():
         sys.exit(f"{RIVALS_PYTHON.relative_to(ROOT)} is missing: run make rivals")
     # Tables stand between what is said on standard error, into a pipe or a file too.
@@ -76,6 +78,15 @@ def _run(experiment: Experiment, everything: list[Experiment], options: argparse
     )
     charts = write_run(run, options.docs, everything)
     print("", options.docs / PAGE, *charts, sep="\n", flush=True)
+
+
+def keep_to_this_machine() -> None:
+    """Drop the environment's AWS settings, and have no proxy stand before servers of the lab."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    others = os.environ.get("no_proxy", os.environ.get("NO_PROXY", ""))
+    for name in ("no_proxy", "NO_PROXY"):
+        os.environ[name] = ",".join(filter(None, [others, "127.0.0.1"]))
 
 
 def _options() -> argparse.Namespace:

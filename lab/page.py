@@ -68,15 +68,16 @@ class Run:
 def write_run(run: Run, docs: Path, experiments: Sequence[Experiment]) -> list[Path]:
     """Write a run's findings and charts, and the page anew. Returns the files of its charts."""
     folder = docs / FOLDER
+    drawings = [svg(chart) for chart in run.findings.charts]
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob(f"{run.experiment}-*.svg"):
         old.unlink()
     text = json.dumps(run.to_json(), indent=1, ensure_ascii=False)
     (folder / f"{run.experiment}.json").write_text(text + "\n", encoding="utf-8")
     charts = []
-    for at, chart in enumerate(run.findings.charts):
+    for at, drawing in enumerate(drawings):
         charts.append(folder / _chart_name(run.experiment, at))
-        charts[-1].write_text(svg(chart), encoding="utf-8")
+        charts[-1].write_text(drawing, encoding="utf-8")
     (docs / PAGE).write_text(page(docs, experiments), encoding="utf-8")
     return charts
 

@@ -44,6 +44,13 @@ def test_listing_measures_every_variant(capsys, monkeypatch):
     assert [line[10:34].strip() for line in lines] == list(listing.VARIANTS)
 
 
+def test_no_proxy_stands_before_the_bucket(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with bucket_server() as endpoint:
+        assert control(endpoint, "/counters")["pages"] == 0
+
+
 def test_listing_refuses_a_variant_with_other_keys(monkeypatch):
     words = "listing --objects 10 --latency 0 --rounds 1 --shapes plain"
     monkeypatch.setattr(sys, "argv", words.split())

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import urllib.request
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 from xml.parsers import expat
 
 import pytest
 
-from lab.__main__ import experiments
+from lab.__main__ import experiments, keep_to_this_machine
 from lab.draw import number, svg
 from lab.experiment import Experiment
 from lab.findings import (
@@ -227,6 +230,17 @@ def test_page_has_a_section_for_each_run(tmp_path):
     assert "25% of a core" in text
     for chart in charts:
         assert f"](lab/{chart.name})" in text
+
+
+def test_settings_for_aws_and_proxies_do_not_reach_the_labs_clients():
+    proxy = "http://127.0.0.1:9"
+    theirs = {"AWS_PROFILE": "none", "AWS_ENDPOINT_URL": proxy, "http_proxy": proxy}
+    with mock.patch.dict(os.environ, {**theirs, "no_proxy": "example.com"}):
+        keep_to_this_machine()
+        assert not [name for name in os.environ if name.startswith("AWS_")]
+        assert urllib.request.proxy_bypass("127.0.0.1")
+        assert urllib.request.proxy_bypass("example.com")
+        assert not urllib.request.proxy_bypass("example.net")
 
 
 def test_charts_of_an_earlier_run_are_removed(tmp_path):
