@@ -28,6 +28,8 @@ _ROW, _SPAN = 14, 11
 _MANY_ROWS = 6
 _GAP = 0.7
 """Pixels between a span and another that begins where it ends."""
+_NAME_HEIGHT = 14.0
+"""Least pixels from one name to another below it."""
 _LEADER = 14
 """Length of the line from a line's end to its name."""
 
@@ -125,7 +127,7 @@ def _lines(chart: Lines) -> str:
     heights = dict(
         zip(
             map(id, beside),
-            _apart([up.place(each.points[-1][1]) for each in beside], bottom),
+            _apart([_name_height(each, drawn, up) for each in beside], bottom),
             strict=True,
         )
     )
@@ -171,6 +173,19 @@ def _is_passed(series: Series, others: Sequence[Series]) -> bool:
     )
 
 
+def _name_height(series: Series, others: Sequence[Series], up: _Axis) -> float:
+    """Return where a name stands: below a line that begins beside the end of its own."""
+    end, last = series.points[-1]
+    beginning = [
+        up.place(other.points[0][1])
+        for other in others
+        if other.points[0][0] == end < other.points[-1][0]
+    ]
+    height = up.place(last)
+    near = [each for each in beginning if abs(each - height) < _NAME_HEIGHT]
+    return max(near) + _NAME_HEIGHT if near else height
+
+
 def _line(series: Series, colour: str, across: _Axis, up: _Axis) -> list[str]:
     places = [(across.place(x), up.place(y)) for x, y in series.points]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
@@ -189,7 +204,7 @@ def _coloured(series: Sequence[Series]) -> list[tuple[Series, str]]:
     return [(each, known.get(each.kind) or colours[id(each)]) for each in series]
 
 
-def _apart(places: Sequence[float], bottom: float, least: float = 14.0) -> list[float]:
+def _apart(places: Sequence[float], bottom: float, least: float = _NAME_HEIGHT) -> list[float]:
     """Move places until names written there do not cover one another, or stand below the chart."""
     order = sorted(range(len(places)), key=lambda at: places[at])
     moved = list(places)

@@ -155,6 +155,16 @@ def test_name_of_a_line_that_another_passes_is_on_its_left():
     assert re.search(r'<text[^>]*text-anchor="end">longer<', drawing) is None
 
 
+def test_name_of_a_point_stands_below_a_line_that_begins_beside_it():
+    rising = Series("rising", RIVAL, [(1, 10.0), (100, 100.0)])
+    point = Series("point", PUBLISHED, [(1, 10.1)])
+    drawing = svg(Lines("a", "x", "s", [rising, point, Series("low", OURS, [(1, 1.0), (100, 1)])]))
+    begin = float(re.search(r'<polyline[^>]*points="[0-9.]+,([0-9.]+)', drawing)[1])
+    name = float(re.search(r'y="([0-9.]+)">point<', drawing)[1])
+    # A name's letters reach about 9 pixels up.
+    assert name - 9 > begin
+
+
 def test_spans_of_a_timeline_that_overlap_are_in_rows_of_their_own():
     drawing = svg(TIMELINE)
     require_xml(drawing)
