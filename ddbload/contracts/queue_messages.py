@@ -26,8 +26,8 @@ DELIVERIES = STANDARD, FIFO = ("standard", "fifo")
 DELIVERY_TEXTS = {
     STANDARD: "at least once: a standard queue may get a message twice after a crash or a lost"
     " answer",
-    FIFO: "once, in order within each group; a resume more than five minutes after a crash may send"
-    " a message twice",
+    FIFO: "once, in order within each group; a resume more than three minutes after a crash may"
+    " send a message twice",
 }
 """What the kinds of queues promise about the messages of a run."""
 

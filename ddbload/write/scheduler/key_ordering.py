@@ -93,6 +93,10 @@ class RowQueue:
     def __len__(self) -> int:
         return len(self._rows)
 
+    def up_to(self, last: int) -> RowQueue:
+        """Return a queue of the rows up to this one."""
+        return RowQueue(row for first, row in self._rows if first <= last)
+
     def push(self, row: QueuedRow) -> None:
         """Add a row. A row is replaced by one other row at most, so no two rows tie."""
         heapq.heappush(self._rows, (row.first_handle, row))

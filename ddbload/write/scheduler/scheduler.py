@@ -276,7 +276,11 @@ class Scheduler:
         return not self.outcomes.frontier and self._sent_requests == 1 and self._rows.any_alone
 
     def _settle_sent(self, now: float) -> Step:
-        """Decide the next step after a stop."""
+        """Decide the next step after a stop.
+
+        The next invocation begins at the first row that is not settled. So the rows before the last
+        one that may be there are sent, also those that waited for another of their key.
+        """
         if self._in_flight:
             return Wait(None)
         if not self._keeps_duplicates or self.fatal is not None:
@@ -286,15 +290,16 @@ class Scheduler:
             return Finished()
         if self._settles_from is None:
             self._settles_from = now
+            self._rows.keep_up_to(self.last_possible_write() or 0)
         longest = self.SETTLE_SECONDS if self._told_to_stop else self.DEADLINE_SETTLE_SECONDS
         ready_at = self._pacing.ready_at(now)
-        batch = self._make_batch(now, sent_only=True) if ready_at <= now else None
+        batch = self._make_batch(now) if ready_at <= now else None
         if batch is not None:
             return batch
         until = max(self._rows.ready_at(now), ready_at)
         return Finished() if until >= self._settles_from + longest else Wait(until)
 
-    def _make_batch(self, now: float, *, sent_only: bool = False) -> Batch | None:
+    def _make_batch(self, now: float) -> Batch | None:
         max_units = self._pacing.request_units(self._concurrency)
         if self._keeps_duplicates:
             # Queues limit requests, not what these carry.
@@ -302,8 +307,7 @@ class Scheduler:
         if max_units <= 0:
             # Another thread has just taken the limit away.
             return None
-        take = self._rows.take_sent if sent_only else self._rows.take
-        rows = take(now, max_units)
+        rows = self._rows.take(now, max_units)
         if isinstance(rows, UniqueKeyBatch):
             return self._send(rows.handles, rows.units, [], rows, now)
         if not rows:

@@ -49,7 +49,8 @@ class UnsettledRows:
             else SequentialOrdering(first_wins=order is RowOrder.FIRST_WINS)
         )
         self._queues = RetryQueues(self.hot_keys, batch_rows, request_limits.bytes)
-        self._sent_only = False
+        # Rows beyond this one are not sent.
+        self._last: float = math.inf
 
     @property
     def is_empty(self) -> bool:
@@ -126,19 +127,16 @@ class UnsettledRows:
                 return self._unique.take(max_units)
             self.dissolve(batch)
 
-    def take_sent(self, now: float, max_units: float) -> list[QueuedRow]:
-        """Take rows of one request that were sent before; an empty list if none may go now.
-
-        From the first call on, rows that were never sent stay where they are.
-        """
-        if not self._sent_only:
-            self._sent_only = True
-            self._queues.keep_sent()
-        return self._queues.take(now, max_units, math.inf)
+    def keep_up_to(self, last: int) -> None:
+        """Send no rows beyond this one any more."""
+        self._last = last
+        while (batch := self._unique.head()) is not None:
+            self.dissolve(batch)
+        self._queues.keep_up_to(last)
 
     def ready_at(self, now: float) -> float:
         """Compute when a row may be sent; infinity: only after an answer."""
-        if self._unique.waiting and not self._sent_only:
+        if self._unique.waiting:
             return now
         return self._queues.ready_at(now)
 
@@ -206,7 +204,7 @@ class UnsettledRows:
             self._queues.push(row)
 
     def _push_if_any(self, row: QueuedRow | None) -> None:
-        if row is not None and (row.sent or not self._sent_only):
+        if row is not None and row.handle <= self._last:
             self._queues.push(row)
 
 
@@ -239,15 +237,13 @@ class RetryQueues:
         split = self._split_requests
         return bool(split and split[0]) and split[0].peek().alone
 
-    def keep_sent(self) -> None:
-        """Drop the rows that were never sent."""
-        kept = []
-        while self._ready:
-            row = self._ready.peek()
-            self._ready.pop()
-            if row.sent:
-                kept.append(row)
-        self._ready = RowQueue(kept)
+    def keep_up_to(self, last: int) -> None:
+        """Drop the rows beyond this one."""
+        waiting = [self._ready, *self._split_requests]
+        self._ready, *split = [queue.up_to(last) for queue in waiting]
+        self._split_requests = deque(split)
+        self._backing_off = [each for each in self._backing_off if each[1] <= last]
+        heapq.heapify(self._backing_off)
 
     def push(self, row: QueuedRow) -> None:
         """Add a row that may be sent at once."""
