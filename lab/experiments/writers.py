@@ -270,7 +270,7 @@ EXPERIMENT = Experiment(
         " a real table takes, nor TLS: the published runs spoke to AWS over both."
     ),
     unit="books",
-    size=1000,
+    size=500,
     published_size=PUBLISHED_BOOKS,
     latency_ms=8,
     run=run,
