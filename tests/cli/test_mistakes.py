@@ -204,7 +204,7 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ),
     ("import isbn13.csv books", FAILED, ("keyed by 'isbn'", "--rename isbn13=isbn")),
     ("import upper.csv books", FAILED, ("--rename ISBN=isbn",)),
-    ("import headless.csv books", FAILED, ("--no-header, --columns", "ddbload plan")),
+    ("import headless.csv books", FAILED, ("--no-header, --columns", "ddbload convert FILE -")),
     ("import books.csv books --types yaer=N", FAILED, ("'yaer'", "'year' is one")),
     ("import books.csv books --rename nmae=title", FAILED, ("'nmae'", "'name' is one")),
     ("import books.csv books --drop nmae", FAILED, ("'nmae'", "'name' is one")),
@@ -391,7 +391,7 @@ def test_terminal_as_input_is_told(said, monkeypatch):
 
 
 FOREIGN = {
-    *("--attribute-definitions", "--billing-mode", "--key-schema"),
+    *("--attribute-definitions", "--billing-mode", "--bucket", "--key-schema"),
     *("--export-format", "--force", "--global-secondary-index-updates", "--help", "--max-items"),
     "--no-paginate",
     *("--point-in-time-recovery-specification", "--provisioned-throughput", "--table-name"),

@@ -33,11 +33,10 @@ def rows(found, title):
 
 def test_each_way_has_as_many_requests_in_flight_as_workers(found):
     times = rows(found, "by concurrency")
-    assert {way: row["most in flight"] for way, row in times.items()} == {
-        "10 threads": "10",
-        "asyncio, pool of 10": "10",
-        "ddbload, 10 at once": "10",
-    }
+    most = {way: int(row["most in flight"]) for way, row in times.items()}
+    # The first threads may have read everything before the last one has made its client.
+    assert 1 < most.pop("10 threads") <= 10
+    assert most == {"asyncio, pool of 10": 10, "ddbload, 10 at once": 10}
 
 
 def test_requests_that_are_all_made_at_once_are_refused_and_those_of_ddbload_never(found):
