@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,17 @@ TABLE = "bench"
 DEFAULT_CONCURRENCY = 16
 BASELINE = "batch_writer"
 """Client that all others are compared with."""
+
+MADE_UP_SETTINGS = {
+    "AWS_ACCESS_KEY_ID": "made-up",
+    "AWS_SECRET_ACCESS_KEY": "made-up",
+    "AWS_REGION": "us-east-1",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+"""AWS settings of all clients that are measured."""
 
 INSERT = "insert"
 """ddbload's fastest engine in mode `insert`."""
@@ -103,6 +115,20 @@ class Client:
             *("--processes", "1", "--json", "--ledger", str(folder), "--types", types),
             *(() if shape.header else ("--columns", ",".join(shape.columns), "--no-header")),
         ]
+
+
+def isolated_environment() -> dict[str, str]:
+    """Build an environment with made-up AWS settings, and without this machine's and its proxies.
+
+    Endpoints are missing: who adds them says which servers a client may reach.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("AWS_", "PYTHON", "DDBLOAD_"))
+        and not name.lower().endswith("_proxy")
+    }
+    return {**kept, **MADE_UP_SETTINGS}
 
 
 def client_names() -> list[str]:

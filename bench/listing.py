@@ -24,21 +24,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from bench.bucket import BUCKET, PREFIX, SHAPES, bucket_keys
-from bench.clients import ROOT
+from bench.clients import ROOT, isolated_environment
 from localaws.processes import end_process
 
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Opener that no proxy of the environment stands before."""
-SETTINGS = {
-    "AWS_ACCESS_KEY_ID": "made-up",
-    "AWS_SECRET_ACCESS_KEY": "made-up",
-    "AWS_REGION": "us-east-1",
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_CONFIG_FILE": "no-such-file",
-    "AWS_SHARED_CREDENTIALS_FILE": "no-such-file",
-    "AWS_EC2_METADATA_DISABLED": "true",
-    "PYTHONPATH": str(ROOT),
-}
 
 
 def list_with_ddbload(requests: int) -> Iterator[str]:
@@ -114,15 +104,10 @@ def control(endpoint: str, path: str, settings: dict[str, Any] | None = None) ->
 
 def run_in_process(module: str, name: str, endpoint: str, *more: str) -> dict[str, Any]:
     """Measure a variant in a new process."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("AWS_", "PYTHON")) and not name.lower().endswith("_proxy")
-    }
     done = subprocess.run(
         [sys.executable, "-m", module, "--one", name, *more],
         cwd=ROOT,
-        env={**kept, **SETTINGS, "AWS_ENDPOINT_URL_S3": endpoint},
+        env={**isolated_environment(), "PYTHONPATH": str(ROOT), "AWS_ENDPOINT_URL_S3": endpoint},
         stdout=subprocess.PIPE,
         check=True,
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.checksum import ItemChecksum
-from bench.clients import ROOT, TABLE, Client
+from bench.clients import ROOT, TABLE, Client, isolated_environment
 from bench.shapes import Shape
 from localaws.processes import end_process, group_killed_at_end
 
@@ -149,22 +149,11 @@ class SinkProcess:
 
     def environment(self, scenario: Scenario, access_key: str = "made-up") -> dict[str, str]:
         """Build the environment that directs an AWS client to the sink and nowhere else."""
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("AWS_", "PYTHON")) and not name.lower().endswith("_proxy")
-        }
         return {
-            **kept,
+            **isolated_environment(),
             # Every client finds compiled modules, whatever PYTHON variables are set here.
             "PYTHONPYCACHEPREFIX": str(self._folder / "bytecode"),
             "AWS_ACCESS_KEY_ID": access_key,
-            "AWS_SECRET_ACCESS_KEY": "made-up",
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_CONFIG_FILE": os.devnull,
-            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-            "AWS_EC2_METADATA_DISABLED": "true",
             "AWS_ENDPOINT_URL_DYNAMODB": self.ready["https" if scenario.tls else "http"],
             "AWS_CA_BUNDLE": self.ready["ca"],
         }

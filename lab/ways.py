@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -11,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.clients import RIVALS_PYTHON, ROOT
-from bench.rounds import Cores, run_measured
+from bench.clients import RIVALS_PYTHON, ROOT, isolated_environment
+from bench.rounds import Cores, ResourceUsage, run_measured
 
 LIMIT_SECONDS = 3600.0
 """Longest time that one way may take."""
-NO_CORES = Cores(None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +38,18 @@ def ddbload(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "ddbload", *arguments]
 
 
-def run(
-    command: Sequence[str], environment: Mapping[str, str], cores: Cores = NO_CORES
-) -> Measured:
-    """Run one way. Raises `bench.rounds.InvalidRound` if its process fails.
-
-    `cores`: a core for the way alone, if one process is compared with one.
-    """
-    with tempfile.TemporaryDirectory(prefix="ddbload-lab-") as folder:
-        used, out = run_measured(
-            list(command), dict(environment), Path(folder), cores, LIMIT_SECONDS
-        )
+def run(command: Sequence[str], environment: Mapping[str, str]) -> Measured:
+    """Run one way. Raises `bench.rounds.InvalidRound` if its process fails."""
+    used, out = measure(command, environment)
     printed = json.loads(out) if out.strip() else {}
     return Measured(used.wall, used.ru_utime + used.ru_stime, printed)
+
+
+def measure(command: Sequence[str], environment: Mapping[str, str]) -> tuple[ResourceUsage, str]:
+    """Run a command; return what it used and its standard output. Raises as `run`."""
+    with tempfile.TemporaryDirectory(prefix="ddbload-lab-") as folder:
+        no_cores = Cores(None, None)
+        return run_measured(list(command), dict(environment), Path(folder), no_cores, LIMIT_SECONDS)
 
 
 def environment(**endpoints: str) -> dict[str, str]:
@@ -60,24 +57,11 @@ def environment(**endpoints: str) -> dict[str, str]:
 
     `endpoints`: addresses by service, such as `dynamodb="http://127.0.0.1:8000"`.
     """
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("AWS_", "PYTHON", "DDBLOAD_"))
-        and not name.lower().endswith("_proxy")
-    }
     urls = {f"AWS_ENDPOINT_URL_{name.upper()}": url for name, url in endpoints.items()}
     return {
-        **kept,
+        **isolated_environment(),
         **urls,
         # Every way finds compiled modules, whatever PYTHON variables are set here.
         "PYTHONPYCACHEPREFIX": str(ROOT / ".bench-build" / "bytecode"),
         "PYTHONPATH": str(ROOT),
-        "AWS_ACCESS_KEY_ID": "made-up",
-        "AWS_SECRET_ACCESS_KEY": "made-up",
-        "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        "AWS_EC2_METADATA_DISABLED": "true",
     }

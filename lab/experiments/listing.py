@@ -14,7 +14,6 @@ from typing import Any
 
 from bench.bucket import BUCKET, bucket_keys
 from bench.listing import bucket_server, control
-from bench.rounds import run_measured
 from lab import ways
 from lab.experiment import Experiment, Setup
 from lab.findings import (
@@ -129,13 +128,7 @@ class _Runner:
         environment = ways.environment(s3=self._endpoint)
         digest = hashlib.sha256("".join(f"{key}\n" for key in due).encode()).hexdigest()
         if way is COMMAND:
-            used, out = run_measured(
-                list(way.program),
-                environment,
-                self._setup.folder,
-                ways.NO_CORES,
-                ways.LIMIT_SECONDS,
-            )
+            used, out = ways.measure(way.program, environment)
             listed = out.replace(f"s3://{BUCKET}/", "")
             keys, seen = listed.count("\n"), hashlib.sha256(listed.encode()).hexdigest()
             seconds, cpu, spans = used.wall, used.ru_utime + used.ru_stime, []

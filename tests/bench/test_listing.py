@@ -8,8 +8,9 @@ import pytest
 
 from bench import listing
 from bench.bucket import SHAPES, Bucket, bucket_keys
+from bench.clients import MADE_UP_SETTINGS
 from bench.http_server import Answer, Request
-from bench.listing import SETTINGS, bucket_server, control
+from bench.listing import bucket_server, control
 from bench.objects import measure_reading
 
 
@@ -60,7 +61,7 @@ def test_listing_refuses_a_variant_with_other_keys(monkeypatch):
 
 
 def test_objects_reads_every_byte(monkeypatch):
-    for name, value in SETTINGS.items():
+    for name, value in MADE_UP_SETTINGS.items():
         monkeypatch.setenv(name, value)
     with bucket_server() as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)

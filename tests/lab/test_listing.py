@@ -8,7 +8,8 @@ import boto3
 import pytest
 
 from bench.bucket import BUCKET, bucket_keys
-from bench.listing import SETTINGS, bucket_server, control
+from bench.clients import MADE_UP_SETTINGS
+from bench.listing import bucket_server, control
 from lab.experiments import listing
 from lab.findings import CountsDiffer
 from lab.published.list_objects import Stopwatch, last_key, list_early
@@ -65,7 +66,7 @@ class Patience(Stopwatch):
 
 def test_next_page_is_requested_before_a_page_is_parsed(monkeypatch):
     patience = Patience()
-    for name, value in SETTINGS.items():
+    for name, value in MADE_UP_SETTINGS.items():
         monkeypatch.setenv(name, value)
     with bucket_server() as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)

@@ -12,7 +12,7 @@ from ddbload.write.scheduler.request_limits import BATCH_WRITE, RequestLimits
 
 @dataclass(frozen=True, slots=True)
 class ChunkTarget:
-    """What the import of a chunk needs to know of the target."""
+    """A target as the rows of one chunk are written to it."""
 
     items: Callable[[Sequence[int]], Sequence[Any]]
     """Makes the rows with these handles, as the transport's answers need them."""
