@@ -23,7 +23,9 @@ def page(definition: dict[str, Any]) -> str:
 
 <!-- `python -m infra.diagram` writes this page from statemachine/import.asl.json. -->
 
-{definition["Comment"]} A dashed line is the way of an error that was not retried, or no more.
+{definition["Comment"]}
+
+A dashed line is an error that is not retried, or was retried in vain.
 
 ```mermaid
 {drawn}
@@ -33,7 +35,7 @@ def page(definition: dict[str, Any]) -> str:
 |---|---|---|---|
 {rows}
 
-An error that only the user or a new version can do away with is never retried:
+Errors that retrying cannot fix end the state at once:
 {_permanent(definition)}
 """
 

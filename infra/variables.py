@@ -33,7 +33,8 @@ PATTERN_CHARACTERS = 2048
 
 _BUCKET = "b" * 63
 _ACCOUNT = "123456789012"
-_MACHINE = f"arn:aws:states:ap-southeast-1:123456789012:stateMachine:{'s' * 80}"
+_MACHINE = f"arn:aws-us-gov:states:us-gov-west-1:123456789012:stateMachine:{'s' * 80}"
+"""The longest ARN of any partition."""
 
 
 def for_all(

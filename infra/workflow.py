@@ -70,9 +70,13 @@ class Workflow(Construct):
         self.machine = sfn.StateMachine(
             self,
             "StateMachine",
-            comment="Loads one S3 object into a DynamoDB table",
+            comment="Loads objects of S3 into an existing DynamoDB table",
             definition_body=sfn.DefinitionBody.from_string(DEFINITION.read_text("utf-8")),
-            definition_substitutions={**steps, "WorkBucketName": work.bucket_name},
+            definition_substitutions={
+                **steps,
+                "WorkBucketName": work.bucket_name,
+                "Partition": Aws.PARTITION,
+            },
             role=role,
             logs=sfn.LogOptions(
                 destination=log_group,

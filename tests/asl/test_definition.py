@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ddbload import errors
-from ddbload.contracts import results
-from infra import DEFINITION, ROOT
+from ddbload.contracts import results, source
+from infra import ROOT
 from tests.asl.definition import CHILD, MACHINE, TEXT, states, successors, tasks
 from tests.infra.template import Template
 
@@ -26,9 +27,12 @@ LIMIT_CHARACTERS = 1_048_576
 """Step Functions' limit on the size of a definition."""
 
 
-def test_definition_passes_asl_validator():
+@pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
+def test_definition_passes_asl_validator(tmp_path: Path, partition: str):
+    deployed = tmp_path / "deployed.json"
+    deployed.write_text(TEXT.replace("${Partition}", partition), "utf-8")
     done = subprocess.run(
-        [str(VALIDATOR), "--json-path", str(DEFINITION)],
+        [str(VALIDATOR), "--json-path", str(deployed)],
         capture_output=True,
         text=True,
         check=False,
@@ -39,11 +43,24 @@ def test_definition_passes_asl_validator():
 def test_definition_has_only_known_substitutions():
     assert sorted(set(re.findall(r"\$\{[^}]*\}", TEXT))) == [
         "${ImportChunkFunctionArn}",
+        "${Partition}",
         "${PreflightFunctionArn}",
         "${ReportFunctionArn}",
         "${WorkBucketName}",
     ]
     assert len(TEXT) < LIMIT_CHARACTERS
+
+
+def test_definition_names_no_partition():
+    """GovCloud's ARNs begin with arn:aws-us-gov, and China's with arn:aws-cn."""
+    assert {arn.split(":")[1] for arn in re.findall(r"arn:[^\"]*", TEXT)} == {"${Partition}"}
+
+
+def test_comment_says_what_is_loaded():
+    comment = MACHINE["Comment"]
+    for word in ("prefix", "manifest", "export", "CSV", "TSV", "JSON", "Parquet", "existing"):
+        assert word in comment
+    assert len(source.FORMATS) == 6, "name the new format in the definition's comment"
 
 
 def test_stack_deploys_the_definition_unchanged(template: Template):
@@ -80,7 +97,7 @@ def test_task_passes_the_whole_state_and_returns_the_payload():
     found = tasks()
     assert set(found) == set(FUNCTIONS)
     for name, task in found.items():
-        assert task["Resource"] == "arn:aws:states:::lambda:invoke"
+        assert task["Resource"] == "arn:${Partition}:states:::lambda:invoke"
         payload: dict[str, Any] = {"Payload.$": "$"}
         if name == "Report":
             # "Accessing execution data from the Context object in Step Functions": Execution has
@@ -162,7 +179,7 @@ def test_map_matches_the_design():
         "Type": "Map",
         "Label": "ImportChunks",
         "ItemReader": {
-            "Resource": "arn:aws:states:::s3:getObject",
+            "Resource": "arn:${Partition}:states:::s3:getObject",
             "ReaderConfig": {"InputType": "JSON"},
             "Parameters": {"Bucket": "${WorkBucketName}", "Key.$": "$.manifest"},
         },
@@ -175,7 +192,7 @@ def test_map_matches_the_design():
         "MaxConcurrencyPath": "$.workers",
         "ToleratedFailurePercentage": 100.0,
         "ResultWriter": {
-            "Resource": "arn:aws:states:::s3:putObject",
+            "Resource": "arn:${Partition}:states:::s3:putObject",
             "Parameters": {"Bucket": "${WorkBucketName}", "Prefix": "mapruns"},
         },
         "ResultPath": None,

@@ -19,7 +19,9 @@ def broken_rules(template: dict[str, Any]) -> set[str]:
     from cfnlint.api import lint
     from cfnlint.config import ManualArgs
 
-    matches = lint(json.dumps(template), config=ManualArgs(regions=[*REGIONS]))
+    # cfn-lint takes an ARN with a substitution in it, and those of other partitions, for a mistake.
+    text = json.dumps(template).replace("arn:${Partition}:states:", "arn:aws:states:")
+    matches = lint(text, config=ManualArgs(regions=[*REGIONS]))
     return {match.rule.id for match in matches}
 
 
