@@ -17,7 +17,7 @@ import pytest
 from localaws import LocalAws
 from tests.cli.console import ROOT, Console
 from tests.cli.transcript import make_table
-from tests.e2e.pages import BOOKS, Reader, aws_command_line, blocks, furnish, links
+from tests.e2e.pages import BOOKS, REPOSITORY, Reader, aws_command_line, blocks, furnish, links
 
 README = (ROOT / "README.md").read_text("utf-8")
 DEPLOY = (ROOT / "docs" / "deploy.md").read_text("utf-8")
@@ -68,6 +68,8 @@ def reader(account: LocalAws, aws_cli: Path, syntheses: Path, tmp_path: Path) ->
 
 
 def test_commands_of_readme_work(reader, account):
+    reader.console.write("books.csv", BOOKS)
+    reader.s3.put_object(Bucket="my-bucket", Key="in/books.csv", Body=BOOKS.encode())
     reader.console.write("words.tsv", "Emma\t1815\t7\nUbu\t1896\t\n")
     reader.follow(README)
     stacks = client(account, "cloudformation").describe_stacks()["Stacks"]
@@ -140,6 +142,10 @@ def test_links_have_targets():
             assert path.exists(), f"{page.relative_to(ROOT)} links to {path}"
 
 
-def test_readme_links_are_absolute():
-    """PyPI shows the README without the other files."""
-    assert re.findall(r"\]\((?!https://)[^)]*\)", README) == []
+def test_readme_links_to_the_checkout_it_is_in():
+    """The build makes links absolute for the package's page (release/readme_hook.py)."""
+    found = re.findall(r"\]\(([^)\s]*)\)", README)
+    assert [link for link in found if REPOSITORY.match(link)] == []
+    inside = [link for link in found if not link.startswith("https://")]
+    assert len(inside) > 10
+    assert "docs/images/import.svg" in inside
