@@ -1,12 +1,14 @@
-"""Record docs/images/import.svg anew: `python -m release.record_picture`, after `make setup`.
+"""Record docs/images/import.svg anew: `python -m release.record_picture`.
 
-It runs two commands on a pseudo-terminal, against an emulation of AWS on this machine: `ddbload
-import` of a generated file, and `ddbload rejects`. The picture shows the import once at about 60 %
-and once at its end, in the terminal's colours. Only the name of the home folder is changed.
+It runs `ddbload import` with a generated file, and `ddbload rejects`, on a pseudo-terminal and
+against an emulation of AWS on this machine. The picture shows the import at about 60 % and at its
+end, in the terminal's colours. Only the path of the home folder is changed. Record it on an idle
+machine, because the picture shows the rate.
 """
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import io
 import os
@@ -19,6 +21,7 @@ import termios
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import boto3
 from rich.ansi import AnsiDecoder
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
@@ -142,10 +145,11 @@ def run(arguments: tuple[str, ...], folder: Path, env: Mapping[str, str]) -> Ite
         [program, *arguments], cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs
     )
     os.close(theirs)
-    decode = io.IncrementalNewlineDecoder(None, translate=False).decode
+    # A read may end within a character.
+    decode = codecs.getincrementaldecoder("utf-8")().decode
     try:
         while piece := os.read(ours, 65536):
-            yield decode(piece.decode("utf-8", "surrogateescape"))
+            yield decode(piece)
     except OSError:
         # Linux's way to say that the other end is closed.
         pass
@@ -177,9 +181,12 @@ def record(aws: LocalAws, work: Path) -> tuple[list[Text], list[Text], list[Text
     folder.mkdir()
     write_books(folder / "books.csv")
     env = {
-        **{name: os.environ[name] for name in ("PATH",)},
-        **{"HOME": str(home), "TERM": "xterm-256color", "COLORTERM": "truecolor"},
-        **{"LC_ALL": "C.UTF-8", "AWS_EC2_METADATA_DISABLED": "true"},
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "TERM": "xterm-256color",
+        "COLORTERM": "truecolor",
+        "LC_ALL": "C.UTF-8",
+        "AWS_EC2_METADATA_DISABLED": "true",
         **aws.environment,
     }
     screen, moment = Screen(), None
@@ -199,7 +206,11 @@ def record(aws: LocalAws, work: Path) -> tuple[list[Text], list[Text], list[Text
 def draw(moment: list[Text], end: list[Text], rejects: list[Text]) -> str:
     """Draw the picture as SVG."""
     console = Console(
-        record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor"
+        record=True,
+        width=COLUMNS,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
     )
 
     def show(*lines: Text) -> None:
@@ -210,15 +221,14 @@ def draw(moment: list[Text], end: list[Text], rejects: list[Text]) -> str:
         return Text.assemble(("$ ", "bright_black"), ("ddbload " + " ".join(arguments), "bold"))
 
     # The first line, with the run's id, stays on the screen; the bar gives way to the result.
-    show(prompt(IMPORT), *moment, Text("… and at its end, in place of the bar:", "bright_black"))
-    show(*end[1:], prompt(REJECTS), *rejects)
+    show(prompt(IMPORT), *moment, Text(""))
+    show(Text("… and at its end, in place of the bar:", "bright_black"), Text(""))
+    show(*end[1:], Text(""), prompt(REJECTS), *rejects)
     return console.export_svg(title="", theme=_THEME, code_format=_FORMAT, unique_id="import")
 
 
 def main() -> None:
     """Record the run, and write the picture."""
-    import boto3
-
     with tempfile.TemporaryDirectory() as work, LocalAws() as aws:
         boto3.client(
             "dynamodb",
