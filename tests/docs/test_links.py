@@ -1,0 +1,30 @@
+"""Links to a heading of a page name one that is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.cost import ROOT
+
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "tests" / "README.md"]
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the headings of a page as GitHub names them in links."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_to_headings_have_targets(page: Path):
+    named = re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", page.read_text("utf-8"))
+    assert [
+        f"{link}#{anchor}"
+        for link, anchor in named
+        if not link.startswith("http")
+        and anchor not in anchors(page.parent / link if link else page)
+    ] == []
