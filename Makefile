@@ -87,9 +87,9 @@ node_modules: $(NODE_DONE) ## Install what tests and demo run on Node
 # Without install scripts: nothing here needs a compiled addon, and none may run code at installation.
 $(NODE_DONE): package.json package-lock.json
 	@command -v node >/dev/null && command -v npm >/dev/null || \
-		{ echo "make: no node and npm here; tests and demo need Node.js 20 or newer" >&2; exit 1; }
+		{ echo "make: no node and npm here; tests and demo need Node.js 22 or newer" >&2; exit 1; }
 	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || \
-		{ echo "make: Node.js $$(node --version) is too old; tests and demo need 20 or newer" >&2; exit 1; }
+		{ echo "make: Node.js $$(node --version) is too old; tests and demo need 22 or newer" >&2; exit 1; }
 	npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
 	@touch $@
 

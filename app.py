@@ -6,7 +6,11 @@ Without .venv the first python3 is used, for example that of an active environme
 
 from __future__ import annotations
 
+import os
 import sys
+
+# Node 20 works, but jsii prints a banner of nine lines on it; it is started by the import below.
+os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 
 try:
     from aws_cdk import App

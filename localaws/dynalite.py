@@ -51,7 +51,7 @@ class Dynalite:
     def __init__(self) -> None:
         node = shutil.which("node")
         if node is None:
-            raise DynaliteMissing("Node.js was not found on PATH: install Node.js 20 or later")
+            raise DynaliteMissing("Node.js was not found on PATH: install Node.js 22 or newer")
         package = str(_package())
         preloaded = [word for path in ADDITIONS for word in ("--require", str(path))]
         self._process = subprocess.Popen(  # noqa: S603 - our own script, and Node from PATH

@@ -110,7 +110,7 @@ def deploy_command(
     without options the stack is brought to this version. Tables exist already; none is created,
     changed or removed.
 
-    Needs Node.js 20 or later. The AWS CDK is installed into a private folder in ~/.cache/ddbload
+    Needs Node.js 22 or newer. The AWS CDK is installed into a private folder in ~/.cache/ddbload
     ($XDG_CACHE_HOME), after asking; nothing else on this machine changes. If the account and region
     have not been bootstrapped for the CDK, they are.
     """

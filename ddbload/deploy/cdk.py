@@ -98,7 +98,6 @@ class Cdk:
             # Unpacking the CDK's library takes longer than synthesis, so it is kept.
             "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(tools.cache / "jsii"),
             "NODE_NO_WARNINGS": "1",
-            "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
             "NO_COLOR": "1",
             # Layers' wheels are kept with the user's other caches.
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or _home_cache(),

@@ -29,6 +29,9 @@ APP_PARTS = (
 )
 """Files and folders of the app, in a checkout and in the wheel."""
 OLDEST_NODE = 20
+"""Oldest version of Node.js that is not refused."""
+SUPPORTED_NODE = 22
+"""Oldest version of Node.js that gets security fixes: what messages ask for."""
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _DATA = Path(__file__).resolve().with_name("app")
@@ -164,7 +167,9 @@ def is_installed(tools: ToolSet) -> bool:
 
 def check_node() -> None:
     """Check that Node.js and npm are there and new enough. Raises `ToolsUnavailable`."""
-    hint = f"install Node.js {OLDEST_NODE} or later (https://nodejs.org), with npm, and try again"
+    hint = (
+        f"install Node.js {SUPPORTED_NODE} or newer (https://nodejs.org), with npm, and try again"
+    )
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             raise ToolsUnavailable(f"there is no {program} on the PATH: {hint}")

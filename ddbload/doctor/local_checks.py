@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ddbload import __version__
-from ddbload.deploy.toolchain import OLDEST_NODE, node_version
+from ddbload.deploy.toolchain import OLDEST_NODE, SUPPORTED_NODE, node_version
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 
@@ -59,14 +59,18 @@ def _check_node() -> Check:
             "node",
             WARN,
             "Node.js was not found",
-            f"only `ddbload deploy` and `ddbload demo` need it: install Node.js {OLDEST_NODE} or"
-            " later",
+            f"only `ddbload deploy` and `ddbload demo` need it: install Node.js {SUPPORTED_NODE}"
+            " or newer",
         )
     shown = f"Node.js {'.'.join(map(str, found))}"
     if found[0] < OLDEST_NODE:
         return Check(
-            "node", WARN, shown, f"`ddbload deploy` and `ddbload demo` need {OLDEST_NODE} or later"
+            *("node", WARN, shown),
+            f"`ddbload deploy` and `ddbload demo` need {SUPPORTED_NODE} or newer",
         )
+    if found[0] < SUPPORTED_NODE:
+        message = f"{shown} is past its end of life: install {SUPPORTED_NODE} or newer"
+        return Check("node", WARN, message)
     return Check("node", OK, shown)
 
 

@@ -211,7 +211,6 @@ def furnish(console: Console, syntheses: Path) -> None:
         "CDK_DISABLE_CLI_TELEMETRY": "true",
         "CDK_DISABLE_VERSION_CHECK": "true",
         "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / "node_modules" / ".cache" / "jsii"),
-        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
         "NODE_NO_WARNINGS": "1",
     }
 

@@ -124,7 +124,6 @@ class Cloud:
                 **self.environment,
                 "CDK_HOME": str(self.folder / "cdk-home"),
                 "CDK_DISABLE_CLI_TELEMETRY": "true",
-                "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
                 "PYTHONDONTWRITEBYTECODE": "1",
             },
             stdin=subprocess.DEVNULL,

@@ -134,7 +134,6 @@ def attempt(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         "HTTP_PROXY": nowhere,
         "HTTPS_PROXY": nowhere,
         "AWS_EC2_METADATA_DISABLED": "true",
-        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
         # Unpacking the CDK's library takes as long as synthesis.
         **{name: os.environ[name] for name in ("HOME", "XDG_CACHE_HOME") if name in os.environ},
         **variables,

@@ -92,3 +92,12 @@ def test_wrong_settings_end_with_a_named_error_without_traceback(tmp_path: Path)
     assert "ddbload: TableElsewhere: tables has the ARN" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list((tmp_path / "out").glob("*.template.json"))
+
+
+def test_jsii_is_told_not_to_print_its_banner_before_it_starts(tmp_path: Path):
+    """Whatever Node is here: jsii prints it on one that is past its end, and takes no "1"."""
+    (tmp_path / "aws_cdk.py").write_text(
+        'import os, sys\nsys.exit(os.environ["JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION"])\n'
+    )
+    done = attempt(sys.executable, "app.py", PYTHONPATH=str(tmp_path))
+    assert done.stderr == "20\n"

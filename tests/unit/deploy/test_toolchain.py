@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +33,9 @@ def alone(tmp_path, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     path = tmp_path / "bin"
     path.mkdir()
+    there = tmp_path / "there"
+    there.mkdir()
+    monkeypatch.chdir(there)
     told = tmp_path / "told"
 
     def program(name, does):
@@ -40,7 +44,7 @@ def alone(tmp_path, monkeypatch):
 
     program("node", "echo v22.1.0")
     program("npm", "mkdir node_modules")
-    program("python", 'mkdir -p "$3/bin"; ln -s "$0" "$3/bin/python"')
+    program("python", '[ "$2" = pip ] || { mkdir -p "$3/bin"; ln -s "$0" "$3/bin/python"; }')
     monkeypatch.setenv("PATH", f"{path}:/usr/bin:/bin")
     monkeypatch.setattr(toolchain.sys, "executable", str(path / "python"))
     return told
@@ -61,6 +65,7 @@ def test_packages_are_installed_once_with_hashes_into_a_private_folder(alone):
     assert "--omit=dev --omit=optional" in told
     assert "secret" not in told
     assert len(said) == 2
+    assert list(Path.cwd().iterdir()) == []
 
     assert install(DEPLOY_TOOLS, said.append) == tools
     assert len(said) == 2
@@ -93,6 +98,15 @@ def test_failed_installer_is_quoted(alone, tmp_path):
     assert not (tools_folder(DEPLOY_TOOLS) / ".installed").exists()
 
 
+@pytest.mark.parametrize("version", ["v20.20.2", "v22.0.0", "v24.1.0"])
+def test_node_is_taken_from_20_on(tmp_path, monkeypatch, version):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("node", "npm"):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {version}\n")
+        (tmp_path / name).chmod(0o755)
+    check_node()
+
+
 def test_old_and_missing_node_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolsUnavailable, match="no node on the PATH: install"):
@@ -100,7 +114,7 @@ def test_old_and_missing_node_are_named(tmp_path, monkeypatch):
     for name in ("node", "npm"):
         (tmp_path / name).write_text("#!/bin/sh\necho v18.20.1\n")
         (tmp_path / name).chmod(0o755)
-    with pytest.raises(ToolsUnavailable, match=r"Node.js is 18\.20\.1, which is too old"):
+    with pytest.raises(ToolsUnavailable, match=r"18\.20\.1, which is too old: install Node\.js 22"):
         check_node()
 
 

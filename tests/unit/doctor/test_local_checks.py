@@ -15,7 +15,8 @@ def run(tmp_path, *, source=None, ledger=None, **environment):
     return {each.name: each for each in found}
 
 
-def test_all_is_well(tmp_path):
+def test_all_is_well(tmp_path, monkeypatch):
+    monkeypatch.setattr(local_checks, "node_version", lambda: (22, 0, 0))
     (tmp_path / "a.csv").write_text("a\n1\n")
     found = run(tmp_path, source=str(tmp_path / "a.csv"))
     assert {each.status for each in found.values()} == {"ok"}
@@ -23,11 +24,21 @@ def test_all_is_well(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("version", "status"), [(None, "warn"), ((18, 1, 0), "warn"), ((20, 0, 0), "ok")]
+    ("version", "status"),
+    [(None, "warn"), ((18, 1, 0), "warn"), ((22, 0, 0), "ok"), ((24, 1, 0), "ok")],
 )
 def test_node_is_needed_to_deploy_only(tmp_path, monkeypatch, version, status):
     monkeypatch.setattr(local_checks, "node_version", lambda: version)
     assert run(tmp_path)["node"].status == status
+
+
+@pytest.mark.parametrize("version", [(20, 20, 2), (21, 0, 0)])
+def test_node_past_its_end_is_told_in_one_line(tmp_path, monkeypatch, version):
+    monkeypatch.setattr(local_checks, "node_version", lambda: version)
+    found = run(tmp_path)["node"]
+    shown = ".".join(map(str, version))
+    assert (found.status, found.advice) == ("warn", None)
+    assert found.message == f"Node.js {shown} is past its end of life: install 22 or newer"
 
 
 def test_extra_that_the_source_needs(tmp_path, monkeypatch):
