@@ -57,7 +57,7 @@ help: ## Show this list
 ##@ Set up
 
 .PHONY: setup
-setup: $(SETUP_DONE) ## Make .venv from requirements.txt and install ddbload into it, editable
+setup: $(SETUP_DONE) ## Make .venv from locks/dev.txt and install ddbload into it, editable
 
 # Without it `make test PYTHON=...` would run on the Python that .venv has.
 .PHONY: python
@@ -69,13 +69,13 @@ ifneq ($(origin PYTHON),file)
 		{ echo "make: .venv has $$($(BIN)/python --version), and PYTHON=$(PYTHON) is $$("$(PYTHON)" --version 2>&1): make clean first" >&2; exit 1; }
 endif
 
-$(SETUP_DONE): requirements.txt pyproject.toml | python
+$(SETUP_DONE): locks/dev.txt pyproject.toml | python
 	@command -v "$(PYTHON)" >/dev/null || \
 		{ echo "make: no $(PYTHON) here; ddbload needs Python 3.11 or newer (make setup PYTHON=...)" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "make: $$("$(PYTHON)" --version 2>&1) is too old; ddbload needs Python 3.11 or newer (make setup PYTHON=...)" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-compile --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-compile --requirement locks/dev.txt
 	# As pip would, but by all cores, and without a module for each service of AWS.
 	$(BIN)/python -m compileall -qq -j 0 -x /aws_cdk/aws_ $(VENV)/lib || true
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
@@ -105,10 +105,10 @@ define install_apart
 	@touch $@
 endef
 
-$(CHECKOV_DONE): audit/checkov.txt
+$(CHECKOV_DONE): locks/checkov.txt
 	$(install_apart)
 
-$(AUDIT_DONE): audit/requirements.txt
+$(AUDIT_DONE): locks/audit.txt
 	$(install_apart)
 
 ##@ Check
@@ -190,7 +190,7 @@ LAYERS := $(wildcard lambdas/extras-*.txt)
 .PHONY: audit
 audit: setup node_modules $(AUDIT_DONE) ## Look for known vulnerabilities in packages, and for risky code
 	$(AUDIT)/bin/bandit --quiet --recursive --configfile pyproject.toml app.py checks ddbload infra lambdas localaws
-	$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --requirement requirements.txt
+	$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --requirement locks/dev.txt
 	for list in lambdas/requirements.txt $(LAYERS); do \
 		$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --requirement $$list || exit 1; \
 	done
@@ -256,7 +256,7 @@ synth: setup node_modules ## Write the deployment's template into cdk.out (ARGS=
 bench: setup $(RIVALS_DONE) ## Measure every engine beside boto3, aiobotocore, Go's SDK and a floor in C (ROUNDS=5 ARGS="--shapes wide")
 	$(BIN)/python -m bench.compare --rounds $(ROUNDS) $(ARGS)
 
-$(RIVALS_DONE): bench/requirements.txt
+$(RIVALS_DONE): locks/bench.txt
 	$(install_apart)
 
 .PHONY: rivals
@@ -328,7 +328,7 @@ zipapp: setup ## Build dist/ddbload.pyz, one file that runs with any Python from
 sbom: setup $(AUDIT_DONE) ## List what wheel and functions consist of, as CycloneDX in dist/
 	mkdir -p dist
 	set -o pipefail; $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header \
-		--constraint requirements.txt pyproject.toml | \
+		--constraint locks/dev.txt pyproject.toml | \
 		$(AUDIT)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
 			--output-file dist/ddbload.cdx.json -
 	$(AUDIT)/bin/cyclonedx-py requirements --output-reproducible \
@@ -338,15 +338,16 @@ sbom: setup $(AUDIT_DONE) ## List what wheel and functions consist of, as Cyclon
 			--output-file dist/layers-$$(basename $$list .txt).cdx.json $$list || exit 1; \
 	done
 
-# Parts of requirements.txt, in the same versions.
+# Parts of locks/dev.txt, in the same versions.
 LOCK_PART := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	--constraint requirements.txt --custom-compile-command "make lock"
+	--constraint locks/dev.txt --custom-compile-command "make lock"
 
 .PHONY: lock
-lock: setup ## Write every list of hashed packages anew (ARGS=--upgrade for newer versions)
+lock: setup ## Write requirements.txt and every list of hashed packages anew (ARGS=--upgrade for newer versions)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--extra deploy --extra dev --extra localaws \
-		--custom-compile-command "make lock" --output-file requirements.txt $(ARGS) pyproject.toml
+		--custom-compile-command "make lock" --output-file locks/dev.txt $(ARGS) pyproject.toml
+	$(BIN)/python -m release.requirements >requirements.txt
 	$(BIN)/uv pip compile $(LOCK_PART) --output-file locks/run.txt pyproject.toml
 	$(BIN)/uv pip compile $(LOCK_PART) --output-file locks/deploy.txt locks/deploy.in
 	$(BIN)/uv pip compile $(LOCK_PART) --extra deploy --extra localaws --output-file locks/demo.txt pyproject.toml
@@ -356,9 +357,9 @@ lock: setup ## Write every list of hashed packages anew (ARGS=--upgrade for newe
 			--only-binary :all: --generate-hashes --custom-compile-command "make lock" \
 			--output-file "lambdas/extras-$$glibc.txt" $(ARGS) lambdas/extras.in || exit 1; \
 	done
-	for list in bench/requirements audit/requirements audit/checkov; do \
+	for list in audit bench checkov; do \
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-			--custom-compile-command "make lock" --output-file $$list.txt $(ARGS) $$list.in || exit 1; \
+			--custom-compile-command "make lock" --output-file locks/$$list.txt $(ARGS) locks/$$list.in || exit 1; \
 	done
 
 .PHONY: clean

@@ -110,7 +110,7 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "load_before": round(os.getloadavg()[0], 2),
         "versions": {name: metadata.version(name) for name in ("boto3", "botocore")}
-        | _pinned(ROOT / "bench" / "requirements.txt", ("aiobotocore", "aiohttp")),
+        | _pinned(ROOT / "locks" / "bench.txt", ("aiobotocore", "aiohttp")),
     }
 
 
@@ -122,8 +122,8 @@ def _processor() -> str:
     return next((line.split(": ")[1] for line in lines if line.startswith("model name")), "")
 
 
-def _pinned(requirements: Path, packages: Sequence[str]) -> dict[str, str]:
-    pins = (line.split(" ")[0].partition("==") for line in requirements.read_text().splitlines())
+def _pinned(lock: Path, packages: Sequence[str]) -> dict[str, str]:
+    pins = (line.split(" ")[0].partition("==") for line in lock.read_text().splitlines())
     return {name: version for name, _, version in pins if name in packages}
 
 

@@ -14,7 +14,8 @@ APP = "ddbload/deploy/app"
 """Folder of the wheel that `ddbload/deploy/toolchain.py` looks into."""
 PARTS = (
     *("app.py", "cdk.json", "package.json", "package-lock.json"),
-    *("infra", "lambdas", "localaws", "locks", "statemachine"),
+    *("infra", "lambdas", "localaws", "statemachine"),
+    *("locks/demo.txt", "locks/deploy.txt"),
 )
 
 

@@ -25,7 +25,8 @@ from ddbload.errors import ToolsUnavailable
 
 APP_PARTS = (
     *("app.py", "cdk.json", "package.json", "package-lock.json"),
-    *("infra", "lambdas", "localaws", "locks", "statemachine"),
+    *("infra", "lambdas", "localaws", "statemachine"),
+    *("locks/demo.txt", "locks/deploy.txt"),
 )
 """Files and folders of the app, in a checkout and in the wheel."""
 OLDEST_NODE = 20
@@ -61,6 +62,7 @@ def copy_app(to: Path, settings: Mapping[str, Any]) -> None:
         if (source / part).is_dir():
             shutil.copytree(source / part, to / part, ignore=_SKIPPED)
         else:
+            (to / part).parent.mkdir(exist_ok=True)
             shutil.copyfile(source / part, to / part)
     # The functions get the modules of ddbload that stand beside the app.
     shutil.copytree(_PACKAGE, to / "ddbload", ignore=_without_app)

@@ -30,7 +30,8 @@ def wheel(tmp_path_factory):
 APP = "ddbload/deploy/app"
 PARTS = (
     *("app.py", "cdk.json", "package.json", "package-lock.json"),
-    *("infra", "lambdas", "localaws", "locks", "statemachine"),
+    *("infra", "lambdas", "localaws", "statemachine"),
+    *("locks/demo.txt", "locks/deploy.txt"),
 )
 
 

@@ -153,9 +153,9 @@ def runs(python: str) -> bool:
         return False
 
 
-def test_pins_match_the_projects_requirements():
+def test_pins_match_the_lock():
     pinned = blocks(REQUIREMENTS.read_text("utf-8"))
-    project = blocks((ROOT / "requirements.txt").read_text("utf-8"))
+    project = blocks((ROOT / "locks" / "dev.txt").read_text("utf-8"))
     assert len(pinned) == 3
     for name, lines in pinned.items():
         assert lines == project[name]

@@ -136,7 +136,7 @@ def test_lists_are_parts_of_the_one_that_is_tested(tools):
         lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
         return "\n".join(lines).replace("\\\n", "").splitlines()
 
-    known = set(entries("requirements.txt"))
+    known = set(entries("locks/dev.txt"))
     mine = entries(f"locks/{tools.lock}")
     assert len(mine) >= 15
     assert set(mine) <= known
