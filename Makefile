@@ -37,7 +37,7 @@ JOBS ?= $(shell echo $$(($(CORES) + 1)))
 
 # Rounds of `make bench`.
 ROUNDS ?= 5
-# What `make lab` runs: all experiments, at small sizes.
+# What `make lab` and `make lab-page` run: all experiments, at small sizes.
 EXPERIMENT ?=
 SIZE ?=
 LATENCY_MS ?=
@@ -262,10 +262,18 @@ $(RIVALS_DONE): locks/bench.txt
 .PHONY: rivals
 rivals: $(RIVALS_DONE) ## Install what `make bench` and `make lab` run beside ddbload
 
-.PHONY: lab
-lab: setup node_modules rivals ## Run the published experiments beside ddbload (EXPERIMENT=writers SIZE=10000 LATENCY_MS=8)
-	@$(BIN)/python -m lab $(if $(EXPERIMENT),--experiment $(EXPERIMENT)) $(if $(SIZE),--size $(SIZE)) \
+define run_lab
+	@$(BIN)/python -m lab $(1) $(if $(EXPERIMENT),--experiment $(EXPERIMENT)) $(if $(SIZE),--size $(SIZE)) \
 		$(if $(LATENCY_MS),--latency-ms $(LATENCY_MS)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+endef
+
+.PHONY: lab
+lab: setup node_modules rivals ## Run the published experiments beside ddbload, into build/lab.md (EXPERIMENT=writers SIZE=10000 LATENCY_MS=8)
+	$(call run_lab,)
+
+.PHONY: lab-page
+lab-page: setup node_modules rivals ## Write docs/lab.md: the same, on an idle machine only
+	$(call run_lab,--page)
 
 .PHONY: bench-convert
 bench-convert: setup $(RIVALS_DONE) ## Measure convert beside DuckDB, and with several processes

@@ -1,8 +1,9 @@
-"""Run the lab's experiments, print what they found, and write `docs/lab.md`.
+"""Run the lab's experiments, print what they found, and write a page of it.
 
-    python -m lab [--experiment writers] [--size 10000] [--latency-ms 8] [--seed 1] [--docs docs]
+    python -m lab [--experiment writers] [--size 10000] [--latency-ms 8] [--seed 1] [--page]
 
-`make lab` runs all experiments at small sizes.
+`make lab` runs all experiments at small sizes, and writes into the folder `build`, which git
+ignores. `make lab-page` writes `docs/lab.md`, and refuses to while other processes are busy.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bench.compare import machine
 from bench.rounds import InvalidRound
 from lab.experiment import Experiment, Setup
 from lab.findings import CountsDiffer
+from lab.machine_load import IdleMachine, MachineBusy
 from lab.page import PAGE, Run, server_text, write_run
 from lab.terminal import WIDTH, chart_text, table_text
 
@@ -36,7 +38,10 @@ def experiments() -> list[Experiment]:
 
 
 def main() -> None:
-    """Run what was asked for. Exits with 1 if a way fails, or the counts do not match."""
+    """Run what was asked for.
+
+    Exits with 1 if a way fails, the counts do not match, or the machine must be idle and is not.
+    """
     options = _options()
     for name in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, _end)
@@ -58,10 +63,11 @@ def _run(experiment: Experiment, everything: list[Experiment], options: argparse
     print(f"\n{experiment.title}: {size:,} {experiment.unit}, {latency_ms:g} ms a request")
     print(f'Published as "{experiment.source}"')
     with tempfile.TemporaryDirectory(prefix="ddbload-lab-") as folder:
-        setup = Setup(size, latency_ms / 1000, options.seed, Path(folder), _say)
+        machine = IdleMachine(_say) if options.page else None
+        setup = Setup(size, latency_ms / 1000, options.seed, Path(folder), _say, machine)
         try:
             findings = experiment.run(setup)
-        except (CountsDiffer, InvalidRound) as refused:
+        except (CountsDiffer, InvalidRound, MachineBusy) as refused:
             sys.exit(f"{experiment.name}: {refused}")
     width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
     for table in findings.tables:
@@ -76,8 +82,9 @@ def _run(experiment: Experiment, everything: list[Experiment], options: argparse
         date=dt.datetime.now(dt.UTC).date().isoformat(),
         findings=findings,
     )
-    charts = write_run(run, options.docs, everything)
-    print("", options.docs / PAGE, *charts, sep="\n", flush=True)
+    docs = Path("docs" if options.page else "build")
+    charts = write_run(run, docs, everything)
+    print("\nWritten:", docs / PAGE, *charts, sep="\n", flush=True)
 
 
 def keep_to_this_machine() -> None:
@@ -93,7 +100,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m lab",
         description="Run published experiments beside ddbload, print what they found, and write"
-        " lab.md.",
+        " build/lab.md.",
         epilog="With make: make lab EXPERIMENT=writers SIZE=10000 LATENCY_MS=8 SEED=1",
     )
     parser.add_argument("--experiment", choices=NAMES, help="default: all")
@@ -103,7 +110,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--latency-ms", type=_latency, help="default: the experiment's own")
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     parser.add_argument(
-        "--docs", type=Path, default=Path("docs"), help="folder of lab.md; default: %(default)s"
+        "--page", action="store_true", help="write docs/lab.md instead, on an idle machine only"
     )
     options = parser.parse_args()
     if options.size is not None and options.experiment is None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from lab.findings import Findings
+from lab.machine_load import IdleMachine
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,15 @@ class Setup:
     """Folder for the run's files; it is removed afterwards."""
     say: Callable[[str], None] = lambda _: None
     """Called with one line before each way is run."""
+    machine: IdleMachine | None = None
+    """Machine that must be idle; None: whatever runs beside the ways."""
+
+    def measured(self, label: str, way: Callable[[], _Found]) -> _Found:
+        """Run a way, which begins with resetting its server: again if others disturb it.
+
+        Raises `MachineBusy`.
+        """
+        return way() if self.machine is None else self.machine.undisturbed(label, way)
 
 
 @dataclass(frozen=True, slots=True)

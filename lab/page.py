@@ -1,4 +1,4 @@
-"""Write `docs/lab.md` from what the runs found: a section for each experiment, with its charts."""
+"""Write `lab.md` from what the runs found: a section for each experiment, with its charts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ commands, in processes of their own. All servers are on 127.0.0.1 and answer aft
 nothing here was measured on AWS, so compare ratios, not seconds, with what was published. A run
 whose counts of what arrived do not match prints no table.
 
-This page was written by `make lab`, from [the findings](lab).
+`make lab` writes a page like this one, build/lab.md. `make lab-page` writes this page, from
+[the findings](lab): it reads the CPU time of other processes before and after each way, runs a way
+again beside which they used more than a tenth of a core, and refuses if they go on.
 """
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from bench.clients import ROOT
 from ddbload.deploy.cdk import Cdk
 from ddbload.deploy.toolchain import Toolchain
 from lab import ways
+from lab.machine_load import processes
 from localaws import LocalAws
 
 STACK, BUCKET, KEY = "ddbload-lab", "ddbload-lab-sources", "rows.tsv"
@@ -111,12 +111,13 @@ def _client(service: Literal["lambda", "s3"], aws: LocalAws) -> Any:
 
 def _functions_cpu(emulator: int) -> float:
     """Return the CPU seconds so far of the functions' processes that an emulator runs now."""
-    ticks = 0
-    for folder in Path("/proc").glob("[0-9]*"):
+    cpu = 0.0
+    for pid, process in processes():
         # A process may end at any time.
         with suppress(OSError):
-            # The name of the program is in parentheses, and may contain spaces.
-            fields = (folder / "stat").read_text("ascii", "replace").rpartition(")")[2].split()
-            if int(fields[1]) == emulator and _BOOTSTRAP in (folder / "cmdline").read_bytes():
-                ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+            if (
+                process.parent == emulator
+                and _BOOTSTRAP in Path(f"/proc/{pid}/cmdline").read_bytes()
+            ):
+                cpu += process.cpu
+    return cpu

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -184,9 +185,11 @@ def measure(steps: Sequence[Way], setup: Setup, server: SinkProcess, files: File
         kind = way.ours, way.processes
         if kind not in starts:
             # The first start of a program compiles it and fills the system's caches.
-            short = [run_way(way, files.first(BATCH), setup, server) for _ in range(2)]
+            once = partial(run_way, way, files.first(BATCH), setup, server)
+            short = [setup.measured(f"the start of {way.label}", once) for _ in range(2)]
             starts[kind] = min(each.cpu for each in short)
-        result = run_way(way, files.first(way.part.rows(setup.size)), setup, server)
+        once = partial(run_way, way, files.first(way.part.rows(setup.size)), setup, server)
+        result = setup.measured(way.label, once)
         results.append(replace(result, cpu=max(0.0, result.cpu - starts[kind])))
     return results
 
@@ -245,15 +248,25 @@ def execute(
     for count in workers:
         label = f"state machine, {count} worker{'s' * (count > 1)}"
         setup.say(label)
-        before = _reset(setup, server)
-        used = machine.load(count, chunk_bytes=file.path.stat().st_size // CHUNKS + 1)
-        _check_no_retries(label, used.report)
-        counters = _arrived(label, file, server)
-        check_ddbload_report(label, used.report, file.due.items)
-        results.append(
-            Result(
-                *(label, file.due.items, counters["seconds_to_answer"], used.cpu, counters),
-                *(used.seconds, counters["cpu_seconds"] - before, True),
-            )
-        )
+        once = partial(_execute_once, label, machine, count, file, setup, server)
+        results.append(setup.measured(label, once))
     return results
+
+
+def _execute_once(
+    label: str,
+    machine: StateMachine,
+    workers: int,
+    file: File,
+    setup: Setup,
+    server: SinkProcess,
+) -> Result:
+    before = _reset(setup, server)
+    used = machine.load(workers, chunk_bytes=file.path.stat().st_size // CHUNKS + 1)
+    _check_no_retries(label, used.report)
+    counters = _arrived(label, file, server)
+    check_ddbload_report(label, used.report, file.due.items)
+    return Result(
+        *(label, file.due.items, counters["seconds_to_answer"], used.cpu, counters),
+        *(used.seconds, counters["cpu_seconds"] - before, True),
+    )

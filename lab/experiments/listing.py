@@ -10,6 +10,7 @@ import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bench.bucket import BUCKET, bucket_keys
@@ -89,6 +90,9 @@ class Listed:
     spans: Sequence[tuple[str, float, float]]
     counters: dict[str, Any]
     """The server's counters."""
+    whole: float
+    """Seconds of the whole process."""
+    server_cpu: float
 
     def milliseconds(self, what: str) -> list[float]:
         """Return how long each request, or the parsing of each page, took."""
@@ -118,34 +122,36 @@ class _Runner:
         found = []
         for way in chosen:
             self._setup.say(f"{way.name}, {keys:,} keys")
-            control(self._endpoint, "/reset", settings)
-            before = control(self._endpoint, "/counters")
-            found.append(self._list(way, due))
-            self._server_cpu += found[-1].counters["cpu_seconds"] - before["cpu_seconds"]
+            found.append(self._setup.measured(way.name, partial(self._list, way, due, settings)))
+            self._server_cpu += found[-1].server_cpu
+            self._server_seconds += found[-1].whole
         return found
 
-    def _list(self, way: Way, due: Sequence[str]) -> Listed:
+    def _list(self, way: Way, due: Sequence[str], settings: dict[str, Any]) -> Listed:
+        control(self._endpoint, "/reset", settings)
+        before = control(self._endpoint, "/counters")["cpu_seconds"]
         environment = ways.environment(s3=self._endpoint)
         digest = hashlib.sha256("".join(f"{key}\n" for key in due).encode()).hexdigest()
         if way is COMMAND:
             used, out = ways.measure(way.program, environment)
             listed = out.replace(f"s3://{BUCKET}/", "")
             keys, seen = listed.count("\n"), hashlib.sha256(listed.encode()).hexdigest()
-            seconds, cpu, spans = used.wall, used.ru_utime + used.ru_stime, []
-            self._server_seconds += used.wall
+            seconds = whole = used.wall
+            cpu, spans = used.ru_utime + used.ru_stime, []
         else:
             measured = ways.run(way.program, environment)
             printed = measured.printed
             keys, seen, spans = printed["keys"], printed["digest"], printed["spans"]
-            seconds, cpu = printed["seconds"], printed["cpu"]
-            self._server_seconds += measured.seconds
+            seconds, cpu, whole = printed["seconds"], printed["cpu"], measured.seconds
         require_count(f"keys of {way.name}", len(due), keys)
         if seen != digest:
             raise CountsDiffer(
                 f"{way.name}: other keys than the bucket's, or another order; no figure of this run"
                 " counts"
             )
-        return Listed(way, seconds, cpu, spans, control(self._endpoint, "/counters"))
+        counters = control(self._endpoint, "/counters")
+        server_cpu = counters["cpu_seconds"] - before
+        return Listed(way, seconds, cpu, spans, counters, whole, server_cpu)
 
 
 def run(setup: Setup) -> Findings:

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +104,16 @@ class Runner:
         inputs = self._inputs_of(count)
         self._setup.say(f"{way.label}: {count:,} objects")
         due = {"shape": SHAPE, "objects": count, "bytes": BYTES, "distinct": True}
-        control(self._endpoint, "/reset", {**due, "seed": self._setup.seed, **settings})
-        before = control(self._endpoint, "/counters")["cpu_seconds"]
-        printed = ways.run(way.command(inputs), self._environment).printed
-        counters = control(self._endpoint, "/counters")
-        self.server_cpu += counters["cpu_seconds"] - before
+
+        def run_once() -> tuple[Mapping[str, Any], Mapping[str, Any], float]:
+            control(self._endpoint, "/reset", {**due, "seed": self._setup.seed, **settings})
+            before = control(self._endpoint, "/counters")["cpu_seconds"]
+            printed = ways.run(way.command(inputs), self._environment).printed
+            counters = control(self._endpoint, "/counters")
+            return printed, counters, counters["cpu_seconds"] - before
+
+        printed, counters, server_cpu = self._setup.measured(way.label, run_once)
+        self.server_cpu += server_cpu
         self.served_seconds += printed["seconds"]
         if printed["objects"] == count and printed["digest"] != inputs.digest:
             raise CountsDiffer(f"{way.label}: {count:,} objects were read, with other bytes")
@@ -128,7 +134,8 @@ class Runner:
         """Measure what a thread and a client cost; makes so many clients."""
         self._setup.say("threads and clients alone")
         command = ways.published("objects.costs", str(clients))
-        return ways.run(command, self._environment).printed
+        once = partial(ways.run, command, self._environment)
+        return self._setup.measured("threads and clients alone", once).printed
 
     def _inputs_of(self, count: int) -> Inputs:
         if count not in self._inputs:

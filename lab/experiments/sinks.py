@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -260,7 +261,13 @@ def run(setup: Setup) -> Findings:
     tables, charts, servers = [], [], []
     for sink in (S3(), SQS()):
         with serve(sink) as (endpoint, environment):
-            sent = [send(setup, way, sink, endpoint, environment) for way in WAYS]
+            sent = [
+                setup.measured(
+                    f"{sink.name}, {way.label}",
+                    partial(send, setup, way, sink, endpoint, environment),
+                )
+                for way in WAYS
+            ]
         tables.append(_table(setup, sink, sent))
         charts.append(_chart(setup, sink, sent))
         cpu = sum(each.server_cpu for each in sent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,8 @@ def write_all(setup: Setup) -> list[Written]:
         written = []
         for way in WAYS:
             setup.say(f"{way.label}, into {way.table}")
-            written.append(_write(way, file, due, server, environment))
+            run_once = partial(_write, way, file, due, server, environment)
+            written.append(setup.measured(way.label, run_once))
     return written
 
 
