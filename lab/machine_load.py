@@ -84,8 +84,8 @@ class Others:
     def __str__(self) -> str:
         cores = f"other processes used {self.cpu / self.seconds:.2f} cores"
         if self.busiest is None:
-            return f"{cores}, none of which is visible here (another container or machine)"
-        return f"{cores}, most of all {self.busiest}: {self.busiest_cpu / self.seconds:.2f}"
+            return f"{cores} (not seen from here: another container or machine)"
+        return f"{cores} (most: {self.busiest}, {self.busiest_cpu / self.seconds:.2f})"
 
 
 def read_machine() -> Reading:
@@ -159,10 +159,10 @@ class IdleMachine:
                 return found
             if not left:
                 raise MachineBusy(
-                    f"{TRIES} runs of {label} were disturbed: beside the last {others}; end them, and"
-                    " run it again"
+                    f"{TRIES} runs of {label} were disturbed: beside the last {others}; end"
+                    " them, and run it again"
                 )
-            self.say(f"{label}, again: beside it {others}")
+            self.say(f"{label}, again: {others} beside it")
         raise AssertionError
 
     def _wait_until_idle(self, label: str) -> None:
@@ -174,6 +174,6 @@ class IdleMachine:
                 return
             if not left:
                 raise MachineBusy(
-                    f"before {label} {others}; docs/lab.md is measured on an idle machine only:"
+                    f"before {label}: {others}; docs/lab.md is measured on an idle machine only:"
                     " end them, and run it again"
                 )

@@ -1,4 +1,4 @@
-"""Other processes are seen in readings of CPU time, and a disturbed way is run again, or refused."""
+"""Other processes are seen in CPU times; a disturbed way is run again, or refused."""
 
 from __future__ import annotations
 
@@ -75,8 +75,7 @@ def test_work_that_no_process_here_did_is_load_too():
     others = Others.between(QUIET, later(QUIET, 2.0, 3.0, python=1.0), LAB)
     assert not others.are_idle
     assert str(others) == (
-        "other processes used 1.00 cores, none of which is visible here (another container or"
-        " machine)"
+        "other processes used 1.00 cores (not seen from here: another container or machine)"
     )
 
 
@@ -116,12 +115,15 @@ def test_disturbed_way_is_run_again_and_the_last_run_counts():
     runs = iter(["disturbed", "found"])
     assert machine.idle.undisturbed("a way", lambda: next(runs)) == "found"
     (said,) = machine.said
-    assert said.startswith("a way, again: beside it other processes used 0.80 cores, most of all")
+    assert said == (
+        "a way, again: other processes used 0.80 cores (most: compiler (process 200), 0.80)"
+        " beside it"
+    )
 
 
 def test_busy_machine_is_refused_before_a_way_and_named():
     machine = Machine(*[1.5] * WINDOWS)
-    with pytest.raises(MachineBusy, match=r"^before a way other processes used 1\.50 cores.*200"):
+    with pytest.raises(MachineBusy, match=r"^before a way: other processes used 1\.50 cores.*200"):
         machine.idle.undisturbed("a way", lambda: pytest.fail("it was run"))
 
 
