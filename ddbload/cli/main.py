@@ -1,33 +1,59 @@
-"""Start the command line: import the commands where Ctrl-C is already handled."""
+"""Start the command line. Only light modules load before Ctrl-C is handled."""
 
 from __future__ import annotations
 
-import contextlib
 import os
+import signal
 import sys
-from typing import NoReturn
 
-from ddbload.cli.interrupts import raise_on_interrupt
-from ddbload.errors import Interrupted
+INTERRUPTED_STATUS = 130
+"""Exit status after Ctrl-C: `Interrupted.exit_code`, whose module is not loaded yet."""
 
 
-def main() -> NoReturn:
+def main() -> None:
     """Run a command; print errors as one line on stderr, never as a traceback."""
+    # Nothing has begun that would have to be ended in order. An exception would not do: modules
+    # that are loading turn it into others, or print it.
+    _quit_on_interrupt()
     _repair_streams()
-    interrupted = raise_on_interrupt()
-    try:
-        from ddbload.cli.commands import run
-        from ddbload.cli.output import buffer_stdout
+    from ddbload.cli.commands import run
+    from ddbload.cli.interrupts import raise_on_interrupt
+    from ddbload.cli.output import buffer_stdout
 
+    interrupted = None
+    try:
+        interrupted = raise_on_interrupt()
         buffer_stdout()
         status = run(sys.argv[1:], interrupted)
     except (Exception, KeyboardInterrupt) as error:
-        if not interrupted() and isinstance(error, Exception):
+        if isinstance(error, Exception) and not (interrupted and interrupted()):
             raise
-        with contextlib.suppress(OSError):
-            os.write(2, b"ddbload: interrupted\n")
-        status = Interrupted.exit_code
+        _print_interrupted()
+        status = INTERRUPTED_STATUS
+    finally:
+        # The command has ended; an exception in what the interpreter does now would be printed.
+        _quit_on_interrupt()
     sys.exit(status)
+
+
+def _quit_on_interrupt() -> None:
+    """End the process at once on SIGINT and SIGTERM, unless they are ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _quit)
+
+
+def _quit(number: int, frame: object) -> None:  # noqa: ARG001 - signal's contract
+    _print_interrupted()
+    os._exit(INTERRUPTED_STATUS)
+
+
+def _print_interrupted() -> None:
+    try:
+        # os.write, because a signal may interrupt code that holds the lock of sys.stderr.
+        os.write(2, b"ddbload: interrupted\n")
+    except OSError:
+        pass
 
 
 def _repair_streams() -> None:

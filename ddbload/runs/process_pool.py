@@ -30,7 +30,8 @@ WORKER_PROGRESS_SECONDS = 0.1
 
 
 class ProcessPool:
-    """Pool of worker processes, which ignore Ctrl-C: this process tells them when to stop."""
+    """Pool of worker processes, which ignore Ctrl-C and SIGTERM, because a terminal or a service
+    manager sends them to all processes: this process tells the workers when to stop."""
 
     def __init__(
         self,
@@ -52,9 +53,11 @@ class ProcessPool:
         # Closing one end tells the workers to stop. An Event has a lock, which a worker could hold
         # when it is killed.
         self._stopped, self._stop = start.Pipe(duplex=False)
+        # Closing this one ends them at once.
+        self._ended, self._end = start.Pipe(duplex=False)
         self._reports: SimpleQueue[ChunkProgress] = start.SimpleQueue()
         self._pool = ProcessPoolExecutor(
-            count, start, _init_worker, (settings, run, self._stopped, self._reports)
+            count, start, _init_worker, (settings, run, self._stopped, self._ended, self._reports)
         )
         self._futures: dict[Future[ImportResult | DdbloadError], ImportTask] = {}
 
@@ -75,6 +78,9 @@ class ProcessPool:
             self.stop()
         while not self._reports.empty():
             self._progress(self._reports.get())
+        if any(isinstance(future.exception(), BrokenProcessPool) for future in done):
+            # The executor now ends the other workers by SIGTERM, which they ignore.
+            self._end.close()
         return [(self._futures.pop(future), _outcome(future)) for future in done]
 
     def stop(self) -> None:
@@ -93,8 +99,8 @@ class ProcessPool:
         # Shut down once, and waiting: with wait=False a worker that is still starting would find
         # its locks gone.
         self._pool.shutdown(wait=True)
-        self._stopped.close()
-        self._reports.close()
+        for pipe in (self._stopped, self._end, self._ended, self._reports):
+            pipe.close()
 
 
 def _outcome(future: Future[ImportResult | DdbloadError]) -> ImportResult | DdbloadError:
@@ -115,12 +121,14 @@ def _init_worker(
     settings: LocalSettings,
     run: str,
     stopped: connection.Connection,
+    ended: connection.Connection,
     reports: SimpleQueue[ChunkProgress],
 ) -> None:
     global _worker  # noqa: PLW0603 - a pool's initializer cannot return the worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     unblock_interrupts()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(ended,), daemon=True).start()
     last = 0.0
 
     def progress(now: ChunkProgress) -> None:
@@ -145,8 +153,9 @@ def _step(task: ImportTask) -> ImportResult | DdbloadError:
     return _worker or WorkerDied("a worker process was not set up")
 
 
-def _end_with_parent() -> None:
+def _end_with_parent(ended: connection.Connection) -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
-        connection.wait([parent.sentinel])
+        # Nothing is sent over the pipe.
+        connection.wait([parent.sentinel, ended])
         os._exit(1)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import classify_failure
@@ -77,35 +79,25 @@ class QueueTransport:
         return requests.accepted(response, rows, lambda: items)
 
 
-class SyncDriver:
-    """Driver of `--engine sync`: sends one request at a time in the caller's thread."""
-
-    def run(self, job: Job[Transport]) -> None:
-        """Run a job until its scheduler is finished."""
-        while True:
-            step = job.step()
-            match step:
-                case Finished():
-                    return
-                case Wait():
-                    job.sleep(job.pause(step))
-                case batch:
-                    answer = job.transport.send(job.items(batch.handles))
-                    job.scheduler.answered(batch, answer, job.clock())
-
-    def close(self) -> None:
-        """Do nothing: there are no threads or connections to end."""
+_Task = Callable[[], None]
 
 
 class ThreadsDriver:
     """Driver of `--engine threads`: up to `concurrency` requests in flight, each in a thread."""
 
     def __init__(self, concurrency: int) -> None:
-        self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="write")
+        self._concurrency = concurrency
+        self._threads: list[threading.Thread] = []
+        # None ends a thread.
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._is_closed = False
 
     def run(self, job: Job[Transport]) -> None:
         """Run a job until its scheduler is finished."""
+        if self._is_closed:
+            raise RuntimeError("the driver is closed")
         answers: queue.SimpleQueue[tuple[Batch, Answer | BaseException]] = queue.SimpleQueue()
+        in_flight = 0
 
         def send(batch: Batch, items: Sequence[ItemOrKey]) -> None:
             try:
@@ -113,41 +105,74 @@ class ThreadsDriver:
             except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
                 answers.put((batch, error))
 
-        in_flight: set[Future[None]] = set()
+        def process_answers(pause: float) -> None:
+            """Pass answers to the scheduler; wait up to `pause` seconds for the first one."""
+            nonlocal in_flight
+            with suppress(queue.Empty):
+                while True:
+                    batch, answer = answers.get(timeout=pause) if pause else answers.get_nowait()
+                    in_flight -= 1
+                    pause = 0.0
+                    if isinstance(answer, BaseException):
+                        raise answer
+                    job.scheduler.answered(batch, answer, job.clock())
+
         try:
             while True:
                 step = job.step()
                 match step:
                     case Finished():
-                        return
+                        break
+                    case Wait() if in_flight:
+                        process_answers(job.pause(step))
                     case Wait():
-                        self._process_answers(job, answers, job.pause(step))
+                        job.sleep(job.pause(step))
                     case batch:
-                        future = self._pool.submit(send, batch, job.items(batch.handles))
-                        in_flight.add(future)
-                        future.add_done_callback(in_flight.discard)
-                        self._process_answers(job, answers, 0.0)
-        finally:
-            # Also after an exception: the next job may write the same keys.
-            wait(set(in_flight))
+                        self._begin(partial(send, batch, job.items(batch.handles)), in_flight)
+                        in_flight += 1
+                        process_answers(0.0)
+        except BaseException:
+            # The next job may write the same keys.
+            for _ in range(in_flight):
+                answers.get()
+            raise
+        if in_flight:
+            self._abandon()
 
     def close(self) -> None:
         """End the threads after their requests are answered."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._is_closed = True
+        threads = self._abandon()
+        for thread in threads:
+            thread.join()
 
-    @staticmethod
-    def _process_answers(
-        job: Job[Transport],
-        answers: queue.SimpleQueue[tuple[Batch, Answer | BaseException]],
-        pause: float,
-    ) -> None:
-        """Pass answers to the scheduler; wait up to `pause` seconds for the first one."""
-        try:
-            batch, answer = answers.get(timeout=pause) if pause > 0 else answers.get_nowait()
-            while True:
-                if isinstance(answer, BaseException):
-                    raise answer
-                job.scheduler.answered(batch, answer, job.clock())
-                batch, answer = answers.get_nowait()
-        except queue.Empty:
-            return
+    def _begin(self, task: _Task, in_flight: int) -> None:
+        """Have a thread do a task, beside those that are in flight."""
+        if len(self._threads) < min(in_flight + 1, self._concurrency):
+            # Daemons, because the end of the process waits for no answer.
+            thread = threading.Thread(
+                target=_work, args=(self._tasks,), name="write", daemon=True
+            )
+            thread.start()
+            self._threads.append(thread)
+        self._tasks.put(task)
+
+    def _abandon(self) -> list[threading.Thread]:
+        """Let the threads end after their requests, and return them."""
+        threads, self._threads = self._threads, []
+        tasks, self._tasks = self._tasks, queue.SimpleQueue()
+        for _ in threads:
+            tasks.put(None)
+        return threads
+
+
+class SyncDriver(ThreadsDriver):
+    """Driver of `--engine sync`: sends one request at a time."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+
+def _work(tasks: queue.SimpleQueue[_Task | None]) -> None:
+    while (task := tasks.get()) is not None:
+        task()

@@ -105,7 +105,8 @@ class EventLoopDriver:
                 step = job.step()
                 match step:
                     case Finished():
-                        finished = True
+                        # After a stop there may be requests that nobody waits for.
+                        finished = loop.free() == self._concurrency
                         return
                     case Wait():
                         _process_answers(job, loop, job.pause(step))

@@ -71,6 +71,11 @@ class HotKeys:
         hot = self.by_key.get(partition_key(row.key))
         return None if hot is None else hot.queue
 
+    def keep_up_to(self, last: int) -> None:
+        """Drop the rows beyond this one."""
+        for hot in self.by_key.values():
+            hot.queue = hot.queue.up_to(last)
+
     def ready_at(self, now: float) -> float:
         """Compute when a row of a hot key may be sent; infinity if no row waits."""
         return min(

@@ -140,6 +140,17 @@ class KeyOrdering:
             row.attempts = current.attempts
         return False
 
+    def keep_up_to(self, last: int) -> None:
+        """Send the latest row of each key up to this one. Nothing may be in flight."""
+        for key, row in list(self.current.items()):
+            if not row.first_handle <= last < row.handle:
+                continue
+            chain, row.superseded = row.superseded, []
+            kept = [each for each in chain if each.handle <= last]
+            latest = row.successor = self.current[key] = kept.pop()
+            latest.superseded = kept
+            latest.attempts = row.attempts
+
     def row_to_retry(self, row: QueuedRow) -> QueuedRow:
         """Choose the row to send after this one was returned: a later one of its key, if any."""
         waiting = self._waiting.pop(row.key, None)
@@ -190,6 +201,9 @@ class SequentialOrdering:
             return True
         self._later.setdefault(row.key, deque()).append(row)
         return False
+
+    def keep_up_to(self, last: int) -> None:
+        """Do nothing: a row that waits for another of its key is queued after that one only."""
 
     def row_to_retry(self, row: QueuedRow) -> QueuedRow:
         """Choose the row to send after this one was returned: the same one."""

@@ -26,7 +26,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Nothing is in flight, and nothing is left to send."""
+    """Nothing is left to send, and no answer is awaited any more."""
 
 
 @dataclass(frozen=True, slots=True)

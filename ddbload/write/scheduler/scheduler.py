@@ -52,6 +52,10 @@ RETURNED_LEVEL = 4
 The rate already slows the requests that follow, and a row that waits for long would stop all
 others, which may run ahead of it by `MAX_AHEAD` rows only.
 """
+SETTLE_BACKOFF_SECONDS = 0.8
+"""Longest back-off of a row that is left when a run stops: there are only seconds to settle it."""
+SETTLE_LEVEL = 4
+"""Highest back-off level then."""
 FAILED_LEVEL = 6
 """Highest back-off level of a row that fails in requests whose other rows pass: up to 3.2 s."""
 
@@ -85,10 +89,11 @@ class Scheduler:
     SPREAD_SECONDS = 2.0
     """A slow run deals out the rows that it writes in this time."""
 
-    SETTLE_SECONDS = 20.0
+    SETTLE_SECONDS = 10.0
     """Longest time after a stop in which rows that were sent are settled."""
     DEADLINE_SETTLE_SECONDS = 60.0
-    """The same after the deadline, where nobody waits for the end."""
+    """The same after the deadline, where nobody waits for the end; only where a row that is sent
+    twice is there twice."""
 
     def __init__(
         self,
@@ -114,8 +119,8 @@ class Scheduler:
         `batch_rows`: most rows of a request; None: as many as the service takes.
         `order`: how rows with equal keys are written.
         `keeps_duplicates`: the target keeps a row that is sent twice, as a queue does. So rows go
-        in their order, and at the deadline or after `stop` those that were sent are settled first,
-        for a while: rows beyond an unsettled one are sent again by the next invocation.
+        in their order, and those that were sent are settled at the deadline, too, and not only
+        after `stop`: rows beyond an unsettled one are sent again by the next invocation.
         `is_proven`: until it returns true, one request is in flight at a time.
         `on_release`: called once for each row, with handles whose items are not needed any more.
         """
@@ -139,8 +144,10 @@ class Scheduler:
         self._batch = BatchSize(request_limits.rows if batch_rows is None else batch_rows)
         self._rows = UnsettledRows(self._batch.rows, rng, order, request_limits)
         self._keeps_duplicates = keeps_duplicates
-        # When rows that were sent began to be settled, after a stop or the deadline.
+        # When settling the rows that were sent began, after a stop or the deadline.
         self._settles_from: float | None = None
+        # No request is in flight that was sent before then.
+        self._settles_rest = False
         self._told_to_stop = False
         # Unsettled rows of requests whose effect is unknown.
         self._maybe_written: set[int] = set()
@@ -212,7 +219,7 @@ class Scheduler:
         self._closed = True
 
     def stop(self) -> None:
-        """Stop sending; only the answers of requests in flight are awaited."""
+        """Send no new rows: those that were sent are settled, for `SETTLE_SECONDS` at most."""
         self._stopped = self._told_to_stop = True
 
     def expire(self) -> None:
@@ -243,10 +250,10 @@ class Scheduler:
         """Decide the driver's next step: send a batch, wait, or finish."""
         if now >= self.deadline:
             self._expired = True
-        if self._expired and self._sent_requests:
+        if self._expired and self._sent_requests and not self._stopped:
             if self._in_flight:
                 return Wait(None)
-            self._stopped |= not self._may_ask_once_more()
+            self._stopped = not self._may_ask_once_more()
         if self._stopped:
             return self._settle_sent(now)
         if len(self._in_flight) >= self._concurrency:
@@ -278,26 +285,48 @@ class Scheduler:
     def _settle_sent(self, now: float) -> Step:
         """Decide the next step after a stop.
 
-        The next invocation begins at the first row that is not settled. So the rows before the last
-        one that may be there are sent, also those that waited for another of their key.
+        First the answers of requests in flight are awaited. Only rows before the first unsettled
+        one count, and the next invocation begins there. So the rows up to the last one that may
+        have been written are then sent: those that were returned, and those that waited for others.
         """
-        if self._in_flight:
-            return Wait(None)
-        if not self._keeps_duplicates or self.fatal is not None:
-            return Finished()
-        if self.outcomes.last_written() is None:
-            # No row that the next invocation would send again is there already.
-            return Finished()
+        if not self._told_to_stop and not self._keeps_duplicates:
+            # After the deadline or an error. Requests have time limits of their own.
+            return Wait(None) if self._in_flight else Finished()
         if self._settles_from is None:
             self._settles_from = now
-            self._rows.keep_up_to(self.last_possible_write() or 0)
         longest = self.SETTLE_SECONDS if self._told_to_stop else self.DEADLINE_SETTLE_SECONDS
+        until = self._settles_from + longest
+        if now >= until:
+            self._abandon_requests()
+            return Finished()
+        if self._in_flight and (not self._settles_rest or self.fatal is not None):
+            return Wait(until)
+        if self.fatal is not None:
+            return Finished()
+        if not self._settles_rest:
+            if self.outcomes.last_written() is None and not self._maybe_written:
+                # No row that the next invocation would send again is there already.
+                return Finished()
+            self._rows.keep_up_to(self.last_possible_write() or 0, now + SETTLE_BACKOFF_SECONDS)
+            self._settles_rest = True
+        if len(self._in_flight) >= self._concurrency:
+            return Wait(until)
         ready_at = self._pacing.ready_at(now)
         batch = self._make_batch(now) if ready_at <= now else None
         if batch is not None:
             return batch
-        until = max(self._rows.ready_at(now), ready_at)
-        return Finished() if until >= self._settles_from + longest else Wait(until)
+        later = max(self._rows.ready_at(now), ready_at)
+        if self._in_flight:
+            return Wait(min(later, until))
+        return Finished() if later >= until else Wait(later)
+
+    def _abandon_requests(self) -> None:
+        """Take the requests in flight for lost: nobody waits for their answers."""
+        for request in self._in_flight.values():
+            unique = request.unique
+            handles = [row.handle for row in request.rows] if unique is None else unique.handles
+            self._maybe_written.update(handles)
+        self._in_flight.clear()
 
     def _make_batch(self, now: float) -> Batch | None:
         max_units = self._pacing.request_units(self._concurrency)
@@ -463,7 +492,7 @@ class Scheduler:
 
     def _retry(self, rows: Sequence[QueuedRow], now: float, max_level: int) -> None:
         for row in rows:
-            self._rows.retry(row, now, max_level)
+            self._rows.retry(row, now, SETTLE_LEVEL if self._stopped else max_level)
 
     def _handle_refused(self, rows: Sequence[QueuedRow], answer: Refused) -> None:
         if len(rows) > 1:

@@ -127,12 +127,16 @@ class UnsettledRows:
                 return self._unique.take(max_units)
             self.dissolve(batch)
 
-    def keep_up_to(self, last: int) -> None:
-        """Send no rows beyond this one any more."""
+    def keep_up_to(self, last: int, at: float) -> None:
+        """Send no rows beyond this one any more, and the others from the time `at` on at latest.
+
+        Nothing may be in flight.
+        """
         self._last = last
         while (batch := self._unique.head()) is not None:
             self.dissolve(batch)
-        self._queues.keep_up_to(last)
+        self._ordering.keep_up_to(last)
+        self._queues.keep_up_to(last, at)
 
     def ready_at(self, now: float) -> float:
         """Compute when a row may be sent; infinity: only after an answer."""
@@ -237,13 +241,18 @@ class RetryQueues:
         split = self._split_requests
         return bool(split and split[0]) and split[0].peek().alone
 
-    def keep_up_to(self, last: int) -> None:
-        """Drop the rows beyond this one."""
+    def keep_up_to(self, last: int, at: float) -> None:
+        """Drop the rows beyond this one; none of the others backs off after the time `at`."""
         waiting = [self._ready, *self._split_requests]
         self._ready, *split = [queue.up_to(last) for queue in waiting]
         self._split_requests = deque(split)
-        self._backing_off = [each for each in self._backing_off if each[1] <= last]
+        self._backing_off = [
+            (min(until, at), handle, row)
+            for until, handle, row in self._backing_off
+            if row.newest().first_handle <= last
+        ]
         heapq.heapify(self._backing_off)
+        self._hot_keys.keep_up_to(last)
 
     def push(self, row: QueuedRow) -> None:
         """Add a row that may be sent at once."""
