@@ -63,6 +63,11 @@ class AwsFailure:
         return self.status in (301, 307) or self.code in _MOVED
 
     @property
+    def is_foreign(self) -> bool:
+        """True if a server answered that is not AWS's, such as a proxy; it may pass."""
+        return self.kind is FailureKind.UNSURE and is_foreign(self.code, self.status)
+
+    @property
     def is_known(self) -> bool:
         """True if the error code is known to this module, so that the text is AWS's."""
         return not self.status or self.code in _KNOWN
@@ -86,6 +91,10 @@ _INVALID_HEADER = (
 )
 # Form of AWS's error codes.
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9.]{2,99}")
+_NOT_AWS = (
+    "this is not an answer of AWS: check the endpoint (--endpoint-url, AWS_ENDPOINT_URL), and what"
+    " answers there"
+)
 _DAMAGED = "the response's checksum does not match its body"
 _THROTTLES = {
     "ProvisionedThroughputExceededException",
@@ -121,6 +130,8 @@ _RETRYABLE = {
     "TransactionConflictException",
     "TransactionInProgressException",
 }
+_FOREIGN = frozenset({302, 303, 308, 400})
+"""Statuses that AWS gives no request without an error code: a proxy or a load balancer answered."""
 _CONDITION = "ConditionalCheckFailedException"
 _INVALID = {
     "ValidationException",
@@ -272,7 +283,11 @@ def _failure_of_client_error(error: ClientError) -> AwsFailure:
     if not _CODE.fullmatch(code):
         # Not a response of AWS, of which botocore makes an error text all the same.
         code, text = str(status), f"HTTP status {status}"
-    return _with_item(failure_of_code(code, text, status, request_id, _reasons(answer)), answer)
+    failure = failure_of_code(code, text, status, request_id, _reasons(answer))
+    if failure.is_foreign and error.operation_name.startswith("Head"):
+        # AWS's errors have no body there.
+        failure = replace(failure, kind=FailureKind.FATAL)
+    return _with_item(failure, answer)
 
 
 def failure_of_response(response: Response) -> AwsFailure | None:
@@ -342,6 +357,11 @@ def _error_fields(response: Response) -> dict[str, str]:
     return dict(_FIELD.findall(response.body[:_ERROR_BYTES].decode("utf-8", "replace")))
 
 
+def is_foreign(code: str, status: int) -> bool:
+    """Tell whether a status without an error code is another server's than AWS's."""
+    return code == str(status) and status in _FOREIGN
+
+
 def failure_of_code(
     code: str, text: str, status: int, request_id: str = "", reasons: tuple[str, ...] = ()
 ) -> AwsFailure:
@@ -357,6 +377,8 @@ def failure_of_code(
         kind = FailureKind.CONDITION
     elif code in _INVALID or status == 413:
         kind = FailureKind.INVALID
+    elif is_foreign(code, status):
+        kind = FailureKind.UNSURE
     else:
         kind = FailureKind.FATAL
     return AwsFailure(kind, code, text, status, request_id, reasons)
@@ -383,6 +405,8 @@ def to_ddbload_error(failure: AwsFailure, doing: str) -> DdbloadError:
     message = f"{doing}: {failure.code}: {failure.text}"
     if failure.request_id:
         message += f" [request {failure.request_id}]"
+    if failure.is_foreign:
+        return RequestRefused(f"{message} (tried several times; {_NOT_AWS})")
     if failure.kind in (FailureKind.THROTTLED, FailureKind.UNSURE):
         advice = "try again later, or check the endpoint and region"
         return ServiceUnavailable(
@@ -404,9 +428,7 @@ def to_ddbload_error(failure: AwsFailure, doing: str) -> DdbloadError:
             hint = "they have expired: log in again (aws sso login), then repeat the command"
         return AccessDenied(f"{message}; {hint}")
     if failure.code.isdigit():
-        message += (
-            "; this is not an answer of AWS: check the endpoint (--endpoint-url, AWS_ENDPOINT_URL)"
-        )
+        message += f"; {_NOT_AWS}"
     return RequestRefused(message)
 
 

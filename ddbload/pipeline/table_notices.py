@@ -77,21 +77,23 @@ def is_aws_endpoint(url: str) -> bool:
 
 
 def has_statements(clients: AwsClients) -> bool:
-    """Tell whether the endpoint knows BatchExecuteStatement, as AWS's does; true if it is unknown.
+    """Tell whether the endpoint can be sent BatchExecuteStatement, as AWS's can.
 
-    Asked with a statement that is none, which DynamoDB refuses by another name.
+    Asked with a statement that is none, which DynamoDB refuses. dynalite does not know the
+    operation, and moto fails with HTTP status 500, whatever the statement.
     """
     client = clients.dynamodb
     if is_aws_endpoint(client.meta.endpoint_url):
         return True
     try:
-        client.batch_execute_statement(Statements=[{"Statement": "-"}])
+        answer = client.batch_execute_statement(Statements=[{"Statement": "-"}])
     except Exception as error:
         failure = classify_failure(error)
         if failure is None:
             raise
-        return failure.code not in UNKNOWN_OPERATION
-    return True
+        broken = failure.status >= 500 and not failure.is_known
+        return failure.code not in UNKNOWN_OPERATION and not broken
+    return any("Error" in result for result in answer.get("Responses", ()))
 
 
 def _same_cloud(one: str, other: str) -> bool:

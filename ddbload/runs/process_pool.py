@@ -30,8 +30,10 @@ WORKER_PROGRESS_SECONDS = 0.1
 
 
 class ProcessPool:
-    """Pool of worker processes, which ignore Ctrl-C and SIGTERM, because a terminal or a service
-    manager sends them to all processes: this process tells the workers when to stop."""
+    """Pool of worker processes, which this process tells when to stop.
+
+    They ignore Ctrl-C and SIGTERM, which a terminal or a service manager sends to all processes.
+    """
 
     def __init__(
         self,

@@ -10,10 +10,12 @@ from dataclasses import replace
 from typing import Protocol
 
 from ddbload.contracts.states import ImportResult, ImportTask
+from ddbload.dynamodb.write_modes import INSERT
 from ddbload.errors import DdbloadError, unexpected
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.import_chunk import import_chunk, worker_pacing
 from ddbload.pipeline.reading.row_blocks import RunReader
+from ddbload.pipeline.table_notices import has_statements
 from ddbload.runs.local_settings import LocalSettings, step_seconds
 from ddbload.write.drivers.engines import driver_for
 from ddbload.write.requests import EndpointFeatures
@@ -32,7 +34,9 @@ class ChunkWorker:
             context,
             driver=driver_for(options),
             pacing=worker_pacing(record, context),
-            endpoint=EndpointFeatures(),
+            endpoint=EndpointFeatures(
+                has_statements=options.mode != INSERT or has_statements(context.clients)
+            ),
         )
         self._reader = RunReader(record)
 

@@ -144,7 +144,11 @@ class ObjectRequests:
             case FailureKind.THROTTLED:
                 return Throttled(failure.code)
             case FailureKind.UNSURE:
-                return Unsure(failure.code)
+                foreign = failure.is_foreign
+                doing = f"writing to {self.target.name}"
+                return Unsure(
+                    failure.code, error=to_ddbload_error(failure, doing) if foreign else None
+                )
         # S3's own text names the object, whose key is made of the row.
         told = replace(failure, text=f"HTTP status {failure.status}" if failure.status else "")
         error = to_ddbload_error(told, f"writing to {self.target.name}")

@@ -57,7 +57,11 @@ def answer_for_failure(failure: AwsFailure, table: str) -> Answer:
             ranges = [reason.endswith(_KEY_RANGE) for reason in failure.reasons]
             return Throttled(failure.code, key_range=bool(ranges) and all(ranges))
         case FailureKind.UNSURE:
-            return Unsure(failure.code)
+            doing = f"writing to table {table}"
+            return Unsure(
+                failure.code,
+                error=to_ddbload_error(failure, doing) if failure.is_foreign else None,
+            )
         case FailureKind.INVALID:
             return Refused(failure.text)
         case _ if failure.code == "ResourceNotFoundException":

@@ -150,9 +150,7 @@ class ThreadsDriver:
         """Have a thread do a task, beside those that are in flight."""
         if len(self._threads) < min(in_flight + 1, self._concurrency):
             # Daemons, because the end of the process waits for no answer.
-            thread = threading.Thread(
-                target=_work, args=(self._tasks,), name="write", daemon=True
-            )
+            thread = threading.Thread(target=_work, args=(self._tasks,), name="write", daemon=True)
             thread.start()
             self._threads.append(thread)
         self._tasks.put(task)

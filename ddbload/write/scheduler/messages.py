@@ -74,6 +74,8 @@ class Unsure:
     reason: str
     refused: bool = False
     """The service says that it did nothing; the request may pass when repeated."""
+    error: DdbloadError | None = None
+    """Error that ends the run if no request is answered otherwise for `FOREIGN_SECONDS`."""
 
 
 REFUSED_BY_DYNAMODB = "refused_by_dynamodb"

@@ -56,6 +56,8 @@ SETTLE_BACKOFF_SECONDS = 0.8
 """Longest back-off of a row that is left when a run stops: there are only seconds to settle it."""
 SETTLE_LEVEL = 4
 """Highest back-off level then."""
+FOREIGN_SECONDS = 30.0
+"""Time in which only another server than the service's answers, after which the run ends."""
 FAILED_LEVEL = 6
 """Highest back-off level of a row that fails in requests whose other rows pass: up to 3.2 s."""
 
@@ -152,6 +154,8 @@ class Scheduler:
         # Unsettled rows of requests whose effect is unknown.
         self._maybe_written: set[int] = set()
         self._in_flight: dict[int, _InFlight] = {}
+        # Since when another server than the service's answers; None if the service does.
+        self._foreign_since: float | None = None
         self._sent_requests = 0
         self._throttled_requests = 0
         self._retried_requests = 0
@@ -304,7 +308,8 @@ class Scheduler:
         if self.fatal is not None:
             return Finished()
         if not self._settles_rest:
-            if self.outcomes.last_written() is None and not self._maybe_written:
+            unknown = bool(self._maybe_written) and not self._keeps_duplicates
+            if self.outcomes.last_written() is None and not unknown:
                 # No row that the next invocation would send again is there already.
                 return Finished()
             self._rows.keep_up_to(self.last_possible_write() or 0, now + SETTLE_BACKOFF_SECONDS)
@@ -381,6 +386,8 @@ class Scheduler:
         rows = request.rows if unique is None else unique.rows
         for row in rows:
             row.in_flight = False
+        if not isinstance(answer, Unsure):
+            self._foreign_since = None
         match answer:
             case Accepted():
                 self._handle_accepted(rows, sent, answer, now)
@@ -389,6 +396,7 @@ class Scheduler:
                 self._handle_throttled(rows, sent, answer, now)
             case Unsure(reason):
                 self.last_error = reason
+                self._note_foreign(answer.error, now)
                 if not answer.refused:
                     self._maybe_written.update(row.handle for row in rows)
                 self._pacing.unsure(sent, now)
@@ -400,6 +408,15 @@ class Scheduler:
                 if answer.unsure:
                     self._maybe_written.update(row.handle for row in rows)
                 self._stop_for(error)
+
+    def _note_foreign(self, error: DdbloadError | None, now: float) -> None:
+        """End the run if nothing else than the service answers for long. `error`: what to say."""
+        if error is None:
+            return
+        if self._foreign_since is None:
+            self._foreign_since = now
+        elif now - self._foreign_since >= FOREIGN_SECONDS:
+            self._stop_for(error)
 
     def _stop_for(self, error: DdbloadError | None) -> None:
         if error is not None:
@@ -428,6 +445,7 @@ class Scheduler:
     def _settle_unique(
         self, unique: UniqueKeyBatch, sent: SentUnits, answer: Accepted, now: float
     ) -> None:
+        self._foreign_since = None
         self._rows.remove_batch(unique)
         self.outcomes.settle_all(unique.handles, answer.outcome)
         if answer.outcome is RowOutcome.IDENTICAL:

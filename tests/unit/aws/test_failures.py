@@ -91,7 +91,7 @@ CODES = {
         ("UnrecognizedClientException", 400),
         ("Unheard", 400),
         ("Unheard", 404),
-        ("", 400),
+        ("", 404),
         ("", 0),
     ],
 }

@@ -119,7 +119,7 @@ def error(code: str, message: str = "", more: str = "") -> str:
         (answer(403, "<html>no</html>"), FailureKind.FATAL, "403", "HTTP status 403"),
         (answer(429, ""), FailureKind.THROTTLED, "429", "HTTP status 429"),
         (answer(502, "\xff"), FailureKind.UNSURE, "502", "HTTP status 502"),
-        (answer(400, error("a b c")), FailureKind.FATAL, "400", "HTTP status 400"),
+        (answer(400, error("a b c")), FailureKind.UNSURE, "400", "HTTP status 400"),
     ],
 )
 def test_s3_response_is_classified(response, kind, code, text):

@@ -206,26 +206,110 @@ def test_scheduler_waits_for_the_last_answer():
     assert driver.step() == Finished()
 
 
-def test_scheduler_sends_nothing_after_a_stop():
+def test_scheduler_sends_no_new_rows_after_a_stop():
     driver = ManualDriver(concurrency=1)
     driver.offer(*object_keys(50))
     batch = driver.batch()
     driver.scheduler.stop()
-    assert driver.step() == Wait(None)
+    assert driver.step() == Wait(Scheduler.SETTLE_SECONDS)
     driver.accept(batch)
     assert driver.step() == Finished()
     assert driver.counts == RowCounts(read=25, written=25)
 
 
-def test_scheduler_leaves_rows_returned_after_a_stop_unsettled():
+def settled(driver: ManualDriver) -> list[tuple[int, ...]]:
+    """Accept all that is sent until the scheduler is finished; return the handles."""
+    sent = []
+    while not isinstance(step := driver.step(), Finished):
+        if isinstance(step, Batch):
+            sent.append(tuple(step.handles))
+            driver.accept(step)
+        else:
+            driver.wait()
+    return sent
+
+
+def test_stopped_scheduler_sends_the_returned_row_that_holds_up_written_ones():
+    driver = ManualDriver()
+    driver.offer("a", "b", "c", "d")
+    batch = driver.batch()
+    driver.scheduler.stop()
+    driver.accept(batch, 1, 3)
+    # Row 3 comes after the last written one: the next invocation sends it.
+    assert settled(driver) == [(1,)]
+    assert driver.now < 1.0
+    assert driver.counts == RowCounts(read=3, written=3)
+
+
+def test_stopped_scheduler_sends_no_row_that_only_returned_rows_follow():
     driver = ManualDriver()
     driver.offer("a", "b", "c")
     batch = driver.batch()
     driver.scheduler.stop()
-    driver.accept(batch, 1)
+    driver.accept(batch, 1, 2)
     assert driver.step() == Finished()
     assert driver.counts == RowCounts(read=1, written=1)
-    assert sorted(driver.released) == [0, 2]
+
+
+def test_stopped_scheduler_sends_rows_between_those_that_were_dealt_out():
+    driver = ManualDriver()
+    driver.offer_all(*object_keys(400))
+    batch = driver.batch()
+    driver.scheduler.stop()
+    driver.accept(batch)
+    last = max(batch.handles)
+    assert sorted(handle for sent in settled(driver) for handle in sent) == sorted(
+        set(range(last)) - set(batch.handles)
+    )
+    assert driver.counts == RowCounts(read=last + 1, written=last + 1)
+
+
+def test_stopped_scheduler_settles_with_all_of_its_concurrency():
+    driver = ManualDriver(concurrency=4)
+    driver.offer_all(*object_keys(400))
+    batch = driver.batch()
+    driver.scheduler.stop()
+    driver.accept(batch)
+    assert [type(driver.step()) for _ in range(4)] == [Batch] * 4
+    assert isinstance(driver.step(), Wait)
+
+
+def test_stopped_scheduler_sends_no_later_row_in_place_of_one_that_was_sent():
+    driver = ManualDriver()
+    driver.offer("a", "b")
+    batch = driver.batch()
+    driver.offer("a", "c", "a")
+    driver.scheduler.stop()
+    driver.accept(batch, 0)
+    # Written in its place, the last row would count only after c.
+    assert settled(driver) == [(0,)]
+    assert driver.counts == RowCounts(read=2, written=2)
+
+
+def test_stopped_scheduler_gives_up_on_requests_after_some_time():
+    driver = ManualDriver()
+    driver.offer("a")
+    driver.batch()
+    driver.scheduler.stop()
+    assert driver.step() == Wait(Scheduler.SETTLE_SECONDS)
+    driver.now = Scheduler.SETTLE_SECONDS
+    assert driver.step() == Finished()
+    assert driver.counts == RowCounts()
+    assert driver.scheduler.last_possible_write() == 0
+
+
+def test_stopped_scheduler_gives_up_on_rows_that_keep_coming_back():
+    driver = ManualDriver()
+    driver.offer("a", "b")
+    driver.accept(driver.batch(), 0)
+    driver.scheduler.stop()
+    while not isinstance(step := driver.step(), Finished):
+        if isinstance(step, Batch):
+            driver.accept(step, 0)
+        else:
+            driver.wait()
+    assert 8.0 < driver.now <= Scheduler.SETTLE_SECONDS
+    assert driver.counts == RowCounts()
 
 
 def test_scheduler_sends_nothing_from_the_deadline_on():
