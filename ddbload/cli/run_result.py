@@ -29,6 +29,7 @@ from ddbload.contracts.results import (
     Report,
     RowCounts,
     WriteStats,
+    repeated_keys,
 )
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
@@ -80,6 +81,8 @@ class Result:
     """Kind of the target if it is not a table: it has no write units."""
     delivery: str | None = None
     """Kind of a queue."""
+    repeated: int = 0
+    """Rows whose key came before, as far as known."""
 
     @classmethod
     def from_report(
@@ -117,6 +120,7 @@ class Result:
             was_killed=was_killed,
             target=report.target,
             delivery=report.delivery,
+            repeated=report.repeated,
         )
 
     @classmethod
@@ -171,6 +175,7 @@ class Result:
             **({} if self.planned is None else {"planned": self.planned.to_json()}),
             **({} if self.identical is None else {"identical": self.identical}),
             **({} if self.delivery is None else {"delivery": self.delivery}),
+            **({"repeated": self.repeated} if self.repeated else {}),
         }
 
     def _units_json(self) -> dict[str, Any]:
@@ -237,6 +242,8 @@ class Result:
             from ddbload.contracts.queue_messages import DELIVERY_TEXTS
 
             lines.append(f"  delivery  {DELIVERY_TEXTS[self.delivery]}")
+        if self.repeated:
+            lines.append(f"  keys      {repeated_keys(self.repeated)}")
         if self.rejects:
             lines.append(f"  rejects   {self.rejects}")
         if rows.rejected:

@@ -107,6 +107,15 @@ LINES_BEFORE = "lines_before"
 """Field of a stored reject whose line is not known: line ends from the chunk's start to the row."""
 
 
+def repeated_keys(rows: int) -> str:
+    """Say that keys came more than once, and what follows from it."""
+    has = "1 row has" if rows == 1 else f"{rows:,} rows have"
+    return (
+        f"{has} the key of an earlier row: keys came more than once, and which value stays is"
+        " undefined"
+    )
+
+
 def number_reject(line: bytes, first_line: int | None) -> bytes:
     """Give a stored reject its line in the source, if it has none.
 
@@ -178,6 +187,9 @@ class Segment(Message):
     """Rejected rows by cause; None without rejects, and in segments of earlier versions."""
     padding: Annotated[int | None, JsonRule(least=1)] = None
     """Bytes of the range that no object has; None without objects that preflight did not read."""
+    repeated: Annotated[int, JsonRule(absent=0)] = 0
+    """Rows in modes `put` and `update` whose key an earlier row had that was in memory at that
+    time, or had a request without an answer: which value stays is undefined."""
 
     @property
     def bytes(self) -> int:
@@ -186,6 +198,8 @@ class Segment(Message):
 
     def to_json(self) -> dict[str, Any]:
         value = _without_null(asdict(self), "planned", "identical", "times", "causes", "padding")
+        if not self.repeated:
+            del value["repeated"]
         return {**value, "rows": self.rows.to_json()}
 
 
@@ -310,6 +324,8 @@ class Report(Message):
     """Kind of the target if it is not a table: `bucket` or `queue`."""
     delivery: str | None = None
     """Kind of the queue: `standard` or `fifo`. It decides how often a message may arrive."""
+    repeated: Annotated[int, JsonRule(absent=0)] = 0
+    """Rows whose key came before, as far as known; see `Segment.repeated`."""
 
     @property
     def dollars(self) -> float | None:
@@ -325,6 +341,8 @@ class Report(Message):
         optional = ["planned", "identical", "causes", "write_price", "tags", "attempt"]
         optional += ["target", "delivery"]
         value = _without_null(asdict(self), *optional)
+        if not self.repeated:
+            del value["repeated"]
         if self.dollars is not None:
             value["dollars"] = round(self.dollars, 6)
         value["rows"] = self.rows.to_json()

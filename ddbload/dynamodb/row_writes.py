@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Self
 
 from ddbload.dynamodb.item_equality import same
@@ -163,6 +164,28 @@ class RowWrites:
             values |= condition.columns
         return RequestForm(attributes, expressions, placeholders, values)
 
+    def merged(self, earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the row whose update does what those of two rows would do one after the other.
+
+        None if there is none: a condition may be true for one of them only, a set may not be
+        removed and added to in one request, and expressions have a greatest length.
+        """
+        if self.mode != UPDATE or self.condition is not None or self.only_existing:
+            return None
+        row = {**earlier, **later}
+        for name in self.adds & earlier.keys() & later.keys():
+            if later[name] == REMOVAL:
+                continue
+            value = _union(earlier[name], later[name])
+            if value is None:
+                return None
+            row[name] = value
+        changed = [name for name in row if name not in self.keys]
+        removed = {name for name in changed if row[name] == REMOVAL}
+        if len(update_expression(changed, self.adds, removed)) > MAX_EXPRESSION_BYTES:
+            return None
+        return row
+
     def has_effect(self, row: Mapping[str, Any], existing: Mapping[str, Any] | None) -> bool:
         """Return whether the item in the table is as the row would leave it.
 
@@ -188,6 +211,15 @@ class RowWrites:
                 return False
             return same({kind: [*found, *members]}, {kind: found})
         return same(value, there)
+
+
+def _union(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the union of two sets; None if they are not sets of one type."""
+    ((kind, members),), ((other_kind, more),) = one.items(), other.items()
+    if kind != other_kind or kind not in SETS:
+        return None
+    of_value = Decimal if kind == "NS" else str
+    return {kind: list({of_value(member): member for member in (*members, *more)}.values())}
 
 
 def update_expression(

@@ -119,6 +119,8 @@ class SegmentSums:
         """Line after the last chunk; None if nobody has counted those before it."""
         self.conserved = True
         """True if the conservation law holds for each segment."""
+        self.repeated = 0
+        """Rows whose key came before."""
         self.identical: int | None = None
         """Skipped rows with an identical item; None if no segment counts them."""
         self.identical_known = True
@@ -141,6 +143,7 @@ class SegmentSums:
             self.conserved = self.conserved and each.rows.conserved
             if each.planned is not None:
                 self.planned += each.planned
+            self.repeated += each.repeated
             if each.identical is not None:
                 self.identical = (self.identical or 0) + each.identical
             elif each.rows.skipped:
@@ -218,6 +221,7 @@ _FIELDS = {
     "stopped": _Field(_or_null(Chunk.from_json), _or_null(Chunk.to_json)),
     "following": _Field(_or_null(int)),
     "conserved": _Field(bool),
+    "repeated": _Field(int),
     "identical": _Field(_or_null(int)),
     "identical_known": _Field(bool),
     "causes": _Field(

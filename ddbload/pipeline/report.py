@@ -391,6 +391,7 @@ def _add_up(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: fl
         causes=causes or None,
         target=None if record.table.is_table else record.table.kind,
         delivery=record.table.delivery,
+        repeated=sums.repeated,
     )
 
 

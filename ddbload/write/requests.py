@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, DecimalException
 from typing import Any, Protocol
 
@@ -131,6 +131,8 @@ class EndpointFeatures:
     proven_condition: bool = False
     """True once DynamoDB has evaluated the run's condition. Until then one request goes at a time,
     so that a condition that DynamoDB refuses is sent once."""
+    unanswered: set[Hashable] = field(default_factory=set)
+    """Keys of rows that had a request without an answer, which may arrive after later requests."""
 
 
 def requests_for(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ddbload.pipeline.importing.merged_updates import MergedUpdates
 from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.request_limits import BATCH_WRITE, RequestLimits
 
@@ -29,5 +30,7 @@ class ChunkTarget:
     request_limits: RequestLimits = BATCH_WRITE
     keeps_duplicates: bool = False
     """A row that is sent twice is there twice."""
+    merged: MergedUpdates | None = None
+    """Merges rows of one key; None where each goes by itself."""
     follow_ups: Callable[[], int] = lambda: 0
     """Counts the requests that were sent beside those of the scheduler."""

@@ -5,6 +5,7 @@ An invocation writes one segment to the ledger: the rows that have an outcome, c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from ddbload.contracts.results import Failure, Segment, WriteStats
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.segment_times import ProgressSamples
 from ddbload.contracts.states import ImportResult, ImportTask
-from ddbload.dynamodb.write_modes import PLAN
+from ddbload.dynamodb.write_modes import PLAN, PUT, UPDATE
 from ddbload.errors import (
     TAKE_UP,
     BucketNotFound,
@@ -250,10 +251,17 @@ class _ChunkImport:
             batch_rows=self._target.batch_rows,
             request_limits=self._target.request_limits,
             order=self._target.order,
+            merger=self._target.merged,
+            unanswered=None if context.endpoint is None else context.endpoint.unanswered,
             keeps_duplicates=self._target.keeps_duplicates,
             is_proven=self._target.is_proven,
-            on_release=self._feeder.release,
+            on_release=self._feeder.release if self._target.merged is None else self._release,
         )
+
+    def _release(self, handles: Sequence[int]) -> None:
+        self._feeder.release(handles)
+        if self._target.merged is not None:
+            self._target.merged.release(handles)
 
     @property
     def only_waited(self) -> bool:
@@ -388,6 +396,7 @@ class _ChunkImport:
             rejects=None,
             times=self._samples.times(self._context.clock()),
             padding=self._feeder.padding_before(end.byte) or None,
+            repeated=self._repeated(),
         )
         if not segment.rows.conserved:
             raise ConservationViolated(
@@ -395,6 +404,12 @@ class _ChunkImport:
                 " add up: please report it"
             )
         return segment
+
+    def _repeated(self) -> int:
+        """Count the rows whose key came before, in modes where the last request to arrive wins."""
+        is_table = self._record.table.kind == TABLE_KIND
+        mode = self._record.payload.options.mode
+        return self._scheduler.repeated if is_table and mode in (PUT, UPDATE) else 0
 
     def _count_own_items(self, segment: Segment) -> Segment:
         """Count identical items as written where another invocation may have written them."""

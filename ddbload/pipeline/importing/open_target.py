@@ -5,8 +5,10 @@ from __future__ import annotations
 from ddbload.contracts.column_mapping import row_writes
 from ddbload.contracts.options import BUCKET_KIND, QUEUE_KIND
 from ddbload.contracts.run_record import RunRecord
+from ddbload.dynamodb.write_modes import UPDATE
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.chunk_target import ChunkTarget
+from ddbload.pipeline.importing.merged_updates import MergedUpdates
 from ddbload.pipeline.importing.row_window import PendingRows
 from ddbload.write.drivers.engines import transport_for
 from ddbload.write.requests import EndpointFeatures, ModeRequests, requests_for, row_order
@@ -61,11 +63,16 @@ def _table_target(
             *(writes, endpoint, identical), same_types=record.payload.source.delimited
         )
     )
+    merged = None
+    if options.mode == UPDATE and writes is not None:
+        merged = MergedUpdates(pending, writes)
+    rows = merged or pending
     return ChunkTarget(
-        items=pending.items,
-        body=pending.body,
+        items=rows.items,
+        body=rows.body,
         transport=lambda: transport_for(options, context.clients, requests),
         order=row_order(options),
         is_proven=lambda: options.condition is None or endpoint.proven_condition,
         batch_rows=requests.most_rows if batches else 1,
+        merged=merged,
     )

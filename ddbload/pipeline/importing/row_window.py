@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ddbload.contracts.run_record import Cursor
 from ddbload.dynamodb.attribute_values import Attributes
 from ddbload.items.encode.batch_encoder import EncodedRows
-from ddbload.items.encode.request_json import batch_request, item_of_request
+from ddbload.items.encode.request_json import batch_request, item_of_request, put_request
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import RowEncoder
 from ddbload.rows.block_splitter import Block
@@ -89,6 +89,10 @@ class PendingRows:
     def body(self, handles: Sequence[int]) -> bytes:
         """Make the body of the request that writes these rows."""
         return self._make_body(self._row_requests(handles))
+
+    def body_of(self, item: Attributes) -> bytes:
+        """Make the body of the request that writes an item that is no row's."""
+        return self._make_body([put_request(item)])
 
     def items(self, handles: Sequence[int]) -> list[Attributes]:
         """Return the items of these rows, or the keys to delete."""

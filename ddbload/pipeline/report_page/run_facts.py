@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.control import Control
 from ddbload.contracts.queue_messages import DELIVERY_TEXTS
-from ddbload.contracts.results import DONE, Report, Segment
+from ddbload.contracts.results import DONE, Report, Segment, repeated_keys
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import INSERT, LAST_WINS, PLAN
 from ddbload.errors import is_resumable
@@ -110,6 +110,8 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
         if record is not None and record.payload.options.mode == LAST_WINS:
             later = "a later row of the same key, in this file or in the table"
         yield f"{rows.superseded:,} rows were not written because of {later}"
+    if report.repeated:
+        yield repeated_keys(report.repeated)
     if rows.skipped and not facts.is_plan:
         same = "" if report.identical is None else f"; {report.identical:,} of these are identical"
         reason = f"the table has an item of their key{same}"

@@ -5,16 +5,21 @@ the current row is in flight, a later row with its key waits; otherwise the late
 and the earlier row is *superseded*. It is settled as superseded only once the later row is written:
 if DynamoDB refuses the later row, the earlier one is sent after all.
 
-In mode `insert` the first row of a key wins, and of updates and conditional writes each counts. So
-no row replaces another there: they are sent one after the other (`SequentialOrdering`).
+In mode `insert` the first row of a key wins, and conditional writes each count. So no row replaces
+another there: they are sent one after the other (`SequentialOrdering`).
+
+Updates of one key are merged into one, which does what they would do one after the other; the
+earlier rows are superseded then. Where no request can do the same as two, they are sent one after
+the other (`MergingOrdering`).
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from enum import Enum
+from typing import Protocol
 
 
 class RowOrder(Enum):
@@ -43,6 +48,7 @@ class QueuedRow:
         "successor",
         "superseded",
         "units",
+        "unmerged",
     )
 
     def __init__(self, handle: int, key: Hashable, units: int, json_bytes: int) -> None:
@@ -56,6 +62,8 @@ class QueuedRow:
         self.attempts = 0
         self.sent = False
         self.in_flight = False
+        # The row is sent by itself, because the service refused it together with others of its key.
+        self.unmerged = False
         # An earlier row of the key found or put an item before this one was sent.
         self.has_predecessor = False
         # The later row that replaces this one in a queue.
@@ -80,6 +88,7 @@ class QueuedRow:
         row = QueuedRow(self.handle, self.key, self.units, self.bytes)
         row.sent = self.sent
         row.alone = self.alone
+        row.unmerged = self.unmerged
         return row
 
 
@@ -143,13 +152,7 @@ class KeyOrdering:
     def keep_up_to(self, last: int) -> None:
         """Send the latest row of each key up to this one. Nothing may be in flight."""
         for key, row in list(self.current.items()):
-            if not row.first_handle <= last < row.handle:
-                continue
-            chain, row.superseded = row.superseded, []
-            kept = [each for each in chain if each.handle <= last]
-            latest = row.successor = self.current[key] = kept.pop()
-            latest.superseded = kept
-            latest.attempts = row.attempts
+            self.current[key] = _latest_up_to(last, row)
 
     def row_to_retry(self, row: QueuedRow) -> QueuedRow:
         """Choose the row to send after this one was returned: a later one of its key, if any."""
@@ -232,6 +235,84 @@ class SequentialOrdering:
         if not later:
             del self._later[row.key]
         return next_row
+
+
+class RowMerger(Protocol):
+    """Knows what rows hold, and so which of them can be merged."""
+
+    def merge(self, earlier: int, later: int) -> bool:
+        """Merge the row `earlier` into `later`, which is sent for both from now on.
+
+        False if no request does what both would do one after the other; nothing changes then.
+        """
+
+    def restore(self, handles: Sequence[int]) -> None:
+        """Merge only these rows into the last of them."""
+
+
+class MergingOrdering(SequentialOrdering):
+    """Rows of a key merged into one while none of them is in flight, else one after the other."""
+
+    def __init__(self, merger: RowMerger) -> None:
+        super().__init__(first_wins=False)
+        self._merger = merger
+
+    def add(self, row: QueuedRow) -> bool:
+        """Add the latest row; return whether the caller must queue it: its key has no other."""
+        current = self.current.get(row.key)
+        if current is None:
+            return super().add(row)
+        later = self._later.get(row.key)
+        last = later[-1] if later else current
+        if last.in_flight or last.unmerged or not self._merger.merge(last.handle, row.handle):
+            return super().add(row)
+        row.units = max(row.units, last.units)
+        _supersede(row, last)
+        if later:
+            later[-1] = row
+        else:
+            last.successor = self.current[row.key] = row
+            row.attempts = last.attempts
+        return False
+
+    def unmerge(self, row: QueuedRow) -> QueuedRow:
+        """Send the rows that were merged one after the other; return the first of them."""
+        rows = [*row.superseded, row]
+        row.superseded = []
+        for each in rows:
+            each.unmerged = True
+        self._merger.restore([row.handle])
+        first = self.current[row.key] = rows[0]
+        self._later.setdefault(row.key, deque()).extendleft(reversed(rows[1:]))
+        return first
+
+    def keep_up_to(self, last: int) -> None:
+        """Send the rows of each key up to this one. Nothing may be in flight."""
+        for key, row in list(self.current.items()):
+            self.current[key] = self._latest_up_to(last, row)
+        for rows in self._later.values():
+            rows.extend([self._latest_up_to(last, rows.popleft()) for _ in range(len(rows))])
+
+    def _latest_up_to(self, last: int, row: QueuedRow) -> QueuedRow:
+        latest = _latest_up_to(last, row)
+        if latest is not row:
+            self._merger.restore([each.handle for each in (*latest.superseded, latest)])
+        return latest
+
+
+def _latest_up_to(last: int, row: QueuedRow) -> QueuedRow:
+    """Return the latest row up to `last` among a row and those that it replaces.
+
+    If there is none, the row is returned as it is: nothing of it will be sent.
+    """
+    if not row.first_handle <= last < row.handle:
+        return row
+    chain, row.superseded = row.superseded, []
+    kept = [each for each in chain if each.handle <= last]
+    latest = row.successor = kept.pop()
+    latest.superseded = kept
+    latest.attempts = row.attempts
+    return latest
 
 
 def _supersede(later: QueuedRow, earlier: QueuedRow) -> None:

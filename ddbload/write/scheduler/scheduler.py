@@ -27,7 +27,7 @@ from ddbload.write.pacing.pacing import (
     SentUnits,
 )
 from ddbload.write.scheduler.batch_size import BatchSize
-from ddbload.write.scheduler.key_ordering import QueuedRow, RowOrder
+from ddbload.write.scheduler.key_ordering import QueuedRow, RowMerger, RowOrder
 from ddbload.write.scheduler.messages import (
     Accepted,
     Answer,
@@ -107,6 +107,8 @@ class Scheduler:
         batch_rows: int | None = None,
         request_limits: RequestLimits = BATCH_WRITE,
         order: RowOrder = RowOrder.LAST_WINS,
+        merger: RowMerger | None = None,
+        unanswered: set[Hashable] | None = None,
         keeps_duplicates: bool = False,
         is_proven: Callable[[], bool] = lambda: True,
         on_release: Callable[[Sequence[int]], None] = lambda _handles: None,
@@ -120,6 +122,9 @@ class Scheduler:
         `request_limits`: those of the service that rows are sent to.
         `batch_rows`: most rows of a request; None: as many as the service takes.
         `order`: how rows with equal keys are written.
+        `merger`: merges rows with equal keys that are written one after the other.
+        `unanswered`: the worker's keys of rows that had a request without an answer. It may arrive
+        after that of a later row with the key.
         `keeps_duplicates`: the target keeps a row that is sent twice, as a queue does. So rows go
         in their order, and those that were sent are settled at the deadline, too, and not only
         after `stop`: rows beyond an unsettled one are sent again by the next invocation.
@@ -144,7 +149,7 @@ class Scheduler:
         self._pacing = pacing or Pacing(rng)
         self._request_rows = request_limits.rows
         self._batch = BatchSize(request_limits.rows if batch_rows is None else batch_rows)
-        self._rows = UnsettledRows(self._batch.rows, rng, order, request_limits)
+        self._rows = UnsettledRows(self._batch.rows, rng, order, request_limits, merger, unanswered)
         self._keeps_duplicates = keeps_duplicates
         # When settling the rows that were sent began, after a stop or the deadline.
         self._settles_from: float | None = None
@@ -433,6 +438,14 @@ class Scheduler:
             self._consumed_units,
         )
 
+    @property
+    def repeated(self) -> int:
+        """Number of settled rows whose key came before.
+
+        Known are the rows in memory, and those that had a request without an answer.
+        """
+        return self._rows.repeated_before(self.outcomes.frontier)
+
     def last_possible_write(self) -> int | None:
         """Find the last row at or beyond the frontier that may have been written, if any.
 
@@ -517,7 +530,8 @@ class Scheduler:
             self._rows.split(rows)
             return
         (row,) = rows
-        self._reject_refused(row, answer)
+        if not self._rows.unmerge(row):
+            self._reject_refused(row, answer)
 
     def _reject_refused(self, row: QueuedRow, answer: Refused) -> None:
         self._rows.remove_refused(row)
@@ -531,6 +545,8 @@ class Scheduler:
             else:
                 self.identical.append(row.handle)
         for each in self._rows.remove_written(row):
+            if each.handle in self._maybe_written:
+                self._rows.note_unanswered(each)
             self._settle(each, outcome if each is row else RowOutcome.SUPERSEDED)
 
     def _settle(self, row: QueuedRow, outcome: RowOutcome) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import heapq
 import math
 import random
+from array import array
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 
@@ -18,7 +20,9 @@ from ddbload.dynamodb import limits
 from ddbload.write.scheduler.hot_keys import HotKeys, partition_key
 from ddbload.write.scheduler.key_ordering import (
     KeyOrdering,
+    MergingOrdering,
     QueuedRow,
+    RowMerger,
     RowOrder,
     RowQueue,
     SequentialOrdering,
@@ -36,7 +40,10 @@ class UnsettledRows:
         rng: random.Random,
         order: RowOrder,
         request_limits: RequestLimits = BATCH_WRITE,
+        merger: RowMerger | None = None,
+        unanswered: set[Hashable] | None = None,
     ) -> None:
+        """See `Scheduler`."""
         self.bytes = 0
         """Bytes of JSON of all unsettled rows."""
         self.hot_keys = HotKeys(batch_rows, request_limits.bytes)
@@ -47,7 +54,12 @@ class UnsettledRows:
             KeyOrdering()
             if order is RowOrder.LAST_WINS
             else SequentialOrdering(first_wins=order is RowOrder.FIRST_WINS)
+            if merger is None
+            else MergingOrdering(merger)
         )
+        self._unanswered: set[Hashable] = set() if unanswered is None else unanswered
+        # Handles of rows that were not the first of their key, in order.
+        self._repeated = array("Q")
         self._queues = RetryQueues(self.hot_keys, batch_rows, request_limits.bytes)
         # Rows beyond this one are not sent.
         self._last: float = math.inf
@@ -89,12 +101,12 @@ class UnsettledRows:
         self.bytes += row_bytes * len(handles)
         unique, current = self._unique, self._ordering.current
         key_set = set(keys)
-        hot = self.hot_keys.by_key
-        all_unique = len(key_set) == len(keys) and not hot
+        hot, unanswered = self.hot_keys.by_key, self._unanswered
+        all_unique = len(key_set) == len(keys) and not hot and unanswered.isdisjoint(key_set)
         if all_unique and unique.is_disjoint(key_set) and current.keys().isdisjoint(key_set):
             unique.add(handles, keys, units, row_bytes, spread, key_set)
             return
-        shared = unique.shared_keys(key_set) | (current.keys() & key_set)
+        shared = unique.shared_keys(key_set) | (current.keys() & key_set) | (unanswered & key_set)
         seen: set[Hashable] = set()
         for key in keys:
             if key in seen or partition_key(key) in hot:
@@ -195,6 +207,21 @@ class UnsettledRows:
         self.bytes -= sum(each.bytes for each in settled)
         return settled
 
+    def note_unanswered(self, row: QueuedRow) -> None:
+        """Note that a lost request for a row's key may still arrive, after that of a later row."""
+        self._unanswered.add(row.key)
+
+    def repeated_before(self, handle: int) -> int:
+        """Count the rows before this one whose key an earlier row had."""
+        return bisect_left(self._repeated, handle)
+
+    def unmerge(self, row: QueuedRow) -> bool:
+        """Send a refused row and those merged with it one after the other; False if it has none."""
+        if not isinstance(self._ordering, MergingOrdering) or not row.superseded:
+            return False
+        self._queues.push(self._ordering.unmerge(row))
+        return True
+
     def remove_refused(self, row: QueuedRow) -> None:
         """Forget a row that DynamoDB refused."""
         self._push_if_any(self._ordering.remove_refused(row))
@@ -204,8 +231,11 @@ class UnsettledRows:
         batch = self._unique.find(row.key)
         if batch is not None:
             self.dissolve(batch)
-        if self._ordering.add(row):
+        is_first = self._ordering.add(row)
+        if is_first:
             self._queues.push(row)
+        if not is_first or row.key in self._unanswered:
+            self._repeated.append(row.handle)
 
     def _push_if_any(self, row: QueuedRow | None) -> None:
         if row is not None and row.handle <= self._last:

@@ -11,7 +11,6 @@ from ddbload.write.scheduler.messages import (
     Accepted,
     Answer,
     Fatal,
-    Finished,
     Refused,
     Throttled,
     Unsure,
