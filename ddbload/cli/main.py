@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+# The built-in part of `signal`, which takes time to make enumerations of its numbers.
+import _signal as signal  # type: ignore[import-not-found]
 import os
-import signal
 import sys
 
 INTERRUPTED_STATUS = 130
@@ -12,9 +13,6 @@ INTERRUPTED_STATUS = 130
 
 def main() -> None:
     """Run a command; print errors as one line on stderr, never as a traceback."""
-    # Nothing has begun that would have to be ended in order. An exception would not do: modules
-    # that are loading turn it into others, or print it.
-    _quit_on_interrupt()
     _repair_streams()
     from ddbload.cli.commands import run
     from ddbload.cli.interrupts import raise_on_interrupt
@@ -38,9 +36,13 @@ def main() -> None:
 
 def _quit_on_interrupt() -> None:
     """End the process at once on SIGINT and SIGTERM, unless they are ignored."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _quit)
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, _quit)
+    except ValueError:
+        # Not the main thread: another program has imported this module.
+        pass
 
 
 def _quit(number: int, frame: object) -> None:  # noqa: ARG001 - signal's contract
@@ -75,3 +77,9 @@ def _repair_streams() -> None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
     if sys.stderr is None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
+
+
+# Before the command's modules load, and before the program that imports this calls `main`. Nothing
+# has begun that would have to be ended in order. An exception would not do: modules that are loading
+# turn it into others, or print it.
+_quit_on_interrupt()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 import pytest
 
@@ -10,11 +11,15 @@ from ddbload.cli import commands as module
 from ddbload.cli.interrupts import raise_on_interrupt
 from ddbload.pipeline.reading.span_pool import interrupts_blocked
 
+_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+
 
 @pytest.fixture(autouse=True)
 def _as_it_was():
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in _NUMBERS}
+    hook = sys.unraisablehook
     yield
+    sys.unraisablehook = hook
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -63,3 +68,17 @@ def test_interrupts_wait_until_processes_are_started(number):
     with pytest.raises(KeyboardInterrupt):
         start_processes(number, started)
     assert started
+
+
+def test_interrupt_is_raised_after_a_module_has_loaded(tmp_path, monkeypatch):
+    """In the middle, Python may print the exception and drop it."""
+    source = "import signal\nsignal.raise_signal(signal.SIGINT)\nloaded = True\n"
+    (tmp_path / "interrupting.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    interrupted = raise_on_interrupt()
+    import interrupting
+
+    assert interrupting.loaded
+    assert interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        signal.pause()

@@ -66,6 +66,8 @@ CODES = {
         ("Unheard", 599),
         ("", 504),
         ("", 408),
+        ("", 302),
+        ("", 400),
     ],
     FailureKind.INVALID: [
         ("ValidationException", 400),

@@ -24,7 +24,9 @@ from ddbload.pipeline.table_notices import (
     recent_traffic,
     table_notices,
 )
+from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb import FakeDynamoDB
+from tests.fakes.dynamodb_faults import Fault
 from tests.unit.pipeline.stubbed_clients import Clients
 from tests.unit.pipeline.world import World
 
@@ -251,6 +253,13 @@ def test_endpoint_is_asked_whether_it_knows_statements(known):
     dynamodb.knows_statements = known
     assert has_statements(OfEndpoint(dynamodb)) is known
     assert [call.operation for call in dynamodb.calls] == ["batch_execute_statement"]
+
+
+def test_endpoint_that_fails_by_any_statement_is_sent_none():
+    """moto answers with a page and status 500, whatever the statement is."""
+    dynamodb = FakeDynamoDB()
+    dynamodb.faults.add("batch_execute_statement", Fault(raises=ServiceError("500", 500, "page")))
+    assert not has_statements(OfEndpoint(dynamodb))
 
 
 def test_aws_is_not_asked_whether_it_knows_statements():

@@ -9,7 +9,7 @@ import pytest
 
 from ddbload.contracts.results import RowCounts, WriteStats
 from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
-from ddbload.errors import AccessDenied, TableNotFound
+from ddbload.errors import AccessDenied, RequestRefused, TableNotFound
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.pacing.wcu_budget import WcuBudget
 from ddbload.write.scheduler.key_ordering import RowOrder
@@ -23,7 +23,7 @@ from ddbload.write.scheduler.messages import (
     Unsure,
     Wait,
 )
-from ddbload.write.scheduler.scheduler import Scheduler
+from ddbload.write.scheduler.scheduler import FOREIGN_SECONDS, Scheduler
 from tests.unit.write.manual_driver import SMALL, ManualDriver, object_keys
 
 MEGABYTE = 1024 * 1024
@@ -497,3 +497,30 @@ def test_written_rows_free_their_bytes(monkeypatch, singly):
         assert driver.scheduler.room() == 0
         driver.accept_all()
     assert driver.counts.written == 90
+
+
+# Answers of other servers
+
+
+def test_scheduler_ends_when_only_another_server_answers():
+    driver = ManualDriver()
+    driver.offer("a")
+    error = RequestRefused("302: not an answer of AWS")
+    while not isinstance(step := driver.step(), Finished):
+        if isinstance(step, Batch):
+            driver.answer(step, Unsure("302", error=error))
+        else:
+            driver.wait()
+    assert driver.now >= FOREIGN_SECONDS
+    assert driver.scheduler.fatal is error
+
+
+def test_scheduler_goes_on_after_answers_of_another_server():
+    driver = ManualDriver()
+    driver.offer("a", "b")
+    error = RequestRefused("302: not an answer of AWS")
+    for _ in range(3):
+        driver.answer(driver.batch(), Unsure("302", error=error))
+    driver.finish()
+    assert driver.scheduler.fatal is None
+    assert driver.counts == RowCounts(read=2, written=2)
