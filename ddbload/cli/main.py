@@ -79,7 +79,7 @@ def _repair_streams() -> None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
 
 
-# Before the command's modules load, and before the program that imports this calls `main`. Nothing
-# has begun that would have to be ended in order. An exception would not do: modules that are loading
-# turn it into others, or print it.
+# Before the command's modules load, and before the program that imports this calls `main`: nothing
+# has begun that would have to be ended in order. An exception would not do, because modules that
+# are loading turn it into others, or print it.
 _quit_on_interrupt()

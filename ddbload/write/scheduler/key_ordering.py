@@ -281,7 +281,7 @@ class MergingOrdering(SequentialOrdering):
         row.superseded = []
         for each in rows:
             each.unmerged = True
-        self._merger.restore([row.handle])
+            self._merger.restore([each.handle])
         first = self.current[row.key] = rows[0]
         self._later.setdefault(row.key, deque()).extendleft(reversed(rows[1:]))
         return first
