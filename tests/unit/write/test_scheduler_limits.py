@@ -265,12 +265,12 @@ def test_stopped_scheduler_sends_rows_between_those_that_were_dealt_out():
 
 
 def test_stopped_scheduler_settles_with_all_of_its_concurrency():
-    driver = ManualDriver(concurrency=2)
+    driver = ManualDriver(concurrency=4)
     driver.offer_all(*object_keys(400))
     batch = driver.batch()
     driver.scheduler.stop()
     driver.accept(batch)
-    assert [type(driver.step()) for _ in range(2)] == [Batch] * 2
+    assert [type(driver.step()) for _ in range(3)] == [Batch] * 3
     assert isinstance(driver.step(), Wait)
 
 
