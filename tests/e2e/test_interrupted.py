@@ -330,3 +330,31 @@ def test_interrupted_spool_leaves_no_file(console):
             os.kill(importer, number)
             until(lambda pid=importer: not alive(pid), "it goes on")
             assert running.err.read_text().endswith("ddbload: interrupted\n")
+
+
+@pytest.mark.parametrize("engine", ["sync", "threads", "async"])
+@pytest.mark.parametrize("mode", ["put", "insert", "update"])
+def test_ctrl_c_counts_every_row_that_was_written(console, engine, mode):
+    """Rows come back and answers get lost, so that written rows lie beyond those that are left."""
+    console.write(FILE, "id,name\n" + "".join(f"{number},name\n" for number in range(20_000)))
+    with FaultServer(stall_seconds=0.1) as server:
+        server.dynamodb.create_table(
+            TableName="slow",
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        faults = ["InternalServerError", "late", "ThrottlingException"]
+        operations = ["BatchWriteItem", "BatchExecuteStatement", "PutItem", "UpdateItem"]
+        server.fail_at_random(7, faults, 0.3, operations)
+        command = [PROGRAM, "import", FILE, "slow", "--mode", mode, "--engine", engine, "--json"]
+        with started(
+            console, [*command, "--quiet"], AWS_ENDPOINT_URL_DYNAMODB=server.endpoint
+        ) as running:
+            until(lambda: len(server.dynamodb.items("slow")) > 100, "nothing is written")
+            running.ctrl_c()
+            ended = running.ended()
+        items = len(server.dynamodb.items("slow"))
+    assert ended.code == 130
+    rows = json.loads(ended.out)["rows"]
+    assert (rows["written"], rows["read"]) == (items, items)
