@@ -319,16 +319,17 @@ class NothingWritten(DdbloadError):
     resumable = False
 
     @classmethod
-    def of(cls, rows: int, hint: str, cause: str | None = None) -> Self:
+    def of(cls, rows: int, hint: str, cause: str | None = None, word: str = "written") -> Self:
         """Make the error of a run with `rows` rows.
 
         Args:
             rows: Rows of the source.
             hint: Where to find the reasons.
             cause: The most frequent cause of rejects; None if unknown.
+            word: What becomes of rows that are not rejected.
         """
         subject = "the only row was" if rows == 1 else f"all {rows:,} rows were"
-        return cls(f"{subject} rejected, so nothing was written: {hint}; {cls.advice(cause)}")
+        return cls(f"{subject} rejected, so nothing was {word}: {hint}; {cls.advice(cause)}")
 
     @staticmethod
     def advice(cause: str | None) -> str:

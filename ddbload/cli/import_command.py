@@ -49,6 +49,7 @@ from ddbload.cli.table_setup import add_published_price, prewarm, settle_engine
 from ddbload.contracts.options import BUCKET_KIND, QUEUE_KIND
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.contracts.source import AUTO
+from ddbload.dynamodb.write_modes import PUT
 from ddbload.errors import (
     DdbloadError,
     InvalidUsage,
@@ -287,7 +288,8 @@ def import_with_progress(
         raise
     except DdbloadError as error:
         result = Result.from_error(run, error, time.monotonic() - started, last)
-        result = replace(result, target=into)
+        mode = payload.get("options", {}).get("mode") or PUT
+        result = replace(result, target=into, mode=mode)
     else:
         if ended.already_done:
             result = already_done(ended.report, quiet=not show_progress)

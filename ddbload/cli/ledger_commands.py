@@ -177,7 +177,7 @@ def _progress_lines(record: RunRecord, found: RunState) -> list[str]:
         f"  into      {record.table.name}",
         f"  chunks    {chunks}, {share}",
         (
-            f"  rows      {rows.read:,} settled: {rows.written:,} written,"
+            f"  rows      {rows.read:,} settled: {progress.written_text},"
             f" {rows.rejected:,} rejected, {rows.superseded:,} superseded,"
             f" {rows.skipped:,} skipped{f', {rows.filtered:,} filtered' if rows.filtered else ''}"
         ),

@@ -30,6 +30,7 @@ from ddbload.cli.output import (
 from ddbload.contracts.payload import TABLE_NAME
 from ddbload.contracts.results import STATUSES
 from ddbload.contracts.target import is_target_address
+from ddbload.dynamodb.write_modes import PUT, written_text
 from ddbload.errors import InvalidUsage
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _run_lines(run: RunSummary) -> Iterator[str]:
     yield f"{run.run}  {run.status}"
     facts = [_moment(run.began)]
     if run.rows is not None:
-        facts.append(f"{run.rows.written:,} written")
+        facts.append(written_text(run.mode or PUT, run.rows.written, run.uncertain))
         others = (("rejected", run.rows.rejected), ("superseded", run.rows.superseded))
         facts += [f"{count:,} {name}" for name, count in others if count]
         facts += [f"{run.rows.skipped:,} skipped"] if run.rows.skipped else []

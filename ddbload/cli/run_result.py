@@ -34,6 +34,7 @@ from ddbload.contracts.results import (
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
 from ddbload.contracts.write_price import WritePrice, amount_text
+from ddbload.dynamodb.write_modes import PUT, written_text
 from ddbload.errors import Cancelled, DdbloadError, Interrupted
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ class Result:
     planned: PlanTotals | None = None
     identical: int | None = None
     """Skipped rows whose item was identical; None if unknown."""
+    uncertain: int = 0
+    """Written rows whose item may have been there before."""
+    mode: str = PUT
+    """Write mode of the run."""
     write_price: WritePrice | None = None
     """Price of the consumed write units; None if unknown."""
     read_as: str | None = None
@@ -115,6 +120,8 @@ class Result:
             error=report.error,
             planned=report.planned,
             identical=report.identical,
+            uncertain=report.uncertain,
+            mode=report.mode,
             write_price=report.write_price,
             causes=report.causes,
             was_killed=was_killed,
@@ -174,6 +181,7 @@ class Result:
             **({} if self.target is not None else self._price_json()),
             **({} if self.planned is None else {"planned": self.planned.to_json()}),
             **({} if self.identical is None else {"identical": self.identical}),
+            "uncertain": self.uncertain,
             **({} if self.delivery is None else {"delivery": self.delivery}),
             **({"repeated": self.repeated} if self.repeated else {}),
         }
@@ -213,7 +221,7 @@ class Result:
             skipped = "skipped because an object was there"
         if planned is not None:
             skipped = "would be written (mode plan sends nothing)"
-        parts = [f"{rows.written:,} written"]
+        parts = [written_text(self.mode, rows.written, self.uncertain)]
         parts += [
             f"{count:,} {what}"
             for count, what in (

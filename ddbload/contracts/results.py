@@ -11,6 +11,7 @@ from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.segment_times import LAST_TIME, SegmentTimes
 from ddbload.contracts.write_price import WritePrice
+from ddbload.dynamodb.write_modes import PUT, written_text
 from ddbload.errors import DdbloadError
 
 STATUSES = SUCCEEDED, SUCCEEDED_WITH_REJECTS, FAILED, INTERRUPTED, CANCELLED = (
@@ -181,6 +182,9 @@ class Segment(Message):
     """Totals of mode `plan`, which sends nothing."""
     identical: int | None = None
     """Skipped rows that found an identical item; None if not known."""
+    uncertain: Annotated[int, JsonRule(absent=0)] = 0
+    """Written rows whose item may have been there before: a killed attempt, or a request that was
+    not answered, may have written it."""
     times: SegmentTimes | None = None
     """Beginning, end and progress of the invocation; None in segments of earlier versions."""
     causes: Annotated[Mapping[str, int] | None, JsonRule(read=_read_causes)] = None
@@ -259,6 +263,8 @@ class ExecutionOutput(Message):
     chunks_done: int
     rejects: str | None
     error: Failure | None
+    uncertain: Annotated[int, JsonRule(absent=0)] = 0
+    """Written rows whose item may have been there before."""
 
     def to_json(self) -> dict[str, Any]:
         error = None if self.error is None else self.error.to_json()
@@ -310,6 +316,10 @@ class Report(Message):
     """Totals of mode `plan`, which sends nothing."""
     identical: int | None = None
     """Skipped rows that found an identical item; None if not known."""
+    uncertain: Annotated[int, JsonRule(absent=0)] = 0
+    """Written rows whose item may have been there before."""
+    mode: Annotated[str, JsonRule(absent=PUT)] = PUT
+    """Write mode of the run."""
     causes: Annotated[Mapping[str, int] | None, JsonRule(read=_read_causes)] = None
     """Rejected rows by cause, without those of segments that do not count causes; None if no
     segment does."""
@@ -332,6 +342,11 @@ class Report(Message):
         """Price of the consumed write units, those of indexes included; None if unknown."""
         price = self.write_price
         return None if price is None else price.dollars(self.work.consumed_wcu)
+
+    @property
+    def written_text(self) -> str:
+        """Count of the written rows in words: `9 deleted`."""
+        return written_text(self.mode, self.rows.written, self.uncertain)
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Allow `dollars`, which follow from the other fields."""

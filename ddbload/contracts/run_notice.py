@@ -47,6 +47,9 @@ class RunCompleted(Message):
     source: str | None
     """Location of the source, such as s3://bucket/key."""
     rows: RowCounts
+    uncertain: int
+    """Written rows whose item may have been there before: an attempt was killed, or a request got
+    no answer."""
     chunks: int
     chunks_done: int
     rejects: str | None

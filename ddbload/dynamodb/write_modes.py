@@ -17,6 +17,30 @@ MODES = PUT, INSERT, LAST_WINS, UPDATE, DELETE, PLAN = (
     *("update", "delete", "plan"),
 )
 
+_WORDS = {UPDATE: "updated", DELETE: "deleted"}
+_BEFORE = {UPDATE: "may have had these values before", DELETE: "may have been gone before"}
+
+
+def written_word(mode: str) -> str:
+    """Return the word for written rows of a mode: deleted, updated or written."""
+    return _WORDS.get(mode, "written")
+
+
+def written_text(mode: str, written: int, uncertain: int = 0) -> str:
+    """Return the count of written rows in words: `9 deleted`.
+
+    `uncertain`: those among them whose item may have been there before.
+    """
+    text = f"{written:,} {written_word(mode)}"
+    if not uncertain:
+        return text
+    before = _BEFORE.get(mode, "may have been there before")
+    return (
+        f"{text}, of which up to {uncertain:,} {before} (an attempt was killed or stopped, or an"
+        " answer was lost)"
+    )
+
+
 POSITION_LENGTH = 44
 """ASCII characters of a position."""
 _POSITION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{6}Z/[0-9]{16}", re.ASCII)

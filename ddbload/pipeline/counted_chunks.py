@@ -125,6 +125,8 @@ class SegmentSums:
         """Skipped rows with an identical item; None if no segment counts them."""
         self.identical_known = True
         """False if a segment that skipped rows does not count them."""
+        self.uncertain = 0
+        """Written rows whose item may have been there before."""
         self.causes: Counter[str] = Counter()
         """Rejects by cause. Segments of earlier versions do not count causes."""
         self.units: defaultdict[str | None, float] = defaultdict(float)
@@ -148,6 +150,7 @@ class SegmentSums:
                 self.identical = (self.identical or 0) + each.identical
             elif each.rows.skipped:
                 self.identical_known = False
+            self.uncertain += each.uncertain
             self.causes.update(each.causes or {})
             worker = None if each.times is None else each.times.worker
             self.units[worker] += each.work.consumed_wcu
@@ -224,6 +227,7 @@ _FIELDS = {
     "repeated": _Field(int),
     "identical": _Field(_or_null(int)),
     "identical_known": _Field(bool),
+    "uncertain": _Field(int),
     "causes": _Field(
         lambda value: Counter({str(cause): int(rows) for cause, rows in dict(value).items()}), dict
     ),

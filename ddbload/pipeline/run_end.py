@@ -98,6 +98,7 @@ def _notice(
         table=None if record is None else record.payload.table,
         source=None if record is None else record.payload.source.uri,
         rows=outcome.rows,
+        uncertain=outcome.uncertain,
         chunks=outcome.chunks,
         chunks_done=outcome.chunks_done,
         rejects=outcome.rejects,
@@ -155,7 +156,7 @@ def conclude_stopped(
         found = current_report(ledger.run, context)
         outcome = ExecutionOutput(
             *(ledger.run, FAILED, found.rows, found.chunks, found.chunks_done, found.rejects),
-            task.error,
+            *(task.error, found.uncertain),
         )
     else:
         outcome = _report_stopped(task, ledger, attempt, context)

@@ -44,6 +44,8 @@ class RunSummary:
     mode: str | None = None
     rows: RowCounts | None = None
     """None where only the segments would tell."""
+    uncertain: int = 0
+    """Written rows whose item may have been there before, as the last report counts them."""
     retry_of: str | None = None
     """Run whose corrected rejects this one loads."""
     error: str | None = None
@@ -60,6 +62,7 @@ class RunSummary:
             "table": self.table,
             "mode": self.mode,
             "rows": None if self.rows is None else {"read": self.rows.read, **self.rows.outcomes},
+            "uncertain": self.uncertain,
             "retry_of": self.retry_of,
             "error": self.error,
         }
@@ -147,7 +150,7 @@ class _Summarizer:
             return self._at_work(found, heartbeat.rows)
         if report is not None and status == report.status:
             return found
-        return replace(found, status=status, rows=None, seconds=None, error=None)
+        return replace(found, status=status, rows=None, uncertain=0, seconds=None, error=None)
 
     def _of_stack(
         self, found: RunSummary, ledger: Ledger, report: Report | None, executions: Executions
@@ -166,7 +169,10 @@ class _Summarizer:
 
     def _at_work(self, found: RunSummary, rows: RowCounts) -> RunSummary:
         seconds = None if found.began is None else max(0.0, self._context.now() - found.began)
-        return replace(found, status=RUNNING, rows=rows, seconds=seconds, error=None)
+        uncertain = min(found.uncertain, rows.written)
+        return replace(
+            found, status=RUNNING, rows=rows, uncertain=uncertain, seconds=seconds, error=None
+        )
 
 
 def _of_record(record: RunRecord, report: Report | None) -> RunSummary:
@@ -180,6 +186,7 @@ def _of_record(record: RunRecord, report: Report | None) -> RunSummary:
         table=record.table.name,
         mode=record.payload.options.mode,
         rows=None if report is None else report.rows,
+        uncertain=0 if report is None else report.uncertain,
         retry_of=record.payload.retry_of,
         error=None if error is None else error.name,
     )

@@ -314,6 +314,8 @@ def run_state(record: RunRecord, context: Context) -> RunState:
             found = replace(
                 found,
                 rows=heartbeat.rows,
+                # The heartbeat may be older than the last segment.
+                uncertain=min(found.uncertain, heartbeat.rows.written),
                 bytes=heartbeat.bytes,
                 size=heartbeat.size,
                 work=_work_so_far(found.work, ledger),

@@ -412,20 +412,25 @@ class _ChunkImport:
         return self._scheduler.repeated if is_table and mode in (PUT, UPDATE) else 0
 
     def _count_own_items(self, segment: Segment) -> Segment:
-        """Count identical items as written where another invocation may have written them."""
+        """Count identical items as written where another invocation may have written them.
+
+        They are uncertain, and so are those that a request without an answer may have written.
+        """
         if self._attempt is None:
             return segment
         outcomes, own = self._scheduler.outcomes, 0
-        identical = outcomes.count(RowOutcome.IDENTICAL)
-        if identical:
+        identical, unseen = map(outcomes.count, (RowOutcome.IDENTICAL, RowOutcome.UNSEEN))
+        if identical or unseen:
             own = self._feeder.identical_within(self._attempt.others(segment.end.byte))
         rows = segment.rows
         rows = replace(rows, written=rows.written + own, skipped=rows.skipped - own)
-        if outcomes.count(RowOutcome.UNSEEN) or self._record.payload.options.condition is not None:
+        uncertain = own + outcomes.count(RowOutcome.UNCERTAIN)
+        segment = replace(segment, rows=rows, uncertain=uncertain)
+        if unseen or self._record.payload.options.condition is not None:
             # An emulator does not return the item, so it may or may not be identical. Rows that
             # a user's condition skips have other reasons.
-            return replace(segment, rows=rows)
-        return replace(segment, rows=rows, identical=identical - own)
+            return segment
+        return replace(segment, identical=identical - own)
 
     def _trim_attempt(self, segment: Segment, counted: Segment | None) -> None:
         """Record in the ledger which rows this invocation put beyond the segment that counts.

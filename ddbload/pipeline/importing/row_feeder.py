@@ -149,7 +149,7 @@ class RowFeeder:
             identical.clear()
 
     def identical_within(self, ranges: Sequence[tuple[int, int]]) -> int:
-        """Count rows within byte ranges of the source that found an identical item."""
+        """Count rows within byte ranges that found an identical item, or one not shown."""
         begins = sorted(self._identical)
         return sum(bisect_left(begins, end) - bisect_left(begins, start) for start, end in ranges)
 

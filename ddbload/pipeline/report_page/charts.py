@@ -110,8 +110,9 @@ def chunks_chart(
     return figure("chunks", "Chunks in the order of the source", described, 50, parts)
 
 
-def outcome_bar(rows: RowCounts) -> Markup:
-    """Draw the outcomes of all rows as one bar."""
+def outcome_bar(rows: RowCounts, written: str) -> Markup:
+    """Draw the outcomes of all rows as one bar. `written`: the word for written rows."""
+    words = {"written": written}
     counts = [each for each in rows.outcomes.items() if each != ("filtered", 0)]
     shown = [(name, count) for name, count in counts if count]
     # One rejected row of a million is seen, too.
@@ -119,14 +120,14 @@ def outcome_bar(rows: RowCounts) -> Markup:
     scale = WIDTH / sum(widths) if widths else 1.0
     parts, x = [], 0.0
     for (name, count), width in zip(shown, widths, strict=True):
-        title = element("title", f"{count:,} {name}")
+        title = element("title", f"{count:,} {words.get(name, name)}")
         parts.append(
             element("rect", title, x=x, y=0, width=width * scale, height=14, class_=f"row-{name}")
         )
         x += width * scale
     if not parts:
         parts.append(element("rect", x=0, y=0, width=WIDTH, height=14, class_="open"))
-    described = ", ".join(f"{count:,} {name}" for name, count in counts)
+    described = ", ".join(f"{count:,} {words.get(name, name)}" for name, count in counts)
     return figure("outcomes", "Outcomes of all rows", described, 14, parts)
 
 

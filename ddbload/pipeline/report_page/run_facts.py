@@ -11,7 +11,7 @@ from ddbload.contracts.control import Control
 from ddbload.contracts.queue_messages import DELIVERY_TEXTS
 from ddbload.contracts.results import DONE, Report, Segment, repeated_keys
 from ddbload.contracts.run_record import RunRecord
-from ddbload.dynamodb.write_modes import INSERT, LAST_WINS, PLAN
+from ddbload.dynamodb.write_modes import INSERT, LAST_WINS, PLAN, written_word
 from ddbload.errors import is_resumable
 from ddbload.pipeline.report_page.reject_causes import RejectTally
 
@@ -97,19 +97,21 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
     """Write what a reader should know, and could overlook among the figures."""
     report, record = facts.report, facts.record
     rows, work = report.rows, report.work
-    noun = report.target or "table"
+    noun, word = report.target or "table", written_word(report.mode)
     if rows.rejected:
         yield (
-            f"{rows.rejected:,} of {rows.read:,} rows were rejected and are not in the {noun}; they"
-            " are kept with their causes, and can be mended and loaded"
+            f"{rows.rejected:,} of {rows.read:,} rows were rejected and not {word}; they are kept"
+            " with their causes, and can be mended and loaded"
         )
+    if report.uncertain:
+        yield report.written_text
     if report.delivery is not None:
         yield f"messages were delivered {DELIVERY_TEXTS[report.delivery]}"
     if rows.superseded:
         later = "a later row of the same key"
         if record is not None and record.payload.options.mode == LAST_WINS:
             later = "a later row of the same key, in this file or in the table"
-        yield f"{rows.superseded:,} rows were not written because of {later}"
+        yield f"{rows.superseded:,} rows were not {word} because of {later}"
     if report.repeated:
         yield repeated_keys(report.repeated)
     if rows.skipped and not facts.is_plan:

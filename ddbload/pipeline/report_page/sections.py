@@ -8,6 +8,7 @@ from ddbload.contracts.control import Control
 from ddbload.contracts.options import EDGES, WHOLE
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import amount_text
+from ddbload.dynamodb.write_modes import written_word
 from ddbload.pipeline.report_page.charts import (
     Panel,
     chunks_chart,
@@ -46,10 +47,10 @@ def rows_section(facts: RunFacts) -> Markup | None:
     """Show the conservation law with the run's counts."""
     if facts.record is None:
         return None
-    rows = facts.report.rows
+    rows, word = facts.report.rows, written_word(facts.report.mode)
     skipped = "would be written" if facts.is_plan else "skipped"
     counts = (
-        *((rows.written, "written"), (rows.rejected, "rejected")),
+        *((rows.written, word), (rows.rejected, "rejected")),
         *((rows.superseded, "superseded"), (rows.skipped, skipped)),
         *([(rows.filtered, "filtered")] if rows.filtered else []),
     )
@@ -68,7 +69,7 @@ def rows_section(facts: RunFacts) -> Markup | None:
     return section(
         "Rows",
         element("div", parts, class_="law"),
-        outcome_bar(rows) if rows.read else None,
+        outcome_bar(rows, word) if rows.read else None,
         legend(kinds) if rows.read else None,
         says,
     )
@@ -250,7 +251,8 @@ def cost_section(facts: RunFacts) -> Markup | None:
         written = report.rows.written
         rows += [("Write units, indexes included", f"{work.consumed_wcu:,.0f}")]
         if written:
-            rows.append(("Write units for each written row", f"{work.consumed_wcu / written:,.2f}"))
+            word = written_word(report.mode)
+            rows.append((f"Write units for each {word} row", f"{work.consumed_wcu / written:,.2f}"))
         rows += _price(facts.record, work.consumed_wcu)
     return section("Write units and cost", facts_table(rows)) if rows else None
 

@@ -25,7 +25,11 @@ class RowOutcome(IntEnum):
     IDENTICAL = 5
     """The table holds an equal item. Skipped, unless this run put that item itself."""
     UNSEEN = 6
-    """The condition failed and the answer shows no item, as DynamoDB's would. Skipped."""
+    """The condition failed and the answer shows no item, as DynamoDB's would. Skipped, unless this
+    run may have put that item itself."""
+    UNCERTAIN = 7
+    """Written by the row's own request, which was not answered, or there before. Counts as written.
+    """
 
 
 class OutcomeTracker:
@@ -60,7 +64,7 @@ class OutcomeTracker:
         read, tally = self.frontier, self._tally
         return RowCounts(
             read=read,
-            written=tally[RowOutcome.WRITTEN],
+            written=tally[RowOutcome.WRITTEN] + tally[RowOutcome.UNCERTAIN],
             rejected=tally[RowOutcome.REJECTED],
             superseded=tally[RowOutcome.SUPERSEDED],
             skipped=tally[RowOutcome.SKIPPED]
@@ -76,8 +80,10 @@ class OutcomeTracker:
 
     def last_written(self) -> int | None:
         """Find the last written row at or beyond the frontier; None if there was no such row."""
-        frontier = self.frontier
-        offset = self._outcomes.rfind(RowOutcome.WRITTEN, frontier - self._base)
+        first = self.frontier - self._base
+        offset = max(
+            self._outcomes.rfind(each, first) for each in (RowOutcome.WRITTEN, RowOutcome.UNCERTAIN)
+        )
         return None if offset < 0 else self._base + offset
 
     def add(self, count: int = 1) -> int:

@@ -60,6 +60,8 @@ FOREIGN_SECONDS = 30.0
 """Time in which only another server than the service's answers, after which the run ends."""
 FAILED_LEVEL = 6
 """Highest back-off level of a row that fails in requests whose other rows pass: up to 3.2 s."""
+_MAY_BE_OWN = frozenset((RowOutcome.IDENTICAL, RowOutcome.UNSEEN))
+"""Outcomes of rows whose item this run may have put before."""
 
 
 @dataclass(slots=True)
@@ -136,8 +138,9 @@ class Scheduler:
         """DynamoDB's refusals by handle. The message may quote row data."""
         self.fatal: DdbloadError | None = None
         self.identical: list[int] = []
-        """Handles of settled rows that found an identical item, put by another invocation of this
-        run or by someone else. `on_release` clears the list."""
+        """Handles of settled rows that found an identical item, or one that the answer did not
+        show: another invocation of this run put it, or someone else. `on_release` clears the list.
+        """
         self.last_error: str | None = None
         """Code or short reason of the last error. Never its message: that may quote row data."""
         self.waited_for_capacity = False
@@ -461,7 +464,7 @@ class Scheduler:
         self._foreign_since = None
         self._rows.remove_batch(unique)
         self.outcomes.settle_all(unique.handles, answer.outcome)
-        if answer.outcome is RowOutcome.IDENTICAL:
+        if answer.outcome in _MAY_BE_OWN:
             self.identical.extend(unique.handles)
         self._on_release(unique.handles)
         self._learn_batch_size(len(unique.handles), answer)
@@ -539,9 +542,9 @@ class Scheduler:
         self._settle(row, RowOutcome.REJECTED)
 
     def _settle_written(self, row: QueuedRow, outcome: RowOutcome) -> None:
-        if outcome is RowOutcome.IDENTICAL and not row.has_predecessor:
+        if outcome in _MAY_BE_OWN and not row.has_predecessor:
             if row.handle in self._maybe_written:
-                outcome = RowOutcome.WRITTEN
+                outcome = RowOutcome.UNCERTAIN
             else:
                 self.identical.append(row.handle)
         for each in self._rows.remove_written(row):
