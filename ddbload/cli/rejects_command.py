@@ -26,19 +26,31 @@ from ddbload.cli.options import (
 from ddbload.cli.output import (
     EXIT_DONE,
     print_json,
+    print_stderr,
     print_stdout,
     printable,
 )
 from ddbload.cli.run_location import find_run, run_command_line
-from ddbload.cli.run_result import print_run, show_result
+from ddbload.cli.run_result import Result, print_run, show_result
+from ddbload.contracts.results import DONE
 from ddbload.dynamodb.write_modes import PLAN
-from ddbload.errors import BadRetryFile, InvalidUsage, LedgerDamaged, SourceUnreadable
+from ddbload.errors import (
+    BadRetryFile,
+    IncompleteRun,
+    InvalidUsage,
+    LedgerDamaged,
+    LedgerUnwritable,
+    SourceUnreadable,
+)
+from ddbload.source.local_file import RETRY_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import RunLocation
+    from ddbload.contracts.run_record import RunRecord
+    from ddbload.pipeline.context import Context
 
 _COLUMNS = ("line", "byte", "column", "cause", "row")
 SHOWN = 50
@@ -95,7 +107,9 @@ def rejects_command(
 
     To load them, write them to a file, correct each 'raw' there (and delete lines that should not
     be loaded), and pass the file to --retry ('-' for standard input). This imports the rows from
-    this machine into the same target, with the format and types of RUN, as a new run.
+    this machine into the same target, with the format and types of RUN, as a new run. Rejects that
+    an earlier --retry imported are not imported again: its result is shown. Rows that it rejected
+    in turn are its own rejects, and are retried with its run id.
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """
@@ -195,12 +209,14 @@ def _retry(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Import a file of corrected rejects; return the exit status."""
+    """Import a file of corrected rejects; return the exit status.
+
+    Rejects that an earlier retry imported are not imported again: its result is shown.
+    """
     from ddbload.cli.import_command import import_with_progress
     from ddbload.runs.local_settings import LocalSettings, default_ledger
-    from ddbload.runs.retry_rejects import check_hmac_key, payload_for, write_rows
+    from ddbload.runs.retry_rejects import check_hmac_key, payload_for, put_retry
     from ddbload.runs.run_import import new_run_id
-    from ddbload.source.local_file import RETRY_PREFIX
 
     if run_id == run:
         raise InvalidUsage(f"--run-id {run} is the run that rejected the rows; give a new id")
@@ -210,32 +226,110 @@ def _retry(
             f"run {run} was a plan, and imported nothing: correct its source instead"
         )
     new_run, location = run_id or new_run_id(), ledger or default_ledger()
-    if not quiet:
-        print_run(new_run, ledger=location)
-    # A temporary file: the new run cannot be resumed after this command has ended.
-    with _opened(mended) as lines, tempfile.NamedTemporaryFile(prefix=RETRY_PREFIX) as rows:
-        try:
-            count = write_rows(record, lines, rows, mended)
-        except OSError as error:
-            raise SourceUnreadable(f"--retry {mended}: {error.strerror}") from None
-        if not count:
-            raise BadRetryFile(f"{mended}: the file has no rejects")
-        payload = payload_for(record, rows.name)
+    settings = LocalSettings(location, aws, record.payload.options.concurrency)
+    context = settings.context()
+    with _rows_file(mended, record, location) as (path, places):
+        done = _earlier_result(run, mended, places, context, aws, ledger)
+        if done is not None:
+            if not quiet:
+                print_run(done.run, ledger=location)
+                print_stderr(
+                    f"ddbload: run {done.run} imported these rejects before: nothing was written"
+                    " now; rows that it rejected itself are the rejects of that run"
+                )
+            list_rejects = run_command_line("rejects", done.run, aws, ledger=ledger)
+            return show_result(done, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
+        if context.ledger(new_run).find_record() is not None:
+            raise InvalidUsage(f"--run-id {new_run}: there is such a run; give a new id")
+        if not quiet:
+            print_run(new_run, ledger=location)
+        # Kept until the run is done, so that it can be resumed.
+        rows = path.with_name(f"{RETRY_PREFIX}{new_run}.rows")
+        payload = payload_for(record, str(rows))
         check_hmac_key(record, payload)
-        settings = LocalSettings(
-            ledger=location,
-            aws=aws,
-            concurrency=payload.options.concurrency,
-        )
-        result = import_with_progress(
-            payload.to_json(),
-            settings,
-            run=new_run,
-            processes=1,
-            show_progress=not quiet,
-        )
+        put_retry(run, new_run, places, context)
+        path.replace(rows)
+        try:
+            result = import_with_progress(
+                payload.to_json(),
+                settings,
+                run=new_run,
+                processes=1,
+                show_progress=not quiet,
+                resume=run_command_line("resume", new_run, aws, ledger=ledger),
+            )
+        finally:
+            found = context.ledger(new_run)
+            report = found.find_report()
+            if found.find_record() is None or (report is not None and report.status in DONE):
+                rows.unlink(missing_ok=True)
     list_rejects = run_command_line("rejects", new_run, aws, ledger=ledger)
     return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
+
+
+@contextmanager
+def _rows_file(
+    mended: str, record: RunRecord, location: str
+) -> Iterator[tuple[Path, Sequence[str]]]:
+    """Write the corrected rows into a file of this machine, with the places of their rejects."""
+    from ddbload.runs.local_settings import local_folder
+    from ddbload.runs.retry_rejects import RETRIES, write_rows
+
+    folder = local_folder(location).absolute() / RETRIES / record.run
+    with _opened(mended) as lines:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=folder, prefix=RETRY_PREFIX, delete=False) as rows:
+                path = Path(rows.name)
+        except OSError as error:
+            raise LedgerUnwritable(f"{folder}: {error.strerror}; --ledger names another") from None
+        try:
+            try:
+                with path.open("wb") as out:
+                    places = write_rows(record, lines, out, mended)
+            except OSError as error:
+                raise SourceUnreadable(f"--retry {mended}: {error.strerror}") from None
+            if not places:
+                raise BadRetryFile(f"{mended}: the file has no rejects")
+            yield path, places
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _earlier_result(
+    run: str,
+    mended: str,
+    places: Sequence[str],
+    context: Context,
+    aws: AwsSettings,
+    ledger: str | None,
+) -> Result | None:
+    """Return the result of the retry that imported these rejects; None if none of them was.
+
+    Raises `IncompleteRun` if that retry is not done, and `BadRetryFile` if some of the rejects were
+    imported and others not.
+    """
+    from ddbload.runs.retry_rejects import earlier_retries
+
+    earlier = earlier_retries(run, places, context)
+    for each in earlier:
+        if each.report is None:
+            resume = run_command_line("resume", each.run, aws, ledger=ledger)
+            status = run_command_line("status", each.run, aws, ledger=ledger)
+            raise IncompleteRun(
+                f"run {each.run} began to import these rejects, and is not done, so nothing was"
+                f" written now: {status} shows it, {resume} completes it"
+            )
+    imported = frozenset[str]().union(*(each.places for each in earlier))
+    left = len(set(places) - imported)
+    if imported and left:
+        runs = ", ".join(each.run for each in earlier)
+        raise BadRetryFile(
+            f"{mended}: {len(imported):,} of its rejects were imported before, by run {runs}:"
+            f" remove their lines to import the other {left:,}"
+        )
+    reports = [each.report for each in earlier if each.report is not None]
+    return Result.from_report(max(reports, key=lambda each: each.rows.read)) if reports else None
 
 
 @contextmanager

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Self
 
+from ddbload.contracts.list_prices import (
+    LIST_PRICE_DATE,
+    LIST_PRICE_REGION,
+    WRITE_UNIT_PRICE,
+    WRITE_UNIT_PRICE_IA,
+)
 from ddbload.contracts.messages import JsonRule, Message
-
-LIST_PRICE_REGION = "us-east-1"
-LIST_PRICE_DATE = "2024-11"
-"""Month since which the list prices below hold."""
-WRITE_UNIT_PRICE, WRITE_UNIT_PRICE_IA = 0.625, 0.78
-"""Dollars for a million on-demand write units in us-east-1, for either table class.
-
-In a global table each region bills them.
-"""
 
 MOST_UNITS = 1e12
 """More write units than a run consumes, and more a second than a table accepts."""
@@ -22,7 +19,7 @@ MOST_UNITS = 1e12
 GIVEN, PRICE_LIST, LIST_PRICE, NOT_BILLED = PRICE_SOURCES = (
     *("given", "price-list", "us-east-1", "provisioned"),
 )
-"""Origins of a price: the user, AWS's price list, the list price above, and none, because a
+"""Origins of a price: the user, AWS's price list, that of `list_prices`, and none, because a
 provisioned table bills capacity and not units."""
 GIVEN_SOURCES = (GIVEN, PRICE_LIST)
 """Origins of a price that a payload may give."""
@@ -89,7 +86,7 @@ class WritePrice(Message):
 
     @property
     def text(self) -> str:
-        """Price and origin: `$0.625 a million (us-east-1 list price of 2024-11)`."""
+        """Price and origin: `$0.625 a million (us-east-1 list price of 2026-11)`."""
         if self.source == NOT_BILLED:
             return self.origin
         where = f" in each of {self.regions} regions" if self.regions > 1 else ""

@@ -8,11 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ddbload.contracts.write_price import LIST_PRICE_REGION, amount_text
-
-WARM_UNIT = 0.00065
-"""Dollars for each write unit a second above the present warm throughput, paid once in each region
-(us-east-1's list price)."""
+from ddbload.contracts.list_prices import LIST_PRICE_REGION, WARM_UNIT
+from ddbload.contracts.write_price import amount_text
 
 
 @dataclass(frozen=True, slots=True)

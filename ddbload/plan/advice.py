@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ddbload.contracts.list_prices import LIST_PRICE_REGION, RECOVERY_GB_MONTH
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.write_price import LIST_PRICE_REGION, amount_text
+from ddbload.contracts.write_price import amount_text
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.write_modes import DELETE, PUT, UPDATE
 from ddbload.pipeline.table_backup import turn_recovery_on
-from ddbload.plan import hot_partitions, price
+from ddbload.plan import hot_partitions
 from ddbload.plan.capacity import (
     HOT_TABLE,
     LONG_SECONDS,
@@ -72,7 +73,7 @@ def _table(record: RunRecord, facts: TableFacts, survey: Survey) -> Iterator[Pla
             "recovery_off",
             "point-in-time recovery is off, so the table's present state cannot be restored."
             f" {turn_recovery_on(name)}"
-            f" (${price.RECOVERY_GB_MONTH:.2f} a GB and month; the table has {gigabytes:,.1f} GB)",
+            f" (${RECOVERY_GB_MONTH:.2f} a GB and month; the table has {gigabytes:,.1f} GB)",
         )
     if facts.items and mode in (PUT, DELETE):
         what = "deletes" if mode == DELETE else "replaces"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ddbload.contracts.list_prices import CAPACITY_HOUR, CAPACITY_HOUR_IA
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
 from ddbload.pipeline.reading.measure import TableIndex
 from ddbload.pipeline.table_capacity import NEW_TABLE_RATE, TABLE_QUOTA, capacity_of
@@ -211,7 +212,7 @@ def _provision(facts: TableFacts, load: Load, wanted: int) -> CapacityChange | N
         command += ["--global-secondary-index-updates", json.dumps(before)]
         back += ["--global-secondary-index-updates", json.dumps(after)]
     regions = len(facts.replicas) + 1
-    hour = price.CAPACITY_HOUR_IA if facts.infrequent else price.CAPACITY_HOUR
+    hour = CAPACITY_HOUR_IA if facts.infrequent else CAPACITY_HOUR
     times = f" x {regions} regions" if regions > 1 else ""
     how = f"{more:,} more write capacity units{times} x ${hour:.5f} an hour"
     return shlex.join(command), more * regions * hour, how, shlex.join(back)

@@ -6,11 +6,17 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ddbload.contracts.list_prices import (
+    LIST_PRICE_DATE,
+    LIST_PRICE_REGION,
+    STORED_GB_MONTH,
+    STORED_GB_MONTH_IA,
+)
 from ddbload.contracts.options import EDGES, Options
 from ddbload.contracts.results import ALL_FILTERED, NO_ROWS
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import PARQUET
-from ddbload.contracts.write_price import LIST_PRICE_REGION, NOT_BILLED, WritePrice
+from ddbload.contracts.write_price import NOT_BILLED, WritePrice
 from ddbload.dynamodb.write_modes import DELETE, UPDATE
 from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.plan import price
@@ -270,7 +276,7 @@ def _price(
     if any(name.startswith("s3://") for name in record.payload.source.names):
         requests = max(math.ceil(expected_bytes(record) / RANGE_BYTES), record.objects or 1)
         reads = (requests + preflight.requests) * price.S3_READ
-    stored = price.STORED_GB_MONTH_IA if infrequent else price.STORED_GB_MONTH
+    stored = STORED_GB_MONTH_IA if infrequent else STORED_GB_MONTH
     entries = sum(
         each.sizes.bytes + price.INDEX_OVERHEAD * each.sizes.count for each in survey.indexes
     )
@@ -282,7 +288,7 @@ def _price(
     return {
         "currency": "USD",
         "region": LIST_PRICE_REGION,
-        "prices_of": price.PRICES_OF,
+        "prices_of": LIST_PRICE_DATE,
         "write_units": {
             "dollars_per_million": write_price.dollars_per_million,
             "source": write_price.source,

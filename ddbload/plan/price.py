@@ -1,7 +1,6 @@
 """Estimate the price of an import: AWS's list prices and the requests that an import makes.
 
-Prices are those of us-east-1 in US dollars, without free tiers and discounts. docs/cost.md is
-generated with the same code.
+docs/cost.md is generated with the same code.
 """
 
 from __future__ import annotations
@@ -11,6 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from ddbload.contracts.list_prices import (
+    CAPACITY_HOUR,
+    CAPACITY_HOUR_IA,
+    GB_SECOND,
+    IMPORT_GB,
+    INVOCATION,
+    LIST_PRICE_REGION,
+    LOG_GB,
+    METRIC_MONTH,
+    S3_READ,
+    S3_WRITE,
+    TRANSITION,
+)
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON
 from ddbload.contracts.upload_rule import (
@@ -20,7 +32,6 @@ from ddbload.contracts.upload_rule import (
 )
 from ddbload.contracts.write_price import (
     LIST_PRICE,
-    LIST_PRICE_REGION,
     WritePrice,
     dollars_text,
 )
@@ -29,30 +40,6 @@ from ddbload.pipeline.reading.open_sources import HEAD_BYTES
 from ddbload.source.s3_object import RANGE_BYTES
 
 US_EAST_1_PRICE = WritePrice.of(LIST_PRICE_REGION, on_demand=True)
-PRICES_OF = "2026-11"
-"""Month in which the prices were last checked."""
-
-# DynamoDB.
-CAPACITY_HOUR, CAPACITY_HOUR_IA = 0.00065, 0.00081
-"""Price of a provisioned write capacity unit per hour."""
-STORED_GB_MONTH, STORED_GB_MONTH_IA = 0.25, 0.10
-RECOVERY_GB_MONTH = 0.20
-"""Price of point-in-time recovery per GB and month."""
-# Other services.
-GB_SECOND = 0.0000133334
-"""Price of Lambda on arm64 per GB-second."""
-INVOCATION = 0.20 / 1e6
-TRANSITION = 0.025 / 1e3
-S3_WRITE = 0.005 / 1e3
-"""Price of an S3 PUT or LIST request."""
-S3_READ = 0.0004 / 1e3
-METRIC_MONTH = 0.30
-LOG_GB = 0.50
-
-IMPORT_GB = 0.15
-"""Price of ImportTable per GB of uncompressed source, in us-east-1: "Data import from Amazon S3" in
-"Amazon DynamoDB pricing for on-demand capacity". It consumes no write units, and indexes are
-included ("DynamoDB data import from Amazon S3: how it works")."""
 BULK_LEAST_UNITS = 1024
 """Lowest MaxWriteRequestUnits of StartBulkPutItems, by its API reference. Its page "Performance
 tiers" has two prices without naming them, so it has none here."""

@@ -72,15 +72,24 @@ def default_ledger() -> str:
 
     Raises `InvalidUsage` if there is no home folder.
     """
-    named = os.environ.get("DDBLOAD_LEDGER")
-    if named:
-        return named
+    return os.environ.get("DDBLOAD_LEDGER") or str(_state_folder())
+
+
+def local_folder(ledger: str) -> Path:
+    """Return the folder of a ledger; for one in S3 the folder that ddbload has on this machine.
+
+    Raises `InvalidUsage` if there is no home folder.
+    """
+    return _state_folder() if ledger.startswith("s3://") else Path(ledger)
+
+
+def _state_folder() -> Path:
     state = os.environ.get("XDG_STATE_HOME")
     try:
         folder = Path(state) if state else Path.home() / ".local" / "state"
     except RuntimeError:
         raise InvalidUsage("there is no home folder to keep runs in; give --ledger") from None
-    return str(folder / "ddbload")
+    return folder / "ddbload"
 
 
 def open_store(location: str, clients: Clients) -> Store:

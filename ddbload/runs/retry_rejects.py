@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
+from ddbload.contracts.results import DONE, Report
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import (
     DYNAMODB_JSON,
@@ -46,8 +48,60 @@ _NULL = {"NULL": True}
 _LINE_ENDS = ("\r\n", "\n", "\r")
 
 
-def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: str) -> int:
-    """Write the `raw` of each reject as a row, with a line end; return the number of rows.
+RETRIES = "retries/"
+"""Prefix of the objects that say which rejects a retry imports: `retries/<run>/<its run>.txt`."""
+_PLACES = ".txt"
+_PLACE_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRetry:
+    """Earlier run that imported some of the same rejects."""
+
+    run: str
+    places: frozenset[str]
+    """Places of the rejects that both import."""
+    report: Report | None
+    """None while the run is not done."""
+
+
+def put_retry(run: str, retry: str, places: Iterable[str], context: Context) -> None:
+    """Record which rejects of a run a retry imports, before it writes the first of them."""
+    text = "".join(f"{place}\n" for place in places)
+    context.store.put(f"{RETRIES}{run}/{retry}{_PLACES}", text.encode())
+
+
+def earlier_retries(run: str, places: Iterable[str], context: Context) -> list[EarlierRetry]:
+    """Find the retries of a run that may have written some of these rejects.
+
+    One that ended before it wrote a row does not count.
+    """
+    wanted, prefix = frozenset(places), f"{RETRIES}{run}/"
+    names = [name for name in context.store.names(prefix) if name.endswith(_PLACES)]
+    found: list[EarlierRetry] = []
+    for name, data in zip(names, context.store.get_all(names), strict=True):
+        same = wanted.intersection((data or b"").decode().split())
+        retry = name.removeprefix(prefix).removesuffix(_PLACES)
+        ledger = context.ledger(retry)
+        if not same or ledger.find_record() is None:
+            continue
+        report = ledger.find_report()
+        if report is not None and report.status not in DONE:
+            if report.rows.written == 0 and report.chunks_done == report.chunks > 0:
+                # It rejected each of its rows.
+                continue
+            if report.work.requests == 0 and not ledger.workers():
+                continue
+            report = None
+        found.append(EarlierRetry(retry, same, report))
+    return found
+
+
+def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: str) -> list[str]:
+    """Write the `raw` of each reject as a row, with a line end; return the rejects' places.
+
+    A place is a hash of the byte of the source at which the rejected row begins; of the row, if a
+    line has no byte.
 
     Args:
         record: Record of the run that rejected the rows; it has their format.
@@ -61,8 +115,8 @@ def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: 
     """
     ends = row_boundaries_for(_source_of(record))
     rewriter = _RowRewriter(record) if record.payload.source.delimited else None
-    count = 0
-    for number, raw, columns in _raws(lines, name):
+    places: list[str] = []
+    for number, raw, columns, place in _raws(lines, name):
         if columns is not None and rewriter is not None:
             reordered = rewriter.reorder(raw, columns)
             if reordered is None:
@@ -80,9 +134,9 @@ def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: 
                 " give each row a line of its own"
             )
         out.write(row)
-        count += 1
+        places.append(place)
     out.flush()
-    return count
+    return places
 
 
 def payload_for(record: RunRecord, path: str) -> Payload:
@@ -175,7 +229,7 @@ class _RowRewriter:
         return f"{quote}{field.replace(quote, 2 * quote)}{quote}"
 
 
-def _raws(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str, list[str] | None]]:
+def _raws(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str, list[str] | None, str]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -197,7 +251,13 @@ def _raws(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str, list[st
             ) from None
         columns = value.get("columns") if isinstance(value, dict) else None
         is_names = isinstance(columns, list) and all(isinstance(each, str) for each in columns)
-        yield number, raw, columns if is_names else None
+        yield number, raw, columns if is_names else None, _place(value)
+
+
+def _place(reject: Mapping[str, Any]) -> str:
+    byte = reject.get("byte")
+    place = [reject.get("source"), byte] if isinstance(byte, int) else reject["raw"]
+    return hashlib.sha256(json.dumps(place).encode()).hexdigest()[:_PLACE_DIGITS]
 
 
 def _as_dynamodb_json(raw: str, policy: str) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ddbload.contracts.list_prices import LIST_PRICE_REGION, READ_UNIT_PRICE, READ_UNIT_PRICE_IA
 from ddbload.contracts.options import parse_percent
-from ddbload.contracts.write_price import LIST_PRICE_REGION, amount_text
+from ddbload.contracts.write_price import amount_text
 from ddbload.pipeline.table_capacity import (
     STANDARD_IA,
     is_on_demand,
@@ -17,8 +18,6 @@ from ddbload.pipeline.table_capacity import (
 )
 from ddbload.verify.table_reader import READ_UNIT_BYTES
 
-READ_UNIT_PRICE, READ_UNIT_PRICE_IA = 0.125, 0.155
-"""Dollars for a million on-demand read units in us-east-1, for either table class."""
 DEFAULT_PERCENT = 50.0
 """Share of a provisioned table's read capacity that a comparison uses unless told otherwise."""
 _SMALL_ITEM_BYTES = 100

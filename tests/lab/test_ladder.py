@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.rounds import Cores, InvalidRound, sink
-from ddbload.contracts.write_price import WRITE_UNIT_PRICE
+from ddbload.contracts.list_prices import WRITE_UNIT_PRICE
 from lab import ways
 from lab.draw import svg
 from lab.experiments import ladder, ladder_cost

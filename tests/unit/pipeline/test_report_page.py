@@ -106,7 +106,7 @@ def test_page_says_what_happened():
         *("607,962", "607,722", "Every row that was read is accounted for."),
         *("37 of 40 chunks imported", "Write units per second (limit 4,000)"),
         *("Throttled requests per second", "Pauses are cut short", "not_a_number", "field_count"),
-        *("no work for 19 h", "$0.625 a million (us-east-1 list price of 2024-11)"),
+        *("no work for 19 h", "$0.625 a million (us-east-1 list price of 2026-11)"),
         *("worker 6", "Kx7f.Qp2", "book_id, title, year, price"),
     ):
         assert words in text, words

@@ -51,6 +51,7 @@ def test_event_has_counts_and_places_but_no_rows():
             "table": TABLE,
             "source": f"s3://{BUCKET}/{KEY}",
             "rows": {"read": 3, "written": 2, "rejected": 1, "superseded": 0, "skipped": 0},
+            "uncertain": 0,
             "chunks": 1,
             "chunks_done": 1,
             "rejects": world.store.uri(f"runs/{RUN}/rejects/"),

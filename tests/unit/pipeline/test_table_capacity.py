@@ -206,12 +206,12 @@ def test_nothing_is_written_for_a_refused_table():
     [
         (
             WritePrice.of("us-east-1", on_demand=True),
-            "$0.625 a million (us-east-1 list price of 2024-11)",
+            "$0.625 a million (us-east-1 list price of 2026-11)",
             0.625,
         ),
         (
             WritePrice.of("eu-west-1", on_demand=True, infrequent=True),
-            "$0.78 a million (us-east-1 list price of 2024-11)",
+            "$0.78 a million (us-east-1 list price of 2026-11)",
             0.78,
         ),
         (

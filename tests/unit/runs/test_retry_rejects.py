@@ -38,7 +38,7 @@ def record(source: Source | None = None) -> RunRecord:
 def rows(*raws: object, source: Source | None = None) -> bytes:
     out = io.BytesIO()
     lines = [json.dumps({"line": 7, "raw": raw}).encode() + b"\n" for raw in raws]
-    assert write_rows(record(source), lines, out, "file") == len(raws)
+    assert len(write_rows(record(source), lines, out, "file")) == len(raws)
     return out.getvalue()
 
 
@@ -56,7 +56,8 @@ def test_write_rows_restores_bytes_that_are_not_utf8() -> None:
 
 def test_write_rows_skips_blank_lines() -> None:
     out = io.BytesIO()
-    assert write_rows(record(), [b"\n", b'{"raw": "1"}\n', b"  \n", b'{"raw": "2"}'], out, "f") == 2
+    lines = [b"\n", b'{"raw": "1"}\n', b"  \n", b'{"raw": "2"}']
+    assert len(write_rows(record(), lines, out, "f")) == 2
     assert out.getvalue() == b"1\n2\n"
 
 
@@ -161,7 +162,7 @@ def test_payload_for_keeps_json_format(kind: str) -> None:
     begun = replace(record(read), columns=(), types=())
     out = io.BytesIO()
     line = json.dumps({"raw": '{"id": 1.50}'}).encode()
-    assert write_rows(begun, [line], out, "file") == 1
+    assert len(write_rows(begun, [line], out, "file")) == 1
     assert out.getvalue() == b'{"id": 1.50}\n'
     payload = payload_for(begun, "rows")
     assert payload.source == Source(kind, path="rows", compression="none")

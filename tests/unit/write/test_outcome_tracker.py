@@ -74,12 +74,16 @@ def check(tracker: OutcomeTracker, settled: dict[int, RowOutcome]) -> None:
     frontier = next(handle for handle in range(tracker.known + 1) if handle not in settled)
     before = [settled[handle] for handle in range(frontier)]
     assert tracker.frontier == frontier
-    written, rejected, superseded, skipped, identical, unseen = map(before.count, RowOutcome)
+    counts = map(before.count, RowOutcome)
+    written, rejected, superseded, skipped, identical, unseen, uncertain = counts
     skipped += identical + unseen
+    written += uncertain
     assert tracker.counts == RowCounts(frontier, written, rejected, superseded, skipped)
     assert tracker.count(RowOutcome.IDENTICAL) == identical
     assert tracker.count(RowOutcome.UNSEEN) == unseen
-    after = [handle for handle, outcome in settled.items() if outcome is RowOutcome.WRITTEN]
+    assert tracker.count(RowOutcome.UNCERTAIN) == uncertain
+    own = (RowOutcome.WRITTEN, RowOutcome.UNCERTAIN)
+    after = [handle for handle, outcome in settled.items() if outcome in own]
     assert tracker.last_written() == max((each for each in after if each > frontier), default=None)
 
 
