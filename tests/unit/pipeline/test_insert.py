@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.results import Report, RowCounts
+from ddbload.contracts.results import ExecutionOutput, Report, RowCounts
 from ddbload.contracts.run_record import Cursor
+from ddbload.contracts.states import ReportTask
 from ddbload.ledger import attempts
 from ddbload.ledger.attempts import Attempt
+from ddbload.pipeline.report import report_execution
 from ddbload.rows import block_splitter
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.client import Script, ServiceError, read_timeout
@@ -136,6 +138,8 @@ def test_insert_counts_row_as_written_when_answer_was_lost():
     report = it.run()
     assert report.rows == RowCounts(read=ROWS, written=2, skipped=ROWS - 2)
     assert report.identical == ROWS - 2
+    # They were there before; but only the lost answer knew.
+    assert report.uncertain == 2
 
 
 def import_with_denied_statements(it):
@@ -230,6 +234,79 @@ def test_attempt_bounds_rows_in_doubt_after_kill(event):
         assert report.identical == report.rows.skipped
         happened += len(chaos.happened)
     assert happened > count
+
+
+CONDITION = {"mode": "put", "condition": "attribute_not_exists(id)"}
+
+
+@pytest.mark.parametrize("options", [INSERT, CONDITION], ids=["insert", "condition"])
+@pytest.mark.parametrize("there", [0, 1, 2], ids=["empty", "full", "half"])
+@pytest.mark.parametrize("event", [Event.KILL, Event.LATE, Event.DOUBLE, Event.FAIL])
+def test_rows_that_a_run_wrote_lie_within_bounds(options, there, event):
+    """Whatever was killed or lost: written less uncertain, the truth, written, in this order."""
+    happened = uncertain = 0
+    for moment in range(0, MOMENTS, 4):
+        it = world(chunk_bytes=30, **options)
+        keys = [f"r{number:03d}" for number in range(ROWS)]
+        held = keys[::there] if there else []
+        fill(it, set(keys).difference(held))
+        chaos, report = survive(it, (moment, event, moment))
+        rows, truth = report.rows, ROWS - len(held)
+        assert rows.written - report.uncertain <= truth <= rows.written, moment
+        assert rows.written + rows.skipped == ROWS
+        assert report.uncertain == 0 or chaos.happened
+        happened += len(chaos.happened)
+        uncertain += report.uncertain
+    assert happened
+    assert uncertain
+
+
+def test_insert_counts_items_that_are_not_shown_within_bounds():
+    """Emulators only report that the condition failed, without the item."""
+    it = world()
+    it.preflight()
+    (chunk,) = it.manifest
+    it.dynamodb.faults.add("batch_execute_statement", None, Fault(raises=Killed(), landed=True))
+    with pytest.raises(Killed):
+        it.import_step(chunk)
+    written = len(it.items)
+    assert 0 < written < ROWS
+    refused = Fault(raises=ServiceError("ConditionalCheckFailedException", 400))
+    there = {item["id"]["S"] for item in it.items}
+    it.dynamodb.faults.decide = lambda operation, params: (
+        refused if operation == "put_item" and params["Item"]["id"]["S"] in there else None
+    )
+    it.import_one(chunk)
+    report = it.report()
+    assert report.rows == RowCounts(read=ROWS, written=ROWS)
+    assert report.uncertain == written
+    assert report.identical is None
+
+
+def test_uncertain_rows_are_in_segment_report_event_and_page():
+    it = world(full=True)
+    it.preflight()
+    (chunk,) = it.manifest
+    it.dynamodb.faults.add("put_item", None, Fault(raises=Killed()))
+    with pytest.raises(Killed):
+        it.import_step(chunk)
+    it.import_one(chunk)
+    report = it.report()
+    found = report.uncertain
+    assert 0 < found == report.rows.written
+    segment = it.ledger.find_segment(0, chunk.start)
+    assert segment is not None
+    assert segment.uncertain == found == it.read_json("report.json")["uncertain"]
+    said = (
+        f"{found} written, of which up to {found} may have been there before (an attempt was killed"
+        " or stopped, or an answer was lost)"
+    )
+    assert report.written_text == said
+    assert said in it.store.objects[f"runs/{RUN}/report.html"].decode()
+    output = report_execution(ReportTask(RUN, {}, None), it.context())
+    assert isinstance(output, ExecutionOutput)
+    assert output.uncertain == found
+    assert Report.from_json(report.to_json()) == report
 
 
 # The first of equal keys.

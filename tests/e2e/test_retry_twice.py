@@ -1,0 +1,73 @@
+"""`rejects RUN --retry` a second time writes nothing, and says what the first did."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from itertools import count
+
+from tests.cli.console import PROGRAM
+from tests.cli.transcript import items, make_table
+from tests.e2e.processes import started, until
+
+NUMBERS = count()
+ROWS = 1200
+
+
+def test_second_retry_writes_nothing_and_says_how_to_finish_the_first(console, dynamodb):
+    table = f"retried-{next(NUMBERS)}"
+    make_table(dynamodb, table, "id:N")
+    rows = "".join(f"{number},x\n" for number in range(ROWS))
+    console.write("a.csv", f"id,n\n{rows}")
+    options = ("--types", "n=N", "--max-wcu", "200", "--max-rejects", "9999", "--ledger", "ledger")
+    assert console.ddbload("import", "a.csv", table, *options, "--run-id", "bad").code == 1
+    rejects = console.ddbload("rejects", "bad", "--ledger", "ledger").out
+    console.write("mended.jsonl", rejects.replace(",x", ",7"))
+    retry = ("rejects", "bad", "--retry", "mended.jsonl", "--ledger", "ledger")
+
+    with started(console, [PROGRAM, *retry, "--run-id", "first"]) as running:
+        until(lambda: sum(1 for _ in items(dynamodb, table)), "nothing is written")
+        time.sleep(0.3)
+        running.kill()
+        assert running.process.wait() == -signal.SIGKILL
+    before = sum(1 for _ in items(dynamodb, table))
+    assert 0 < before < ROWS
+    again = console.ddbload(*retry, "--run-id", "second")
+    assert (again.code, again.out) == (1, "")
+    assert again.err == (
+        "ddbload: IncompleteRun: run first began to import these rejects, and is not done, so"
+        " nothing was written now: ddbload status first --ledger ledger shows it, ddbload resume"
+        " first --ledger ledger completes it\n"
+    )
+    assert sum(1 for _ in items(dynamodb, table)) == before
+
+    assert console.ddbload("resume", "first", "--ledger", "ledger").code == 0
+    assert sum(1 for _ in items(dynamodb, table)) == ROWS
+    again = console.ddbload(*retry, "--json")
+    found = json.loads(again.out)
+    assert (again.code, found["run"], found["status"]) == (0, "first", "SUCCEEDED")
+    assert found["rows"]["written"] == ROWS
+    assert again.told.startswith("ddbload: run first imported these rejects before: nothing was")
+    runs = {path.name for path in console.path("ledger").glob("runs/*")}
+    assert runs == {"bad", "first"}
+
+
+def test_retry_that_failed_before_it_wrote_does_not_count(console, dynamodb):
+    table = f"retried-{next(NUMBERS)}"
+    make_table(dynamodb, table, "id:N")
+    console.write("a.csv", "id,n\n1,2\nx,3\n")
+    assert console.ddbload("import", "a.csv", table, "--run-id", "bad2").code == 3
+    rejects = console.ddbload("rejects", "bad2").out
+    console.write("worse.jsonl", rejects.replace("x,3", "y,3"))
+    console.write("mended.jsonl", rejects.replace("x,3", "2,3"))
+    first = console.ddbload("rejects", "bad2", "--retry", "worse.jsonl", "--run-id", "worse")
+    assert first.code == 1
+    assert "NothingWritten" in first.err
+    second = console.ddbload("rejects", "bad2", "--retry", "mended.jsonl", "--json")
+    assert second.code == 0
+    assert json.loads(second.out)["rows"]["written"] == 1
+    third = console.ddbload("rejects", "bad2", "--retry", "mended.jsonl")
+    assert third.code == 0
+    assert "  rows      1 read: 1 written\n" in third.out
+    assert sum(1 for _ in items(dynamodb, table)) == 2

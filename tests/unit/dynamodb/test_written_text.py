@@ -1,0 +1,42 @@
+"""The words of a mode for written rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.dynamodb.write_modes import (
+    DELETE,
+    INSERT,
+    LAST_WINS,
+    PUT,
+    UPDATE,
+    written_text,
+    written_word,
+)
+
+
+@pytest.mark.parametrize(
+    ("mode", "word"),
+    [
+        *((PUT, "written"), (INSERT, "written"), (LAST_WINS, "written")),
+        *((UPDATE, "updated"), (DELETE, "deleted")),
+    ],
+)
+def test_written_rows_are_named_by_mode(mode, word):
+    assert written_word(mode) == word
+    assert written_text(mode, 9000) == f"9,000 {word}"
+
+
+@pytest.mark.parametrize(
+    ("mode", "before"),
+    [
+        (INSERT, "may have been there before"),
+        (UPDATE, "may have had these values before"),
+        (DELETE, "may have been gone before"),
+    ],
+)
+def test_uncertain_rows_are_shown_beside_written(mode, before):
+    assert written_text(mode, 9000, 1200) == (
+        f"9,000 {written_word(mode)}, of which up to 1,200 {before} (an attempt was killed or"
+        " stopped, or an answer was lost)"
+    )
