@@ -12,6 +12,7 @@ import shutil
 import signal
 import time
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from tests.e2e.processes import until
 POINTS = int(os.environ.get("KILL_POINTS", "100"))
 SEED = int(os.environ.get("KILL_SEED", "1"))
 CASES = 6
-ROWS = 9000
+ROWS = 3000
 NUMBERS = count()
 INSERT = ("--mode", "insert")
 CONDITION = ("--condition", "attribute_not_exists(id)")
@@ -49,10 +50,20 @@ class Uncertain(LongRun):
             puts = [{"PutRequest": {"Item": item}} for item in held[first : first + 25]]
             dynamodb.batch_write_item(RequestItems={table: puts})
 
-    def killed(self, seconds: float) -> bool:
-        """Start, and kill after this time; False if it had ended before."""
+    def killed(self, rng: random.Random) -> bool:
+        """Start, and kill while it starts or, mostly, while it writes; False if it had ended."""
+        attempts = Path(self.ledger, "runs", "long", "attempts")
         with self.started(processes=1, slowly=()) as running:
-            time.sleep(seconds)
+            before = len(list(attempts.glob("*/*")))
+            if rng.random() < 0.8:
+                until(
+                    lambda: (
+                        len(list(attempts.glob("*/*"))) > before
+                        or running.process.poll() is not None
+                    ),
+                    "nothing is sent",
+                )
+            time.sleep(rng.uniform(0.0, 1.0))
             running.kill()
             code = running.process.wait()
             until(lambda: not running.members(), "processes are left")
@@ -75,7 +86,7 @@ def test_written_rows_lie_within_bounds_after_kills(console, dynamodb, options, 
     while killed < POINTS / CASES:
         run = Uncertain(console, dynamodb, options, nth)
         kills = 0
-        while kills < rng.choice((1, 1, 3)) and run.killed(rng.uniform(0.2, 2.5)):
+        while kills < rng.choice((1, 3, 6)) and run.killed(rng):
             kills += 1
         found = run.result()
         rows, uncertain = found["rows"], found.get("uncertain", 0)

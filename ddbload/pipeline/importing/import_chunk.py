@@ -247,6 +247,7 @@ class _ChunkImport:
             concurrency=concurrency_for(options),
             deadline=context.deadline,
             rng=context.rng,
+            now=context.clock(),
             pacing=context.pacing or worker_pacing(record, context),
             batch_rows=self._target.batch_rows,
             request_limits=self._target.request_limits,

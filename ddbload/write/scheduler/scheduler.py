@@ -105,6 +105,7 @@ class Scheduler:
         concurrency: int,
         deadline: float,
         rng: random.Random,
+        now: float = -math.inf,
         pacing: Pacing | None = None,
         batch_rows: int | None = None,
         request_limits: RequestLimits = BATCH_WRITE,
@@ -120,6 +121,7 @@ class Scheduler:
         `deadline`: nothing is sent from this time on, except for one request if none was sent
         before: a worker that takes until then to read a row would never send any. See also
         `_may_ask_once_more`.
+        `now`: the time; by default long before the deadline.
         `pacing`: the worker's, if it writes several byte ranges.
         `request_limits`: those of the service that rows are sent to.
         `batch_rows`: most rows of a request; None: as many as the service takes.
@@ -146,6 +148,8 @@ class Scheduler:
         self.waited_for_capacity = False
         """A request had to wait for the rate or the budget at least once."""
         self.deadline = deadline
+        # Time of the last step.
+        self._now = now
         self._concurrency = concurrency
         self._is_proven = is_proven
         self._on_release = on_release
@@ -180,9 +184,13 @@ class Scheduler:
             return 0
         if self._rows.bytes >= self.MAX_HELD_BYTES:
             return 0
-        if self._rows.ready >= self.READY_ROWS:
+        most = self.READY_ROWS
+        if not self._keeps_duplicates:
+            # Before the deadline, so that all rows that are spread are sent in time.
+            most = max(self._batch.rows, min(most, self._rows_in((self.deadline - self._now) / 2)))
+        if self._rows.ready >= most:
             return 0
-        return min(self.READY_ROWS, self.MAX_AHEAD - self.outcomes.ahead)
+        return min(most, self.MAX_AHEAD - self.outcomes.ahead)
 
     def reserve_handles(self, count: int = 1) -> int:
         """Reserve handles for the next rows; return the first one.
@@ -247,19 +255,26 @@ class Scheduler:
         """Compute the number of rows that are dealt out to requests together.
 
         Few at first: all of them are unsettled when a deadline comes, and a slow table might never
-        finish more.
+        finish more. Fewer before the deadline, so that they are settled until then: rows beyond an
+        unsettled one are sent again, and consume write units again.
         """
         if self._keeps_duplicates:
             return self._batch.rows
         at_once = self._request_rows * self._concurrency
         most = min(self.SPREAD_ROUNDS * at_once, max(at_once, self.outcomes.frontier))
-        slow = self._pacing.limit * self.SPREAD_SECONDS
+        left = self.deadline - self._now - self._rows.ready / max(1.0, self._pacing.limit)
+        slow = self._rows_in(min(self.SPREAD_SECONDS, left / 2))
         return int(min(self.SPREAD_ROWS, max(self._batch.rows, min(most, slow))))
+
+    def _rows_in(self, seconds: float) -> int:
+        """Compute how many rows of one unit may be sent in these seconds, up to `SPREAD_ROWS`."""
+        return int(min(self.SPREAD_ROWS, self._pacing.limit * seconds)) if seconds > 0 else 0
 
     # Requests that go out.
 
     def next(self, now: float) -> Step:
         """Decide the driver's next step: send a batch, wait, or finish."""
+        self._now = now
         if now >= self.deadline:
             self._expired = True
         if self._expired and self._sent_requests and not self._stopped:

@@ -19,7 +19,7 @@ from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.pipeline import run_worker
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.run_worker import RunWorker
-from tests.unit.pipeline.world import RUN, World
+from tests.unit.pipeline.world import RUN, TABLE, World
 
 DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(100))
 
@@ -338,3 +338,50 @@ def test_segments_name_the_worker_under_which_progress_is_told():
         ImportTask(RUN, world.manifest[0]), replace(world.context(), control=worker, worker="cd")
     )
     assert next(world.ledger.iter_segments()).times.worker == "ab"
+
+
+@pytest.mark.parametrize("environments", [1, 3])
+@pytest.mark.parametrize("killed", [False, True])
+def test_run_of_short_functions_counts_the_units_that_dynamodb_reported(
+    monkeypatch, environments, killed
+):
+    """Each row is of one unit, and an invocation ends before its chunk does."""
+    monkeypatch.setattr(run_worker, "TICK_SECONDS", 1e6)
+    rows = 1500
+    data = b"id,a\n" + b"".join(b"r%05d,x\n" % number for number in range(rows))
+    world = World(data, options={"max_wcu": 200, "workers": 1}, request_seconds=0.02)
+    world.preflight()
+    (chunk,) = world.manifest
+    workers = [
+        RunWorker(f"{number:02x}", lingers=False, clock=world.clock)
+        for number in range(environments)
+    ]
+    cursor, invocations = None, 0
+    while True:
+        worker = workers[invocations % environments]
+        context = replace(world.context(2.0), control=worker, worker=worker.worker)
+        if killed and invocations == 1:
+            # Its segment is lost, and its progress is not.
+            world.store.hook = lambda moment, name, _data: refuse_segment(moment, name)
+        invocations += 1
+        try:
+            result = world.import_step(chunk, cursor, context=context)
+        except errors.ServiceUnavailable:
+            world.store.hook = lambda *_: None
+            continue
+        cursor = result.cursor
+        if cursor is None:
+            break
+    assert invocations > 3
+    sent = sum(
+        len(call.params["RequestItems"][TABLE])
+        for call in world.dynamodb.calls
+        if call.operation == "batch_write_item"
+    )
+    assert sent >= rows
+    assert world.report().work.consumed_wcu == sent
+
+
+def refuse_segment(moment: str, name: str) -> None:
+    if moment == "put_new" and "/chunks/" in name:
+        raise errors.ServiceUnavailable("the ledger cannot be reached")
