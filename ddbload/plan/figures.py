@@ -9,6 +9,7 @@ from typing import Any
 from ddbload.contracts.list_prices import (
     LIST_PRICE_DATE,
     LIST_PRICE_REGION,
+    S3_READ,
     STORED_GB_MONTH,
     STORED_GB_MONTH_IA,
 )
@@ -275,7 +276,7 @@ def _price(
     reads = 0.0
     if any(name.startswith("s3://") for name in record.payload.source.names):
         requests = max(math.ceil(expected_bytes(record) / RANGE_BYTES), record.objects or 1)
-        reads = (requests + preflight.requests) * price.S3_READ
+        reads = (requests + preflight.requests) * S3_READ
     stored = STORED_GB_MONTH_IA if infrequent else STORED_GB_MONTH
     entries = sum(
         each.sizes.bytes + price.INDEX_OVERHEAD * each.sizes.count for each in survey.indexes

@@ -187,7 +187,8 @@ class Scheduler:
         most = self.READY_ROWS
         if not self._keeps_duplicates:
             # Before the deadline, so that all rows that are spread are sent in time.
-            most = max(self._batch.rows, min(most, self._rows_in((self.deadline - self._now) / 2)))
+            in_time = self._rows_in((self.deadline - self._now) / 2)
+            most = int(min(most, max(self._batch.rows, in_time)))
         if self._rows.ready >= most:
             return 0
         return min(most, self.MAX_AHEAD - self.outcomes.ahead)
@@ -266,9 +267,9 @@ class Scheduler:
         slow = self._rows_in(min(self.SPREAD_SECONDS, left / 2))
         return int(min(self.SPREAD_ROWS, max(self._batch.rows, min(most, slow))))
 
-    def _rows_in(self, seconds: float) -> int:
-        """Compute how many rows of one unit may be sent in these seconds, up to `SPREAD_ROWS`."""
-        return int(min(self.SPREAD_ROWS, self._pacing.limit * seconds)) if seconds > 0 else 0
+    def _rows_in(self, seconds: float) -> float:
+        """Compute how many rows of one unit may be sent in these seconds."""
+        return self._pacing.limit * seconds if seconds > 0 else 0.0
 
     # Requests that go out.
 
