@@ -106,6 +106,7 @@ def test_handlers_pass_the_state_on(world, capsys, log):
         "run": RUN,
         "status": "SUCCEEDED_WITH_REJECTS",
         "rows": {"read": 2, "written": 1, "rejected": 1, "superseded": 0, "skipped": 0},
+        "uncertain": 0,
         "chunks": 1,
         "chunks_done": 1,
         "rejects": f"s3://{WORK}/runs/{RUN}/rejects/",

@@ -250,7 +250,7 @@ def test_rows_that_a_run_wrote_lie_within_bounds(options, there, event):
         keys = [f"r{number:03d}" for number in range(ROWS)]
         held = keys[::there] if there else []
         fill(it, set(keys).difference(held))
-        chaos, report = survive(it, (moment, event, moment))
+        chaos, report = survive(it, (moment, event, moment // 4))
         rows, truth = report.rows, ROWS - len(held)
         assert rows.written - report.uncertain <= truth <= rows.written, moment
         assert rows.written + rows.skipped == ROWS
@@ -258,7 +258,7 @@ def test_rows_that_a_run_wrote_lie_within_bounds(options, there, event):
         happened += len(chaos.happened)
         uncertain += report.uncertain
     assert happened
-    assert uncertain
+    assert uncertain or event is Event.FAIL
 
 
 def test_insert_counts_items_that_are_not_shown_within_bounds():
