@@ -64,7 +64,7 @@ def restored(place: Place, run: Run) -> Golden:
 
 def as_printed(report: dict[str, Any]) -> dict[str, Any]:
     """Return a report of those versions as `--json` prints it now."""
-    return {**report, "rows": {**report["rows"], "filtered": 0}}
+    return {**report, "rows": {**report["rows"], "filtered": 0}, "uncertain": 0}
 
 
 def by_key(items: list[Item]) -> dict[str, Item]:
