@@ -18,6 +18,9 @@ Attributes = dict[str, AttributeValue]
 BAD_ATTRIBUTE = "bad_attribute"
 NOT_A_TIME = "not a time of day"
 """Type of a placeholder for a time of day that no clock shows. Its row is rejected."""
+NOT_A_DATE = "not a date of the years 1 to 9999"
+"""Type of a placeholder for a date or timestamp that ISO 8601 cannot write in four digits of a
+year. Its row is rejected."""
 _CONTAINER_BYTES, _ELEMENT_BYTES = 3, 1
 
 
@@ -39,6 +42,12 @@ def check_value(value: object, depth: int = 0) -> AttributeValue:
             "not_a_time",
             "a time of day before 00:00:00, or 24:00:00 and later: correct it, or write it as a"
             " number",
+        )
+    if kind == NOT_A_DATE:
+        raise BadValue(
+            "not_a_time",
+            "a date or timestamp before the year 1 or after the year 9999: correct it, or write it"
+            " as a number",
         )
     if check is None:
         raise BadValue(BAD_ATTRIBUTE, f"not a type of DynamoDB; types are {', '.join(_CHECKS)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import datetime as dt
+import struct
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from json.encoder import encode_basestring
@@ -13,11 +14,17 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import types as kinds
 
-from ddbload.dynamodb.attribute_values import NOT_A_TIME
+from ddbload.dynamodb.attribute_values import NOT_A_DATE, NOT_A_TIME
+from ddbload.source.parquet.int96 import Int96
 
 _NULL = '{"NULL":true}'
 _EPOCH = dt.date(1970, 1, 1).toordinal()
+# Days with which the years 1 and 10000 begin, counted from 1970-01-01.
+_FIRST_DAY, _DAY_AFTER_LAST = dt.date.min.toordinal() - _EPOCH, dt.date.max.toordinal() + 1 - _EPOCH
+# Julian day of 1970-01-01.
+_JULIAN_EPOCH = 2_440_588
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_UNITS = {digits: unit for unit, digits in _DIGITS.items()}
 
 
 def lines(batch: Any) -> bytes:
@@ -55,6 +62,8 @@ def _extended(array: Any) -> list[str]:
             _NULL if x is None else f'{{"S":"{x[:8]}-{x[8:12]}-{x[12:16]}-{x[16:20]}-{x[20:]}"}}'
             for x in texts
         ]
+    if isinstance(array.type, Int96):
+        return _old_timestamps(array.storage)
     return values(array.storage)
 
 
@@ -97,7 +106,15 @@ def _dates(array: Any) -> list[str]:
     else:
         milliseconds = array.view(pa.int64()).to_pylist()
         days = [None if one is None else one // 86_400_000 for one in milliseconds]
-    return [_NULL if day is None else f'{{"S":"{_date(day)}"}}' for day in days]
+    made = []
+    for day in days:
+        if day is None:
+            made.append(_NULL)
+        elif _FIRST_DAY <= day < _DAY_AFTER_LAST:
+            made.append(f'{{"S":"{_date(day)}"}}')
+        else:
+            made.append(f'{{"{NOT_A_DATE}":"{day} days"}}')
+    return made
 
 
 def _times(array: Any) -> list[str]:
@@ -117,17 +134,34 @@ def _times(array: Any) -> list[str]:
 
 
 def _timestamps(array: Any) -> list[str]:
-    """Encode timestamps as ISO 8601 with all digits of the column's unit, so that they sort."""
     digits = _DIGITS[array.type.unit]
-    zone = "" if array.type.tz is None else "Z"
+    counts = array.view(pa.int64()).to_pylist()
+    return _instants(counts, digits, "" if array.type.tz is None else "Z")
+
+
+def _old_timestamps(array: Any) -> list[str]:
+    """Encode INT96 values: nanoseconds of a day in 8 bytes, then the Julian day in 4."""
+    parts = (None if raw is None else struct.unpack("<qi", raw) for raw in array.to_pylist())
+    a_day = 86_400 * 10**9
+    counts = [
+        None if part is None else (part[1] - _JULIAN_EPOCH) * a_day + part[0] for part in parts
+    ]
+    return _instants(counts, _DIGITS["ns"], "")
+
+
+def _instants(counts: Iterable[int | None], digits: int, zone: str) -> list[str]:
+    """Encode times since 1970 as ISO 8601 with all digits of their unit, so that they sort."""
     a_day = 86_400 * 10**digits
     made = []
-    for one in array.view(pa.int64()).to_pylist():
+    for one in counts:
         if one is None:
             made.append(_NULL)
             continue
         day, rest = divmod(one, a_day)
-        made.append(f'{{"S":"{_date(day)}T{_time(rest, digits)}{zone}"}}')
+        if _FIRST_DAY <= day < _DAY_AFTER_LAST:
+            made.append(f'{{"S":"{_date(day)}T{_time(rest, digits)}{zone}"}}')
+        else:
+            made.append(f'{{"{NOT_A_DATE}":"{one} {_UNITS[digits]}"}}')
     return made
 
 
@@ -178,8 +212,9 @@ def _names(keys: Any) -> list[str]:
     if kinds.is_boolean(keys.type):
         return ['"true"' if key else '"false"' for key in keys.to_pylist()]
     found = values(keys)
-    if kinds.is_time(keys.type):
-        # What is not a time stays as it is, so that the row is rejected.
+    is_duration = kinds.is_duration(keys.type)
+    if isinstance(keys.type, Int96) or (kinds.is_temporal(keys.type) and not is_duration):
+        # What is not a time or date stays as it is, so that the row is rejected.
         return [key[len('{"S":') : -1] if key.startswith('{"S":') else key for key in found]
     if any(not key.startswith(('{"S":"', '{"N":"', '{"B":"')) for key in found):
         raise NotImplementedError(f"a map with keys of type {keys.type}")
@@ -194,14 +229,8 @@ def _with_nulls(array: Any, made: list[str]) -> list[str]:
 
 
 def _date(day: int) -> str:
-    """Format a day counted from 1970-01-01 as ISO 8601; years outside 1 to 9999 have a sign."""
-    try:
-        return dt.date.fromordinal(day + _EPOCH).isoformat()
-    except (ValueError, OverflowError):
-        # The calendar repeats every 400 years, which are 146,097 days.
-        cycles, within = divmod(day + _EPOCH - 1, 146_097)
-        found = dt.date.fromordinal(within + 1)
-        return f"{found.year + 400 * cycles:+07d}{found.isoformat()[4:]}"
+    """Format a day of the years 1 to 9999, counted from 1970-01-01, as ISO 8601."""
+    return dt.date.fromordinal(day + _EPOCH).isoformat()
 
 
 def _time(count: int, digits: int) -> str:

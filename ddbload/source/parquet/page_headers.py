@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ddbload.errors import DamagedParquet, UnsupportedFormat
+from ddbload.source.parquet.compact_thrift import CutShort, NotThrift, read_struct
 
 MAX_PAGE_BYTES = 256 * 1024 * 1024
 """Bytes that a page may decompress to; writers make pages of 1 MB."""
@@ -25,19 +26,6 @@ headers, or dictionaries."""
 _UNCOMPRESSED, _COMPRESSED = 2, 3
 _DATA, _DATA_V2 = 5, 8
 _VALUES = 1
-# Types of Thrift's compact protocol.
-_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
-_INTEGERS = (_I16, _I32, _I64)
-_MAX_DEPTH = 16
-_MAX_VARINT_BYTES = 10
-
-
-class _CutHeaderError(Exception):
-    """The bytes end before the header does."""
-
-
-class _BadHeaderError(Exception):
-    """The bytes are no header."""
 
 
 @dataclass(slots=True)
@@ -75,13 +63,13 @@ class ColumnPages:
                 return
             known = self.cut + data[place : place + _MAX_HEADER_BYTES]
             try:
-                header, length = _read_struct(known, 0, 0)
-            except _CutHeaderError:
+                header, length = read_struct(known)
+            except CutShort:
                 if len(known) >= _MAX_HEADER_BYTES:
                     raise _damaged(name, "the header of a page does not end") from None
                 self.cut = known
                 return
-            except _BadHeaderError:
+            except NotThrift:
                 raise _damaged(name, "a page has no header") from None
             self.cut = b""
             self._count(header, name)
@@ -135,88 +123,3 @@ class GroupPages:
 
 def _damaged(name: str, why: str) -> DamagedParquet:
     return DamagedParquet(f"{name}: {why}: it is damaged; write it again")
-
-
-def _read_struct(data: bytes, position: int, depth: int) -> tuple[dict[int, object], int]:
-    """Read a struct of Thrift's compact protocol: its integers and structs by field, and its end.
-
-    Raises `_CutHeaderError` and `_BadHeaderError`.
-    """
-    if depth > _MAX_DEPTH:
-        raise _BadHeaderError
-    found: dict[int, object] = {}
-    number = 0
-    while True:
-        head, position = _byte(data, position)
-        if head == 0:
-            return found, position
-        kind, step = head & 0x0F, head >> 4
-        if step:
-            number += step
-        else:
-            number, position = _integer(data, position)
-        if kind in _INTEGERS:
-            found[number], position = _integer(data, position)
-        elif kind == _STRUCT:
-            found[number], position = _read_struct(data, position, depth + 1)
-        elif kind not in (_TRUE, _FALSE):
-            position = _skip(data, position, kind, depth)
-
-
-def _skip(data: bytes, position: int, kind: int, depth: int) -> int:
-    """Skip a value, and return the position after it."""
-    if depth > _MAX_DEPTH:
-        raise _BadHeaderError
-    if kind in _INTEGERS:
-        return _integer(data, position)[1]
-    if kind == _STRUCT:
-        return _read_struct(data, position, depth + 1)[1]
-    if kind in (_TRUE, _FALSE, _BYTE):
-        return position + 1
-    if kind == _DOUBLE:
-        return position + 8
-    if kind == _BINARY:
-        length, position = _varint(data, position)
-        return position + length
-    kinds: tuple[int, ...]
-    if kind in (_LIST, _SET):
-        head, position = _byte(data, position)
-        count, kinds = head >> 4, (head & 0x0F,)
-        if count == 15:
-            count, position = _varint(data, position)
-    elif kind == _MAP:
-        count, position = _varint(data, position)
-        if not count:
-            return position
-        head, position = _byte(data, position)
-        kinds = (head >> 4, head & 0x0F)
-    else:
-        raise _BadHeaderError
-    for _ in range(count):
-        for each in kinds:
-            position = _skip(data, position, each, depth + 1)
-            if position > len(data):
-                raise _CutHeaderError
-    return position
-
-
-def _byte(data: bytes, position: int) -> tuple[int, int]:
-    if position >= len(data):
-        raise _CutHeaderError
-    return data[position], position + 1
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = 0
-    for place in range(_MAX_VARINT_BYTES):
-        byte, position = _byte(data, position)
-        value |= (byte & 0x7F) << 7 * place
-        if byte < 0x80:
-            return value, position
-    raise _BadHeaderError
-
-
-def _integer(data: bytes, position: int) -> tuple[int, int]:
-    """Read a number whose sign is its last bit."""
-    value, position = _varint(data, position)
-    return (value >> 1) ^ -(value & 1), position

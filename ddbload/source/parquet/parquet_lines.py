@@ -61,8 +61,16 @@ _BUFFER_BYTES = 64 * 1024
 
 _VERSION_FIELDS = ("bucket", "key", "version_id", "etag", "path", "size", "mtime_ns", "inode")
 
-# Metadata of the file opened last: a chunked import opens it again for each range of row groups.
-_FOOTERS: dict[str | None, Any] = {}
+
+class _Footer(NamedTuple):
+    """Metadata of a file, and which of its columns are INT96, though the metadata call them raw."""
+
+    metadata: Any
+    int96: tuple[bool, ...]
+
+
+# Footer of the file opened last: a chunked import opens it again for each range of row groups.
+_FOOTERS: dict[str, _Footer] = {}
 
 
 class _Probe(NamedTuple):
@@ -232,23 +240,32 @@ class ParquetLines(DecodedSource):
         except ImportError:
             subject = f"{self.name} is a Parquet file"
             raise ExtraMissing.of(subject, "pyarrow", "parquet") from None
-        version = _version(self.inner)
-        known = _FOOTERS.get(version)
-        file = parquet.ParquetFile(
+        return parquet.ParquetFile(
             self._access,
-            metadata=known,
+            metadata=self._footer.metadata,
             read_dictionary=list(as_dictionaries),
             # Pre-buffering would hold a whole row group, which may be a gigabyte.
             pre_buffer=False,
             buffer_size=_BUFFER_BYTES,
-            # In nanoseconds, the default, years before 1678 overflow.
-            coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,
         )
-        if version is not None and known is None:
-            _FOOTERS.clear()
-            _FOOTERS[version] = file.metadata
-        return file
+
+    @cached_property
+    def _footer(self) -> _Footer:
+        from pyarrow import parquet
+
+        from ddbload.source.parquet.int96 import int96_columns, with_raw_int96
+
+        version = _version(self.inner)
+        known = None if version is None else _FOOTERS.get(version)
+        if known is None:
+            metadata = parquet.read_metadata(self._access)
+            int96 = int96_columns(metadata)
+            known = _Footer(with_raw_int96(metadata) if any(int96) else metadata, int96)
+            if version is not None:
+                _FOOTERS.clear()
+                _FOOTERS[version] = known
+        return known
 
     def _lines(self) -> Iterator[bytes]:
         from ddbload.source.parquet.arrow_to_ddb_json import lines
@@ -260,6 +277,7 @@ class ParquetLines(DecodedSource):
     def _batches(self, group: int) -> Iterator[Any]:
         """Read a row group as record batches of bounded size."""
         from ddbload.source.parquet.decoded_size import ROW_BYTES, decoded_size, slices
+        from ddbload.source.parquet.int96 import mark_int96
 
         self._access.pages = self._call(lambda: self._group_pages(group), group)
         rows = self._batch_rows(group)
@@ -271,6 +289,8 @@ class ParquetLines(DecodedSource):
             batch = self._call(lambda: next(batches, None), group)
             if batch is None:
                 break
+            if any(self._footer.int96):
+                batch = self._call(lambda: mark_int96(batch, self._footer.int96), group)  # noqa: B023
             left -= batch.num_rows
             size = self._call(lambda: decoded_size(batch.columns), group)  # noqa: B023
             self._decoded += max(0, size.bytes - ROW_BYTES * batch.num_rows)

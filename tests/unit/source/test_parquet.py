@@ -94,23 +94,8 @@ KINDS = {
         [10**15 + 1],
         [{"S": "2001-09-09T01:46:40.000001Z"}],
     ),
-    "far away": (
-        pa.timestamp("ms"),
-        [253402300799999, 253402300800000, -62135596800001, -62167219200001],
-        [
-            {"S": "9999-12-31T23:59:59.999"},
-            {"S": "+010000-01-01T00:00:00.000"},
-            {"S": "+000000-12-31T23:59:59.999"},
-            {"S": "-000001-12-31T23:59:59.999"},
-        ],
-    ),
     "date32": (pa.date32(), [0, 59, -1, 19782], None),
     "date64": (pa.date64(), [0, 86_400_000, -86_400_000], None),
-    "far dates": (
-        pa.date32(),
-        [2932896, 2932897, -719163],
-        [{"S": "9999-12-31"}, {"S": "+010000-01-01"}, {"S": "+000000-12-31"}],
-    ),
     "time32": (pa.time32("ms"), [0, 86_399_999], [{"S": "00:00:00.000"}, {"S": "23:59:59.999"}]),
     "time64": (pa.time64("ns"), [3_600_000_000_001], [{"S": "01:00:00.000000001"}]),
     "duration": (pa.duration("s"), [5], [{"N": "5"}]),
@@ -195,14 +180,6 @@ def test_invalid_utf8_is_kept():
         b'{"Item":{"x":{"NULL":true}}}',
         b'{"Item":{"x":{"S":"b"}}}',
     ]
-
-
-def test_old_timestamps_do_not_overflow():
-    texts = ["1066-10-14T09:30:00.000000", "2024-01-02T03:04:05.678901"]
-    given = [dt.datetime.fromisoformat(text) for text in texts]
-    array = pa.array(given, pa.timestamp("us"))
-    found = items(array, use_deprecated_int96_timestamps=True)
-    assert found == [{"S": text} for text in texts]
 
 
 def test_uuids_are_texts():
