@@ -26,7 +26,8 @@ CONNECT_SECONDS = 5
 ADVISORY_SECONDS = 3
 """Time-outs of calls for information that a run can do without."""
 READ_SECONDS = 15
-"""Read time-out. A step's deadline leaves at least this much time."""
+"""Time-out of a read. All reads of a response together have as long, and a second more for each
+`LEAST_BYTES_PER_SECOND` that arrive. A step's deadline leaves at least this much time."""
 
 
 ALLOW_HTTP = "DDBLOAD_ALLOW_HTTP"
@@ -182,6 +183,8 @@ class BotoClients:
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
 
+        from ddbload.aws.bounded_http import bound
+
         config = Config(
             retries={"total_max_attempts": 1, "mode": "standard"},
             connect_timeout=seconds or CONNECT_SECONDS,
@@ -215,6 +218,7 @@ class BotoClients:
         # By its service, so that it comes before handlers that replace the body.
         name = client.meta.service_model.service_id.hyphenize()
         client.meta.events.register(f"before-parse.{name}", failures.check_length)
+        bound(client)
         return client
 
     def _check_region(self, region: str, host: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ddbload.aws.failures import AwsFailure, FailureKind, failure_of_s3_response, redirected_region
 from ddbload.aws.http_client.event_loop import RequestLost
-from ddbload.aws.http_client.http1 import Response
+from ddbload.aws.http_client.http1 import LEAST_BYTES_PER_SECOND, Response
 from ddbload.aws.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -109,8 +109,12 @@ class S3RequestLoop:
         self._loop.close()
 
     def _on_lost(self, request: S3Request, lost: RequestLost) -> None:
-        if lost.partial is not None and lost.partial.status in (200, 206):
-            request.take_partial(lost.partial)
+        partial, failures = lost.partial, request.failures
+        if partial is not None and partial.status in (200, 206):
+            request.take_partial(partial)
+            if lost.reason == "ReadTimeout" and len(partial.body) < LEAST_BYTES_PER_SECOND:
+                # Not progress, or a server that sends a byte now and then would be asked for ever.
+                request.failures = failures
         self.retry(request, AwsFailure(FailureKind.UNSURE, lost.reason, "the connection failed"))
 
     def _is_success(self, request: S3Request, response: Response) -> bool:

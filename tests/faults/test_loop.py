@@ -367,6 +367,24 @@ def test_server_that_reads_nothing_times_out(wire):
         assert said(loop, b"x" * 32_000_000) == "SendTimeout"
 
 
+def test_request_has_an_end_time_when_its_server_reads_a_little_now_and_then(wire):
+    def script(server: Scripted, connection: Any) -> None:
+        while not server.ended.wait(0.01) and connection.recv(1):
+            pass
+
+    clock = Clock()
+    server = Scripted(script, tls=wire[0])
+    with server, looping(server.port, tls=wire[1], clock=clock) as loop:
+        loop.send("only", request(b"x" * 32_000_000))
+        (exchange,) = loop._under_way
+        while not exchange.left:
+            assert loop.wait(0.01) == []
+        # Bytes move, and the request ends all the same.
+        exchange.left = 2**40
+        clock.ahead = exchange.sent_by - time.monotonic() + 1
+        assert [found.reason for found in outcomes(loop, 1).values()] == ["SendTimeout"]
+
+
 def test_slow_reading_server_is_no_stall(wire):
     def script(server: Scripted, connection: Any) -> None:
         server.read(connection, pause=0.01 if wire[0] is None else 0.001)

@@ -34,8 +34,10 @@ class Endpoint:
         return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
-# Larger than a TLS record.
+# Larger than a TLS record, so that a read leaves nothing in TLS's own buffer.
 _PIECE_BYTES = 64 * 1024
+# Reads of one connection before the others, and deadlines, have their turn.
+_READS = 16
 _REASONS = {
     errno.ECONNREFUSED: "ConnectionRefused",
     errno.ECONNRESET: "ConnectionReset",
@@ -250,7 +252,7 @@ class Connection:
         read = self._sock.read if isinstance(self._sock, ssl.SSLSocket) else self._sock.recv
         self._receive_wants_write = False
         try:
-            while True:
+            for _ in range(_READS):
                 data = read(_PIECE_BYTES)
                 if not data:
                     reader.eof()
@@ -259,14 +261,14 @@ class Connection:
                 if response is not None:
                     return response
         except (BlockingIOError, ssl.SSLWantReadError):
-            return None
+            pass
         except ssl.SSLWantWriteError:
             self._receive_wants_write = True
-            return None
         except BadResponse:
             raise ConnectionBroken("BadResponse") from None
         except OSError as error:
             raise ConnectionBroken(_reason(error)) from None
+        return None
 
     def _raise_error(self) -> None:
         code = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)

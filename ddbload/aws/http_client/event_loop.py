@@ -12,7 +12,7 @@ from typing import Any
 
 from ddbload.aws.http_client.connection import Address, Connection, ConnectionBroken, Endpoint
 from ddbload.aws.http_client.dns import DnsCache, LookUp
-from ddbload.aws.http_client.http1 import Response
+from ddbload.aws.http_client.http1 import LEAST_BYTES_PER_SECOND, Response
 
 NEVER = float("inf")
 
@@ -34,12 +34,16 @@ FIRST_BYTE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Time limits of an exchange, in seconds."""
+    """Time limits of an exchange, in seconds.
+
+    Their sum ends the exchange, also one whose request is sent again over a new connection.
+    """
 
     connect: float = 5.0
     """Connecting: all addresses together, and the TLS handshake."""
     stall: float = 10.0
-    """Time without progress while sending a request."""
+    """Time without progress while sending a request; sending takes that in all, and a second more
+    for each `LEAST_BYTES_PER_SECOND`."""
     first_byte: float = FIRST_BYTE_SECONDS
     """From the request's last byte to the response's first byte."""
     whole: float = 15.0
@@ -67,11 +71,13 @@ class Exchange:
         "connect_by",
         "connection",
         "deadline",
+        "end_by",
         "is_resent",
         "is_reused",
         "left",
         "peek",
         "request",
+        "sent_by",
         "timeout",
         "token",
         "whole_by",
@@ -84,7 +90,7 @@ class Exchange:
         # Time limit of the present step, and the reason to report once it is over.
         self.deadline = NEVER
         self.timeout = ""
-        self.connect_by = self.whole_by = NEVER
+        self.connect_by = self.sent_by = self.whole_by = self.end_by = NEVER
         self.left = 0
         self.is_reused = self.is_resent = False
         # Address of the connection attempt, and addresses to try after it.
@@ -150,6 +156,9 @@ class HttpLoop:
             raise ValueError("no connection is free")
         exchange = Exchange(token, request)
         exchange.peek = peek
+        limits = self._timeouts
+        limit = limits.connect + self._sending_seconds(exchange) + limits.whole
+        exchange.end_by = self._clock() + limit
         self._under_way.add(exchange)
         while self._idle:
             since, connection = self._idle.pop()
@@ -207,7 +216,7 @@ class HttpLoop:
 
     def _connect(self, exchange: Exchange) -> None:
         now = self._clock()
-        exchange.connect_by = now + self._timeouts.connect
+        exchange.connect_by = min(now + self._timeouts.connect, exchange.end_by)
         addresses = self._dns.known()
         if addresses:
             exchange.addresses.extend(addresses)
@@ -275,7 +284,12 @@ class HttpLoop:
             return
         # One above the maximum, so that the first bytes sent count as progress.
         exchange.left = len(exchange.request) + 1
+        if connection.is_sending:
+            exchange.sent_by = self._clock() + self._sending_seconds(exchange)
         self._await(exchange, connection)
+
+    def _sending_seconds(self, exchange: Exchange) -> float:
+        return self._timeouts.stall + len(exchange.request) / LEAST_BYTES_PER_SECOND
 
     def _await(self, exchange: Exchange, connection: Connection) -> None:
         """Watch the connection for its next event, and set the deadline for it."""
@@ -283,7 +297,8 @@ class HttpLoop:
         if connection.is_sending:
             if connection.left < exchange.left:
                 exchange.left = connection.left
-                self._set_deadline(exchange, self._clock() + self._timeouts.stall, "SendTimeout")
+                stalled = self._clock() + self._timeouts.stall
+                self._set_deadline(exchange, min(stalled, exchange.sent_by), "SendTimeout")
             return
         if exchange.left:
             exchange.left = 0
@@ -366,8 +381,8 @@ class HttpLoop:
     # Deadlines
 
     def _set_deadline(self, exchange: Exchange, at: float, timeout: str) -> None:
-        exchange.deadline, exchange.timeout = at, timeout
-        self._next_deadline = min(self._next_deadline, at)
+        exchange.deadline, exchange.timeout = min(at, exchange.end_by), timeout
+        self._next_deadline = min(self._next_deadline, exchange.deadline)
 
     def _expire(self, now: float) -> None:
         for exchange in [each for each in self._under_way if each.deadline <= now]:

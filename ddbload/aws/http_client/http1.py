@@ -15,7 +15,13 @@ from typing import NamedTuple
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 32 * 1024 * 1024
 """Body limit. DynamoDB may return the items of a 16 MB request in a longer spelling."""
+MAX_ERROR_BYTES = 4 * 1024 * 1024
+"""Body limit of a response that is not a success. DynamoDB may return an item with an error."""
+LEAST_BYTES_PER_SECOND = 16 * 1024
+"""Rate that a transfer must have on the average, beyond its time-out."""
 _MAX_CHUNK_LINE_BYTES = 4096
+# Bytes of the lines between chunks, for each byte of them.
+_LINE_SHARE = 8
 _NO_BODY = (204, 304)
 # Headers that determine the end of the response, and so must not contradict each other.
 _LENGTHS = frozenset({"content-length", "transfer-encoding"})
@@ -58,15 +64,15 @@ class ResponseReader:
         self._buffer = bytearray()
         self._head: _Head | None = None
         self._chunks: _Chunks | None = None
-        # True after an interim response (1xx), so that `begun` stays true until the final one.
-        self._interim = False
+        # Bytes of interim responses (1xx), so that `begun` stays true until the final one.
+        self._interim_bytes = 0
         self.has_body = True
         """False while the response to a HEAD request is expected."""
 
     @property
     def begun(self) -> bool:
         """True if the first bytes of a response were received."""
-        return bool(self._buffer) or self._head is not None or self._interim
+        return bool(self._buffer) or self._head is not None or self._interim_bytes > 0
 
     def feed(self, data: bytes) -> Response | None:
         """Parse received bytes; returns the response that they complete. Raises `BadResponse`."""
@@ -76,7 +82,7 @@ class ResponseReader:
             if 0 <= end <= MAX_HEAD_BYTES:
                 head = _head_of(data[:end], has_body=self.has_body)
                 if head is not None and head.length == len(data) - end - 4:
-                    self._interim = False
+                    self._interim_bytes = 0
                     return Response(head.status, head.headers, data[end + 4 :], head.keep_alive)
         # Headers that come byte by byte are searched once.
         searched = max(0, len(self._buffer) - 3)
@@ -113,13 +119,16 @@ class ResponseReader:
                     raise BadResponse("the answer's headers do not end")
                 return None
             self._head = _head_of(bytes(buffer[:end]), has_body=self.has_body)
-            self._interim = self._head is None
+            if self._head is None:
+                self._interim_bytes += end + 4
+                if self._interim_bytes > MAX_HEAD_BYTES:
+                    raise BadResponse("the answer's headers do not end")
             searched = 0
             del buffer[: end + 4]
         head = self._head
         if head.length is None:
             if self._chunks is None:
-                self._chunks = _Chunks()
+                self._chunks = _Chunks(_max_body(head.status))
             used = self._chunks.feed(buffer)
             if not self._chunks.done:
                 del buffer[:used]
@@ -133,15 +142,18 @@ class ResponseReader:
         # Bytes after the response belong to no request, so the connection cannot be trusted.
         keep_alive = keep_alive and used == len(self._buffer)
         self._buffer = bytearray()
-        self._head, self._chunks, self._interim = None, None, False
+        self._head, self._chunks, self._interim_bytes = None, None, 0
         return Response(head.status, head.headers, body, keep_alive)
 
 
 class _Chunks:
     """Decoder of a chunked body."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int) -> None:
         self.done = False
+        self._max_bytes = max_bytes
+        # Bytes of lines between chunks and after them.
+        self._line_bytes = 0
         self._body = self.received = bytearray()
         # Bytes of the present chunk still to come, line end included; 0 if a line comes next.
         self._left = 0
@@ -173,6 +185,9 @@ class _Chunks:
                     raise BadResponse("a line between chunks of the answer does not end")
                 return at
             line = bytes(data[at:end])
+            self._line_bytes += end + 2 - at
+            if self._line_bytes > MAX_HEAD_BYTES + _LINE_SHARE * len(self._body):
+                raise BadResponse("the lines between chunks of the answer do not end")
             at = end + 2
             if self._trailers:
                 self.done = not line
@@ -185,7 +200,7 @@ class _Chunks:
         if not size or len(size) > 8 or not _HEX.issuperset(size):
             raise BadResponse("a chunk of the answer has no length")
         length = int(size, 16)
-        if len(self._body) + length > MAX_BODY_BYTES:
+        if len(self._body) + length > self._max_bytes:
             raise BadResponse("the answer is too long")
         if length:
             self._left = length + 2
@@ -249,9 +264,13 @@ def _measure(version: str, status: int, coding: str | None, length: str | None) 
         return 0
     if length is None:
         raise BadResponse("the answer does not say how long it is")
-    if int(length) > MAX_BODY_BYTES:
+    if int(length) > _max_body(status):
         raise BadResponse("the answer is too long")
     return int(length)
+
+
+def _max_body(status: int) -> int:
+    return MAX_BODY_BYTES if status < 300 else MAX_ERROR_BYTES
 
 
 @lru_cache(maxsize=16)

@@ -235,3 +235,11 @@ def test_exhausted_sockets_are_reported(monkeypatch):
     with pytest.raises(ConnectionBroken) as raised:
         Connection(Address(socket.AF_INET, None), None, "host")
     assert raised.value.reason == "TooManyOpenFiles"
+
+
+def test_reading_pauses_for_other_connections_when_bytes_keep_coming(sock, connection):
+    connection.send(b"request")
+    # A socket that always has the next byte.
+    sock.receives.extend(bytes([byte]) for byte in b"HTTP/1.1 200 " + b"O" * 10_000)
+    assert connection.on_ready() is None
+    assert len(sock.receives) > 9_000

@@ -342,3 +342,28 @@ def test_reader_expects_no_body_after_a_head_request(head, cut):
     later = reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
     assert later is not None
     assert later.body == b"ok"
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+ENDLESS = {
+    "interim responses": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "trailers": (HEAD + b"0\r\n", b"x: a\r\n"),
+    "chunk extensions": (HEAD, b"1;" + b"x" * 4000 + b"\r\na\r\n"),
+    "an error": (HEAD.replace(b"200 OK", b"503 No"), b"1000\r\n" + b"a" * 4096 + b"\r\n"),
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_reader_refuses_a_response_that_does_not_end(what):
+    begin, again = ENDLESS[what]
+    reader = ResponseReader()
+    if begin:
+        assert reader.feed(begin) is None
+    with pytest.raises(BadResponse):  # noqa: PT012 - which of them is refused does not matter
+        for _ in range(20_000):
+            assert reader.feed(again) is None
+
+
+def test_reader_limits_the_body_of_an_error():
+    with pytest.raises(BadResponse):
+        ResponseReader().feed(b"HTTP/1.1 403 No\r\nContent-Length: 10000000\r\n\r\n")
