@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import ClassVar, Self
 
+from ddbload.visible_text import MAX_TEXT, visible
+
 TAKE_UP = "take the run up again (ddbload resume; or ddbload import with the same --run-id)"
 """Advice that ends many messages."""
 
@@ -36,6 +38,10 @@ class DdbloadError(Exception):
     def name(self) -> str:
         """Name of the error, as in the state machine."""
         return type(self).__name__
+
+    def __str__(self) -> str:
+        """Return the message, with control characters escaped: it may quote user input."""
+        return visible(super().__str__(), MAX_TEXT)
 
     @property
     def message(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
@@ -10,10 +11,12 @@ from typing import Any, TypeVar
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from ddbload.contracts.messages import json_type_name
 from ddbload.contracts.payload import is_run_id
 from ddbload.contracts.results import MAX_CAUSE
 from ddbload.contracts.run_notice import METRICS_NAMESPACE
-from ddbload.errors import DdbloadError, unexpected
+from ddbload.errors import DdbloadError, InvalidPayload, unexpected
+from ddbload.visible_text import visible, visible_json
 from lambdas.deployment import Deployment
 
 C = TypeVar("C")
@@ -21,7 +24,13 @@ C = TypeVar("C")
 
 # The stack's name, so that stacks do not share metrics.
 _SERVICE = os.environ.get("POWERTOOLS_SERVICE_NAME", "ddbload")
-logger = Logger(service=_SERVICE)
+
+
+def _log_line(line: Any) -> str:
+    return json.dumps(visible_json(line), default=str, separators=(",", ":"), ensure_ascii=False)
+
+
+logger = Logger(service=_SERVICE, json_serializer=_log_line)
 metrics = Metrics(namespace=METRICS_NAMESPACE, service=_SERVICE)
 Handler = Callable[[Any, LambdaContext], dict[str, Any]]
 
@@ -48,6 +57,10 @@ def function(
             keys = _log_keys(event)
             logger.append_keys(**keys)
             try:
+                if not isinstance(event, Mapping):
+                    raise InvalidPayload(
+                        f"the event must be a JSON object, not {json_type_name(event)}"
+                    )
                 if keys:
                     # Of an invocation that is killed, this is the only line that names its run.
                     logger.info("began")
@@ -109,4 +122,4 @@ def _shortened(error: DdbloadError) -> DdbloadError:
     """
     if len(error.message) <= MAX_CAUSE:
         return error
-    return type(error)(f"{error.message[:MAX_CAUSE]}...")
+    return type(error)(visible(error.message, MAX_CAUSE))

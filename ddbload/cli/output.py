@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from ddbload.errors import Interrupted, InvalidUsage, OutputUnwritable
+from ddbload.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +33,8 @@ STDOUT = 1
 """Descriptor of standard output."""
 LINE_SECONDS = 10.0
 """Seconds between two lines where nothing can be drawn, as in a log of CI."""
+printable = visible
+"""Escape control characters: the text of a file must not control the terminal."""
 
 
 @contextmanager
@@ -148,11 +151,6 @@ def ask_to_agree(question: str, *, unasked: str, declined: str) -> None:
         raise InvalidUsage(unasked)
     if not click.confirm(printable(question), err=True):
         raise InvalidUsage(declined)
-
-
-def printable(text: str) -> str:
-    """Escape control characters: the text of a file must not control the terminal."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from ddbload.contracts.segment_times import LAST_TIME, SegmentTimes
 from ddbload.contracts.write_price import WritePrice
 from ddbload.dynamodb.write_modes import PUT, written_text
 from ddbload.errors import DdbloadError
+from ddbload.visible_text import visible
 
 STATUSES = SUCCEEDED, SUCCEEDED_WITH_REJECTS, FAILED, INTERRUPTED, CANCELLED = (
     *("SUCCEEDED", "SUCCEEDED_WITH_REJECTS", "FAILED", "INTERRUPTED", "CANCELLED"),
@@ -27,6 +28,8 @@ ALL_FILTERED = (
     " exactly, with quotes if there are any"
 )
 """Warning about a run that has succeeded, and left out each row it read."""
+MAX_NAME = 256
+"""Characters of an error's name."""
 MAX_CAUSE = 2000
 """Characters kept of an error message. A Fail state would take 32,768."""
 
@@ -234,14 +237,13 @@ class Failure(Message):
     def caught(cls, value: object) -> Self:
         """Read the error that the state machine caught; the Cause of a function is JSON."""
         with JsonObjectReader(value, "error") as f:
-            name, message = f.text("Error", "UnknownError"), str(f.raw("Cause") or "")
+            name = str(f.raw("Error") or "UnknownError")
+            message = str(f.raw("Cause") or "")
         try:
             message = str(json.loads(message)["errorMessage"])
         except (ValueError, LookupError, TypeError, RecursionError):
             pass
-        # JSON may write lone surrogates, which no state, log or file can have.
-        message = message[:MAX_CAUSE].encode("utf-8", "backslashreplace").decode()
-        return cls(name, message or "no cause was given")
+        return cls(visible(name, MAX_NAME), visible(message, MAX_CAUSE) or "no cause was given")
 
     def as_fail_state(self) -> Self:
         """Return the failure under a name that a Fail state may have.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
@@ -232,6 +233,10 @@ class Source(Message):
             raise f.wrong("key", self.key, "a key within the bucket, without s3:// and the bucket")
         if self.framed and (self.format not in (JSON, DYNAMODB_JSON, AUTO) or self.skip_lines):
             raise f.wrong("layout", self.layout, "left out: it is of JSON, without skip_lines")
+        for name in ("version_id", "etag"):
+            value = getattr(self, name)
+            if value is not None and not _HEADER_TEXT.fullmatch(value):
+                raise f.wrong(name, value, "as S3 gives it: visible characters of ASCII")
         versions = [name for name in _OF_A_VERSION if getattr(self, name) is not None]
         given = [name for name in _LOCATION[1:] if getattr(self, name) is not None]
         if self.path and versions:
@@ -249,6 +254,8 @@ class Source(Message):
             raise f.wrong(name, getattr(self, name), "left out: only one object has a version")
 
 
+# Characters that a request's header may have; S3's version ids have up to 1,024 bytes.
+_HEADER_TEXT = re.compile(r"[!-~]{1,1024}")
 _LOCATION = ("bucket", "key", "prefix", "glob", "path", "manifest", "sources")
 _OF_A_VERSION = ("version_id", "etag", "sequencer")
 LOCATION_FIELDS = (*_LOCATION, *_OF_A_VERSION, "within")

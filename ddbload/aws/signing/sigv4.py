@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from ddbload import __version__
-from ddbload.errors import AwsConfiguration
+from ddbload.errors import AwsConfiguration, RequestRefused
 
 # Block size of SHA-256, to which HMAC pads its key.
 _BLOCK_BYTES = 64
@@ -154,6 +154,17 @@ def check_header_value(value: str) -> None:
         )
 
 
+def _check_headers(headers: Mapping[str, str]) -> None:
+    """Raise `RequestRefused` for a header of one request whose value could end the header."""
+    for name, value in headers.items():
+        if _CONTROL.search(value):
+            raise RequestRefused(
+                f"the value for the header {name} has a line end or another control character in"
+                " it, so the request is not sent: correct the ETag or version, or the endpoint"
+                " that returned it"
+            )
+
+
 # Hash of an empty body.
 _EMPTY_HASH = hashlib.sha256(b"").hexdigest()
 
@@ -210,6 +221,7 @@ class GetSigner:
         `headers`: further headers with lower-case names, sorted, between `host` and `x-amz`.
         Raises `AwsConfiguration` for credentials that are not valid in a header.
         """
+        _check_headers(headers)
         second, key = int(now), self._key
         if key is None or second != self._second or credentials is not self._credentials:
             key = self._begin_second(second, credentials)
@@ -279,6 +291,7 @@ class ObjectSigner:
         `headers`: further headers with lower-case names. `now`: seconds since 1970. Raises
         `AwsConfiguration` for credentials that are not valid in a header.
         """
+        _check_headers(headers)
         second, key = int(now), self._key
         if key is None or second != self._second or credentials is not self._credentials:
             check_header_value(credentials.access_key)

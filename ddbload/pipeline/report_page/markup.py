@@ -9,6 +9,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
+from ddbload.visible_text import visible
+
 _TAGS = frozenset(
     (
         *("html", "head", "meta", "title", "style", "body", "main", "header", "section", "footer"),
@@ -124,13 +126,3 @@ def _html_of(content: Content) -> str:
 
 def _escaped(text: str) -> str:
     return html.escape(visible(text), quote=True)
-
-
-def visible(text: str) -> str:
-    r"""Write characters that have no picture as escapes: `\x1b`, `\u202e`, `\udc80`.
-
-    They could hide text, turn its direction, or be invalid in a page.
-    """
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddbload.contracts.chunks import SeekPoint
+from ddbload.contracts.messages import is_text
 from ddbload.contracts.source import (
     DEFAULT_MAX_EXPANSION,
     EXPORT_FILES,
@@ -244,6 +245,8 @@ def _text(found: Mapping[str, Any], name: str, where: str) -> str | None:
     value = found.get(name)
     if value is not None and not isinstance(value, str):
         raise DamagedExport(f"{where}: {name} is not text; {_ADVICE}")
+    if value is not None and not is_text(value):
+        raise DamagedExport(f"{where}: {name} has a lone surrogate in it; {_ADVICE}")
     return value
 
 

@@ -8,6 +8,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import Any
 
+from ddbload.contracts.messages import is_text
 from ddbload.errors import BadManifest
 
 S3_SCHEME = "s3://"
@@ -131,6 +132,10 @@ def _resolve(entry: ManifestEntry, number: int, location: str) -> ManifestEntry:
     where = f"{location}: entry {number}"
     if not name or "\0" in name or name.endswith("/"):
         raise BadManifest(f"{where} names no file")
+    if not is_text(name):
+        raise BadManifest(
+            f"{where} has a lone surrogate in its name, which UTF-8 cannot write: correct it"
+        )
     if name.startswith(S3_SCHEME):
         bucket, _, key = name.removeprefix(S3_SCHEME).partition("/")
         if not bucket or not key:

@@ -390,11 +390,18 @@ def test_bucket_without_a_known_region_is_asked_at_the_clients(status):
 @pytest.mark.parametrize(
     ("host", "is_own"),
     [
-        *(("127.0.0.1", True), ("localhost", True), ("[::1]", True), ("10.1.2.3", True)),
-        *(("192.168.0.9", True), ("[fd00::1]", True), ("dynamodb-local", True)),
-        *(("minio.corp.internal", True), ("s3.localhost.", True), ("8.8.8.8", False)),
+        *(("127.0.0.1", True), ("127.9.8.7", True), ("localhost", True), ("LOCALHOST.", True)),
+        *(("[::1]", True), ("[::ffff:127.0.0.1]", True), ("0.0.0.0", True)),
+        *(("s3.localhost.", True), ("host.docker.internal", True), ("Host.Docker.Internal.", True)),
+        *(("minio.local", False), ("minio.lan", False), ("minio.corp.internal", False)),
+        *(("MINIO.LOCAL.", False), ("docker.internal", False), ("x.host.docker.internal", False)),
+        *(("10.1.2.3", False), ("192.168.0.9", False), ("169.254.169.254", False)),
+        *(("[fd00::1]", False), ("[::ffff:10.1.2.3]", False), ("dynamodb-local", False)),
+        # Some resolvers take these for addresses.
+        *(("2130706433", False), ("0x7f000001", False), ("127.1", False), ("8.8.8.8", False)),
         *(("dynamodb.us-east-1.amazonaws.com", False), ("evil.example.com", False)),
         *(("localhost.evil.com", False), ("127.0.0.1.evil.com", False), ("[2600::1]", False)),
+        *(("127.0.0.1@evil.example.com", False), ("localhost:80@evil.example.com", False)),
     ],
 )
 def test_plain_http_goes_to_own_hosts_only(monkeypatch, host, is_own):

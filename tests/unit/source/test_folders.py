@@ -112,3 +112,26 @@ def test_unreadable_entries_are_reported(folder):
     os.mkfifo("in/pipe")
     with pytest.raises(SourceUnreadable, match="not a regular file"):
         find_files("in")
+
+
+def test_folder_is_found_by_each_of_a_few_links(folder):
+    for number in range(3):
+        (folder / f"in/link{number}").symlink_to("a")
+    found = find_files("in").files
+    assert [file for file in found if file.endswith("/z.csv")] == [
+        *("in/a/z.csv", "in/link0/z.csv", "in/link1/z.csv", "in/link2/z.csv")
+    ]
+
+
+def test_links_to_folders_of_links_are_refused(tmp_path):
+    # Two links in each folder to the next one: 2^25 paths lead to the last.
+    for number in range(25):
+        (tmp_path / f"d{number}").mkdir()
+        for name in ("x", "y"):
+            (tmp_path / f"d{number}/{name}").symlink_to(f"../d{number + 1}")
+    (tmp_path / "d25").mkdir()
+    (tmp_path / "d25/a.csv").write_text("a\n")
+    with pytest.raises(SourceUnreadable, match="more than 16 paths"):
+        find_files(str(tmp_path / "d0"))
+    with pytest.raises(SourceUnreadable, match="more than 16 paths"):
+        find_files(str(tmp_path / "d0/**/*.csv"))

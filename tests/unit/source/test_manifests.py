@@ -128,3 +128,10 @@ def test_manifest_of_too_many_entries_is_refused_before_it_takes_memory(text):
 def test_deeply_nested_manifest_is_refused(nested):
     with pytest.raises(BadManifest):
         read_manifest(nested.encode(), THERE)
+
+
+@pytest.mark.parametrize("location", ["s3://b/m.json", "/data/m.json"])
+@pytest.mark.parametrize("entry", ["a\ud800.csv", "s3://b/a\udcff.csv", {"url": "s3://b/\udfff"}])
+def test_name_with_a_lone_surrogate_is_refused(location, entry):
+    with pytest.raises(BadManifest, match="entry 2 has a lone surrogate"):
+        read_manifest(json.dumps(["s3://b/ok.csv", entry]).encode(), location)
