@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
     from rich.console import Console
+    from rich.live import Live
 
     from ddbload.runs.progress import RunProgress
 
@@ -116,19 +117,53 @@ def keep_result(told: str) -> Iterator[None]:
         raise OutputUnwritable(f"standard output: {failed.strerror}; {told}") from None
 
 
+# What is drawn on the terminal now, if anything is.
+_drawn: list[Live] = []
+
+
+@contextmanager
+def _drawing(live: Live) -> Iterator[None]:
+    """Draw on the terminal, and give way to lines that are written meanwhile."""
+    with live:
+        _drawn.append(live)
+        try:
+            yield
+        finally:
+            _drawn.pop()
+
+
+@contextmanager
+def _cleared() -> Iterator[None]:
+    """Clear what is drawn, and draw it again below the lines that are written meanwhile.
+
+    Rich would print them above by itself, but click writes past it.
+    """
+    live = _drawn[-1] if _drawn else None
+    if live is None:
+        yield
+        return
+    live.stop()
+    try:
+        yield
+    finally:
+        live.start(refresh=True)
+
+
 def print_stdout(*lines: str) -> None:
     """Write lines to stdout, with control characters escaped."""
-    click.echo("\n".join(map(printable, lines)))
+    with _cleared():
+        click.echo("\n".join(map(printable, lines)))
 
 
 def print_json(value: object) -> None:
     """Write a value to stdout as one line of JSON, whose escapes leave no control character."""
-    click.echo(json.dumps(value))
+    with _cleared():
+        click.echo(json.dumps(value))
 
 
 def print_stderr(*lines: str) -> None:
     """Write lines to stderr, with control characters escaped."""
-    with ignore_closed_stderr():
+    with ignore_closed_stderr(), _cleared():
         click.echo("\n".join(map(printable, lines)), err=True)
 
 
@@ -149,7 +184,9 @@ def ask_to_agree(question: str, *, unasked: str, declined: str) -> None:
     """
     if not has_terminal_input():
         raise InvalidUsage(unasked)
-    if not click.confirm(printable(question), err=True):
+    with _cleared():
+        is_agreed = click.confirm(printable(question), err=True)
+    if not is_agreed:
         raise InvalidUsage(declined)
 
 
@@ -178,7 +215,8 @@ def live_reading(
         TextColumn("{task.description}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
+    bar = Progress(*columns, console=console, transient=True)
+    with _drawing(bar.live):
         task = bar.add_task("", total=None)
 
         def draw(read: int, size: int, rows: int) -> None:
@@ -218,7 +256,7 @@ def show_progress(*, enabled: bool) -> Iterator[Callable[[RunProgress], None]]:
     from ddbload.cli.progress_view import ProgressView
 
     view = ProgressView()
-    with Live(view, console=console, refresh_per_second=5, transient=True):
+    with _drawing(Live(view, console=console, refresh_per_second=5, transient=True)):
         yield view.show
 
 

@@ -110,9 +110,9 @@ class HeartbeatWriter:
 
     def beat(self) -> None:
         """Write a heartbeat with the latest progress, unless another process works on the run."""
-        if not self._is_overtaken():
+        # Where the ledger is full, an earlier attempt's heartbeat stays: it has not overtaken this.
+        if not self._is_overtaken() and self._write(ALIVE):
             self._has_written = True
-            self._write(ALIVE)
 
     def set_progress(self, rows: RowCounts, bytes_read: int, size: int) -> None:
         """Keep the import's progress for the next heartbeat."""
@@ -148,7 +148,7 @@ class HeartbeatWriter:
                     self._overtaken_by = found
         return self._overtaken_by is not None
 
-    def _write(self, state: str) -> None:
+    def _write(self, state: str) -> bool:
         host, boot = machine()
         # A lost heartbeat does not end a run. If the ledger is gone, writing a segment fails.
         with self._lock, suppress(DdbloadError):
@@ -158,6 +158,8 @@ class HeartbeatWriter:
                     *self._progress,
                 )
             )
+            return True
+        return False
 
 
 def is_alive(heartbeat: Heartbeat, now: float) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 
+import click
 import pytest
 from rich.console import Console
 from rich.segment import Segment
 
+from ddbload.cli import output
 from ddbload.cli.progress_text import progress_line, short_duration
 from ddbload.cli.progress_view import ProgressView, grid_cells
 from ddbload.contracts.chunks import Chunk
@@ -130,3 +133,50 @@ def test_line_for_a_log():
 )
 def test_durations(seconds, words):
     assert short_duration(seconds) == words
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("drawing", ["progress", "reading"])
+def test_drawing_is_cleared_before_a_message_is_written(monkeypatch, drawing):
+    terminal = Terminal()
+    console = Console(file=terminal, width=80, height=24, force_terminal=True)
+    monkeypatch.setattr(output, "live_console", lambda *, enabled: console)
+    monkeypatch.setattr(click, "echo", lambda text, err=False: terminal.write(f"{text}\n"))
+    if drawing == "progress":
+        shown = output.show_progress(enabled=True)
+    else:
+        shown = output.live_reading(enabled=True)
+    with shown:
+        before = len(terminal.getvalue())
+        output.print_stderr("ddbload: warning: the message")
+        output.print_notice("another one")
+    screen = rows_of(terminal.getvalue(), 80)
+    assert before
+    assert "ddbload: warning: the message" in screen
+    assert "ddbload: warning: another one" in screen
+    # Nothing of what was drawn is left.
+    assert [row for row in screen if row and not row.startswith("ddbload")] == []
+
+
+def rows_of(written: str, width: int) -> list[str]:
+    """Return what a terminal shows: it knows line ends, moves up, erased lines and no colours."""
+    rows, row, column = [[" "] * width], 0, 0
+    for code, text in re.findall(r"\x1b\[([?0-9;]*[A-Za-z])|([^\x1b])", written):
+        if code == "2K":
+            rows[row] = [" "] * width
+        elif code.endswith("A"):
+            row -= int(code[:-1] or 1)
+        elif text == "\r":
+            column = 0
+        elif text == "\n":
+            row, column = row + 1, 0
+            if row == len(rows):
+                rows.append([" "] * width)
+        elif text:
+            rows[row][column] = text
+            column += 1
+    return ["".join(each).rstrip() for each in rows]

@@ -21,7 +21,7 @@ from ddbload.aws.signing.sigv4 import (
     encoded_path,
     encoded_query,
 )
-from ddbload.errors import AwsConfiguration
+from ddbload.errors import AwsConfiguration, RequestRefused
 
 NOW = 1_795_300_000.25
 PLAIN = Credentials("AKIAEXAMPLE", "secret/key+x")
@@ -124,6 +124,16 @@ def test_line_end_in_a_setting_is_refused(where):
 def test_line_end_in_credentials_is_refused(bad):
     with pytest.raises(AwsConfiguration, match="control character"):
         signer().request("/k", "", {}, bad, NOW)
+
+
+@pytest.mark.parametrize("name", ["if-match", "range", "x-amz-meta-run", "content-type"])
+@pytest.mark.parametrize("value", ["a\r\nx-evil: 1", "a\n", "\x00", "\x7f"])
+def test_line_end_in_a_header_of_a_request_is_refused(name, value):
+    with pytest.raises(RequestRefused, match=f"header {name} has a line end"):
+        signer().request("/k", "", {name: value}, PLAIN, NOW)
+    objects = ObjectSigner(service="s3", region="us-east-1", host="h", amz_headers={})
+    with pytest.raises(RequestRefused, match=f"header {name} has a line end"):
+        objects.request("/k", b"", {name: value}, PLAIN, NOW)
 
 
 TERMS = {"x-amz-request-payer": "requester", "x-amz-expected-bucket-owner": "123456789012"}

@@ -231,6 +231,25 @@ def test_process_that_was_overtaken_stops_and_leaves_the_heartbeat_alone(state):
     assert world.ledger.find_heartbeat() == others
 
 
+def test_earlier_attempt_has_not_overtaken_one_that_cannot_write():
+    """The ledger is full: the heartbeat of the earlier attempt could not be ended, either."""
+    world = World(DATA)
+    earlier = beat(world, pid=GONE, state="running")
+
+    def refuse(*_: Any) -> None:
+        raise errors.LedgerUnwritable("no space left")
+
+    with HeartbeatWriter(world.ledger, world.context()) as heart:
+        world.store.put = refuse  # type: ignore[method-assign]
+        heart.beat()
+        heart.look()
+        assert not heart.stopped
+        heart.beat()
+        heart.look()
+        assert not heart.stopped
+    assert world.ledger.find_heartbeat() == earlier
+
+
 def test_heartbeat_of_an_earlier_attempt_does_not_count():
     world = World(DATA)
     beat(world, pid=GONE)
