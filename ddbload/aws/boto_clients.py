@@ -34,6 +34,8 @@ ALLOW_HTTP = "DDBLOAD_ALLOW_HTTP"
 """Environment variable: 1 to send requests over http to any host."""
 # The machine that a container runs on, by the name that Docker gives it.
 _OWN_NAMES = ("localhost", "host.docker.internal")
+# RFC 6761: this machine; and names that no resolver finds, except for tests.
+_RESERVED = (".localhost", ".test", ".example", ".invalid")
 
 
 def _may_be_plain(host: str) -> bool:
@@ -47,7 +49,7 @@ def _may_be_plain(host: str) -> bool:
         address = ipaddress.ip_address(host)
     except ValueError:
         name = host.removesuffix(".").lower()
-        return name in _OWN_NAMES or name.endswith(".localhost")
+        return name in _OWN_NAMES or name.endswith(_RESERVED)
     mapped = getattr(address, "ipv4_mapped", None) or address
     return bool(mapped.is_loopback or mapped.is_unspecified)
 

@@ -392,7 +392,12 @@ def test_bucket_without_a_known_region_is_asked_at_the_clients(status):
     [
         *(("127.0.0.1", True), ("127.9.8.7", True), ("localhost", True), ("LOCALHOST.", True)),
         *(("[::1]", True), ("[::ffff:127.0.0.1]", True), ("0.0.0.0", True)),
-        *(("s3.localhost.", True), ("host.docker.internal", True), ("Host.Docker.Internal.", True)),
+        *(
+            ("s3.localhost.", True),
+            ("dynamodb.test", True),
+            ("host.docker.internal", True),
+            ("Host.Docker.Internal.", True),
+        ),
         *(("minio.local", False), ("minio.lan", False), ("minio.corp.internal", False)),
         *(("MINIO.LOCAL.", False), ("docker.internal", False), ("x.host.docker.internal", False)),
         *(("10.1.2.3", False), ("192.168.0.9", False), ("169.254.169.254", False)),
