@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import ClassVar, Self
 
-from ddbload.visible_text import MAX_MESSAGE, visible
+from ddbload.visible_text import MAX_ERROR_TEXT, visible
 
 TAKE_UP = "take the run up again (ddbload resume; or ddbload import with the same --run-id)"
 """Advice that ends many messages."""
@@ -41,7 +41,7 @@ class DdbloadError(Exception):
 
     def __str__(self) -> str:
         """Return the message, with control characters escaped: it may quote user input."""
-        return visible(super().__str__(), MAX_MESSAGE)
+        return visible(super().__str__(), MAX_ERROR_TEXT)
 
     @property
     def message(self) -> str:

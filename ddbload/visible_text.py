@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-MAX_MESSAGE = 8000
+MAX_ERROR_TEXT = 8000
 """Characters of an error's message; it may quote user input of any length."""
 
 

@@ -28,7 +28,7 @@ ALL_FILTERED = (
     " exactly, with quotes if there are any"
 )
 """Warning about a run that has succeeded, and left out each row it read."""
-MAX_NAME = 256
+MAX_ERROR_NAME = 256
 """Characters of an error's name."""
 MAX_CAUSE = 2000
 """Characters kept of an error message. A Fail state would take 32,768."""
@@ -243,7 +243,9 @@ class Failure(Message):
             message = str(json.loads(message)["errorMessage"])
         except (ValueError, LookupError, TypeError, RecursionError):
             pass
-        return cls(visible(name, MAX_NAME), visible(message, MAX_CAUSE) or "no cause was given")
+        return cls(
+            visible(name, MAX_ERROR_NAME), visible(message, MAX_CAUSE) or "no cause was given"
+        )
 
     def as_fail_state(self) -> Self:
         """Return the failure under a name that a Fail state may have.

@@ -8,7 +8,7 @@ import pytest
 
 from ddbload.contracts.results import MAX_CAUSE, Failure
 from ddbload.errors import InvalidPayload
-from ddbload.visible_text import MAX_MESSAGE, visible, visible_json
+from ddbload.visible_text import MAX_ERROR_TEXT, visible, visible_json
 
 ODD = {
     "\x00": r"\x00",
@@ -44,7 +44,7 @@ def test_texts_within_json_are_escaped():
 @pytest.mark.parametrize("text", ["x" * 10**6, "\x00" * 10**6])
 def test_text_is_cut_to_its_limit(text):
     assert len(visible(text, 100)) == 103
-    assert len(str(InvalidPayload(text))) == MAX_MESSAGE + 3
+    assert len(str(InvalidPayload(text))) == MAX_ERROR_TEXT + 3
 
 
 @pytest.mark.parametrize("odd", ODD)
