@@ -11,10 +11,20 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import ClassVar, Self
 
-from ddbload.visible_text import MAX_ERROR_TEXT, visible
-
 TAKE_UP = "take the run up again (ddbload resume; or ddbload import with the same --run-id)"
 """Advice that ends many messages."""
+
+
+MAX_ERROR_TEXT = 8000
+"""Characters of an error's message; it may quote user input of any length."""
+
+
+def visible(text: str, most: int | None = None) -> str:
+    r"""Escape characters that have no picture: `\x1b`, `\u202e`, `\udc80`; cut to `most`."""
+    cut = text if most is None else text[: most + 1]
+    if not cut.isprintable():
+        cut = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in cut)
+    return cut if most is None or len(cut) <= most else f"{cut[:most]}..."
 
 
 class DdbloadError(Exception):

@@ -15,8 +15,7 @@ from ddbload.contracts.messages import json_type_name
 from ddbload.contracts.payload import is_run_id
 from ddbload.contracts.results import MAX_CAUSE
 from ddbload.contracts.run_notice import METRICS_NAMESPACE
-from ddbload.errors import DdbloadError, InvalidPayload, unexpected
-from ddbload.visible_text import visible, visible_json
+from ddbload.errors import DdbloadError, InvalidPayload, unexpected, visible
 from lambdas.deployment import Deployment
 
 C = TypeVar("C")
@@ -26,8 +25,19 @@ C = TypeVar("C")
 _SERVICE = os.environ.get("POWERTOOLS_SERVICE_NAME", "ddbload")
 
 
+def _visible(value: Any) -> Any:
+    """Escape all texts in a JSON value, names of fields included, as `visible` does."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {visible(str(name)): _visible(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_visible(each) for each in value]
+    return value
+
+
 def _log_line(line: Any) -> str:
-    return json.dumps(visible_json(line), default=str, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(_visible(line), default=str, separators=(",", ":"), ensure_ascii=False)
 
 
 logger = Logger(service=_SERVICE, json_serializer=_log_line)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from ddbload.errors import Interrupted, InvalidUsage, OutputUnwritable
-from ddbload.visible_text import visible
+from ddbload.errors import Interrupted, InvalidUsage, OutputUnwritable, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,7 @@ from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.segment_times import LAST_TIME, SegmentTimes
 from ddbload.contracts.write_price import WritePrice
 from ddbload.dynamodb.write_modes import PUT, written_text
-from ddbload.errors import DdbloadError
-from ddbload.visible_text import visible
+from ddbload.errors import DdbloadError, visible
 
 STATUSES = SUCCEEDED, SUCCEEDED_WITH_REJECTS, FAILED, INTERRUPTED, CANCELLED = (
     *("SUCCEEDED", "SUCCEEDED_WITH_REJECTS", "FAILED", "INTERRUPTED", "CANCELLED"),

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from ddbload.contracts.results import MAX_CAUSE, Failure
-from ddbload.errors import InvalidPayload
-from ddbload.visible_text import MAX_ERROR_TEXT, visible, visible_json
+from ddbload.errors import MAX_ERROR_TEXT, InvalidPayload, visible
 
 ODD = {
     "\x00": r"\x00",
@@ -34,11 +33,6 @@ def test_characters_without_a_picture_are_escaped(odd):
     assert visible(visible(odd)) == visible(odd)
     assert str(InvalidPayload(f"a{odd}b")) == f"a{ODD[odd]}b"
     assert InvalidPayload(f"a{odd}b").message == f"a{ODD[odd]}b"
-
-
-def test_texts_within_json_are_escaped():
-    value = {"a\n": ["\x1b", {"b": "\ud800"}, 1, None, True]}
-    assert visible_json(value) == {r"a\n": [r"\x1b", {"b": r"\ud800"}, 1, None, True]}
 
 
 @pytest.mark.parametrize("text", ["x" * 10**6, "\x00" * 10**6])

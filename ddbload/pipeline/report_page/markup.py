@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from ddbload.visible_text import visible
+from ddbload.errors import visible
 
 _TAGS = frozenset(
     (

@@ -12,7 +12,7 @@ import pytest
 from ddbload.contracts.results import RowCounts, Segment
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.segment_times import SegmentTimes
-from ddbload.errors import ServiceUnavailable
+from ddbload.errors import ServiceUnavailable, visible
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline import report
 from ddbload.pipeline.report import current_report
@@ -21,7 +21,6 @@ from ddbload.pipeline.report_page.markup import Markup, data, element, style_she
 from ddbload.pipeline.report_page.page import draw_page
 from ddbload.pipeline.report_page.run_facts import RunFacts
 from ddbload.pipeline.report_page.run_page import run_page
-from ddbload.visible_text import visible
 from tests.unit.pipeline.hostile_texts import HOSTILE, ElementCollector, hostile_facts
 from tests.unit.pipeline.page_scenes import BEGAN, SCENES, facts, many_chunks, record, work
 from tests.unit.pipeline.world import RUN, World
