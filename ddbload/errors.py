@@ -16,7 +16,6 @@ TAKE_UP = "take the run up again (ddbload resume; or ddbload import with the sam
 
 
 MAX_ERROR_TEXT = 8000
-"""Characters of an error's message; it may quote user input of any length."""
 
 
 def visible(text: str, most: int | None = None) -> str:
@@ -50,7 +49,6 @@ class DdbloadError(Exception):
         return type(self).__name__
 
     def __str__(self) -> str:
-        """Return the message, with control characters escaped: it may quote user input."""
         return visible(super().__str__(), MAX_ERROR_TEXT)
 
     @property
