@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
@@ -193,6 +194,19 @@ class Source(Message):
     def location(self) -> tuple[str | tuple[str, ...] | None, ...]:
         """The fields that locate the source; equal for two sources of the same objects."""
         return tuple(getattr(self, name) for name in _LOCATION)
+
+    def beside(self, join: Callable[[str], str]) -> Source:
+        """Return the source with each local path passed through `join`; URIs stay."""
+
+        def moved(name: str) -> str:
+            return name if name.startswith("s3://") else join(name)
+
+        return replace(
+            self,
+            path=None if self.path is None else join(self.path),
+            manifest=None if self.manifest is None else moved(self.manifest),
+            sources=None if self.sources is None else tuple(map(moved, self.sources)),
+        )
 
     @property
     def framed(self) -> bool:

@@ -1,9 +1,9 @@
 """Read and write the ledger of one run: `runs/<run id>/` in a store. See docs/ledger.md.
 
-`run.json` is written once every check has passed; then the parts of the manifest, the manifest,
-the segments of each chunk, and finally `report.json`. A segment is written once and never
-changed: a second invocation adopts it. Segments and manifest parts carry the run's id and
-configuration, so that those of another run are refused.
+`request.json`, what was asked for, is written first, and `run.json` once every check has passed;
+then the parts of the manifest, the manifest, the segments of each chunk, and finally `report.json`.
+A segment is written once and never changed: a second invocation adopts it. Segments and manifest
+parts carry the run's id and configuration, so that those of another run are refused.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from ddbload.contracts.chunks import Chunk, ListingCursor
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.run_request import RunRequest
 from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
 from ddbload.ledger.store import Store
 
@@ -41,6 +42,14 @@ class RunObjects:
     def in_bucket(self) -> bool:
         """True for a ledger in S3, where requests take longer and cost something."""
         return self._store.uri("").startswith("s3://")
+
+    def put_request(self, request: RunRequest) -> None:
+        """Write what was asked of the run, over an earlier request of a run without a record."""
+        self._store.put(self._root + "request.json", encode_json(request.to_json()))
+
+    def find_request(self) -> RunRequest | None:
+        """Read what was asked of the run; None if nothing was."""
+        return self._read("request.json", RunRequest.from_json)
 
     def find_record(self) -> RunRecord | None:
         """Read the run's record; None if the run never began."""

@@ -17,6 +17,7 @@ from ddbload.pipeline.executions import check_input
 from ddbload.pipeline.preflight.chunker import Chunker
 from ddbload.pipeline.preflight.find_objects import list_source
 from ddbload.pipeline.preflight.prepare import check_settings, create_or_load_run
+from ddbload.pipeline.run_requests import keep_request, resumed_payload
 from ddbload.pipeline.table_notices import has_statements, table_notices
 from ddbload.pipeline.upload_turns import wait_for_turn
 
@@ -26,18 +27,18 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
 
     Until the objects of a source that has several are listed, the task of the next invocation is
     returned. The first invocation thereafter checks the payload, the table and the header, and
-    writes `run.json`; nothing but the listing is written before every check has passed. Raises the
-    named error of a failed check.
+    writes `run.json`; nothing but the request and the listing is written before every check has
+    passed. Raises the named error of a failed check.
     """
     if task.cursor is None or isinstance(task.cursor, ListingCursor):
         payload = _payload(task, context)
         context = context.confined(payload.source)
         run = _run_id(payload, task, context)
         ledger = context.ledger(run)
+        earlier = keep_request(ledger, payload, task.execution, context)
         _require_not_cancelled(ledger)
         context.access.check_target(payload)
         check_settings(payload)
-        earlier = ledger.find_record()
         listing = list_source(
             payload.source, ledger, context, earlier, task.cursor, context.must_end
         )
@@ -109,7 +110,9 @@ def preflight_in_turn(task: PreflightTask, context: Context) -> PreflightResult 
     """
     if task.cursor is None:
         payload = _payload(task, context)
-        waiting = wait_for_turn(task, payload, _run_id(payload, task, context), context)
+        run = _run_id(payload, task, context)
+        keep_request(context.ledger(run), payload, task.execution, context)
+        waiting = wait_for_turn(task, payload, run, context)
         if waiting is not None:
             return waiting
     return preflight(task, context)
@@ -138,7 +141,7 @@ def _payload(task: PreflightTask, context: Context) -> Payload:
     if resume is None:
         return Payload.from_json(task.input)
     ledger = context.ledger(resume.run)
-    payload = resume.payload(ledger.record())
+    payload = resumed_payload(resume, ledger)
     if task.execution is not None:
         # From here on a failure is one of the run, whose report says it.
         ledger.put_execution(task.execution)

@@ -19,7 +19,6 @@ from ddbload.dynamodb.write_modes import DELETE
 from ddbload.errors import DdbloadError, RunMismatch, SourceChanged
 from ddbload.items.typed_cells import SettledCells
 from ddbload.items.typed_values import TYPED_TYPES
-from ddbload.ledger.history import put_start
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
 from ddbload.pipeline.context import Context
@@ -97,8 +96,6 @@ def create_or_load_run(
         warn_of_header(prepared, context)
         if payload.once:
             claim_load(record, ledger, context)
-        # Before the record: every run that has one is in the index.
-        put_start(context.store, run, record.created)
         if ledger.put_new_record(record):
             return record
     existing = ledger.record()

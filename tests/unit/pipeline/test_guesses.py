@@ -592,7 +592,7 @@ def test_doubtful_first_row_without_header_is_refused_before_any_write(text: str
     world = World(text.encode(), source=GUESSED)
     with pytest.raises(errors.BadHeader, match="line 1, byte 0"):
         world.preflight()
-    assert world.store.objects == {}
+    assert world.beyond_request == {}
 
 
 @pytest.mark.parametrize("other", ["first", "second"])

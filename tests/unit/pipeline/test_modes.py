@@ -280,4 +280,4 @@ def test_preflight_refuses_invalid_position_attribute(name, words):
     with pytest.raises(errors.InvalidPayload, match=r"'options\.position_attribute'") as raised:
         it.preflight()
     assert words in raised.value.message
-    assert it.store.objects == {}
+    assert it.beyond_request == {}

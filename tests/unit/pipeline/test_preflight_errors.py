@@ -271,7 +271,7 @@ def test_preflight_raises_source_changed_when_object_is_overwritten(monkeypatch)
     world.s3.faults.add("get_object", None, overwrite)
     with pytest.raises(errors.SourceChanged, match="overwritten"):
         world.preflight()
-    assert world.store.objects == {}
+    assert world.beyond_request == {}
 
 
 @pytest.mark.parametrize("head", [b"id,a", b'id,"a\n'])

@@ -242,7 +242,7 @@ def test_key_is_asked_for_before_anything_is_written(monkeypatch):
     world = world_of("name\na\n", mapping=mapping)
     with pytest.raises(DdbloadError, match=f"{KEY} is not set"):
         world.run()
-    assert world.in_ledger() == []
+    assert world.beyond_request == {}
     monkeypatch.setenv(KEY, "one")
     world.run()
     # The same key takes the run up.

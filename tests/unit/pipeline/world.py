@@ -313,6 +313,16 @@ class World:
         names = (name.removeprefix(root) for name in self.store.objects)
         return sorted(name for name in names if name.startswith(prefix))
 
+    @property
+    def beyond_request(self) -> dict[str, bytes]:
+        """Objects of the store besides a request, its entry in the index and its execution."""
+        return {
+            name: data
+            for name, data in self.store.objects.items()
+            if not name.startswith("started/")
+            and not name.endswith(("/request.json", "/execution.json"))
+        }
+
     def rejects(self) -> list[dict[str, Any]]:
         """The reject lines of the segments that count, as they are shown."""
         return [json.loads(line) for line in counted_rejects(self.ledger)]

@@ -64,14 +64,14 @@ def only_chunk(world: World) -> Chunk:
 
 
 def assert_refused(world: World, error: type[DdbloadError], words: str, **changes: Any) -> None:
-    """Assert that preflight raises this error before it writes anything."""
+    """Assert that preflight raises this error before it writes more than the request."""
     payload = {**world.payload, **changes}
     payload = {name: value for name, value in payload.items() if value is not ...}
-    before = dict(world.store.objects)
+    before = world.beyond_request
     with pytest.raises(error, match=words) as raised:
         preflight(PreflightTask(payload, RUN), world.context())
     assert type(raised.value) is error
-    assert world.store.objects == before
+    assert world.beyond_request == before
     assert not [call for call in world.dynamodb.calls if call.operation == "batch_write_item"]
     assert not [call for call in world.s3.calls[2:] if call.operation == "put_object"]
 

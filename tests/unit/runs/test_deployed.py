@@ -58,7 +58,7 @@ def test_states_stay_small_when_file_is_large():
 def test_execution_fails_without_ledger_when_preflight_refuses_payload(world):
     outcome = execute(world, named(world, target={"table": "nothing"}), "e")
     assert (outcome["run"], outcome["error"]["name"]) == (RUN, "TableNotFound")
-    assert world.store.objects == {}
+    assert world.beyond_request == {}
 
 
 @pytest.mark.parametrize(

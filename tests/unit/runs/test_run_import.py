@@ -96,7 +96,7 @@ def test_run_import_raises_errors_of_preflight():
     world = World(DATA, keys=[("isbn", "S")])
     with pytest.raises(errors.KeyColumnMissing):
         conduct(world)
-    assert world.store.objects == {}
+    assert world.beyond_request == {}
 
 
 # Interrupted, and continued.
@@ -185,7 +185,7 @@ def test_run_import_leaves_no_heartbeat_when_refused():
     world = World(DATA, keys=[("isbn", "S")])
     with pytest.raises(errors.KeyColumnMissing):
         conduct(world)
-    assert world.store.objects == {}
+    assert world.beyond_request == {}
 
 
 def test_run_import_ends_heartbeat_when_run_fails():
