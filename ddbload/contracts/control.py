@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Self
 
 from ddbload.contracts.messages import JsonRule, Message
@@ -68,6 +68,10 @@ class Control(Message):
     def cancelled(self) -> bool:
         """True if no worker may send a request."""
         return self.state == CANCELLED_CONTROL
+
+    def cancel(self) -> Self:
+        """Return the control that stops all workers, and keeps the limits."""
+        return replace(self, state=CANCELLED_CONTROL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from ddbload.contracts.control import IDLE, Control, WorkerProgress, silence_lim
 from ddbload.contracts.results import Failure, Heartbeat, Segment
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ReportCursor
-from ddbload.errors import LedgerDamaged
+from ddbload.errors import LedgerDamaged, ServiceUnavailable
 from ddbload.ledger.run_objects import (
     REPORT_PARTS,
     RunObjects,
@@ -52,6 +52,7 @@ T = TypeVar("T")
 _WORKERS = "progress/"
 FOLDER_PROGRESS_SECONDS, BUCKET_PROGRESS_SECONDS = 1.0, 5.0
 """Seconds between two writes of a worker's progress, for a ledger in a folder and in S3."""
+_CONTROL_ATTEMPTS = 30
 _PAGES_AT_ONCE = 8
 """Pages of a listing, a thousand objects each, that are read concurrently."""
 REJECTS_AT_ONCE = 8
@@ -100,27 +101,50 @@ class Ledger(RunObjects):
 
     # Control and progress.
 
-    def put_control(self, control: Control) -> None:
-        """Replace the limits that the run's workers obey."""
-        self._store.put(self._root + "control.json", encode_json(control.to_json()))
+    def change_control(self, change: Callable[[Control | None], Control | None]) -> Control | None:
+        """Replace the limits that the run's workers obey by what `change` makes of them.
+
+        `change` gets the limits, None if those of the payload hold, and returns the new ones. It is
+        called again if another write came first, so that no change overwrites one that it has not
+        seen. Raises `LedgerDamaged`, `ServiceUnavailable` after too many attempts, and what
+        `change` raises.
+        """
+        name = self._root + "control.json"
+        for _ in range(_CONTROL_ATTEMPTS):
+            found = self._store.get_version(name)
+            before = None if found is None else self._decode_control(found.data)
+            after = change(before)
+            value = None if after is None else after.to_json()
+            if after == before or self._store.put_over(
+                name, encode_json(value), None if found is None else found.version
+            ):
+                return after
+        raise ServiceUnavailable(
+            f"the limits in {self._uri('control.json')} were changed {_CONTROL_ATTEMPTS} times"
+            " meanwhile; repeat the command"
+        )
 
     def find_control(self) -> Control | None:
         """Read the limits that the run's workers obey; None if those of the payload hold.
 
         Raises `LedgerDamaged` for limits that cannot be read: nobody may guess them.
         """
+        data = self._store.get(self._root + "control.json")
+        return None if data is None else self._decode_control(data)
+
+    def _decode_control(self, data: bytes) -> Control | None:
+        def decode(value: Any) -> Control | None:
+            # Null takes back what was written: an object can be replaced under a condition.
+            return None if value is None else Control.from_json(value)
+
         try:
-            return self._read("control.json", Control.from_json)
+            return self._decode(self._root + "control.json", data, decode)
         except LedgerDamaged:
             raise LedgerDamaged(
                 f"{self._uri('control.json')} is not what this version of ddbload writes, so the"
                 f" limits of run {self.run} are unknown: delete it, and resume the run with the"
                 " limits that it should have"
             ) from None
-
-    def delete_control(self) -> None:
-        """Let the limits of the payload hold again."""
-        self._store.delete(self._root + "control.json")
 
     def put_worker(self, progress: WorkerProgress, earlier: WorkerProgress | None) -> None:
         """Write the progress of a worker, and delete its earlier one."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ddbload.aws.retry import call_with_retries
-from ddbload.contracts.control import CANCELLED_CONTROL, UNSEEN_SECONDS, Control
+from ddbload.contracts.control import UNSEEN_SECONDS, Control
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import CANCELLED, DONE, FAILED, ExecutionAttempt, ExecutionOutput
 from ddbload.contracts.run_notice import (
@@ -182,9 +182,13 @@ def _cancel(ledger: Ledger, record: RunRecord, stopped: str, context: LedgerCont
     """Have the run's workers stop, and wait for them, so that the report counts what they did."""
     if _is_taken_up(ledger, stopped):
         return
-    control = ledger.find_control() or Control.of(record.payload.options)
-    if not control.cancelled:
-        ledger.put_control(replace(control, state=CANCELLED_CONTROL))
+
+    def cancel(control: Control | None) -> Control | None:
+        if _is_resumed(control, stopped):
+            return control
+        return (control or Control.of(record.payload.options)).cancel()
+
+    ledger.change_control(cancel)
     begun = context.clock()
     # Functions may send before they are seen.
     least, most = begun + UNSEEN_SECONDS + _POLL_SECONDS, begun + WORKER_STOP_SECONDS
@@ -198,7 +202,10 @@ def _is_taken_up(ledger: Ledger, stopped: str) -> bool:
     """Tell whether another execution works on the run, or `resume` is about to start one."""
     if ledger.find_execution() not in (None, stopped):
         return True
-    control = ledger.find_control()
+    return _is_resumed(ledger.find_control(), stopped)
+
+
+def _is_resumed(control: Control | None, stopped: str) -> bool:
     return control is not None and not control.cancelled and control.resumed_after == stopped
 
 

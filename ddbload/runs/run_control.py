@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ddbload.contracts.control import (
     ACTIVE,
-    CANCELLED_CONTROL,
     IDLE,
     UNLIMITED,
     UNSEEN_SECONDS,
@@ -36,6 +37,7 @@ from ddbload.runs.run_status import live_heartbeat
 STOP_POLL_SECONDS = 0.5
 """Time between two looks at the workers that are to stop."""
 _AS_THEY_ARE = NewLimits()
+_UNKNOWN_LIMITS = Control().cancel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,8 @@ def cancel_run(
     record = ledger.find_record()
     if record is not None and (done := done_before(ledger)) is not None:
         return Cancellation(done, already_done=True)
-    known = ledger.find_control() or _first_control(record, execution)
-    ledger.put_control(replace(known or Control(), state=CANCELLED_CONTROL))
+    first = _first_control(record, execution)
+    cancelled = ledger.change_control(lambda known: (known or first or Control()).cancel())
     stop_refused = None
     if executions is not None and execution is not None and execution.running:
         stop_refused = _stop(executions, execution, run)
@@ -81,11 +83,11 @@ def cancel_run(
         # There is nothing to resume, and the id is free for another run. Who still works on it
         # must find that it is cancelled.
         if process is None and stop_refused is None:
-            ledger.delete_control()
-    elif known is None:
+            ledger.change_control(lambda known: None if known == cancelled else known)
+    elif first is None and cancelled == _UNKNOWN_LIMITS:
         # Only now the limits of the run can be known.
-        limits = Control.of(record.payload.options)
-        ledger.put_control(replace(limits, state=CANCELLED_CONTROL))
+        limits = Control.of(record.payload.options).cancel()
+        ledger.change_control(lambda known: limits if known == cancelled else known)
     report = None if record is None else write_report(run, context)
     named = [*silent, *([] if process is None else [process])]
     return Cancellation(report, silent=tuple(named), stop_refused=stop_refused)
@@ -124,9 +126,18 @@ def change_limits(
             f"--max-cost limits the price of write units, and those of run {run} have none: its"
             " table has provisioned capacity, or an earlier version began the run"
         )
-    before = ledger.find_control() or Control.of(record.payload.options)
-    after = _with_limits(before, record, context, NewLimits(max_wcu, max_cost))
-    ledger.put_control(after)
+    # The table is described before, so that little time passes between reading and writing.
+    given = _settled_limits(record, context, NewLimits(max_wcu, max_cost))
+    before = after = Control.of(record.payload.options)
+
+    def change(known: Control | None) -> Control:
+        nonlocal before, after
+        before = known or Control.of(record.payload.options)
+        # A run that was cancelled meanwhile stays cancelled.
+        after = given(before)
+        return after
+
+    ledger.change_control(change)
     return before, after
 
 
@@ -140,7 +151,7 @@ def take_up(
     not stop, and errors of the ledger.
     """
     ledger = context.ledger(run)
-    control = ledger.find_control()
+    control = seen = ledger.find_control()
     record = ledger.find_record()
     if control is None and (record is None or not functions):
         # Processes end with the one that started them, whose heartbeat has been looked at.
@@ -151,16 +162,25 @@ def take_up(
     # A function that others do not see yet has no limit, and shares those of the new attempt.
     if any(each.working for each in ledger.workers()):
         if functions and not control.cancelled:
-            ledger.put_control(replace(control, state=CANCELLED_CONTROL))
+            first = control
+            seen = ledger.change_control(lambda known: (known or first).cancel())
         if functions or control.cancelled:
             _require_stopped(ledger, context)
-    if record is None:
-        # The run starts anew, with the limits of its payload.
-        ledger.delete_control()
-        return
-    control = _with_limits(control, record, context, limits)
-    # Before the new execution has begun, only this tells a resumed run from one with new limits.
-    ledger.put_control(replace(control, state=ACTIVE, resumed_after=ledger.find_execution()))
+    given = None if record is None else _settled_limits(record, context, limits)
+    resumed_after = ledger.find_execution()
+
+    def change(known: Control | None) -> Control | None:
+        if known is not None and known.cancelled and (seen is None or not seen.cancelled):
+            raise Cancelled.of(run)
+        if given is None:
+            # The run starts anew, with the limits of its payload.
+            return None
+        # Before the new execution has begun, only this tells a resumed run from one with new
+        # limits.
+        limited = given(known or control)
+        return replace(limited, state=ACTIVE, resumed_after=resumed_after)
+
+    ledger.change_control(change)
 
 
 def _first_control(record: RunRecord | None, execution: Execution | None) -> Control | None:
@@ -177,9 +197,10 @@ def _first_control(record: RunRecord | None, execution: Execution | None) -> Con
     return None if options.max_wcu_percent else Control.of(options)
 
 
-def _with_limits(
-    control: Control, record: RunRecord, context: Context, limits: NewLimits
-) -> Control:
+def _settled_limits(
+    record: RunRecord, context: Context, limits: NewLimits
+) -> Callable[[Control], Control]:
+    """Return what puts limits into a control, with a percentage of the table's capacity settled."""
     given = {"--max-wcu": limits.max_wcu, "--max-cost": limits.max_cost}
     for option in (name for name, limit in given.items() if limit not in (None, UNLIMITED)):
         if not record.table.is_table:
@@ -187,12 +208,12 @@ def _with_limits(
                 f"{option} is for tables, and run {record.run} writes to {record.table.name}:"
                 " leave it out"
             )
+    new: dict[str, Any] = {}
     if limits.max_wcu is not None:
-        control = replace(control, max_wcu=_units_a_second(limits.max_wcu, record, context))
+        new["max_wcu"] = _units_a_second(limits.max_wcu, record, context)
     if limits.max_cost is not None:
-        dollars = None if limits.max_cost == UNLIMITED else float(limits.max_cost)
-        control = replace(control, max_cost=dollars)
-    return control
+        new["max_cost"] = None if limits.max_cost == UNLIMITED else float(limits.max_cost)
+    return lambda control: replace(control, **new)
 
 
 def _units_a_second(max_wcu: float | str, record: RunRecord, context: Context) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import multiprocessing
 import os
 import stat
 import tempfile
@@ -211,6 +212,50 @@ def test_conditional_put_has_one_winner_among_many(kind, over, tmp_path):
         for thread in threads:
             thread.join()
         assert [store.get(name)] == wins
+
+
+def _count(root: str, times: int) -> None:
+    """Add to a number in a folder, by reading and writing over what was read."""
+    store = FolderStore(Path(root))
+    for _ in range(times):
+        while True:
+            found = store.get_version(NAME)
+            number = 0 if found is None else int(found.data)
+            if store.put_over(NAME, b"%d" % (number + 1), None if found is None else found.version):
+                break
+
+
+def test_changes_by_processes_of_a_folder_are_all_kept(tmp_path):
+    processes = [
+        multiprocessing.get_context("spawn").Process(target=_count, args=(str(tmp_path), 25))
+        for _ in range(3)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    assert FolderStore(tmp_path).get(NAME) == b"75"
+
+
+def test_changes_of_a_bucket_are_all_kept():
+    store = bucket_store(FakeS3())
+
+    def count() -> None:
+        for _ in range(25):
+            while True:
+                found = store.get_version(NAME)
+                number = 0 if found is None else int(found.data)
+                version = None if found is None else found.version
+                if store.put_over(NAME, b"%d" % (number + 1), version):
+                    break
+
+    threads = [threading.Thread(target=count) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.get(NAME) == b"75"
 
 
 # A folder.

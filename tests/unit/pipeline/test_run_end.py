@@ -295,7 +295,7 @@ def test_run_that_the_command_cancelled_is_reported_here_too():
     aborted = Aborted()
     # By S3's clock, of whole seconds, this may look as if it was written after the stop.
     aborted.world.clock.sleep(1)
-    aborted.world.ledger.put_control(Control(CANCELLED_CONTROL, max_wcu=50))
+    aborted.world.ledger.change_control(lambda _: Control(CANCELLED_CONTROL, max_wcu=50))
     outcome = aborted.conclude()
     assert outcome is not None
     assert outcome.status == "CANCELLED"

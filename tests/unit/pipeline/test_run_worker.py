@@ -85,17 +85,17 @@ def test_worker_waits_for_a_share_that_others_have(scene):
 
 def test_worker_obeys_a_new_limit_at_the_next_look(scene):
     with scene.worker.importing(scene.ledger, scene.record):
-        scene.ledger.put_control(Control(max_wcu=100))
+        scene.ledger.change_control(lambda _: Control(max_wcu=100))
         scene.after(2)
         assert scene.session.budget.units_per_second == 100
-        scene.ledger.put_control(Control())
+        scene.ledger.change_control(lambda _: Control())
         scene.after(2)
         assert scene.session.budget.units_per_second is None
 
 
 def test_cancelled_worker_stops_and_says_so(scene):
     with scene.worker.importing(scene.ledger, scene.record):
-        scene.ledger.put_control(Control(state=CANCELLED_CONTROL))
+        scene.ledger.change_control(lambda _: Control(state=CANCELLED_CONTROL))
         scene.after(2)
         assert scene.session.stop_requested(scene.now)
         with pytest.raises(errors.Cancelled):
@@ -105,7 +105,7 @@ def test_cancelled_worker_stops_and_says_so(scene):
 
 
 def test_worker_of_a_cancelled_run_sends_nothing(scene):
-    scene.ledger.put_control(Control(state=CANCELLED_CONTROL))
+    scene.ledger.change_control(lambda _: Control(state=CANCELLED_CONTROL))
     context = replace(scene.world.context(), control=scene.worker)
     with pytest.raises(errors.Cancelled):
         import_chunk(ImportTask(RUN, scene.world.manifest[0]), context)
@@ -166,7 +166,7 @@ def test_worker_without_chunks_gives_its_share_back(scene):
 
 
 def test_run_that_has_cost_enough_stops_by_name(scene):
-    scene.ledger.put_control(Control(max_cost=0.001))
+    scene.ledger.change_control(lambda _: Control(max_cost=0.001))
     with scene.worker.importing(scene.ledger, scene.record) as session:
         for _ in range(60):
             limit = session.budget.unit_limit
@@ -245,7 +245,7 @@ def test_function_is_seen_after_a_period(monkeypatch):
 def test_function_that_stops_unseen_says_so_first(monkeypatch):
     scene = function_of(monkeypatch)
     with scene.worker.importing(scene.ledger, scene.record):
-        scene.ledger.put_control(Control(state=CANCELLED_CONTROL))
+        scene.ledger.change_control(lambda _: Control(state=CANCELLED_CONTROL))
         scene.after(2)
         assert scene.told().state == WORKING
     assert scene.told().state == IDLE
@@ -255,7 +255,7 @@ def test_function_that_learns_of_a_limit_shares_it(monkeypatch):
     scene = function_of(monkeypatch)
     scene.other(0, wcu=100)
     with scene.worker.importing(scene.ledger, scene.record):
-        scene.ledger.put_control(Control(max_wcu=300))
+        scene.ledger.change_control(lambda _: Control(max_wcu=300))
         scene.after(2)
         assert (scene.told().wcu, scene.session.budget.units_per_second) == (150, 150)
 
@@ -306,7 +306,7 @@ def test_worker_whose_ledger_hung_works_on(monkeypatch):
 
 
 def test_cost_names_what_killed_workers_may_have_consumed(scene):
-    scene.ledger.put_control(Control(max_cost=0.001))
+    scene.ledger.change_control(lambda _: Control(max_cost=0.001))
     work = WriteStats(consumed_wcu=100.0)
     dead = WorkerProgress("cd", 0, WORKING, 100.0, 400.0, current=Totals(work=work))
     scene.ledger.put_worker(dead, None)

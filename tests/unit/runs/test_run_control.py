@@ -227,6 +227,67 @@ def test_limits_of_a_done_run_are_refused():
         change_limits(RUN, world.context(), max_wcu=5)
 
 
+def meanwhile(world: World, moment: str, act: Any) -> list[str]:
+    """Act once, before the ledger's control is read or written; return the moments seen."""
+    seen: list[str] = []
+
+    def hook(now: str, name: str, _: bytes) -> None:
+        if name.endswith("control.json") and now == moment and moment not in seen:
+            seen.append(now)
+            act()
+
+    world.store.hook = hook
+    return seen
+
+
+def test_slow_limit_does_not_overwrite_a_cancellation(world, monkeypatch):
+    """The table is described, and the run is cancelled meanwhile."""
+    from ddbload.runs import run_control
+
+    def capacity(*_: Any, **__: Any) -> Any:
+        cancel_run(RUN, world.context())
+        return SimpleNamespace(share=lambda _: 77.0)
+
+    monkeypatch.setattr(run_control, "table_write_capacity", capacity)
+    _, after = change_limits(RUN, world.context(), max_wcu="50%")
+    assert after.cancelled
+    assert world.ledger.find_control() == Control(CANCELLED_CONTROL, 77.0)
+
+
+def test_limit_is_made_again_when_the_run_is_cancelled_as_it_is_written(world):
+    seen = meanwhile(world, "put_over", lambda: cancel_run(RUN, world.context()))
+    _, after = change_limits(RUN, world.context(), max_wcu=5)
+    assert seen
+    assert after == world.ledger.find_control() == Control(CANCELLED_CONTROL, 5)
+
+
+def test_cancellation_keeps_a_limit_that_is_changed_as_it_is_written(world):
+    meanwhile(world, "put_over", lambda: change_limits(RUN, world.context(), max_wcu=5))
+    cancel_run(RUN, world.context())
+    assert world.ledger.find_control() == Control(CANCELLED_CONTROL, 5)
+
+
+def test_run_that_is_cancelled_as_it_is_taken_up_stays_cancelled(world):
+    world.ledger.change_control(lambda _: Control())
+    meanwhile(world, "put_over", lambda: cancel_run(RUN, world.context()))
+    with pytest.raises(errors.Cancelled):
+        take_up(RUN, world.context(), limits=NewLimits(max_wcu=9))
+    assert world.ledger.find_control() == CANCELLED
+
+
+def test_control_that_always_changes_is_given_up(world):
+    numbers = iter(range(10**6))
+
+    def change(control: Control | None) -> Control:
+        world.store.objects[f"runs/{RUN}/control.json"] = b'{"state":"running","max_wcu":%d}' % (
+            next(numbers) + 1
+        )
+        return control or Control()
+
+    with pytest.raises(errors.ServiceUnavailable, match="changed 30 times"):
+        world.ledger.change_control(lambda known: replace(change(known), max_wcu=0.5))
+
+
 def test_limits_are_replaced_or_removed(world):
     before, after = change_limits(RUN, world.context(), max_wcu="none")
     assert (before, after) == (Control(max_wcu=300), Control())
@@ -255,5 +316,5 @@ def test_limits_that_were_changed_hold_when_a_local_run_is_resumed(world):
 
 
 def test_deployed_run_reports_that_it_was_cancelled(world):
-    world.ledger.put_control(CANCELLED)
+    world.ledger.change_control(lambda _: CANCELLED)
     assert world.report().status == "CANCELLED"

@@ -113,7 +113,7 @@ def test_list_of_runs_and_status_judge_alike():
     """A cancelled run was resumed, and its process killed."""
     world = World(DATA)
     world.preflight()
-    world.ledger.put_control(Control(state=CANCELLED_CONTROL))
+    world.ledger.change_control(lambda _: Control(state=CANCELLED_CONTROL))
     assert world.report().status == "CANCELLED"
     for left, status in (("ended", "CANCELLED"), ("running", "INTERRUPTED")):
         beat(world, pid=GONE, state=left)
