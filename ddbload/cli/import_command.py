@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -134,7 +135,7 @@ def import_command(
     imported again.
     """
     from ddbload.runs.local_settings import LocalSettings, default_ledger
-    from ddbload.runs.run_import import new_run_id
+    from ddbload.runs.run_import import asked_for, new_run_id
 
     is_table = not table.startswith(TARGET_SCHEMES)
     if not is_table:
@@ -159,17 +160,20 @@ def import_command(
     if not quiet:
         print_run(run, ledger=settings.ledger)
     clients = settings.clients()
-    if given["prewarm"] is not None and not _is_done(run_id, settings):
-        prewarm(table, given["prewarm"], clients, yes=yes, quiet=quiet)
-    if is_table:
-        add_published_price(payload, clients)
     resume = heart = None
     if is_stream:
         heart = _spool_heartbeat(run, settings)
     else:
         again = run_command_line("resume", run, aws, ledger=ledger)
         resume = f"{again} (or the same command with --run-id {run})"
-    with rejects_file(rejects, sources) as reject_file, spooled(payload, heart):
+    with ExitStack() as stack:
+        stack.enter_context(asked_for(payload, settings, run, clients))
+        if given["prewarm"] is not None and not _is_done(run_id, settings):
+            prewarm(table, given["prewarm"], clients, yes=yes, quiet=quiet)
+        if is_table:
+            add_published_price(payload, clients)
+        reject_file = stack.enter_context(rejects_file(rejects, sources))
+        stack.enter_context(spooled(payload, heart))
         if heart is not None:
             # The import would take up a run that it finds cancelled.
             heart.look()
@@ -204,9 +208,9 @@ def _refuse_table_options(target: str, *, dry_run: bool, prewarm: int | None) ->
 
 def _is_done(run_id: str | None, settings: LocalSettings) -> bool:
     """Tell whether a run needs no capacity, because it is done."""
-    from ddbload.pipeline.report import done_before
+    from ddbload.pipeline.read_run import finished_report
 
-    return run_id is not None and done_before(settings.context().ledger(run_id)) is not None
+    return run_id is not None and finished_report(run_id, settings.context()) is not None
 
 
 def import_with_progress(

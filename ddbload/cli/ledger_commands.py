@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,29 +24,21 @@ from ddbload.cli.output import (
     print_json,
     print_stderr,
     print_stdout,
+    printable,
     show_progress,
 )
 from ddbload.cli.run_location import find_run, run_command_line
 from ddbload.cli.run_result import Result, print_error
-from ddbload.contracts.results import FAILED, Failure, Report, RowCounts, WriteStats
-from ddbload.errors import (
-    InvalidUsage,
-    LedgerDamaged,
-    OutputUnwritable,
-    RunNotFound,
-    is_resumable,
-)
+from ddbload.contracts.results import FAILED, Failure, Report
+from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable, is_resumable
+from ddbload.ledger.run_state import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import RunLocation
-    from ddbload.contracts.results import Heartbeat
-    from ddbload.contracts.run_record import RunRecord
-    from ddbload.pipeline.context import Context
-    from ddbload.pipeline.executions import Execution
-    from ddbload.runs.run_status import RunState
+    from ddbload.pipeline.read_run import SeenRun
 
 
 @click.command(
@@ -81,45 +72,32 @@ def status_command(
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """
-    from ddbload.runs.run_status import live_heartbeat
-
     there = find_run(run, ledger, stack, aws)
-    context = there.context
     if follow and not _follow(run, there):
         return EXIT_INTERRUPTED
-    execution = _execution(run, there)
-    record = context.ledger(run).find_record()
-    if record is None:
-        if execution is not None:
-            return _no_ledger(run, execution, as_json)
-        heartbeat = live_heartbeat(run, context)
-        if heartbeat is not None:
-            return _not_yet_recorded(run, heartbeat, as_json)
-        record = context.ledger(run).record()
-    found = _run_state(record, execution, context)
-    resume = None
-    if not found.running and not found.done:
+    seen = there.read(run)
+    why_not, resume = _why_not_resumable(seen), None
+    if why_not is None and not seen.state.running and not seen.state.done:
         resume = run_command_line("resume", run, aws, ledger=ledger, stack=stack)
-    gone, error = _is_source_gone(record), found.progress.error
-    if gone or (error is not None and not is_resumable(error.name)):
-        resume = None
     if as_json:
-        rows = found.progress.rows
-        value = {**found.progress.to_json(), "status": found.status}
-        value["rows"] = {"read": rows.read, **rows.outcomes}
-        into = "table" if record.table.is_table else "target"
-        value |= {"source": record.payload.source.uri, into: record.table.name}
-        value |= {"execution": execution and execution.arn, "resume": resume}
-        print_json(value)
+        print_json(_status_json(seen, resume))
         return 0
-    lines = [*_progress_lines(record, found), *_process_lines(found, execution)]
+    lines = [*_progress_lines(seen), *_process_lines(seen)]
     if resume is not None:
         lines.append(f"  resume    {resume}")
-    elif not found.running and not found.done:
-        why = "its input is gone" if gone else "it would fail again"
-        lines.append(f"  resume    not possible: {why}; start a new run, with another run id")
+    elif why_not is not None:
+        lines.append(f"  resume    not possible: {why_not}; start a new run, with another run id")
     print_stdout(*lines)
     return 0
+
+
+def _status_json(seen: SeenRun, resume: str | None) -> dict[str, Any]:
+    rows, payload, execution = seen.report.rows, seen.payload, seen.execution
+    value = {**seen.report.to_json(), "rows": {"read": rows.read, **rows.outcomes}}
+    if payload is not None:
+        into = "table" if payload.target is None else "target"
+        value |= {"source": payload.source.uri, into: payload.table}
+    return value | {"execution": execution and execution.arn, "resume": resume}
 
 
 def _follow(run: str, there: RunLocation) -> bool:
@@ -127,7 +105,8 @@ def _follow(run: str, there: RunLocation) -> bool:
     from ddbload.runs.deployed import follow
     from ddbload.runs.run_status import follow_process
 
-    context, execution = there.context, _execution(run, there)
+    context = there.context
+    execution = None if there.deployed is None else there.deployed.last_execution(run)
     try:
         with show_progress(enabled=True) as draw:
             if there.deployed is None:
@@ -145,83 +124,67 @@ def _follow(run: str, there: RunLocation) -> bool:
     return True
 
 
-def _run_state(record: RunRecord, execution: Execution | None, context: Context) -> RunState:
-    """Return the state of a run, combined with that of its last execution."""
-    from ddbload.pipeline.executions import EXECUTION_ABORTED, EXECUTION_SUCCEEDED
-    from ddbload.runs.deployed import run_status
-    from ddbload.runs.run_status import RunState, run_state
-
-    found = run_state(record, context)
-    if execution is None or (found.done and execution.status == EXECUTION_ABORTED):
-        # The execution was stopped after the run was done.
-        return found
-    progress = found.progress
-    if execution.running:
-        progress = replace(progress, error=None)
-    elif execution.failure is not None and not progress.failures:
-        progress = replace(progress, error=execution.failure)
-    done = found.done and execution.failure is None and not execution.running
-    status = found.status if execution.status == EXECUTION_SUCCEEDED else run_status(execution)
-    return RunState(status, execution.running, done, progress, None)
-
-
-def _progress_lines(record: RunRecord, found: RunState) -> list[str]:
-    progress, rows = found.progress, found.progress.rows
-    chunks = f"{progress.chunks_done:,} of {progress.chunks:,} done"
-    share = f"{100 * progress.bytes // max(1, progress.size)} % of the bytes"
-    if found.running and not progress.chunks:
+def _progress_lines(seen: SeenRun) -> Iterator[str]:
+    report, rows, state = seen.report, seen.report.rows, seen.state
+    yield f"run {seen.run}: {state.status}"
+    if seen.payload is not None:
+        yield f"  from      {printable(seen.payload.source.uri)}"
+        yield f"  into      {seen.payload.table}"
+    if seen.record is None:
+        yield f"  chunks    none{_before_record(seen)}"
+        return
+    chunks = f"{report.chunks_done:,} of {report.chunks:,} done"
+    share = f"{100 * report.bytes // max(1, report.size)} % of the bytes"
+    if state.running and not report.chunks:
         chunks, share = "not known yet", "preflight is reading the source"
-    return [
-        f"run {record.run}: {found.status}",
-        f"  from      {record.payload.source.uri}",
-        f"  into      {record.table.name}",
-        f"  chunks    {chunks}, {share}",
-        (
-            f"  rows      {rows.read:,} settled: {progress.written_text},"
-            f" {rows.rejected:,} rejected, {rows.superseded:,} superseded,"
-            f" {rows.skipped:,} skipped{f', {rows.filtered:,} filtered' if rows.filtered else ''}"
-        ),
-    ]
+    yield f"  chunks    {chunks}, {share}"
+    yield (
+        f"  rows      {rows.read:,} settled: {rows.written:,} written,"
+        f" {rows.rejected:,} rejected, {rows.superseded:,} superseded,"
+        f" {rows.skipped:,} skipped{f', {rows.filtered:,} filtered' if rows.filtered else ''}"
+    )
 
 
-def _process_lines(found: RunState, execution: Execution | None) -> Iterator[str]:
-    heartbeat, error = found.heartbeat, found.progress.error
-    if execution is not None:
-        yield f"  execution {execution.arn}"
+def _before_record(seen: SeenRun) -> str:
+    """Say what a run without a record is doing, or that it ended."""
+    from ddbload.runs.run_status import SPOOL
+
+    if not seen.state.running:
+        return "; the run ended before it wrote a row"
+    if seen.heartbeat is not None and seen.heartbeat.step == SPOOL:
+        return " yet, standard input is being copied to a temporary file"
+    return " yet, preflight is checking the source"
+
+
+def _process_lines(seen: SeenRun) -> Iterator[str]:
+    heartbeat, state = seen.heartbeat, seen.state
+    if seen.execution is not None:
+        yield f"  execution {seen.execution.arn}"
     if heartbeat is not None:
-        yield _process_line(heartbeat, "is working" if found.running else "ended without a report")
-    if error is not None:
-        yield f"  missing   {error.name}: {error.message}"
+        doing = "is working" if state.running else "ended without a report"
+        when = f"{datetime.fromtimestamp(heartbeat.at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        yield (f"  process   {heartbeat.pid} on {heartbeat.host} {doing}, last heartbeat at {when}")
+    if state.error is not None:
+        label = "error  " if seen.record is None else "missing"
+        yield f"  {label}   {state.error.name}: {printable(state.error.message)}"
 
 
-def _process_line(heartbeat: Heartbeat, doing: str) -> str:
-    last = datetime.fromtimestamp(heartbeat.at, UTC)
-    when = f"{last:%Y-%m-%dT%H:%M:%SZ}"
-    return f"  process   {heartbeat.pid} on {heartbeat.host} {doing}, last heartbeat at {when}"
+def _why_not_resumable(seen: SeenRun) -> str | None:
+    """Return why a run cannot be resumed; None if it can, or has no need to."""
+    state = seen.state
+    if state.running or state.done:
+        return None
+    from ddbload.pipeline.read_run import is_input_gone
 
-
-def _is_source_gone(record: RunRecord) -> bool:
-    """Tell whether the run read a temporary file, such as a copy of standard input."""
-    from ddbload.source.local_file import is_removed_copy
-
-    path = record.pinned.get("path")
-    return isinstance(path, str) and is_removed_copy(path)
-
-
-def _not_yet_recorded(run: str, heartbeat: Heartbeat, as_json: bool) -> int:
-    """Print the status of a run whose preflight has not written a record yet."""
-    from ddbload.runs.run_status import RUNNING, SPOOL
-
-    if as_json:
-        result = Result.unreported(run, RUNNING, None, 0.0)
-        print_json({**result.to_json(), "execution": None, "resume": None})
-        return 0
-    doing = "preflight is checking the source"
-    if heartbeat.step == SPOOL:
-        doing = "standard input is being copied to a temporary file"
-    print_stdout(f"run {run}: {RUNNING}", f"  chunks    none yet, {doing}")
-    print_stdout(_process_line(heartbeat, "is working"))
-    return 0
+    if is_input_gone(seen):
+        return "its input is gone"
+    if seen.payload is None:
+        return "nothing is known of its input"
+    # A run without a record starts over, and looks at everything anew.
+    is_lost = seen.record is not None and state.error is not None
+    if is_lost and state.error is not None and not is_resumable(state.error.name):
+        return "it would fail again"
+    return None
 
 
 @click.command(
@@ -265,13 +228,21 @@ def report_command(
         raise InvalidUsage("--show-rows is for --html; ddbload rejects RUN shows the rows")
     if html == "-" and as_json:
         raise InvalidUsage("--html - and --json both write to standard output; give a file")
+    from ddbload.pipeline.read_run import empty_report
+
     there = find_run(run, ledger, stack, aws)
     try:
-        report, was_killed = _find_report(run, there)
+        seen = there.read(run)
+        report, state = seen.report, seen.state
+        was_killed = not state.reported and there.deployed is None and seen.record is not None
     except LedgerDamaged as damaged:
         if not as_json or html is not None:
             raise
-        report, was_killed = _empty_report(run, FAILED, Failure.of(damaged), 0.0), False
+        report, state = empty_report(run, FAILED, Failure.of(damaged)), RunState(FAILED)
+        was_killed = False
+    if state.running:
+        print_stderr(f"ddbload: run {run} is still running; this is its progress")
+        was_killed = False
     result = Result.from_report(report, was_killed=was_killed)
     if html is not None:
         _write_page(html, report, there, show_rows=show_rows)
@@ -300,92 +271,3 @@ def _write_page(path: str, report: Report, there: RunLocation, *, show_rows: boo
         reason = error.strerror if isinstance(error, OSError) else error
         raise OutputUnwritable(f"--html {path}: {reason}") from None
     print_stderr(f"ddbload: wrote {path}")
-
-
-def _find_report(run: str, there: RunLocation) -> tuple[Report, bool]:
-    """Find a run's report; true with it if the last attempt was killed before it wrote one."""
-    execution = _execution(run, there)
-    if execution is None:
-        return _find_local_report(run, there.context)
-    return _find_deployed_report(run, execution, there), False
-
-
-def _find_local_report(run: str, context: Context) -> tuple[Report, bool]:
-    from ddbload.pipeline.report import current_report
-    from ddbload.runs.run_status import RUNNING, live_heartbeat, unreported_until
-
-    working = live_heartbeat(run, context) is not None
-    if working:
-        print_stderr(f"ddbload: run {run} is still running; this is its progress")
-    record = context.ledger(run).find_record()
-    if working and record is None:
-        return _empty_report(run, RUNNING, None, 0.0), False
-    until = None if record is None else unreported_until(record, context)
-    found = current_report(run, context, unreported_until=until)
-    if working:
-        return replace(found, status=RUNNING, error=None), False
-    return found, until is not None
-
-
-def _find_deployed_report(run: str, execution: Execution, there: RunLocation) -> Report:
-    from ddbload.pipeline.report import current_report
-    from ddbload.runs.deployed import final_report, run_status
-
-    if execution.running:
-        print_stderr(f"ddbload: run {run} is still running; this is its progress")
-        if there.context.ledger(run).find_record() is None:
-            return _empty_report(run, execution.status, None, execution.seconds)
-        return replace(
-            current_report(run, there.context),
-            status=execution.status,
-            error=None,
-            seconds=execution.seconds,
-        )
-    report = final_report(run, execution, there.context)
-    if report is None:
-        return _empty_report(run, run_status(execution), execution.failure, execution.seconds)
-    return report
-
-
-def _empty_report(run: str, status: str, failure: Failure | None, seconds: float) -> Report:
-    """Make the report of a run that has nothing in its ledger."""
-    return Report(
-        run=run,
-        status=status,
-        rows=RowCounts(),
-        work=WriteStats(),
-        bytes=0,
-        size=0,
-        chunks=0,
-        chunks_done=0,
-        seconds=seconds,
-        rejects=None,
-        error=failure,
-    )
-
-
-def _execution(run: str, there: RunLocation) -> Execution | None:
-    """Return the last execution of a run that a stack has."""
-    if there.deployed is None:
-        return None
-    found = there.deployed.last_execution(run)
-    if found is None and there.context.ledger(run).find_record() is None:
-        raise RunNotFound(f"there is no run {run} in stack {there.deployed.stack.name}")
-    return found
-
-
-def _no_ledger(run: str, execution: Execution, as_json: bool) -> int:
-    """Print the status of an execution that has written no ledger."""
-    from ddbload.runs.deployed import run_status
-
-    failure, status = execution.failure, run_status(execution)
-    if as_json:
-        error = None if failure is None else failure.to_json()
-        value = {"run": run, "status": status, "execution": execution.arn}
-        print_json({**value, "error": error})
-        return 0
-    lines = [f"run {run}: {status}", f"  execution {execution.arn}"]
-    if failure is not None:
-        lines.append(f"  error     {failure.name}: {failure.message}")
-    print_stdout(*lines)
-    return 0

@@ -141,9 +141,10 @@ def _run_logs(run: str, there: Deployed, aws: AwsSettings) -> RunLogs:
 
 def _beginning(run: str, there: Deployed) -> float:
     """Return a time before the first function of a run began. Raises `RunNotFound`."""
-    record = there.context.ledger(run).find_record()
-    if record is not None:
-        return record.created - BEFORE_SECONDS
+    ledger = there.context.ledger(run)
+    known = ledger.find_record() or ledger.find_request()
+    if known is not None:
+        return known.created - BEFORE_SECONDS
     execution = there.last_execution(run)
     if execution is None:
         raise RunNotFound(f"there is no run {run} in stack {there.stack.name}")

@@ -171,14 +171,14 @@ def _resume_here(
     again: str,
     quiet: bool,
 ) -> Result:
+    from ddbload.pipeline.run_requests import resumed_payload
     from ddbload.runs.local_settings import LocalSettings, default_ledger
 
     location = ledger or default_ledger()
-    record = there.context.ledger(run).record()
+    count = processes or cores()
+    payload = resumed_payload(Resume(run, {**options, "workers": count}), there.context.ledger(run))
     if not quiet:
         print_run(run, ledger=location)
-    count = processes or cores()
-    payload = Resume(run, {**options, "workers": count}).payload(record)
     settings = LocalSettings(ledger=location, aws=aws, concurrency=payload.options.concurrency)
     with rejects_file(rejects, payload.source.names) as file:
         # Looked up first: a run that is done does not need its source any more.
@@ -239,11 +239,12 @@ def _resume_payload(run: str, options: dict[str, Any], there: Deployed) -> dict[
             f"run {run} is still running: ddbload status {run}; or stop it first: ddbload cancel"
             f" {run}"
         )
-    if there.context.ledger(run).find_record() is not None:
+    ledger = there.context.ledger(run)
+    if ledger.find_record() is not None or ledger.find_request() is not None:
         return {"run": {"resume_of": run}, "options": options}
     if last is None or not isinstance(last.input, dict):
         raise RunNotFound(f"there is no run {run} in stack {there.stack.name}")
-    # It failed before there was a ledger: start over with the input of that execution.
+    # Its input could not be read: start over with it, in case an option mends it.
     given = last.input
     named, limits = given.get("run") or {}, given.get("options") or {}
     if not isinstance(named, dict) or not isinstance(limits, dict):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ddbload.aws.clients import Clients
     from ddbload.pipeline.context import Context
     from ddbload.pipeline.executions import Execution, Executions
+    from ddbload.pipeline.read_run import SeenRun
     from ddbload.runs.deployed import Stack
 
 _COMPARED_RUNS = 1000
@@ -47,6 +48,13 @@ class RunLocation:
     context: Context
     deployed: Deployed | None = None
     """The stack that has the run; None for a run of a local ledger."""
+
+    def read(self, run: str) -> SeenRun:
+        """Read a run and its last execution, and judge its state. Raises `RunNotFound`."""
+        from ddbload.pipeline.read_run import read_run
+
+        execution = None if self.deployed is None else self.deployed.last_execution(run)
+        return read_run(run, self.context, lambda _: execution)
 
 
 def find_deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None = None) -> Deployed:
@@ -97,12 +105,14 @@ def find_run(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) 
     if (
         ledger is not None
         or known.find_record() is not None
+        or known.find_request() is not None
         or live_heartbeat(run, local) is not None
     ):
         return RunLocation(local)
     try:
         found = find_deployed(None, aws, attempts=1)
-        if found.context.ledger(run).find_record() or found.last_execution(run):
+        there = found.context.ledger(run)
+        if there.find_record() or there.find_request() or found.last_execution(run):
             return RunLocation(found.context, found)
         nor = f"nor in stack {found.stack.name}"
     except LedgerDamaged:

@@ -291,9 +291,9 @@ def show_result(result: Result, *, as_json: bool, quiet: bool, list_rejects: str
 
 def finished_result(run: str, context: Context, *, quiet: bool) -> Result | None:
     """Return the result of a run that is done, and print that it is; None if work is left."""
-    from ddbload.pipeline.report import done_before
+    from ddbload.pipeline.read_run import finished_report
 
-    report = done_before(context.ledger(run))
+    report = finished_report(run, context)
     return None if report is None else already_done(report, quiet=quiet)
 
 

@@ -39,7 +39,7 @@ from ddbload.cli.steps import Steps
 from ddbload.cli.table_setup import add_published_price, prewarm, print_table_notices
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import DONE, Failure
+from ddbload.contracts.results import DONE
 from ddbload.contracts.source import AUTO
 from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage
 
@@ -209,13 +209,11 @@ def start_run(run: str, payload: dict[str, Any], there: Deployed) -> str:
 
 
 def _ended_before_it_began(run: str, there: Deployed) -> bool:
-    """Tell whether the run's execution was stopped before the run had a record."""
-    from ddbload.pipeline.executions import EXECUTION_ABORTED
-
+    """Tell whether the run's execution ended before the run had a record."""
     if there.context.ledger(run).find_record() is not None:
         return False
     last = there.last_execution(run)
-    return last is not None and last.status == EXECUTION_ABORTED
+    return last is not None and not last.running
 
 
 def start_again(run: str, payload: dict[str, Any], there: Deployed, limits: NewLimits) -> str:
@@ -280,7 +278,7 @@ def follow_run(
 
 
 def _followed(run: str, arn: str, there: Deployed, steps: Steps, *, show_progress: bool) -> Result:
-    from ddbload.runs.deployed import final_report, follow, run_status
+    from ddbload.runs.deployed import attempt_report, follow
 
     adopted_rows = 0
     record: RunRecord | None = None
@@ -305,8 +303,5 @@ def _followed(run: str, arn: str, there: Deployed, steps: Steps, *, show_progres
             sleep=time.sleep,
             clock=time.monotonic,
         )
-    found = final_report(run, execution, there.context)
-    if found is not None:
-        return Result.from_report(found, seconds=execution.seconds, adopted_rows=adopted_rows)
-    failure = execution.failure or Failure("RunNotFound", f"run {run} left no ledger")
-    return Result.unreported(run, run_status(execution), failure, execution.seconds)
+    found = attempt_report(run, execution, there.context)
+    return Result.from_report(found, seconds=execution.seconds, adopted_rows=adopted_rows)

@@ -27,10 +27,6 @@ class RunRequest(Message):
     failure: Failure | None = None
     """Error that ended the run before it had a record."""
 
-    def asks(self, other: RunRequest) -> bool:
-        """Tell whether another request asks for the same, whenever it was made."""
-        return (self.payload, self.folder) == (other.payload, other.folder)
-
     def again(self, options: Mapping[str, Any]) -> Payload:
         """Make the payload that starts the run over, with options that replace those asked for."""
         payload = self.payload
@@ -43,7 +39,7 @@ class RunRequest(Message):
 
     def join(self, path: str) -> str:
         """Return the absolute path of a local file that the source names."""
-        return posixpath.join(self.folder or "", path)
+        return path if path == "-" else posixpath.join(self.folder or "", path)
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "payload": self.payload.to_json()}

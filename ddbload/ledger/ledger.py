@@ -53,6 +53,8 @@ _WORKERS = "progress/"
 FOLDER_PROGRESS_SECONDS, BUCKET_PROGRESS_SECONDS = 1.0, 5.0
 """Seconds between two writes of a worker's progress, for a ledger in a folder and in S3."""
 _CONTROL_ATTEMPTS = 30
+_LIMITS_OF_PAYLOAD = {"state": "payload"}
+"""Takes back a control. Deleting it would take no condition, and so back what it has not seen."""
 _PAGES_AT_ONCE = 8
 """Pages of a listing, a thousand objects each, that are read concurrently."""
 REJECTS_AT_ONCE = 8
@@ -114,7 +116,7 @@ class Ledger(RunObjects):
             found = self._store.get_version(name)
             before = None if found is None else self._decode_control(found.data)
             after = change(before)
-            value = None if after is None else after.to_json()
+            value = _LIMITS_OF_PAYLOAD if after is None else after.to_json()
             if after == before or self._store.put_over(
                 name, encode_json(value), None if found is None else found.version
             ):
@@ -134,8 +136,7 @@ class Ledger(RunObjects):
 
     def _decode_control(self, data: bytes) -> Control | None:
         def decode(value: Any) -> Control | None:
-            # Null takes back what was written: an object can be replaced under a condition.
-            return None if value is None else Control.from_json(value)
+            return None if value == _LIMITS_OF_PAYLOAD else Control.from_json(value)
 
         try:
             return self._decode(self._root + "control.json", data, decode)

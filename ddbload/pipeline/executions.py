@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
-from ddbload.contracts.results import Failure
+from ddbload.contracts.results import ExecutionAttempt, Failure
 from ddbload.errors import ExecutionExists, InvalidPayload, RequestRefused, RunNotFound
+from ddbload.ledger.run_state import Ending
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -43,6 +44,19 @@ class Execution:
     def running(self) -> bool:
         """True while the execution may still import rows."""
         return self.status in (EXECUTION_RUNNING, "PENDING_REDRIVE")
+
+    @property
+    def ending(self) -> Ending | None:
+        """How the execution ended; None while it runs."""
+        if self.running:
+            return None
+        return Ending(
+            failure=self.failure,
+            aborted=self.status == EXECUTION_ABORTED,
+            attempt=ExecutionAttempt(self.arn, self.redrives),
+            began=self.started,
+            seconds=self.seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from ddbload.aws.retry import call_with_retries
 from ddbload.contracts.control import UNSEEN_SECONDS, Control
 from ddbload.contracts.payload import check_run_id
-from ddbload.contracts.results import CANCELLED, DONE, FAILED, ExecutionAttempt, ExecutionOutput
+from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput
 from ddbload.contracts.run_notice import (
     EVENT_SOURCE,
     RUN_COMPLETED,
@@ -25,9 +24,11 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ReportCursor, ReportTask
 from ddbload.errors import DdbloadError, Interrupted, InvalidPayload, LedgerDamaged
 from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.run_state import Ending, judge_attempt
 from ddbload.pipeline.context import LedgerContext
-from ddbload.pipeline.executions import EXECUTION_ABORTED, Execution, Executions
-from ddbload.pipeline.report import current_report, report_execution
+from ddbload.pipeline.executions import EXECUTION_ABORTED, Executions
+from ddbload.pipeline.read_run import read_run
+from ddbload.pipeline.report import report_execution
 
 NOTICES = "notices/"
 """Prefix of the marks, each named by the attempt of an execution whose event was sent."""
@@ -88,17 +89,18 @@ def _last_attempt(run: str, context: LedgerContext) -> ExecutionAttempt | None:
 def _notice(
     outcome: ExecutionOutput, attempt: ExecutionAttempt | None, context: LedgerContext
 ) -> RunCompleted:
-    record = None
-    # A run that never began has no record, and its id may not even be valid.
+    payload = None
+    # The id of a run that never began may not even be valid.
     with suppress(InvalidPayload, LedgerDamaged):
-        record = context.ledger(check_run_id(outcome.run)).find_record()
+        ledger = context.ledger(check_run_id(outcome.run))
+        known = ledger.find_record() or ledger.find_request()
+        payload = None if known is None else known.payload
     return RunCompleted(
         run=outcome.run,
         status=outcome.status,
-        table=None if record is None else record.payload.table,
-        source=None if record is None else record.payload.source.uri,
+        table=None if payload is None else payload.table,
+        source=None if payload is None else payload.source.uri,
         rows=outcome.rows,
-        uncertain=outcome.uncertain,
         chunks=outcome.chunks,
         chunks_done=outcome.chunks_done,
         rejects=outcome.rejects,
@@ -143,33 +145,43 @@ def conclude_stopped(
         return None
     name = stopped.arn.rpartition(":")[2]
     # A stopped execution has no error of its own; the report says what is missing.
-    error = None if execution.status == EXECUTION_ABORTED else execution.failure
+    aborted = execution.status == EXECUTION_ABORTED
+    error = None if aborted else execution.failure
     task = ReportTask(name, execution.input, error and error.as_fail_state(), execution=stopped.arn)
     try:
         ledger = context.ledger(check_run_id(task.requested_run()))
     except InvalidPayload:
-        return _report_stopped(task, None, attempt, context), attempt
+        return _report_stopped(task, None, attempt, context, aborted=aborted), attempt
     record = ledger.find_record()
     if record is not None and execution.status in _STOPPED:
         _cancel(ledger, record, stopped.arn, context)
     if record is not None and _is_taken_up(ledger, stopped.arn):
-        found = current_report(ledger.run, context)
+        seen = read_run(ledger.run, context, lambda _: execution)
+        found, ending = seen.report, Ending(task.error or execution.failure, aborted)
+        status, error = judge_attempt(seen.state, ending, own=False)
         outcome = ExecutionOutput(
-            *(ledger.run, FAILED, found.rows, found.chunks, found.chunks_done, found.rejects),
-            *(task.error, found.uncertain),
+            *(ledger.run, status, found.rows, found.chunks, found.chunks_done, found.rejects),
+            error,
         )
     else:
-        outcome = _report_stopped(task, ledger, attempt, context)
-    return _as_cancelled(outcome, execution), attempt
+        outcome = _report_stopped(task, ledger, attempt, context, aborted=aborted)
+    return outcome, attempt
 
 
 def _report_stopped(
-    task: ReportTask, ledger: Ledger | None, attempt: ExecutionAttempt, context: LedgerContext
+    task: ReportTask,
+    ledger: Ledger | None,
+    attempt: ExecutionAttempt,
+    context: LedgerContext,
+    *,
+    aborted: bool,
 ) -> ExecutionOutput:
     """Report; raise `Interrupted` at the deadline, and continue in the repeated invocation."""
     # A run that never began has no parts.
     begun = ledger is not None and ledger.find_record() is not None
-    made = report_execution(task, context, redrives=attempt.redrives, stopped=begun)
+    made = report_execution(
+        task, context, redrives=attempt.redrives, stopped=begun, aborted=aborted
+    )
     if isinstance(made, ReportCursor):
         raise Interrupted(
             f"time ended after {made.chunk:,} chunks of run {task.requested_run()}; the next"
@@ -211,9 +223,3 @@ def _is_resumed(control: Control | None, stopped: str) -> bool:
 
 def _are_working(ledger: Ledger) -> bool:
     return any(each.working for each in ledger.workers())
-
-
-def _as_cancelled(outcome: ExecutionOutput, execution: Execution) -> ExecutionOutput:
-    if execution.status != EXECUTION_ABORTED or outcome.status in DONE:
-        return outcome
-    return replace(outcome, status=CANCELLED, error=None)

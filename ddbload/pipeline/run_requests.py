@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,13 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import Resume, RunRecord
 from ddbload.contracts.run_request import RunRequest
-from ddbload.errors import LedgerDamaged
+from ddbload.errors import DdbloadError, LedgerDamaged, RunUnderWay
 from ddbload.ledger.history import put_start
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
+
+_ONE_START = 3600.0
+"""Seconds within which a request that did not fail is replaced without counting as a new start."""
 
 
 def keep_request(
@@ -22,7 +26,7 @@ def keep_request(
     """Write what is asked of a run that has no record, and enter it in the index of starts.
 
     Return the record of a run that has one: it keeps the request it began with. A request that
-    failed, or asks for something else, is replaced, and counts from now.
+    failed is replaced, and counts from now; so is one that asks for something else.
     """
     record = ledger.find_record()
     if record is not None:
@@ -32,9 +36,13 @@ def keep_request(
     found = None
     with suppress(LedgerDamaged):
         found = ledger.find_request()
-    if found is None or found.failure is not None or not found.asks(request):
+    if found is not None and found.failure is None and request.created - found.created < _ONE_START:
+        # The command asks first, and again once it has copied its input and chosen an engine.
+        request = replace(request, created=found.created)
+    else:
         # First the index, so that every run that has a request is in it.
         put_start(context.store, ledger.run, request.created)
+    if request != found:
         ledger.put_request(request)
     if execution is not None:
         ledger.put_execution(execution)
@@ -44,8 +52,25 @@ def keep_request(
 def keep_failure(ledger: Ledger, failure: Failure) -> None:
     """Write why a run ended before it had a record; do nothing once it has one."""
     request = ledger.find_request()
-    if request is not None and ledger.find_record() is None:
+    if request is not None and request.failure is None and ledger.find_record() is None:
         ledger.put_request(replace(request, failure=failure))
+
+
+@contextmanager
+def kept_failure(ledger: Ledger, context: Context) -> Generator[None]:
+    """Keep the error of a run that ends before it has a record, and pass it on.
+
+    That another process works on the run says nothing about it.
+    """
+    try:
+        yield
+    except RunUnderWay:
+        raise
+    except DdbloadError as error:
+        # A ledger that cannot be written has been named by the error.
+        with suppress(DdbloadError):
+            keep_failure(ledger, Failure.of(error, at=context.now()))
+        raise
 
 
 def resumed_payload(resume: Resume, ledger: Ledger) -> Payload:

@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import ATTEMPTS, RetryPolicy, call_with_retries
-from ddbload.contracts.results import (
-    CANCELLED,
-    FAILED,
-    SUCCEEDED,
-    Failure,
-    Report,
-)
-from ddbload.errors import Cancelled, RunNotFound, StackNotFound
+from ddbload.contracts.results import Report
+from ddbload.errors import RunNotFound, StackNotFound
 from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.run_state import Ending, judge_attempt
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.executions import EXECUTION_ABORTED, Execution, Executions
-from ddbload.pipeline.report import current_report, done_before
+from ddbload.pipeline.executions import Execution, Executions
+from ddbload.pipeline.read_run import read_run
 from ddbload.runs.follow_progress import RequestPace, follow_progress
 from ddbload.runs.progress import RunProgress
 
@@ -138,36 +133,14 @@ def follow(
     )
 
 
-def final_report(run: str, execution: Execution, context: Context) -> Report | None:
-    """Return the report of a run whose execution has ended; None if it has no record.
+def attempt_report(run: str, execution: Execution, context: Context) -> Report:
+    """Return the report of a run with the outcome of an execution that has ended.
 
-    A failed execution never yields a success: it may have been refused for a run that an earlier
-    one completed. An execution stopped after the run was done does not change the report.
+    An execution that was refused for a run which another one works on, or has completed, has
+    failed, whatever became of the run.
     """
-    ledger = context.ledger(run)
-    if ledger.find_record() is None:
-        return None
-    if execution.status == EXECUTION_ABORTED and (done := done_before(ledger)) is not None:
-        return done
-    found = current_report(run, context)
-    if execution.status == SUCCEEDED:
-        return found
-    failure = execution.failure or Failure(execution.status, "the execution did not succeed")
-    error = found.error
-    if error is None or error.name != failure.name:
-        # The failure in the ledger may be an earlier execution's.
-        error = failure
-    return replace(found, status=run_status(execution), error=error, seconds=execution.seconds)
-
-
-def run_status(execution: Execution) -> str:
-    """Translate the status of a run's last execution to a status of the run.
-
-    A stopped run is CANCELLED. For a run that succeeded, only its report tells whether rows were
-    rejected.
-    """
-    if execution.running or execution.status == SUCCEEDED:
-        return execution.status
-    failure = execution.failure
-    cancelled = failure is not None and failure.name == Cancelled.__name__
-    return CANCELLED if cancelled or execution.status == EXECUTION_ABORTED else FAILED
+    own = context.ledger(run).find_execution() in (None, execution.arn)
+    seen = read_run(run, context, lambda _: execution if own else None)
+    ending = execution.ending or Ending()
+    status, error = judge_attempt(seen.state, ending, own=own)
+    return replace(seen.report, status=status, error=error, seconds=execution.seconds)

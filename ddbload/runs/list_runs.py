@@ -9,21 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.payload import check_run_id
-from ddbload.contracts.results import INTERRUPTED, Report, RowCounts
-from ddbload.contracts.run_record import RunRecord
-from ddbload.errors import InvalidPayload, LedgerDamaged
+from ddbload.contracts.results import DONE, Report, RowCounts
+from ddbload.errors import InvalidPayload, LedgerDamaged, RunNotFound
 from ddbload.ledger.history import newest_runs
-from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.run_state import RunFacts, judge
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import EXECUTION_RUNNING, Execution, Executions
-from ddbload.runs.deployed import run_status
-from ddbload.runs.run_status import RUNNING, attempt_status
+from ddbload.pipeline.read_run import SeenRun, read_run
 
 RUN_READERS = 16
 """Runs that are read concurrently."""
@@ -44,8 +41,6 @@ class RunSummary:
     mode: str | None = None
     rows: RowCounts | None = None
     """None where only the segments would tell."""
-    uncertain: int = 0
-    """Written rows whose item may have been there before, as the last report counts them."""
     retry_of: str | None = None
     """Run whose corrected rejects this one loads."""
     error: str | None = None
@@ -62,7 +57,6 @@ class RunSummary:
             "table": self.table,
             "mode": self.mode,
             "rows": None if self.rows is None else {"read": self.rows.read, **self.rows.outcomes},
-            "uncertain": self.uncertain,
             "retry_of": self.retry_of,
             "error": self.error,
         }
@@ -115,7 +109,7 @@ def _each(
 
 
 class _Summarizer:
-    """Reader of runs that have a record."""
+    """Reader of runs that have a request."""
 
     def __init__(
         self, context: Context, executions: Executions | None, running: Mapping[str, str]
@@ -126,69 +120,44 @@ class _Summarizer:
         self._running = running
 
     def __call__(self, run: str) -> RunSummary | None:
-        """Summarize a run; None if it never began."""
-        ledger = self._context.ledger(run)
+        """Summarize a run; None if nobody asked for it."""
         try:
-            record = ledger.find_record()
+            seen = read_run(
+                run, self._context, lambda last: self._last_execution(run, last), segments=False
+            )
         except LedgerDamaged as error:
             return RunSummary(run, error.name, None, error=error.name)
-        if record is None:
+        except RunNotFound:
             return None
-        report = ledger.find_report()
-        found = _of_record(record, report)
+        return _summary(seen)
+
+    def _last_execution(self, run: str, last: Report | None) -> Execution | None:
+        """Find the last execution of a run, unless its report says that it is done."""
         if self._executions is None:
-            return self._of_this_machine(found, ledger, report)
-        return self._of_stack(found, ledger, report, self._executions)
-
-    def _of_this_machine(
-        self, found: RunSummary, ledger: Ledger, report: Report | None
-    ) -> RunSummary:
-        heartbeat = ledger.find_heartbeat()
-        now = self._context.now()
-        status = attempt_status(heartbeat, report, now)
-        if heartbeat is not None and status == RUNNING:
-            return self._at_work(found, heartbeat.rows)
-        if report is not None and status == report.status:
-            return found
-        return replace(found, status=status, rows=None, uncertain=0, seconds=None, error=None)
-
-    def _of_stack(
-        self, found: RunSummary, ledger: Ledger, report: Report | None, executions: Executions
-    ) -> RunSummary:
-        arn = ledger.find_execution() or executions.arn_of(found.run)
-        if arn in self._running or found.run in self._running.values():
-            totals = sum((each.progress.totals for each in ledger.workers()), WorkTotals())
-            return self._at_work(found, totals.rows)
-        if report is not None:
-            return found
-        execution = executions.find(arn)
-        if execution is None:
-            return replace(found, status=INTERRUPTED)
-        error = None if execution.failure is None else execution.failure.name
-        return replace(found, status=run_status(execution), seconds=execution.seconds, error=error)
-
-    def _at_work(self, found: RunSummary, rows: RowCounts) -> RunSummary:
-        seconds = None if found.began is None else max(0.0, self._context.now() - found.began)
-        uncertain = min(found.uncertain, rows.written)
-        return replace(
-            found, status=RUNNING, rows=rows, uncertain=uncertain, seconds=seconds, error=None
-        )
+            return None
+        arn = self._context.ledger(run).find_execution() or self._executions.arn_of(run)
+        if arn in self._running or run in self._running.values():
+            return Execution(arn, EXECUTION_RUNNING, None, None, 0.0)
+        if last is not None and last.status in DONE:
+            return None
+        return self._executions.find(arn)
 
 
-def _of_record(record: RunRecord, report: Report | None) -> RunSummary:
-    error = None if report is None else report.error
+def _summary(seen: SeenRun) -> RunSummary:
+    state, report, payload = seen.state, seen.report, seen.payload
+    # Without its report, only the segments would tell what a run has done.
+    known = state.reported or (state.running and seen.record is not None)
     return RunSummary(
-        run=record.run,
-        status=RUNNING if report is None else report.status,
-        began=record.created,
-        seconds=None if report is None else report.seconds,
-        source=record.payload.source.uri,
-        table=record.table.name,
-        mode=record.payload.options.mode,
-        rows=None if report is None else report.rows,
-        uncertain=0 if report is None else report.uncertain,
-        retry_of=record.payload.retry_of,
-        error=None if error is None else error.name,
+        run=seen.run,
+        status=state.status,
+        began=seen.began,
+        seconds=state.seconds,
+        source=None if payload is None else payload.source.uri,
+        table=None if payload is None else payload.table,
+        mode=None if payload is None else payload.options.mode,
+        rows=report.rows if known else None,
+        retry_of=None if payload is None else payload.retry_of,
+        error=None if state.error is None else state.error.name,
     )
 
 
@@ -199,14 +168,15 @@ def _without_record(
     limit: int,
     known: Collection[str],
 ) -> list[RunSummary]:
-    """Summarize the newest executions whose runs have no record: refused, or not begun yet."""
+    """Summarize the newest executions without a request: of bad input, or not begun yet."""
 
     def summarize(name: str, arn: str) -> RunSummary | None:
         execution = executions.find(arn)
         if execution is None:
             return None
         run = _requested_run(execution, name)
-        if run in known or context.ledger(run).find_record() is not None:
+        ledger = context.ledger(run)
+        if run in known or ledger.find_record() is not None or ledger.find_request() is not None:
             return None
         return _of_execution(run, execution)
 
@@ -231,16 +201,22 @@ def _of_execution(run: str, execution: Execution) -> RunSummary:
     bucket, key = _member(source, "bucket"), _member(source, "key") or _member(source, "prefix")
     options = _member(execution.input, "options")
     mode = _member(options, "mode") or "put"
-    failure = execution.failure
+    facts = RunFacts(
+        began=execution.started,
+        has_record=False,
+        execution_running=execution.running,
+        ending=execution.ending,
+    )
+    state = judge(facts, execution.started + execution.seconds)
     return RunSummary(
         run=run,
-        status=run_status(execution),
+        status=state.status,
         began=execution.started,
-        seconds=execution.seconds,
+        seconds=state.seconds,
         source=f"s3://{bucket}/{key or ''}" if isinstance(bucket, str) else None,
         table=table if isinstance(table, str) else None,
         mode=mode if isinstance(mode, str) else None,
-        error=None if failure is None else failure.name,
+        error=None if state.error is None else state.error.name,
     )
 
 

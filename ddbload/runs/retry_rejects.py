@@ -40,7 +40,8 @@ def iter_rejects(run: str, context: Context) -> Iterator[bytes]:
     Raises `RunNotFound` and `LedgerDamaged`.
     """
     ledger = context.ledger(run)
-    ledger.record()
+    if ledger.find_record() is None and ledger.find_request() is None:
+        ledger.record()
     return counted_rejects(ledger)
 
 

@@ -17,7 +17,7 @@ from ddbload.contracts.control import (
 )
 from ddbload.contracts.options import parse_percent
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import Report
+from ddbload.contracts.results import INTERRUPTED, Failure, Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import (
     AccessDenied,
@@ -30,7 +30,9 @@ from ddbload.errors import (
 from ddbload.ledger.ledger import Ledger, SeenWorker
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import Execution, Executions
-from ddbload.pipeline.report import done_before, write_report
+from ddbload.pipeline.read_run import finished_report, read_run
+from ddbload.pipeline.report import write_report
+from ddbload.pipeline.run_requests import keep_failure
 from ddbload.pipeline.table_capacity import table_write_capacity
 from ddbload.runs.run_status import live_heartbeat
 
@@ -68,7 +70,7 @@ def cancel_run(
     """
     ledger = context.ledger(run)
     record = ledger.find_record()
-    if record is not None and (done := done_before(ledger)) is not None:
+    if record is not None and (done := finished_report(run, context)) is not None:
         return Cancellation(done, already_done=True)
     first = _first_control(record, execution)
     cancelled = ledger.change_control(lambda known: (known or first or Control()).cancel())
@@ -84,6 +86,7 @@ def cancel_run(
         # must find that it is cancelled.
         if process is None and stop_refused is None:
             ledger.change_control(lambda known: None if known == cancelled else known)
+            keep_failure(ledger, Failure.of(Cancelled.of(run), at=context.now()))
     elif first is None and cancelled == _UNKNOWN_LIMITS:
         # Only now the limits of the run can be known.
         limits = Control.of(record.payload.options).cancel()
@@ -108,6 +111,12 @@ def change_limits(
     ledger = context.ledger(run)
     record = ledger.find_record()
     if record is None:
+        state = read_run(run, context).state
+        if not state.running and state.status != INTERRUPTED:
+            raise InvalidUsage(
+                f"run {run} has ended ({state.status}) before it began to write: there is nothing"
+                " to limit"
+            )
         raise RunNotFound(
             f"run {run} is still being checked, and has no limits yet; repeat the command in a few"
             " seconds"
@@ -117,7 +126,7 @@ def change_limits(
             f"limits are for tables, and run {run} writes to {record.table.name}: --concurrency"
             " and --processes of ddbload import say how many requests are in flight"
         )
-    if (done := done_before(ledger)) is not None:
+    if (done := finished_report(run, context)) is not None:
         raise InvalidUsage(f"run {run} has ended ({done.status}): there is nothing to limit")
     if max_cost not in (None, UNLIMITED) and (
         record.write_price is None or record.write_price.units(1.0) is None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -19,15 +20,19 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ImportTask, PreflightResult, PreflightTask
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, RunUnderWay
 from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.run_state import MISSED
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.counted_chunks import iter_chains
+from ddbload.pipeline.heartbeats import is_another
 from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.pipeline.report import done_before, write_report
+from ddbload.pipeline.read_run import finished_report
+from ddbload.pipeline.report import write_report
+from ddbload.pipeline.run_requests import keep_request, kept_failure
 from ddbload.runs.local_progress import LocalProgress
 from ddbload.runs.local_settings import LocalSettings, step_seconds
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.run_control import take_up
-from ddbload.runs.run_status import MISSED, HeartbeatWriter, is_alive, is_another
+from ddbload.runs.run_status import HeartbeatWriter, live_heartbeat, works
 from ddbload.runs.worker_pool import InProcessPool, WorkerPool
 
 WORKER_POLL_SECONDS = 0.1
@@ -102,14 +107,15 @@ def run_import(
     context.notice = notice
     ledger = context.ledger(run)
     earlier = ledger.find_heartbeat()
-    if earlier is not None and is_alive(earlier, context.now()) and is_another(earlier):
+    if earlier is not None and works(earlier, context.now()) and is_another(earlier):
         raise RunUnderWay(
             f"run {run} is still running: process {earlier.pid} on {earlier.host} works on it; wait"
             f" for its end (ddbload status {run}), or stop it first; if that process is gone,"
             f" repeat the command in {MISSED * earlier.every:.0f} seconds"
         )
-    take_up(run, context, limits=limits)
-    with HeartbeatWriter(ledger, context) as heart:
+    with kept_failure(ledger, context):
+        take_up(run, context, limits=limits)
+    with kept_failure(ledger, context), HeartbeatWriter(ledger, context) as heart:
         totals.heart, context.begun = heart, heart.beat
         if earlier is not None:
             heart.beat()
@@ -124,7 +130,7 @@ def run_import(
         manifest = ledger.find_manifest() or ()
         totals.begin(record, manifest)
         tasks = _remaining_tasks(run, ledger, manifest, totals)
-        if not tasks and (done := done_before(ledger)) is not None:
+        if not tasks and (done := finished_report(run, context)) is not None:
             return RunResult(done, totals.adopted_rows, record, already_done=True)
         failed = _import_tasks(tasks, processes, totals, context, settings, record)
         # Before the report, which would be that of the other process.
@@ -132,6 +138,26 @@ def run_import(
         totals.report()
         final = write_report(run, context, interrupted=context.should_stop() and not failed)
         return RunResult(final, totals.adopted_rows, record)
+
+
+@contextmanager
+def asked_for(
+    payload: Mapping[str, Any], settings: LocalSettings, run: str, clients: Clients
+) -> Generator[None]:
+    """Write what is asked of a run before anything can fail, and keep the error that ends it.
+
+    A ledger that cannot be written is named by the import itself.
+    """
+    try:
+        context = settings.context(clients=clients)
+        ledger = context.ledger(run)
+        if live_heartbeat(run, context) is None:
+            keep_request(ledger, Payload.from_json(payload), None, context)
+    except DdbloadError:
+        yield
+        return
+    with kept_failure(ledger, context):
+        yield
 
 
 def _import_tasks(

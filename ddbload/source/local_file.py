@@ -33,11 +33,14 @@ _COPIES = {
 
 def is_removed_copy(path: str) -> bool:
     """Tell whether a path named a temporary copy of the input that was removed since."""
-    return Path(path).name.startswith(tuple(_COPIES)) and not Path(path).exists()
+    return path == "-" or (Path(path).name.startswith(tuple(_COPIES)) and not Path(path).exists())
 
 
 def name_for_user(path: str) -> str:
     """Return the path of a file, or what it is a temporary copy of."""
+    if path == "-":
+        # The copy was not finished.
+        path = STDIN_PREFIX
     prefix = next((each for each in _COPIES if Path(path).name.startswith(each)), None)
     return path if prefix is None else _COPIES[prefix]
 

@@ -25,6 +25,7 @@ from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import Cursor, RunRecord, Table
 from ddbload.errors import InvalidPayload, InvalidUsage
+from ddbload.pipeline.read_run import empty_report
 from ddbload.runs.progress import ChunkStates, RunProgress
 from tests.cli.console import PROGRAM
 
@@ -323,8 +324,8 @@ def test_start_prints_each_step_once_it_has_a_record(monkeypatch, capsys):
         return SimpleNamespace(seconds=1.0, failure=None, status="SUCCEEDED")
 
     monkeypatch.setattr("ddbload.runs.deployed.follow", follow)
-    monkeypatch.setattr("ddbload.runs.deployed.final_report", lambda *_: None)
-    monkeypatch.setattr("ddbload.runs.deployed.run_status", lambda _: "FAILED")
+    failed = empty_report("run", "FAILED", None)
+    monkeypatch.setattr("ddbload.runs.deployed.attempt_report", lambda *_: failed)
     ledger = SimpleNamespace(find_record=lambda: next(records))
     context = SimpleNamespace(ledger=lambda _: ledger)
     there: Any = SimpleNamespace(context=context, executions=None)

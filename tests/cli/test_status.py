@@ -9,7 +9,7 @@ import time
 import pytest
 
 from ddbload.contracts.results import Heartbeat, RowCounts
-from ddbload.runs.run_status import machine
+from ddbload.pipeline.heartbeats import machine
 from tests.cli.console import Console
 from tests.cli.transcript import make_table
 

@@ -18,12 +18,10 @@ from ddbload.cli.demo.output import keep_running, print_comparison, progress, sh
 from ddbload.cli.demo.verify_table import TABLE, Keys, create_table
 from ddbload.cli.options import cores
 from ddbload.cli.output import (
-    EXIT_FAILED,
     print_stderr,
     print_stdout,
 )
 from ddbload.cli.run_result import Result
-from ddbload.contracts.results import Failure
 from ddbload.deploy.cdk import Cdk
 from ddbload.deploy.toolchain import Toolchain, app_folder, copy_app, environment_without_aws
 from ddbload.errors import DemoUnavailable, RunNotFound
@@ -180,7 +178,7 @@ def _upload(path: Path, there: Deployed) -> str:
 
 
 def _follow_and_verify(run: str, there: Deployed, keys: Keys, path: Path) -> int:
-    from ddbload.runs.deployed import final_report, follow
+    from ddbload.runs.deployed import attempt_report, follow
     from ddbload.runs.retry_rejects import iter_rejects
 
     with step("the upload's event starts a run") as words:
@@ -191,11 +189,7 @@ def _follow_and_verify(run: str, there: Deployed, keys: Keys, path: Path) -> int
         execution = follow(
             there.executions, arn, ledger, watch=draw, sleep=time.sleep, clock=time.monotonic
         )
-    report = final_report(run, execution, there.context)
-    if report is None:
-        failure = execution.failure or Failure("RunNotFound", f"run {run} left no ledger")
-        print_stderr(f"ddbload: {failure.name}: {failure.message}")
-        return EXIT_FAILED
+    report = attempt_report(run, execution, there.context)
     result = Result.from_report(report, seconds=execution.seconds)
     _summary(report, result, there)
     lines = list(iter_rejects(run, there.context)) if result.rows.rejected else []

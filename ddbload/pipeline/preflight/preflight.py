@@ -142,7 +142,7 @@ def _payload(task: PreflightTask, context: Context) -> Payload:
         return Payload.from_json(task.input)
     ledger = context.ledger(resume.run)
     payload = resumed_payload(resume, ledger)
-    if task.execution is not None:
+    if task.execution is not None and not _is_done(resume.run, context):
         # From here on a failure is one of the run, whose report says it.
         ledger.put_execution(task.execution)
     return payload

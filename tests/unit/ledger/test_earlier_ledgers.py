@@ -13,7 +13,7 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.results import RowCounts
-from ddbload.pipeline.report import current_report
+from ddbload.pipeline.read_run import read_run
 from tests.unit.pipeline.world import RUN, World
 
 LEDGERS = Path(__file__).parents[2] / "golden" / "ledgers"
@@ -30,7 +30,7 @@ def world_of(name: str) -> World:
 
 def test_version_1_run_keeps_status_when_done():
     world = world_of("finished")
-    found = current_report(RUN, world.context())
+    found = read_run(RUN, world.context()).report
     assert (found.status, found.rows) == ("SUCCEEDED", RowCounts(40, 39, 1))
 
 

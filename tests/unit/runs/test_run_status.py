@@ -17,19 +17,14 @@ from ddbload.contracts.control import (
     WorkTotals,
 )
 from ddbload.contracts.results import Heartbeat, RowCounts, WriteStats
-from ddbload.pipeline.report import current_report, done_before
+from ddbload.ledger.run_state import is_alive
+from ddbload.pipeline import heartbeats
+from ddbload.pipeline.heartbeats import is_another, is_gone, machine
+from ddbload.pipeline.read_run import SeenRun, finished_report, read_run
 from ddbload.runs import run_status as module
 from ddbload.runs.list_runs import list_runs
-from ddbload.runs.run_status import (
-    HeartbeatWriter,
-    RunState,
-    is_alive,
-    is_another,
-    live_heartbeat,
-    machine,
-    run_state,
-    unreported_until,
-)
+from ddbload.runs.run_control import take_up
+from ddbload.runs.run_status import HeartbeatWriter, live_heartbeat, works
 from tests.unit.pipeline.world import RUN, World
 
 DATA = b"id,n\n" + b"".join(b"r%d,%d\n" % (n, n) for n in range(100))
@@ -49,8 +44,8 @@ def beat(world: World, **changes: Any) -> Heartbeat:
     return left
 
 
-def seen(world: World) -> RunState:
-    return run_state(world.ledger.record(), world.context())
+def seen(world: World) -> SeenRun:
+    return read_run(RUN, world.context())
 
 
 def test_run_state_is_running_when_heartbeat_is_fresh():
@@ -58,9 +53,9 @@ def test_run_state_is_running_when_heartbeat_is_fresh():
     world.preflight()
     beat(world, step="import", rows=RowCounts(7, 7), bytes=60, size=len(DATA))
     found = seen(world)
-    assert (found.status, found.running, found.done) == ("RUNNING", True, False)
-    assert (found.progress.rows, found.progress.bytes) == (RowCounts(7, 7), 60)
-    assert found.progress.error is None
+    assert (found.state.status, found.state.running, found.state.done) == ("RUNNING", True, False)
+    assert (found.report.rows, found.report.bytes) == (RowCounts(7, 7), 60)
+    assert found.report.error is None
     assert live_heartbeat(RUN, world.context()) == found.heartbeat
 
 
@@ -72,7 +67,7 @@ def test_run_state_has_the_units_that_workers_tell():
     totals = WorkTotals(RowCounts(7, 7), work, 60)
     told = WorkerProgress("ab", 0, WORKING, None, None, chunk=0, start=5, current=totals)
     world.ledger.put_worker(told, None)
-    assert seen(world).progress.work == work
+    assert seen(world).report.work == work
 
 
 def test_run_state_keeps_ledger_progress_when_resumed_run_is_in_preflight():
@@ -82,8 +77,8 @@ def test_run_state_keeps_ledger_progress_when_resumed_run_is_in_preflight():
     world.ledger.put_report(replace(last.report, status="FAILED"), last)
     beat(world, rows=RowCounts(), bytes=0, size=0)
     found = seen(world)
-    assert (found.status, found.progress.rows) == ("RUNNING", rows)
-    assert (found.progress.bytes, found.progress.size) == (len(DATA), len(DATA))
+    assert (found.state.status, found.report.rows) == ("RUNNING", rows)
+    assert (found.report.bytes, found.report.size) == (len(DATA), len(DATA))
 
 
 @pytest.mark.parametrize("changes", [{"pid": GONE}, {"at": 1000.0 - 6.1}, {"at": 1000.0 + 6.1}])
@@ -92,9 +87,13 @@ def test_run_state_is_interrupted_when_process_was_killed(changes):
     world.preflight()
     left = beat(world, **changes)
     found = seen(world)
-    assert (found.status, found.running, found.done) == ("INTERRUPTED", False, False)
+    assert (found.state.status, found.state.running, found.state.done) == (
+        "INTERRUPTED",
+        False,
+        False,
+    )
     assert found.heartbeat == left
-    assert found.progress.error.name == "IncompleteRun"
+    assert found.report.error is None
     assert live_heartbeat(RUN, world.context()) is None
 
 
@@ -102,11 +101,11 @@ def test_run_state_is_interrupted_when_killed_after_earlier_report():
     world = World(DATA)
     world.preflight()
     assert world.report().status == "FAILED"
-    assert seen(world).status == "FAILED"
+    assert seen(world).state.status == "FAILED"
     beat(world, pid=GONE)
-    assert seen(world).status == "INTERRUPTED"
+    assert seen(world).state.status == "INTERRUPTED"
     beat(world, state="ended")
-    assert seen(world).status == "FAILED"
+    assert seen(world).state.status == "FAILED"
 
 
 def test_list_of_runs_and_status_judge_alike():
@@ -116,35 +115,34 @@ def test_list_of_runs_and_status_judge_alike():
     world.ledger.change_control(lambda _: Control(state=CANCELLED_CONTROL))
     assert world.report().status == "CANCELLED"
     for left, status in (("ended", "CANCELLED"), ("running", "INTERRUPTED")):
+        if left == "running":
+            take_up(RUN, world.context())
         beat(world, pid=GONE, state=left)
         (listed,) = list_runs(world.context(), None, 1)
-        assert (listed.status, seen(world).status) == (status, status)
+        assert (listed.status, seen(world).state.status) == (status, status)
 
 
 def test_time_of_a_killed_attempt_ends_with_its_last_sign_of_life():
     world = World(DATA)
     world.preflight()
     assert world.report().status == "FAILED"
-    began = world.ledger.record().created
     world.clock.sleep(7.0)
     beat(world, pid=GONE)
     world.clock.sleep(1200.0)
-    until = unreported_until(world.ledger.record(), world.context())
-    assert until == began + 7.0
-    found = current_report(RUN, world.context(), unreported_until=until)
+    found = seen(world).report
     assert (found.status, found.error, found.seconds) == ("INTERRUPTED", None, 7.0)
-    assert seen(world).progress.seconds == 7.0
+    assert seen(world).report.seconds == 7.0
     beat(world, state="ended")
-    assert unreported_until(world.ledger.record(), world.context()) is None
+    assert seen(world).state.reported
 
 
 def test_run_state_is_interrupted_when_there_is_no_heartbeat():
     world = World(DATA)
     world.preflight()
     found = seen(world)
-    assert (found.status, found.heartbeat) == ("INTERRUPTED", None)
+    assert (found.state.status, found.heartbeat) == ("INTERRUPTED", None)
     world.report(interrupted=True)
-    assert seen(world).status == "INTERRUPTED"
+    assert seen(world).state.status == "INTERRUPTED"
 
 
 def test_run_state_is_done_when_killed_after_report():
@@ -152,17 +150,17 @@ def test_run_state_is_done_when_killed_after_report():
     world.run()
     beat(world, pid=GONE)
     found = seen(world)
-    assert (found.status, found.done, found.progress.error) == ("SUCCEEDED", True, None)
+    assert (found.state.status, found.state.done, found.report.error) == ("SUCCEEDED", True, None)
 
 
 def test_run_state_is_not_done_when_ledger_contradicts_report():
     world = World(DATA)
     world.run()
-    assert done_before(world.ledger) == world.ledger.find_report()
+    assert finished_report(RUN, world.context()) == world.ledger.find_report()
     del world.store.objects[next(name for name in world.store.objects if "/chunks/" in name)]
     found = seen(world)
-    assert (found.status, found.done) == ("FAILED", False)
-    assert done_before(world.ledger) is None
+    assert (found.state.status, found.state.done) == ("FAILED", False)
+    assert finished_report(RUN, world.context()) is None
 
 
 def test_heartbeat_of_another_machine_is_judged_by_its_age():
@@ -299,5 +297,6 @@ def test_process_of_another_user_counts_as_alive(monkeypatch):
 
     world = World(DATA)
     left = beat(world, pid=1)
-    monkeypatch.setattr(module.os, "kill", refused)
-    assert is_alive(left, left.at)
+    monkeypatch.setattr(heartbeats.os, "kill", refused)
+    assert not is_gone(left)
+    assert works(left, left.at)

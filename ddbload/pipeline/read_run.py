@@ -1,0 +1,175 @@
+"""Read the facts about a run from its ledger and its last execution, and have them judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ddbload.contracts.control import WorkTotals
+from ddbload.contracts.payload import Payload
+from ddbload.contracts.results import DONE, Failure, Heartbeat, Report, RowCounts, WriteStats
+from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.run_request import RunRequest
+from ddbload.ledger.ledger import SeenWorker
+from ddbload.ledger.run_state import ALIVE, RunFacts, RunState, is_alive, judge
+from ddbload.pipeline.context import LedgerContext
+from ddbload.pipeline.counted_chunks import CountedChunks
+from ddbload.pipeline.executions import Execution
+from ddbload.pipeline.heartbeats import is_gone
+from ddbload.pipeline.reconcile import reconcile
+from ddbload.source.local_file import is_removed_copy
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRun:
+    """Run as its ledger and its last execution show it at one moment."""
+
+    run: str
+    state: RunState
+    record: RunRecord | None
+    request: RunRequest | None
+    """What was asked of a run that has no record; None for one that has."""
+    report: Report
+    """The run's sums, with the status and error of its state."""
+    heartbeat: Heartbeat | None
+    """Heartbeat of the process that works on the run, or that died."""
+    began: float
+    """Seconds since the epoch."""
+    execution: Execution | None
+    """Last execution of a deployed run."""
+
+    @property
+    def payload(self) -> Payload | None:
+        """What the run loads, as far as is known."""
+        known = self.record or self.request
+        return None if known is None else known.payload
+
+
+def finished_report(run: str, context: LedgerContext) -> Report | None:
+    """Return the report of a run that is done, if `report.json` says so and the ledger proves it.
+
+    Raises `LedgerDamaged`.
+    """
+    last = context.ledger(run).find_report()
+    if last is None or last.status not in DONE:
+        return None
+    seen = read_run(run, context, processes=False)
+    return seen.report if seen.state.recorded else None
+
+
+def read_run(
+    run: str,
+    context: LedgerContext,
+    find_execution: Callable[[Report | None], Execution | None] = lambda _: None,
+    *,
+    segments: bool = True,
+    processes: bool = True,
+) -> SeenRun:
+    """Read a run, and judge its state. Writes nothing.
+
+    `find_execution` returns the last execution of a deployed run; it gets `report.json`, which may
+    make it unnecessary. Without `segments`, `report.json` is believed, and the number of requests
+    does not depend on the run; without `processes`, nobody is looked for who works on it. Raises
+    `RunNotFound` for a run that nobody asked for, and
+    `LedgerDamaged`.
+    """
+    ledger = context.ledger(run)
+    # The heartbeat is read first: if the run ends meanwhile, its report is seen below.
+    heartbeat = ledger.find_heartbeat() if processes else None
+    record = ledger.find_record()
+    request = ledger.find_request() if record is None else None
+    now = context.now()
+    last = ledger.find_report()
+    execution = find_execution(last)
+    began = _began(record, request, execution, now)
+    if began is None and heartbeat is None:
+        ledger.record()
+    began = now if began is None else began
+    counted = None
+    if record is not None and segments:
+        counted = reconcile(record, ledger, CountedChunks.read(ledger), now - began)
+    gone = heartbeat is not None and is_gone(heartbeat)
+    at_work = execution is not None and execution.running
+    at_work |= heartbeat is not None and is_alive(heartbeat, now, process_gone=gone)
+    is_done = last is not None and last.status in DONE
+    control = None if is_done else ledger.find_control()
+    workers = ledger.workers() if at_work or (segments and not is_done) else []
+    facts = RunFacts(
+        began=began,
+        has_record=record is not None,
+        request_failure=None if request is None else request.failure,
+        counted=counted,
+        last=last,
+        heartbeat=heartbeat,
+        process_gone=gone,
+        cancelled=control is not None and control.cancelled,
+        execution_running=execution is not None and execution.running,
+        ending=None if execution is None else execution.ending,
+        last_sign=max((now - each.age for each in workers), default=None),
+    )
+    state = judge(facts, now)
+    if not state.running and (state.reported or heartbeat is None or heartbeat.state != ALIVE):
+        heartbeat = None
+    report = last if last is not None and (state.recorded or counted is None) else counted
+    if report is None:
+        report = empty_report(run, state.status, state.error)
+    if state.running:
+        report = _at_work(report, heartbeat, workers)
+    if state.running or state.stopped:
+        report = replace(report, failures=())
+    seconds = report.seconds if state.seconds is None else state.seconds
+    report = replace(report, status=state.status, error=state.error, seconds=seconds)
+    return SeenRun(run, state, record, request, report, heartbeat, began, execution)
+
+
+def is_input_gone(seen: SeenRun) -> bool:
+    """Tell whether the run read a copy of standard input, a pipe or a file that was removed."""
+    if seen.record is not None:
+        path = seen.record.pinned.get("path")
+    else:
+        path = None if seen.request is None else seen.request.payload.source.path
+    return isinstance(path, str) and is_removed_copy(path)
+
+
+def _began(
+    record: RunRecord | None,
+    request: RunRequest | None,
+    execution: Execution | None,
+    now: float,
+) -> float | None:
+    if record is not None or request is not None:
+        return (record or request).created  # type: ignore[union-attr]  # one of them is there
+    return None if execution is None else execution.started or now
+
+
+def _at_work(report: Report, heartbeat: Heartbeat | None, workers: Sequence[SeenWorker]) -> Report:
+    """Add what workers tell of rows whose segments are not written yet."""
+    totals = sum((each.progress.totals for each in workers), WorkTotals())
+    rows, done, size = totals.rows, totals.bytes, report.size
+    if heartbeat is not None:
+        rows, done, size = heartbeat.rows, heartbeat.bytes, heartbeat.size
+    work = replace(
+        report.work,
+        throttled=max(report.work.throttled, totals.work.throttled),
+        consumed_wcu=max(report.work.consumed_wcu, totals.work.consumed_wcu),
+    )
+    if rows.read < report.rows.read:
+        return report
+    return replace(report, rows=rows, bytes=done or report.bytes, size=size, work=work)
+
+
+def empty_report(run: str, status: str, error: Failure | None) -> Report:
+    """Make the report of a run that has nothing in its ledger."""
+    return Report(
+        run=run,
+        status=status,
+        rows=RowCounts(),
+        work=WriteStats(),
+        bytes=0,
+        size=0,
+        chunks=0,
+        chunks_done=0,
+        seconds=0.0,
+        rejects=None,
+        error=error,
+    )
