@@ -38,6 +38,8 @@ class Ending:
     """Error that ended the attempt; None if it had none of its own."""
     aborted: bool = False
     """Somebody stopped the execution."""
+    timed_out: bool = False
+    """Step Functions ended the execution, whose functions are stopped by a cancelled control."""
     interrupted: bool = False
     """The user stopped the command."""
     planned: bool = True
@@ -194,6 +196,8 @@ def _was_cancelled(facts: RunFacts) -> bool:
     ending = facts.ending
     if ending is None:
         return facts.cancelled
+    if ending.timed_out:
+        return False
     is_named = ending.failure is not None and ending.failure.name == Cancelled.__name__
     return facts.cancelled or ending.aborted or is_named
 

@@ -17,7 +17,8 @@ from ddbload.ledger.run_state import Ending
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
-EXECUTION_RUNNING, EXECUTION_SUCCEEDED, EXECUTION_ABORTED = "RUNNING", "SUCCEEDED", "ABORTED"
+EXECUTION_RUNNING, EXECUTION_SUCCEEDED = "RUNNING", "SUCCEEDED"
+EXECUTION_ABORTED, EXECUTION_TIMED_OUT = "ABORTED", "TIMED_OUT"
 _DATA_LIMIT = "States.DataLimitExceeded"
 MAX_INPUT_BYTES = 220_000
 """Most bytes of a payload: a state may have 262,144, of which a caught error takes 32,768."""
@@ -53,6 +54,7 @@ class Execution:
         return Ending(
             failure=self.failure,
             aborted=self.status == EXECUTION_ABORTED,
+            timed_out=self.status == EXECUTION_TIMED_OUT,
             attempt=ExecutionAttempt(self.arn, self.redrives),
             began=self.started,
             seconds=self.seconds,
@@ -208,7 +210,7 @@ def _failure(answer: Mapping[str, Any]) -> Failure | None:
         return None
     hint = {
         EXECUTION_ABORTED: "somebody stopped the execution; resume takes the run up again",
-        "TIMED_OUT": "the execution took longer than it may; resume takes the run up again",
+        EXECUTION_TIMED_OUT: "the execution took longer than it may; resume takes the run up again",
     }
     error = answer.get("error") or status.title().replace("_", "")
     cause = answer.get("cause") or hint.get(status)

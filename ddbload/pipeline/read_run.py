@@ -82,15 +82,16 @@ def read_run(
     last = ledger.find_report()
     execution = find_execution(last)
     began = _began(record, request, execution, now)
-    if began is None and heartbeat is None:
-        ledger.record()
-    began = now if began is None else began
+    gone = heartbeat is not None and is_gone(heartbeat)
+    beats = heartbeat is not None and is_alive(heartbeat, now, process_gone=gone)
+    if began is None:
+        if not beats:
+            ledger.record()
+        began = now
     counted = None
     if record is not None and segments:
         counted = reconcile(record, ledger, CountedChunks.read(ledger), now - began)
-    gone = heartbeat is not None and is_gone(heartbeat)
-    at_work = execution is not None and execution.running
-    at_work |= heartbeat is not None and is_alive(heartbeat, now, process_gone=gone)
+    at_work = beats or (execution is not None and execution.running)
     is_done = last is not None and last.status in DONE
     control = None if is_done else ledger.find_control()
     workers = ledger.workers() if at_work or (segments and not is_done) else []

@@ -61,8 +61,9 @@ def write_report(run: str, context: LedgerContext, *, interrupted: bool = False)
         last = ledger.last_report()
         found, tally = CountedChunks(ledger.find_manifest(), keeps=True), reject_tally(record)
         found.add_all(ledger, tally.add)
-        report = _reconcile_and_check(record, ledger, context, found)
-        report, _ = _judged(report, record, ledger, context, Ending(interrupted=interrupted))
+        counted = reconcile(record, ledger, found, context.now() - record.created)
+        counted = _check_target(counted, record, context)
+        report, _ = _judged(counted, record, ledger, context, Ending(interrupted=interrupted))
         if _put_report(report, last, record, ledger, context, found, tally):
             return report
 
@@ -73,15 +74,13 @@ def report_execution(
     *,
     redrives: int = 0,
     continues: bool = True,
-    stopped: bool = False,
-    aborted: bool = False,
+    stopped: Ending | None = None,
 ) -> ExecutionOutput | ReportCursor:
     """Report a deployed run, and the error that the state machine caught, if any.
 
     Returns a cursor if time ended before all segments were read; the task with it continues,
-    unless the state machine, of an earlier version, would not know what that is. `stopped`: the
-    execution ended without Report, so the invocation is repeated with the task alone. `aborted`:
-    somebody stopped it.
+    unless the state machine, of an earlier version, would not know what that is. `stopped`: how an
+    execution ended without Report, whose invocation is repeated with the task alone.
 
     The ledger's proof decides: a run that is complete is done, whatever was caught. The report of a
     run that had finished before is kept unchanged, and so is that of a run which the execution only
@@ -94,6 +93,8 @@ def report_execution(
     """
     run = task.requested_run()
     caught = task.error
+    ended = stopped or Ending()
+    aborted = ended.aborted
     try:
         ledger = context.ledger(check_run_id(run))
         record = ledger.record()
@@ -115,9 +116,11 @@ def report_execution(
         is_own = task.execution in (None, ledger.find_execution())
         if caught is not None and not is_own and not _is_cancelled(ledger):
             return _failed(run, caught, aborted=aborted)
-        parts = _parts_name(attempt, last, stopped=stopped)
+        parts = _parts_name(attempt, last, stopped=stopped is not None)
         found = CountedChunks(
-            ledger.find_manifest(), _find_sums(task, ledger, parts, stopped=stopped), keeps=True
+            ledger.find_manifest(),
+            _find_sums(task, ledger, parts, stopped=stopped is not None),
+            keeps=True,
         )
         tally = reject_tally(record)
         if not found.add_all(ledger, tally.add, must_end):
@@ -125,7 +128,7 @@ def report_execution(
             ledger.put_report_part(cursor, found.sums.to_json())
             return cursor
         tally.leave_out(found.sums.rows.rejected)
-        ending = Ending(caught, aborted, planned=task.planned, attempt=attempt)
+        ending = replace(ended, failure=caught, planned=task.planned, attempt=attempt)
         counted = reconcile(record, ledger, found, context.now() - record.created)
         report, state = _judged(counted, record, ledger, context, ending, last.report)
         if not state.recorded:
@@ -245,17 +248,6 @@ def _failed(run: str, failure: Failure, *, aborted: bool) -> ExecutionOutput:
     """Return the output of an execution that worked on no run."""
     status, error = judge_attempt(RunState(FAILED), Ending(failure, aborted), own=False)
     return ExecutionOutput(run, status, RowCounts(), 0, 0, None, error)
-
-
-def _reconcile_and_check(
-    record: RunRecord,
-    ledger: Ledger,
-    context: LedgerContext,
-    found: CountedChunks,
-) -> Report:
-    """Reconcile the ledger, then check the table before calling it a success."""
-    seconds = context.now() - record.created
-    return _check_target(reconcile(record, ledger, found, seconds), record, context)
 
 
 def _check_target(report: Report, record: RunRecord, context: LedgerContext) -> Report:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from ddbload.aws.retry import call_with_retries
@@ -26,7 +27,7 @@ from ddbload.errors import DdbloadError, Interrupted, InvalidPayload, LedgerDama
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import Ending, judge_attempt
 from ddbload.pipeline.context import LedgerContext
-from ddbload.pipeline.executions import EXECUTION_ABORTED, Executions
+from ddbload.pipeline.executions import EXECUTION_ABORTED, EXECUTION_TIMED_OUT, Executions
 from ddbload.pipeline.read_run import read_run
 from ddbload.pipeline.report import report_execution
 
@@ -35,7 +36,7 @@ NOTICES = "notices/"
 WORKER_STOP_SECONDS = 20.0
 """Seconds to wait for workers, which obey within 5 s."""
 _POLL_SECONDS = 1.0
-_STOPPED = (EXECUTION_ABORTED, "TIMED_OUT")
+_STOPPED = (EXECUTION_ABORTED, EXECUTION_TIMED_OUT)
 """Statuses of executions whose functions may still run."""
 
 
@@ -145,43 +146,34 @@ def conclude_stopped(
         return None
     name = stopped.arn.rpartition(":")[2]
     # A stopped execution has no error of its own; the report says what is missing.
-    aborted = execution.status == EXECUTION_ABORTED
-    error = None if aborted else execution.failure
+    ending = execution.ending or Ending()
+    error = None if ending.aborted else execution.failure
     task = ReportTask(name, execution.input, error and error.as_fail_state(), execution=stopped.arn)
     try:
         ledger = context.ledger(check_run_id(task.requested_run()))
     except InvalidPayload:
-        return _report_stopped(task, None, attempt, context, aborted=aborted), attempt
+        return _report_stopped(task, attempt, context, ending), attempt
     record = ledger.find_record()
     if record is not None and execution.status in _STOPPED:
         _cancel(ledger, record, stopped.arn, context)
     if record is not None and _is_taken_up(ledger, stopped.arn):
         seen = read_run(ledger.run, context, lambda _: execution)
-        found, ending = seen.report, Ending(task.error or execution.failure, aborted)
-        status, error = judge_attempt(seen.state, ending, own=False)
+        found = seen.report
+        status, error = judge_attempt(seen.state, replace(ending, failure=error), own=False)
         outcome = ExecutionOutput(
             *(ledger.run, status, found.rows, found.chunks, found.chunks_done, found.rejects),
             error,
         )
     else:
-        outcome = _report_stopped(task, ledger, attempt, context, aborted=aborted)
+        outcome = _report_stopped(task, attempt, context, ending)
     return outcome, attempt
 
 
 def _report_stopped(
-    task: ReportTask,
-    ledger: Ledger | None,
-    attempt: ExecutionAttempt,
-    context: LedgerContext,
-    *,
-    aborted: bool,
+    task: ReportTask, attempt: ExecutionAttempt, context: LedgerContext, ending: Ending
 ) -> ExecutionOutput:
     """Report; raise `Interrupted` at the deadline, and continue in the repeated invocation."""
-    # A run that never began has no parts.
-    begun = ledger is not None and ledger.find_record() is not None
-    made = report_execution(
-        task, context, redrives=attempt.redrives, stopped=begun, aborted=aborted
-    )
+    made = report_execution(task, context, redrives=attempt.redrives, stopped=ending)
     if isinstance(made, ReportCursor):
         raise Interrupted(
             f"time ended after {made.chunk:,} chunks of run {task.requested_run()}; the next"
