@@ -202,12 +202,15 @@ class Functions(Construct):
         listed, parts, seek = "runs/*/listing/*", "runs/*/parts/*", "runs/*/seek/*"
         # For `force`, `once`, and the order of uploads.
         known = ("runs/*/report.json", f"{HISTORY}*")
+        request = "runs/*/request.json"
         turns, starts = (f"{ONCE}*", f"{UPLOAD_ORDER}*"), f"{STARTS}*"
         allow(
             role,
             "ReadLedger",
             ["s3:GetObject"],
-            objects(storage.work, "runs/*/control.json", listed, seek, *cut, *known, *turns),
+            objects(
+                storage.work, "runs/*/control.json", listed, seek, request, *cut, *known, *turns
+            ),
         )
         allow(
             role,
@@ -215,7 +218,7 @@ class Functions(Construct):
             ["s3:PutObject"],
             objects(
                 storage.work,
-                *("runs/*/execution.json", listed, *cut, parts, seek, *turns, starts),
+                *("runs/*/execution.json", listed, *cut, parts, request, seek, *turns, starts),
             ),
         )
         # For `workers: auto`, and for a warning about a table's other traffic. IAM has no resources
@@ -275,7 +278,9 @@ class Functions(Construct):
         allow(role, "ReadLedger", ["s3:GetObject"], objects(work, "runs/*", f"{HISTORY}*"))
         allow(role, "ListLedger", ["s3:ListBucket"], [work.bucket_arn])
         allow(role, "WriteHistory", ["s3:PutObject"], objects(work, f"{HISTORY}*"))
-        written = ("runs/*/report-parts/*", "runs/*/report.html", "runs/*/report.json")
+        reports = ("runs/*/report-parts/*", "runs/*/report.html", "runs/*/report.json")
+        # The error of a run that failed before it had a record.
+        written = (*reports, "runs/*/request.json")
         allow(role, "WriteReport", ["s3:PutObject"], objects(work, *written))
         allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
 

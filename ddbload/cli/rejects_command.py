@@ -220,7 +220,13 @@ def _retry(
 
     if run_id == run:
         raise InvalidUsage(f"--run-id {run} is the run that rejected the rows; give a new id")
-    record = there.context.ledger(run).record()
+    ledger_of_run = there.context.ledger(run)
+    if ledger_of_run.find_record() is None and ledger_of_run.find_request() is not None:
+        raise InvalidUsage(
+            f"run {run} ended before it wrote a row, so it has no rejects; ddbload resume {run}"
+            " starts it over"
+        )
+    record = ledger_of_run.record()
     if record.payload.options.mode == PLAN:
         raise InvalidUsage(
             f"run {run} was a plan, and imported nothing: correct its source instead"

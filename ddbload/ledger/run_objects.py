@@ -67,11 +67,6 @@ class RunObjects:
     def record(self) -> RunRecord:
         """Read the run's record. Raises `RunNotFound`."""
         record = self.find_record()
-        if record is None and self.find_request() is not None:
-            raise RunNotFound(
-                f"run {self.run} ended before it began to write; ddbload status {self.run} shows"
-                " why, and ddbload resume starts it over"
-            )
         if record is None:
             where = self._store.uri("runs")
             raise RunNotFound(
