@@ -166,10 +166,11 @@ def _judge_recorded(facts: RunFacts, last: Report | None) -> tuple[str, Failure 
     expected = error is None or error.chunk is not None or error.name == IncompleteRun.__name__
     if expected and _was_cancelled(facts):
         return CANCELLED, None
-    if last is not None:
-        return last.status, None if expected and last.status in _STOPPED else error
-    if facts.ending is None:
-        return INTERRUPTED, None if expected else error
+    if last is not None and last.status not in _STOPPED:
+        return last.status, error
+    if facts.ending is None or last is not None:
+        stopped = INTERRUPTED if last is None else last.status
+        return (stopped, None) if expected else (FAILED, error)
     if facts.ending.interrupted and expected:
         return INTERRUPTED, None
     failure = facts.ending.failure

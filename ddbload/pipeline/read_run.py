@@ -111,9 +111,10 @@ def read_run(
     state = judge(facts, now)
     if not state.running and (state.reported or heartbeat is None or heartbeat.state != ALIVE):
         heartbeat = None
-    report = last if last is not None and (state.recorded or counted is None) else counted
-    if report is None:
-        report = empty_report(run, state.status, state.error)
+    report = counted or last or empty_report(run, state.status, state.error)
+    if state.recorded and last is not None:
+        # The ledger may have been moved since.
+        report = replace(last, rejects=report.rejects)
     if state.running:
         report = _at_work(report, heartbeat, workers)
     if state.running or state.stopped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -157,4 +158,8 @@ def test_run_that_was_cancelled_while_its_input_was_copied_imports_nothing(
         given = ["import", "-", "books", "--run-id", "r1", "--ledger", "kept", "--unit-price", "1"]
         assert run(given, lambda: False) == 130
     assert "Cancelled" in capsys.readouterr().err
-    assert not Path("kept").exists()
+    request = json.loads(Path("kept/runs/r1/request.json").read_text())
+    assert (request["payload"]["source"]["path"], request["failure"]["name"]) == (
+        *("-", "Cancelled"),
+    )
+    assert not Path("kept/runs/r1/run.json").exists()

@@ -124,7 +124,7 @@ STATES: list[tuple[str, dict[str, Any], str, Failure | None]] = [
      "INTERRUPTED", None),
     ("killed after it was resumed", {"counted": OPEN, "last": report("CANCELLED", done=1),
      "heartbeat": SILENT}, "INTERRUPTED", None),
-    ("killed and damaged", {"counted": report("FAILED", DAMAGED, done=1)}, "INTERRUPTED", DAMAGED),
+    ("killed and damaged", {"counted": report("FAILED", DAMAGED, done=1)}, "FAILED", DAMAGED),
     ("done before, and damaged since", {"counted": OPEN, "last": COMPLETE}, "FAILED", INCOMPLETE),
     ("execution failed", {"counted": OPEN, "ending": ended(MAP)}, "FAILED", MAP),
     ("execution failed, and a chunk", {"counted": OPEN_CHUNK, "ending": ended(MAP)},
