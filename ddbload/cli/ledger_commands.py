@@ -67,8 +67,8 @@ def status_command(
 ) -> int:
     """Show whether RUN is running, and its progress.
 
-    The status is RUNNING, the status of the last attempt, or INTERRUPTED if that ended without a
-    report. Unless RUN is done, the command that resumes it is shown as well.
+    The status is RUNNING, or how the run ended: INTERRUPTED if its process was killed, CANCELLED if
+    it or its execution was stopped. Unless RUN is done, the command that resumes it is shown.
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """

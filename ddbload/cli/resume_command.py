@@ -31,7 +31,13 @@ from ddbload.cli.spooling import rejects_file
 from ddbload.cli.start_command import follow_run, start_again
 from ddbload.contracts.control import UNLIMITED, NewLimits
 from ddbload.contracts.run_record import Resume
-from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage, RunNotFound
+from ddbload.errors import (
+    ExecutionExists,
+    InvalidPayload,
+    InvalidUsage,
+    RunNotFound,
+    SourceNotFound,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -171,11 +177,18 @@ def _resume_here(
     again: str,
     quiet: bool,
 ) -> Result:
+    from ddbload.pipeline.read_run import is_input_gone, read_run
     from ddbload.pipeline.run_requests import resumed_payload
     from ddbload.runs.local_settings import LocalSettings, default_ledger
 
     location = ledger or default_ledger()
     count = processes or cores()
+    seen = read_run(run, there.context, segments=False)
+    if seen.record is None and is_input_gone(seen):
+        raise SourceNotFound(
+            f"run {run} read standard input, a pipe or mended rejects, and is not resumable: its"
+            " input is gone; import it anew, under another run id"
+        )
     payload = resumed_payload(Resume(run, {**options, "workers": count}), there.context.ledger(run))
     if not quiet:
         print_run(run, ledger=location)

@@ -72,6 +72,10 @@ def cancel_run(
     record = ledger.find_record()
     if record is not None and (done := finished_report(run, context)) is not None:
         return Cancellation(done, already_done=True)
+    if record is None and ledger.find_request() is not None:
+        seen = read_run(run, context, lambda _: execution)
+        if seen.state.error is not None:
+            return Cancellation(seen.report, already_done=True)
     first = _first_control(record, execution)
     cancelled = ledger.change_control(lambda known: (known or first or Control()).cancel())
     stop_refused = None

@@ -11,6 +11,7 @@ import pytest
 
 from ddbload.cli.commands import run as command
 from ddbload.cli.run_location import Deployed, RunLocation
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure, Heartbeat, RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
 from ddbload.errors import DdbloadError
@@ -20,6 +21,7 @@ from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import report_execution
 from ddbload.pipeline.run_end import conclude_stopped
+from ddbload.pipeline.run_requests import keep_request
 from ddbload.runs.deployed import Stack, attempt_report
 from ddbload.runs.run_control import cancel_run, take_up
 from tests.fakes.stepfunctions import MACHINE, FakeStepFunctions
@@ -397,6 +399,30 @@ def test_refused_execution_has_failed_over_a_done_run(ddbload):
         assert json.loads(ddbload(shown, *words)[1])["status"] == "SUCCEEDED"
     found = json.loads(ddbload(shown, "runs", "--json")[1])["runs"]
     assert [(each["run"], each["status"]) for each in found] == [(RUN, "SUCCEEDED")]
+
+
+@pytest.mark.parametrize("make", [refused, refused_execution])
+def test_run_that_failed_before_its_record_is_not_cancelled(make, ddbload):
+    shown = make()
+    code, out, _ = ddbload(shown, "cancel", RUN)
+    assert (code, out) == (
+        *(0, f"run {RUN} has ended before: FAILED; there is nothing to cancel\n"),
+    )
+    code, _, err = ddbload(shown, "limit", RUN, "--max-wcu", "5")
+    assert code == 2
+    assert f"run {RUN} has ended (FAILED) before it began to write" in err
+    assert json.loads(ddbload(shown, "status", RUN, "--json")[1])["status"] == "FAILED"
+
+
+def test_run_of_standard_input_without_a_record_is_not_resumable(ddbload):
+    shown = local()
+    payload = {**shown.world.payload, "source": {"path": "-"}}
+    keep_request(shown.world.ledger, Payload.from_json(payload), None, shown.world.context())
+    before = dict(shown.world.store.objects)
+    code, _, err = ddbload(shown, "resume", RUN)
+    assert (code, "is not resumable: its input is gone" in err) == (1, True)
+    assert "not possible: its input is gone" in ddbload(shown, "status", RUN)[1]
+    assert shown.world.store.objects == before
 
 
 def test_run_without_a_record_is_started_over(ddbload):
