@@ -139,15 +139,10 @@ class Result:
         status = stopped.get(type(error), FAILED)
         failure = Failure.of(error)
         if last is None:
-            return cls.unreported(run, status, failure, seconds)
+            return cls(run, status, RowCounts(), WriteStats(), 0, seconds, 0.0, None, failure)
         done = last.totals
         rate = (done.rows.read - last.adopted_rows) / seconds if seconds > 0 else 0.0
         return cls(run, status, done.rows, done.work, done.bytes, seconds, rate, None, failure)
-
-    @classmethod
-    def unreported(cls, run: str, status: str, failure: Failure | None, seconds: float) -> Result:
-        """Make the result of a run that has nothing in its ledger."""
-        return cls(run, status, RowCounts(), WriteStats(), 0, seconds, 0.0, None, failure)
 
     @property
     def exit_code(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -103,7 +104,9 @@ def report_execution(
     except RunNotFound as missing:
         # The run never began: there is nothing to reconcile, and the caught error says why.
         failure = Failure.of(Cancelled.of(run)) if aborted else caught or Failure.of(missing)
-        keep_failure(ledger, replace(failure, at=context.now()))
+        with suppress(DdbloadError):
+            # The execution keeps it, too.
+            keep_failure(ledger, replace(failure, at=context.now()))
         return _failed(run, failure, aborted=aborted)
     attempt = None if task.execution is None else ExecutionAttempt(task.execution, redrives)
 

@@ -11,6 +11,7 @@ import pytest
 
 from ddbload.cli.commands import run as command
 from ddbload.cli.run_location import Deployed, RunLocation
+from ddbload.cli.start_command import start_run
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure, Heartbeat, RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
@@ -449,6 +450,18 @@ def test_deployed_run_without_a_record_is_started_over(make, ddbload):
     shown.end("SUCCEEDED", arn=again)
     assert shown.world.ledger.record().payload.options.reject_limit.rows == 7
     assert json.loads(ddbload(shown, "status", RUN, "--json")[1])["status"] == "SUCCEEDED"
+
+
+def test_id_of_a_deployed_run_without_a_record_is_used_again():
+    shown = refused_execution()
+    there = shown.location.deployed
+    assert there is not None
+    payload = {**shown.world.payload, "run": {"id": RUN}, "options": {"mode": "insert"}}
+    again = start_run(RUN, payload, there)
+    assert again.startswith(f"{ARN}-r")
+    shown.world.create_table()
+    assert shown.preflight(payload, again) is None
+    assert shown.world.ledger.record().payload.options.mode == "insert"
 
 
 def test_runs_reads_no_segment(ddbload):
