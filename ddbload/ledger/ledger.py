@@ -106,10 +106,9 @@ class Ledger(RunObjects):
     def change_control(self, change: Callable[[Control | None], Control | None]) -> Control | None:
         """Replace the limits that the run's workers obey by what `change` makes of them.
 
-        `change` gets the limits, None if those of the payload hold, and returns the new ones. It is
-        called again if another write came first, so that no change overwrites one that it has not
-        seen. Raises `LedgerDamaged`, `ServiceUnavailable` after too many attempts, and what
-        `change` raises.
+        It gets None if those of the payload hold, and is called again if another write came first,
+        so that no change overwrites one that it has not seen. Raises `LedgerDamaged`, what `change`
+        raises, and `ServiceUnavailable` after too many attempts.
         """
         name = self._root + "control.json"
         for _ in range(_CONTROL_ATTEMPTS):
@@ -185,14 +184,13 @@ class Ledger(RunObjects):
         run that begins to list chooses a new `name`, so that a record always refers to the listing
         that it was made from.
         """
-        value = {"run": self.run, "objects": list(objects), "after": after}
-        return self._store.put_new(self._root + listing_page_name(name, page), encode_json(value))
+        value = encode_json({"run": self.run, "objects": list(objects), "after": after})
+        return self._store.put_new(self._root + listing_page_name(name, page), value)
 
     def put_listing_part(self, cursor: ListingCursor, part: ListingPart) -> None:
         """Write where an invocation stopped to list, unless another did so before."""
-        name = listing_part_name(cursor)
-        value = {"run": self.run, **asdict(part)}
-        self._store.put_new(self._root + name, encode_json(value))
+        value = encode_json({"run": self.run, **asdict(part)})
+        self._store.put_new(self._root + listing_part_name(cursor), value)
 
     def find_listing_part(self, cursor: ListingCursor) -> ListingPart | None:
         """Read where an invocation stopped to list; None if missing. Raises `LedgerDamaged`."""

@@ -51,7 +51,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
+class StateFacts:
     """Facts about a run at one moment."""
 
     began: float
@@ -111,7 +111,7 @@ def is_alive(heartbeat: Heartbeat, now: float, *, process_gone: bool = False) ->
     return heartbeat.state == ALIVE and is_young and not process_gone
 
 
-def judge(facts: RunFacts, now: float) -> RunState:
+def judge(facts: StateFacts, now: float) -> RunState:
     """Judge the state of a run."""
     heartbeat = facts.heartbeat
     process_works = heartbeat is not None and is_alive(
@@ -144,7 +144,7 @@ def judge_attempt(state: RunState, ending: Ending, *, own: bool) -> tuple[str, F
     return FAILED, ending.failure
 
 
-def _judge_recorded(facts: RunFacts, last: Report | None) -> tuple[str, Failure | None]:
+def _judge_recorded(facts: StateFacts, last: Report | None) -> tuple[str, Failure | None]:
     """Judge a run that has a record. `last`: the report of its last attempt."""
     # What was not read is as the report says.
     counted = last if facts.counted is None else facts.counted
@@ -181,7 +181,7 @@ def _judge_recorded(facts: RunFacts, last: Report | None) -> tuple[str, Failure 
     return FAILED, error
 
 
-def _judge_unrecorded(facts: RunFacts) -> tuple[str, Failure | None]:
+def _judge_unrecorded(facts: StateFacts) -> tuple[str, Failure | None]:
     """Judge a run that ended before it had a record."""
     ending = facts.ending
     failure = facts.request_failure if ending is None else ending.failure or facts.request_failure
@@ -193,7 +193,7 @@ def _judge_unrecorded(facts: RunFacts) -> tuple[str, Failure | None]:
     return FAILED, failure
 
 
-def _was_cancelled(facts: RunFacts) -> bool:
+def _was_cancelled(facts: StateFacts) -> bool:
     ending = facts.ending
     if ending is None:
         return facts.cancelled
@@ -203,7 +203,7 @@ def _was_cancelled(facts: RunFacts) -> bool:
     return facts.cancelled or ending.aborted or is_named
 
 
-def _is_of_earlier_attempt(last: Report, facts: RunFacts) -> bool:
+def _is_of_earlier_attempt(last: Report, facts: StateFacts) -> bool:
     """Tell whether the last attempt ended without the report that is there.
 
     One that says that the run is done stays true, because nothing changes such a run.
@@ -219,7 +219,7 @@ def _is_of_earlier_attempt(last: Report, facts: RunFacts) -> bool:
     return heartbeat is not None and heartbeat.state == ALIVE
 
 
-def _seconds(facts: RunFacts, now: float) -> float:
+def _seconds(facts: StateFacts, now: float) -> float:
     """Compute how long a run took that has no report, or was taken up since."""
     if facts.ending is not None and facts.ending.seconds is not None:
         return facts.ending.seconds

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 
 from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.payload import Payload
@@ -11,11 +14,10 @@ from ddbload.contracts.results import DONE, Failure, Heartbeat, Report, RowCount
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.run_request import RunRequest
 from ddbload.ledger.ledger import SeenWorker
-from ddbload.ledger.run_state import ALIVE, RunFacts, RunState, is_alive, judge
+from ddbload.ledger.run_state import ALIVE, RunState, StateFacts, is_alive, judge
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.counted_chunks import CountedChunks
 from ddbload.pipeline.executions import Execution
-from ddbload.pipeline.heartbeats import is_gone
 from ddbload.pipeline.reconcile import reconcile
 from ddbload.source.local_file import is_removed_copy
 
@@ -95,7 +97,7 @@ def read_run(
     is_done = last is not None and last.status in DONE
     control = None if is_done else ledger.find_control()
     workers = ledger.workers() if at_work or (segments and not is_done) else []
-    facts = RunFacts(
+    facts = StateFacts(
         began=began,
         has_record=record is not None,
         request_failure=None if request is None else request.failure,
@@ -175,3 +177,39 @@ def empty_report(run: str, status: str, error: Failure | None) -> Report:
         rejects=None,
         error=error,
     )
+
+
+# Processes of this machine.
+
+
+def is_gone(heartbeat: Heartbeat) -> bool:
+    """Tell whether a heartbeat's process is known not to exist; only on its own machine."""
+    if (heartbeat.host, heartbeat.boot) != machine():
+        return False
+    try:
+        os.kill(heartbeat.pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        # It exists and belongs to another user.
+        return False
+    return False
+
+
+def is_another(heartbeat: Heartbeat) -> bool:
+    """Tell whether another process than this one wrote a heartbeat.
+
+    The process id alone does not tell: a restarted container may get the same one.
+    """
+    return (*machine(), os.getpid()) != (heartbeat.host, heartbeat.boot, heartbeat.pid)
+
+
+@cache
+def machine() -> tuple[str, str]:
+    """Return the host name, and the boot and namespace that process ids belong to."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        space = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - not the path of a file
+    except OSError:
+        return os.uname().nodename, ""
+    return os.uname().nodename, f"{boot} {space}"

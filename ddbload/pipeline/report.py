@@ -30,13 +30,12 @@ from ddbload.errors import (
 )
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_objects import LastReport
-from ddbload.ledger.run_state import Ending, RunFacts, RunState, judge, judge_attempt
+from ddbload.ledger.run_state import Ending, RunState, StateFacts, judge, judge_attempt
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.counted_chunks import CountedChunks, SegmentSums
 from ddbload.pipeline.load_history import write_history
 from ddbload.pipeline.reconcile import reconcile
 from ddbload.pipeline.report_page.run_page import put_page, reject_tally
-from ddbload.pipeline.run_requests import keep_failure
 from ddbload.pipeline.table_description import require_same_target
 
 if TYPE_CHECKING:
@@ -104,6 +103,9 @@ def report_execution(
     except RunNotFound as missing:
         # The run never began: there is nothing to reconcile, and the caught error says why.
         failure = Failure.of(Cancelled.of(run)) if aborted else caught or Failure.of(missing)
+        # Imported here: most runs have a record.
+        from ddbload.pipeline.run_requests import keep_failure
+
         with suppress(DdbloadError):
             # The execution keeps it, too.
             keep_failure(ledger, replace(failure, at=context.now()))
@@ -164,7 +166,7 @@ def _judged(
     last: Report | None = None,
 ) -> tuple[Report, RunState]:
     """Judge a run by its sums, and by the `last` report where that counts; return its report."""
-    facts = RunFacts(
+    facts = StateFacts(
         began=record.created,
         counted=counted,
         last=last,

@@ -28,7 +28,6 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import Ending, judge_attempt
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.executions import EXECUTION_ABORTED, EXECUTION_TIMED_OUT, Executions
-from ddbload.pipeline.read_run import read_run
 from ddbload.pipeline.report import report_execution
 
 NOTICES = "notices/"
@@ -157,6 +156,9 @@ def conclude_stopped(
     if record is not None and execution.status in _STOPPED:
         _cancel(ledger, record, stopped.arn, context)
     if record is not None and _is_taken_up(ledger, stopped.arn):
+        # Imported here: most executions end with Report.
+        from ddbload.pipeline.read_run import read_run
+
         seen = read_run(ledger.run, context, lambda _: execution)
         found = seen.report
         status, error = judge_attempt(seen.state, replace(ending, failure=error), own=False)

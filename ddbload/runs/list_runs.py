@@ -17,7 +17,7 @@ from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import DONE, Report, RowCounts
 from ddbload.errors import InvalidPayload, LedgerDamaged, RunNotFound
 from ddbload.ledger.history import newest_runs
-from ddbload.ledger.run_state import RunFacts, judge
+from ddbload.ledger.run_state import StateFacts, judge
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import EXECUTION_RUNNING, Execution, Executions
 from ddbload.pipeline.read_run import SeenRun, read_run
@@ -201,7 +201,7 @@ def _of_execution(run: str, execution: Execution) -> RunSummary:
     bucket, key = _member(source, "bucket"), _member(source, "key") or _member(source, "prefix")
     options = _member(execution.input, "options")
     mode = _member(options, "mode") or "put"
-    facts = RunFacts(
+    facts = StateFacts(
         began=execution.started,
         has_record=False,
         execution_running=execution.running,

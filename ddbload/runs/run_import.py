@@ -23,9 +23,8 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import MISSED
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.counted_chunks import iter_chains
-from ddbload.pipeline.heartbeats import is_another
 from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.pipeline.read_run import finished_report
+from ddbload.pipeline.read_run import finished_report, is_another
 from ddbload.pipeline.report import write_report
 from ddbload.pipeline.run_requests import keep_request, kept_failure
 from ddbload.runs.local_progress import LocalProgress

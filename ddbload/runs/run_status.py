@@ -16,7 +16,7 @@ from ddbload.errors import DdbloadError, RunUnderWay
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import ALIVE, ENDED, is_alive
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.heartbeats import is_another, is_gone, machine
+from ddbload.pipeline.read_run import is_another, is_gone, machine
 from ddbload.runs.follow_progress import FOLDER_SECONDS_APART, RequestPace, follow_progress
 from ddbload.runs.progress import RunProgress
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from ddbload.contracts.results import Heartbeat, RowCounts
-from ddbload.pipeline.heartbeats import machine
+from ddbload.pipeline.read_run import machine
 from tests.cli.console import Console
 from tests.cli.transcript import make_table
 

@@ -16,7 +16,7 @@ from ddbload.contracts.results import (
     RowCounts,
     WriteStats,
 )
-from ddbload.ledger.run_state import Ending, RunFacts, RunState, judge, judge_attempt
+from ddbload.ledger.run_state import Ending, RunState, StateFacts, judge, judge_attempt
 
 NOW = 1_000.0
 ARN, LATER = "arn:first", "arn:later"
@@ -168,7 +168,7 @@ STATES: list[tuple[str, dict[str, Any], str, Failure | None]] = [
     ("facts", "status", "error"), [each[1:] for each in STATES], ids=[each[0] for each in STATES]
 )
 def test_state_follows_from_facts(facts, status, error):
-    state = judge(RunFacts(began=900.0, **facts), NOW)
+    state = judge(StateFacts(began=900.0, **facts), NOW)
     assert (state.status, state.error) == (status, error)
     assert state.running == (status == "RUNNING")
     assert state.done == (status in results.DONE)
@@ -177,14 +177,14 @@ def test_state_follows_from_facts(facts, status, error):
 
 
 def test_done_run_is_recorded_once_a_report_says_so():
-    assert judge(RunFacts(began=0, counted=COMPLETE, last=COMPLETE), NOW).recorded
-    assert not judge(RunFacts(began=0, counted=COMPLETE, ending=ended(MAP)), NOW).recorded
+    assert judge(StateFacts(began=0, counted=COMPLETE, last=COMPLETE), NOW).recorded
+    assert not judge(StateFacts(began=0, counted=COMPLETE, ending=ended(MAP)), NOW).recorded
     other = replace(COMPLETE, rows=RowCounts(9, 9))
-    assert not judge(RunFacts(began=0, counted=COMPLETE, last=other), NOW).recorded
+    assert not judge(StateFacts(began=0, counted=COMPLETE, last=other), NOW).recorded
 
 
 def test_time_of_a_killed_run_ends_with_its_last_sign():
-    killed = RunFacts(began=900.0, counted=OPEN, heartbeat=replace(SILENT, at=905.0))
+    killed = StateFacts(began=900.0, counted=OPEN, heartbeat=replace(SILENT, at=905.0))
     assert judge(killed, NOW).seconds == 5.0
     assert judge(replace(killed, last_sign=930.0), NOW).seconds == 30.0
     assert judge(replace(killed, last=COMPLETE), NOW).seconds == 50.0

@@ -9,7 +9,7 @@ import pytest
 from ddbload.contracts.results import Heartbeat, RowCounts
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import Executions
-from ddbload.pipeline.heartbeats import machine
+from ddbload.pipeline.read_run import machine
 from ddbload.runs.list_runs import RunSummary, list_runs
 from tests.fakes.stepfunctions import FakeStepFunctions
 from tests.unit.pipeline.machine import execute

@@ -20,7 +20,7 @@ from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import Heartbeat, RowCounts
 from ddbload.contracts.states import ImportTask
 from ddbload.items.encode.batch_encoder import BatchEncoder
-from ddbload.pipeline.heartbeats import machine
+from ddbload.pipeline.read_run import machine
 from ddbload.rows.columns import Columns
 from ddbload.runs import process_pool
 from ddbload.runs.progress import FAILED_CHUNK, RunProgress

@@ -18,9 +18,15 @@ from ddbload.contracts.control import (
 )
 from ddbload.contracts.results import Heartbeat, RowCounts, WriteStats
 from ddbload.ledger.run_state import is_alive
-from ddbload.pipeline import heartbeats
-from ddbload.pipeline.heartbeats import is_another, is_gone, machine
-from ddbload.pipeline.read_run import SeenRun, finished_report, read_run
+from ddbload.pipeline import read_run as reader
+from ddbload.pipeline.read_run import (
+    SeenRun,
+    finished_report,
+    is_another,
+    is_gone,
+    machine,
+    read_run,
+)
 from ddbload.runs import run_status as module
 from ddbload.runs.list_runs import list_runs
 from ddbload.runs.run_control import take_up
@@ -297,6 +303,6 @@ def test_process_of_another_user_counts_as_alive(monkeypatch):
 
     world = World(DATA)
     left = beat(world, pid=1)
-    monkeypatch.setattr(heartbeats.os, "kill", refused)
+    monkeypatch.setattr(reader.os, "kill", refused)
     assert not is_gone(left)
     assert works(left, left.at)

@@ -17,9 +17,9 @@ from ddbload.contracts.results import Failure, Heartbeat, RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
 from ddbload.errors import DdbloadError
 from ddbload.pipeline.executions import Executions
-from ddbload.pipeline.heartbeats import machine
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
+from ddbload.pipeline.read_run import machine
 from ddbload.pipeline.report import report_execution
 from ddbload.pipeline.run_end import conclude_stopped
 from ddbload.pipeline.run_requests import keep_request
