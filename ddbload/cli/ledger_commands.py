@@ -139,7 +139,7 @@ def _progress_lines(seen: SeenRun) -> Iterator[str]:
         chunks, share = "not known yet", "preflight is reading the source"
     yield f"  chunks    {chunks}, {share}"
     yield (
-        f"  rows      {rows.read:,} settled: {rows.written:,} written,"
+        f"  rows      {rows.read:,} settled: {report.written_text},"
         f" {rows.rejected:,} rejected, {rows.superseded:,} superseded,"
         f" {rows.skipped:,} skipped{f', {rows.filtered:,} filtered' if rows.filtered else ''}"
     )

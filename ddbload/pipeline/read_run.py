@@ -159,7 +159,10 @@ def _at_work(report: Report, heartbeat: Heartbeat | None, workers: Sequence[Seen
     )
     if rows.read < report.rows.read:
         return report
-    return replace(report, rows=rows, bytes=done or report.bytes, size=size, work=work)
+    # The heartbeat may be older than the last segment.
+    uncertain = min(report.uncertain, rows.written)
+    report = replace(report, rows=rows, uncertain=uncertain, size=size, work=work)
+    return replace(report, bytes=done or report.bytes)
 
 
 def empty_report(run: str, status: str, error: Failure | None) -> Report:

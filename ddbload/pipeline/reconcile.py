@@ -15,7 +15,7 @@ from ddbload.contracts.results import (
     RowCounts,
 )
 from ddbload.contracts.run_record import RunRecord
-from ddbload.dynamodb.write_modes import PLAN
+from ddbload.dynamodb.write_modes import PLAN, written_word
 from ddbload.errors import (
     TAKE_UP,
     ConservationViolated,
@@ -69,6 +69,8 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
         target=None if record.table.is_table else record.table.kind,
         delivery=record.table.delivery,
         repeated=sums.repeated,
+        uncertain=sums.uncertain,
+        mode=record.payload.options.mode,
     )
 
 
@@ -91,7 +93,8 @@ def _first_error(
     if not rows.conserved or not found.sums.conserved:
         return Failure(
             ConservationViolated.__name__,
-            f"{rows.read} rows read are not {rows.written} written + {rows.rejected} rejected +"
+            f"{rows.read} rows read are not {rows.written}"
+            f" {written_word(record.payload.options.mode)} + {rows.rejected} rejected +"
             f" {rows.superseded} superseded + {rows.skipped} skipped + {rows.filtered} filtered:"
             " please report it",
         )
@@ -103,6 +106,7 @@ def _first_error(
                 rows.read,
                 f"{_causes(found)}ddbload rejects {record.run} --summary says why",
                 next(iter(dict(found.sums.causes.most_common(1))), None),
+                written_word(record.payload.options.mode),
             ).message,
         )
     limit = record.payload.options.reject_limit
@@ -137,8 +141,8 @@ def _rows_before(failure: Failure, record: RunRecord, rows: RowCounts) -> str:
         return ""
     were = "1 row was" if rows.written == 1 else f"{rows.written:,} rows were"
     return (
-        f". {were} written before; a new run with --scan whole (in a payload, options.scan) finds"
-        " such errors before its first write"
+        f". {were} {written_word(record.payload.options.mode)} before; a new run with --scan whole"
+        " (in a payload, options.scan) finds such errors before its first write"
     )
 
 

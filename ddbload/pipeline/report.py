@@ -153,7 +153,8 @@ def report_execution(
     if status == CANCELLED and not aborted:
         error = Failure.of(Cancelled.of(run))
     return ExecutionOutput(
-        *(run, status, report.rows, report.chunks, report.chunks_done, report.rejects, error)
+        *(run, status, report.rows, report.chunks, report.chunks_done, report.rejects, error),
+        uncertain=report.uncertain,
     )
 
 

@@ -101,6 +101,7 @@ def _notice(
         table=None if payload is None else payload.table,
         source=None if payload is None else payload.source.uri,
         rows=outcome.rows,
+        uncertain=outcome.uncertain,
         chunks=outcome.chunks,
         chunks_done=outcome.chunks_done,
         rejects=outcome.rejects,
@@ -164,7 +165,7 @@ def conclude_stopped(
         status, error = judge_attempt(seen.state, replace(ending, failure=error), own=False)
         outcome = ExecutionOutput(
             *(ledger.run, status, found.rows, found.chunks, found.chunks_done, found.rejects),
-            error,
+            *(error, found.uncertain),
         )
     else:
         outcome = _report_stopped(task, attempt, context, ending)

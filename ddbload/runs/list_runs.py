@@ -41,6 +41,8 @@ class RunSummary:
     mode: str | None = None
     rows: RowCounts | None = None
     """None where only the segments would tell."""
+    uncertain: int = 0
+    """Written rows whose item may have been there before, as the last report counts them."""
     retry_of: str | None = None
     """Run whose corrected rejects this one loads."""
     error: str | None = None
@@ -57,6 +59,7 @@ class RunSummary:
             "table": self.table,
             "mode": self.mode,
             "rows": None if self.rows is None else {"read": self.rows.read, **self.rows.outcomes},
+            "uncertain": self.uncertain,
             "retry_of": self.retry_of,
             "error": self.error,
         }
@@ -156,6 +159,7 @@ def _summary(seen: SeenRun) -> RunSummary:
         table=None if payload is None else payload.table,
         mode=None if payload is None else payload.options.mode,
         rows=report.rows if known else None,
+        uncertain=report.uncertain if known else 0,
         retry_of=None if payload is None else payload.retry_of,
         error=None if state.error is None else state.error.name,
     )
