@@ -383,10 +383,8 @@ class RunMismatch(DdbloadError):
     """The run id belongs to a run with another source, table or format."""
 
 
-class AlreadyLoaded(DdbloadError):
-    """The table has loaded this version of the source before, and the run shall load it once."""
-
-    resumable = False
+class AlreadyLoading(DdbloadError):
+    """Another run is loading the same of an object that this run shall load once."""
 
 
 class UploadSuperseded(DdbloadError):

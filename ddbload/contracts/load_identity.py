@@ -28,9 +28,7 @@ DECISIVE: Mapping[type, tuple[str, ...]] = {
     ColumnMapping: ("rename", "drop", "set"),
     NullHandling: ("policy", "markers"),
     Comparison: ("column", "op", "value"),
-    Options: (
-        *("mode", "position_attribute", "on_empty", "add", "only_existing", "condition"),
-    ),
+    Options: (*("mode", "position_attribute", "on_empty", "add", "only_existing", "condition"),),
 }
 """Fields that determine which rows and items an object version gives."""
 OTHERS: Mapping[type, tuple[str, ...]] = {

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ddbload.contracts.messages import Message
+from ddbload.contracts.results import RowCounts
 from ddbload.dynamodb.write_modes import DELETE
 
 _HASH_DIGITS = 16
@@ -38,14 +39,21 @@ class LoadRecord(Message):
     table: str
     table_id: str
     mode: str
+    asked: str
+    """Hash of what was asked that determines rows (`load_identity.asked_hash`)."""
     status: str
     """SUCCEEDED or SUCCEEDED_WITH_REJECTS."""
+    rows: RowCounts
+    """Row counts of the whole run."""
     at: float
     """Seconds since the epoch at which the run was done."""
     source: str
     """The source as users write it."""
     objects: int
     """Number of objects that the run loaded."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "rows": self.rows.to_json()}
 
     @property
     def deletes(self) -> bool:
@@ -55,11 +63,25 @@ class LoadRecord(Message):
 
 @dataclass(frozen=True, slots=True)
 class LoadClaim(Message):
-    """Claim of a run that shall load a source once."""
+    """Objects that a run shall load as the only one."""
 
     run: str
     at: float
     """Seconds since the epoch."""
+    objects: int
+    """Number of objects."""
+    version: str | None
+    """Hash of the only object's version; None for several objects."""
+    version_id: str | None
+    listing: str | None
+    """Name of the list of several objects in the run's ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadClaims(Message):
+    """Claims of the runs that ask the same of a table, and have not ended as far as is known."""
+
+    claims: tuple[LoadClaim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +119,12 @@ class ObjectVersion:
 
     def is_same(self, other: ObjectVersion) -> bool:
         """Tell whether another version is this one; version ids decide where both are known."""
-        ids = (self.version_id, other.version_id)
-        return self.hash == other.hash and (None in ids or ids[0] == ids[1])
+        return self.hash == other.hash and same_ids(self.version_id, other.version_id)
+
+
+def same_ids(one: str | None, other: str | None) -> bool:
+    """Tell whether two version ids may be of one version; a listing tells none."""
+    return None in (one, other) or one == other
 
 
 def location_hash(location: str) -> str:

@@ -8,17 +8,20 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
-from ddbload.contracts.run_record import Cursor
+from ddbload.contracts.run_record import Cursor, LoadedBefore
 from ddbload.contracts.segment_times import LAST_TIME, SegmentTimes
 from ddbload.contracts.write_price import WritePrice
 from ddbload.dynamodb.write_modes import PUT, written_text
 from ddbload.errors import DdbloadError, visible
 
-STATUSES = SUCCEEDED, SUCCEEDED_WITH_REJECTS, FAILED, INTERRUPTED, CANCELLED = (
-    *("SUCCEEDED", "SUCCEEDED_WITH_REJECTS", "FAILED", "INTERRUPTED", "CANCELLED"),
-)
+STATUSES = (
+    SUCCEEDED, SUCCEEDED_WITH_REJECTS, ALREADY_LOADED, FAILED, INTERRUPTED, CANCELLED,
+) = (
+    *("SUCCEEDED", "SUCCEEDED_WITH_REJECTS", "ALREADY_LOADED", "FAILED", "INTERRUPTED"),
+    "CANCELLED",
+)  # fmt: skip
 """Outcomes of a finished run."""
-DONE = frozenset((SUCCEEDED, SUCCEEDED_WITH_REJECTS))
+DONE = frozenset((SUCCEEDED, SUCCEEDED_WITH_REJECTS, ALREADY_LOADED))
 """Outcomes of a run that has nothing left to do."""
 NO_ROWS = "the source has no rows: check that it is the one you mean"
 """Warning about a run that has succeeded, and read nothing."""
@@ -260,7 +263,7 @@ class ExecutionOutput(Message):
 
     run: str
     status: str
-    """SUCCEEDED, SUCCEEDED_WITH_REJECTS or FAILED."""
+    """One of `DONE`, FAILED or CANCELLED."""
     rows: RowCounts
     chunks: int
     chunks_done: int
@@ -268,10 +271,13 @@ class ExecutionOutput(Message):
     error: Failure | None
     uncertain: Annotated[int, JsonRule(absent=0)] = 0
     """Written rows whose item may have been there before."""
+    loaded_before: LoadedBefore | None = None
+    """Objects that the run left out, because the table had loaded them."""
 
     def to_json(self) -> dict[str, Any]:
         error = None if self.error is None else self.error.to_json()
-        return {**asdict(self), "rows": self.rows.to_json(), "error": error}
+        value = _without_null(asdict(self), "loaded_before")
+        return {**value, "rows": self.rows.to_json(), "error": error}
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +306,7 @@ class Report(Message):
 
     run: str
     status: str
-    """One of `STATUSES`. In reports of earlier versions SUCCEEDED may include rejects."""
+    """One of `STATUSES`."""
     rows: RowCounts
     work: WriteStats
     bytes: int
@@ -339,6 +345,13 @@ class Report(Message):
     """Kind of the queue: `standard` or `fifo`. It decides how often a message may arrive."""
     repeated: Annotated[int, JsonRule(absent=0)] = 0
     """Rows whose key came before, as far as known; see `Segment.repeated`."""
+    loaded_before: LoadedBefore | None = None
+    """Objects that the run left out, because the table had loaded them."""
+
+    @property
+    def warning(self) -> str | None:
+        """Reason to doubt a run that has succeeded; None without one."""
+        return None if self.status == ALREADY_LOADED else self.rows.warning
 
     @property
     def dollars(self) -> float | None:
@@ -357,7 +370,7 @@ class Report(Message):
 
     def to_json(self) -> dict[str, Any]:
         optional = ["planned", "identical", "causes", "write_price", "tags", "attempt"]
-        optional += ["target", "delivery"]
+        optional += ["target", "delivery", "loaded_before"]
         value = _without_null(asdict(self), *optional)
         if not self.repeated:
             del value["repeated"]

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from ddbload.contracts.messages import JsonObjectReader, Message
 from ddbload.contracts.results import RowCounts
+from ddbload.contracts.run_record import LoadedBefore
 
 EVENT_SOURCE = "ddbload"
 """Source of ddbload's events."""
@@ -60,9 +61,14 @@ class RunCompleted(Message):
     """ARN of the execution. With `redrives` it tells the attempts of a run apart."""
     redrives: int
     """Number of times that the execution was redriven before."""
+    loaded_before: LoadedBefore | None = None
+    """Objects that the run left out, because the table had loaded them."""
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "rows": self.rows.to_json()}
+        value = {**asdict(self), "rows": self.rows.to_json()}
+        if self.loaded_before is None:
+            del value["loaded_before"]
+        return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,26 @@ class Table(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class LoadedBefore(Message):
+    """Objects that a run leaves out, since the same was loaded of them; and one run that did."""
+
+    objects: int
+    """Number of objects that are left out."""
+    runs: int
+    """Number of runs that loaded them."""
+    run: str
+    """One of these: the last one that rejected rows, or else the last one."""
+    status: str
+    """SUCCEEDED or SUCCEEDED_WITH_REJECTS."""
+    at: float
+    """Seconds since the epoch at which that run was done."""
+    written: int
+    """Rows that it wrote."""
+    rejected: int
+    """Rows that it rejected."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord(Message):
     """`run.json`: everything that the workers of a run share."""
 
@@ -178,8 +198,12 @@ class RunRecord(Message):
     """Number of chunks that are imported at once."""
     created: float
     """Seconds since the epoch."""
+    asked: str
+    """Hash of what was asked that determines rows, before anything was detected."""
     objects: int | None = None
     """Number of objects; None if the source names a single one."""
+    loaded_before: LoadedBefore | None = None
+    """Objects that the run leaves out, because the table has loaded them."""
     listing: str | None = None
     """Name of the list of objects in the ledger."""
     ledger_version: Annotated[int, JsonRule(least=1, most=LEDGER_VERSION, absent=1)] = (
@@ -211,53 +235,38 @@ class RunRecord(Message):
     @property
     def configuration(self) -> str:
         """SHA-256 of everything that determines the items, in hexadecimal."""
-        payload = self.payload
-        source = payload.source
+        source = self.payload.source
         decisive: dict[str, Any] = {
+            "asked": self.asked,
             "source": dict(self.pinned),
-            "format": source.format,
-            "delimiter": source.delimiter,
-            "quote": source.quote,
-            "header": source.header,
-            "encoding": source.encoding,
+            "table": self.table.id,
             "columns": list(self.columns),
             "types": list(self.types),
-            "mode": payload.options.mode,
-            "table": self.table.id,
+            # Where these were not asked for, they were detected.
+            "format": source.format,
+            "layout": source.layout,
+            "delimiter": source.delimiter,
+            "encoding": source.encoding,
         }
-        # Left out if unset, so that runs of versions without these fields keep their hashes.
-        later: dict[str, Any] = {
-            "position_attribute": payload.options.position_attribute,
-            "escape": source.escape,
-            "comment": source.comment,
-            "skip_lines": source.skip_lines,
-            "layout": source.layout if source.framed else None,
-            "mapping": payload.mapping.to_json() if payload.mapping else None,
-            "nulls": payload.nulls.to_json() if payload.nulls else None,
-            "declared": None if source.delimited else dict(payload.types),
-            "on_empty": payload.options.on_empty,
-            "add": list(payload.options.add),
-            "only_existing": payload.options.only_existing,
-            "condition": payload.options.condition,
-            "where": [
-                [*each.to_json().values(), payload.types.get(each.column)] for each in payload.where
-            ],
-            "hmac_key": self.hmac_key,
-            "target": None if payload.target is None else payload.target.to_json(),
-        }
-        decisive |= {name: value for name, value in later.items() if value}
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
-    def with_options(self, later: RunRecord) -> Self:
+    @property
+    def loads_nothing(self) -> bool:
+        """True if the table had loaded every object before, and the run shall load each once."""
+        return self.loaded_before is not None and not self.objects
+
+    def with_limits(
+        self, later: Payload, most_workers: int, write_price: WritePrice | None
+    ) -> Self:
         """Return the run with the limits, workers and price of a later call."""
-        expansion = later.payload.source.max_expansion
+        expansion = later.source.max_expansion
         source = replace(self.payload.source, max_expansion=expansion)
         return replace(
             self,
-            payload=replace(self.payload, source=source, options=later.payload.options),
-            workers=later.workers,
-            most_workers=later.most_workers,
-            write_price=later.write_price,
+            payload=replace(self.payload, source=source, options=later.options),
+            workers=min(self.workers, most_workers) if self.listing else most_workers,
+            most_workers=most_workers,
+            write_price=write_price,
         )
 
     def most_rows_besides(self, read_bytes: int) -> int | None:
@@ -315,7 +324,9 @@ class RunRecord(Message):
             "chunk_bytes": self.chunk_bytes,
             "workers": self.workers,
             "created": self.created,
+            "asked": self.asked,
             "objects": self.objects,
+            "loaded_before": None if self.loaded_before is None else self.loaded_before.to_json(),
             "listing": self.listing,
             "ledger_version": self.ledger_version,
             "most_workers": self.most_workers,

@@ -34,6 +34,7 @@ from ddbload.contracts.load_record import (
     ObjectVersion,
     load_folder,
     location_hash,
+    same_ids,
     target_folder,
 )
 from ddbload.errors import DdbloadError, LedgerDamaged
@@ -110,38 +111,37 @@ class History:
                     pass
             number += 1
 
-    def find(self, table: str, table_id: str, version: ObjectVersion) -> list[LoadRecord]:
-        """Find the loads of an object version into a table, in no order."""
-        names = self._names_of(_folder(table, table_id), version.location, version.hash)
-        return [
-            page.load
-            for page in self._pages(names)
-            if any(each.is_same(version) for each in page.versions)
-        ]
+    def version_names(self, table: str, table_id: str, version: ObjectVersion) -> list[str]:
+        """List the names of the history of one table that may have an object version."""
+        return self._names_of(_folder(table, table_id), version.location, version.hash)
+
+    def table_names(self, table: str, table_id: str) -> list[str]:
+        """List the names of the history of one table, which only grow in number."""
+        folder = _folder(table, table_id)
+        return list(filter(_PAGE.fullmatch, self._store.names(folder)))
 
     def find_each(
-        self, table: str, table_id: str, versions: Iterable[ObjectVersion]
-    ) -> Iterator[tuple[ObjectVersion, LoadRecord]]:
-        """Find the loads of many object versions into a table, by reading its whole history."""
-        folder = _folder(table, table_id)
-        single: dict[str, list[str]] = defaultdict(list)
-        several = []
-        for name in filter(_PAGE.fullmatch, self._store.names(folder)):
-            kind, key, _ = name.removeprefix(folder).split("/", 2)
-            if kind == "object":
-                single[key].append(name)
-            else:
-                several.append(name)
-        if not single and not several:
+        self, names: Sequence[str], versions: Iterable[ObjectVersion]
+    ) -> Iterator[tuple[str, LoadRecord]]:
+        """Find the loads of object versions into a table, in no order.
+
+        `names`: those that `table_names`, or for one object `version_names`, has listed. Yields
+        hashes of versions with their loads.
+        """
+        if not names:
             # A million versions need not be held for a table that was never loaded.
             return
-        wanted = {version.hash: version for version in versions}
-        names = [name for key in wanted.keys() & single.keys() for name in single[key]]
-        for page in self._pages([*names, *several]):
+        wanted = {version.hash: version.version_id for version in versions}
+        own = []
+        for name in names:
+            kind, key = name.split("/")[3:5]
+            if kind != "object" or key in wanted:
+                own.append(name)
+        for page in self._pages(own):
             for each in page.versions:
-                version = wanted.get(each.hash)
-                if version is not None and version.is_same(each):
-                    yield version, page.load
+                found = each.hash
+                if found in wanted and same_ids(wanted[found], each.version_id):
+                    yield found, page.load
 
     def names(self, table: str | None = None) -> list[str]:
         """List the names of a table's history, or of all tables', newest first."""

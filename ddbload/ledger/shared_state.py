@@ -28,15 +28,19 @@ def change_state(
     change: Callable[[S | None], S | None],
     *,
     unless: str,
+    wait: Callable[[int], object] = lambda _: None,
 ) -> None:
     """Replace the state in a folder, whose name ends with a slash, by what `change` makes of it.
 
     `change` gets the state, None at first, and returns the new one, or None to leave it as it is.
     It is called again if another write came first. `unless`: words that tell when a damaged state
-    must not be deleted. Raises `LedgerDamaged`, `ServiceUnavailable` after too many attempts, what
-    `change` raises, and errors of the store.
+    must not be deleted. `wait` is called with the number of attempts before another one. Raises
+    `LedgerDamaged`, `ServiceUnavailable` after too many attempts, what `change` raises, and errors
+    of the store.
     """
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            wait(attempt)
         state, number = None, _FIRST_NUMBER
         last = store.first_names(folder, 1)
         if last:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.results import (
+    ALREADY_LOADED,
     FAILED,
     SUCCEEDED,
     SUCCEEDED_WITH_REJECTS,
@@ -51,7 +52,7 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
         size = record.size or 0
     return Report(
         run=record.run,
-        status=_status(error, rows),
+        status=_status(error, rows, record),
         rows=rows,
         work=replace(sums.work, consumed_wcu=units_consumed(sums, ledger)),
         bytes=read,
@@ -71,12 +72,15 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
         repeated=sums.repeated,
         uncertain=sums.uncertain,
         mode=record.payload.options.mode,
+        loaded_before=record.loaded_before,
     )
 
 
-def _status(error: Failure | None, rows: RowCounts) -> str:
+def _status(error: Failure | None, rows: RowCounts, record: RunRecord) -> str:
     if error is not None:
         return FAILED
+    if record.loads_nothing:
+        return ALREADY_LOADED
     return SUCCEEDED_WITH_REJECTS if rows.rejected else SUCCEEDED
 
 

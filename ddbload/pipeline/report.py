@@ -147,14 +147,15 @@ def report_execution(
             break
     if context.tag_loaded and report.tags is None and report.status in DONE:
         report = _tag_loaded(report, record, ledger, context)
-    if report.status in DONE and report.rows.warning and context.notice is not None:
-        context.notice(f"run {run}: {report.rows.warning}")
+    if report.status in DONE and report.warning and context.notice is not None:
+        context.notice(f"run {run}: {report.warning}")
     status, error = judge_attempt(state, ending, own=is_own)
     if status == CANCELLED and not aborted:
         error = Failure.of(Cancelled.of(run))
     return ExecutionOutput(
         *(run, status, report.rows, report.chunks, report.chunks_done, report.rejects, error),
         uncertain=report.uncertain,
+        loaded_before=report.loaded_before,
     )
 
 

@@ -108,6 +108,7 @@ def _notice(
         error=None if outcome.error is None else outcome.error.name,
         execution=None if attempt is None else attempt.execution,
         redrives=0 if attempt is None else attempt.redrives,
+        loaded_before=outcome.loaded_before,
     )
 
 

@@ -34,6 +34,9 @@ def tag_loaded(
     """
     if report.status not in DONE or record.payload.options.mode == PLAN:
         return None
+    if record.loads_nothing or record.payload.where:
+        # Tags would say that the whole object is loaded, or by another run than the one that did.
+        return None
     tags = {RUN_TAG: record.run, STATUS_TAG: report.status}
     versions = (each for each in object_versions(record, ledger) if "bucket" in each.pinned)
     tagged = failed = 0

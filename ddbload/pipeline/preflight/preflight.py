@@ -14,9 +14,10 @@ from ddbload.errors import Cancelled, InvalidPayload, LedgerDamaged, RunMismatch
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import check_input
+from ddbload.pipeline.preflight.begin_run import begin_run, take_up_run
 from ddbload.pipeline.preflight.chunker import Chunker
 from ddbload.pipeline.preflight.find_objects import list_source
-from ddbload.pipeline.preflight.prepare import check_settings, create_or_load_run
+from ddbload.pipeline.preflight.prepare import check_settings
 from ddbload.pipeline.run_requests import keep_request, resumed_payload
 from ddbload.pipeline.table_notices import has_statements, table_notices
 from ddbload.pipeline.upload_turns import wait_for_turn
@@ -44,7 +45,10 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
         )
         if isinstance(listing, ListingCursor):
             return replace(task, cursor=listing, wait=None)
-        record = create_or_load_run(run, payload, ledger, context, earlier, listing)
+        if earlier is None:
+            record = begin_run(run, payload, ledger, context, listing)
+        else:
+            record = take_up_run(earlier, payload, ledger, context)
         _warn(record, context)
         context.begun()
         if task.execution is not None:
@@ -61,6 +65,8 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
                 )
             record = _put_counts(record, read, ledger)
             return _result(task, record, None, ledger, len(whole))
+        if record.loads_nothing:
+            return _result(task, _write_manifest(record, ledger), None, ledger, 0)
     else:
         ledger = context.ledger(check_run_id(task.run))
         _require_not_cancelled(ledger)
@@ -83,7 +89,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
 
 def _warn(record: RunRecord, context: Context) -> None:
     """Pass on the warnings about the table, if somebody reads them."""
-    if context.notice is None or not record.table.is_table:
+    if context.notice is None or not record.table.is_table or record.loads_nothing:
         return
     options = record.payload.options
     # A function may not send statements in preflight, and AWS knows them.

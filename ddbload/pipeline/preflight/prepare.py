@@ -10,19 +10,18 @@ from typing import Any
 
 from ddbload.contracts.column_mapping import check_column_names, column_changes
 from ddbload.contracts.dialect import check_dialect
+from ddbload.contracts.load_identity import asked_hash
 from ddbload.contracts.options import EDGES, Options
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.run_record import LEDGER_VERSION, Cursor, RunRecord, Table
+from ddbload.contracts.run_record import Cursor, RunRecord, Table
 from ddbload.contracts.source import AUTO, PARQUET, Source
-from ddbload.contracts.template import HMAC_KEY, key_fingerprint
+from ddbload.contracts.template import key_fingerprint
 from ddbload.dynamodb.write_modes import DELETE
-from ddbload.errors import DdbloadError, RunMismatch, SourceChanged
+from ddbload.errors import DdbloadError
 from ddbload.items.typed_cells import SettledCells
-from ddbload.items.typed_values import TYPED_TYPES
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.load_history import claim_load
 from ddbload.pipeline.preflight.detect_format import DetectedFormat, detect_format
 from ddbload.pipeline.preflight.find_objects import list_source
 from ddbload.pipeline.preflight.run_limits import RunLimits, settle_limits
@@ -76,37 +75,6 @@ class _FirstObject:
     """Types of the attributes."""
 
 
-def create_or_load_run(
-    run: str,
-    payload: Payload,
-    ledger: Ledger,
-    context: Context,
-    earlier: RunRecord | None,
-    listing: ObjectListing | None,
-) -> RunRecord:
-    """Write the record of a new run, or load that of an `earlier` run with the same id.
-
-    The record is written once every check has passed. Raises the named error of a check that
-    failed, `AlreadyLoaded` for a source that shall be loaded once and was, and `RunMismatch` or
-    `SourceChanged` if the earlier run was configured otherwise.
-    """
-    prepared = prepare_run(run, payload, ledger, context, earlier, listing=listing)
-    record = prepared.record
-    if earlier is None:
-        warn_of_header(prepared, context)
-        if payload.once:
-            claim_load(record, ledger, context)
-        if ledger.put_new_record(record):
-            return record
-    existing = ledger.record()
-    _check_same_configuration(existing, record)
-    if _limits_of(record) == _limits_of(existing):
-        return existing
-    record = existing.with_options(record)
-    ledger.put_record(record)
-    return record
-
-
 def warn_of_header(prepared: PreparedRun, context: Context) -> None:
     """Say that the first row is taken for column names, if it looks like data."""
     header = prepared.detected.header
@@ -114,32 +82,26 @@ def warn_of_header(prepared: PreparedRun, context: Context) -> None:
         context.notice(f"{FIRST_ROW_LIKE_DATA}: {header.why}. {NO_HEADER_ADVICE}")
 
 
-def _limits_of(record: RunRecord) -> tuple[object, ...]:
-    payload = record.payload
-    expansion = payload.source.max_expansion
-    return payload.options, expansion, record.most_workers, record.write_price
-
-
 def prepare_run(
     run: str,
     payload: Payload,
     ledger: Ledger,
     context: Context,
-    existing: RunRecord | None = None,
     table: Table | None = None,
     described: Mapping[str, Any] | None = None,
     listing: ObjectListing | None = None,
 ) -> PreparedRun:
     """Open the source, detect its format and check it against the table.
 
-    The listing of a source of several objects is written to `ledger`, unless it is given; an
-    `existing` run keeps the listing it has. `table` replaces the payload's table, which is
+    The listing of a source of several objects is written to `ledger`, unless it is given. `table`
+    replaces the payload's table, which is
     otherwise described; `described` is its description by DescribeTable, if it exists.
     """
     check_settings(payload)
+    asked = asked_hash(payload, hmac_key(payload))
     if listing is None:
         # Without a deadline it ends.
-        listed = list_source(payload.source, ledger, context, existing)
+        listed = list_source(payload.source, ledger, context)
         listing = listed if isinstance(listed, ObjectListing) else None
     if listing is not None and listing.format is not None:
         payload = replace(payload, source=replace(payload.source, format=listing.format))
@@ -155,7 +117,7 @@ def prepare_run(
         first = _inspect_first_object(
             chain([raw], objects), payload, table, several=listing is not None
         )
-    if existing is None and first.detected.source.format == PARQUET:
+    if first.detected.source.format == PARQUET:
         reads = payload.options.read_concurrency
         listing = _list_row_groups(first, listing, ledger, context, reads)
     options = _settle_scan(payload.options, first, listing)
@@ -163,12 +125,11 @@ def prepare_run(
     if table.is_ordered:
         limits = replace(limits, most_workers=1)
     payload = replace(payload, run=run, options=limits.options)
-    record = _make_record(payload, first, listing, table, limits, existing, context.now())
-    notices = first.cells.notices if record.types == first.cells.types else ()
-    for notice in notices:
+    record = _make_record(payload, asked, first, listing, table, limits, context.now())
+    for notice in first.cells.notices:
         if context.notice is not None:
             context.notice(notice)
-    return PreparedRun(record, first.detected, notices)
+    return PreparedRun(record, first.detected, first.cells.notices)
 
 
 def check_settings(payload: Payload) -> None:
@@ -228,11 +189,11 @@ def _settle_scan(options: Options, first: _FirstObject, listing: ObjectListing |
 
 def _make_record(
     payload: Payload,
+    asked: str,
     first: _FirstObject,
     listing: ObjectListing | None,
     table: Table,
     limits: RunLimits,
-    existing: RunRecord | None,
     created: float,
 ) -> RunRecord:
     source = first.detected.source
@@ -254,12 +215,6 @@ def _make_record(
         # Each process gets a part of a local file that is smaller than a chunk for each.
         part = max(MIN_LOCAL_CHUNK_BYTES, -(-expected_bytes // workers))
         chunk_bytes = min(chunk_bytes, part)
-    ledger_version = LEDGER_VERSION
-    if existing is not None:
-        chunk_bytes, ledger_version = existing.chunk_bytes, existing.ledger_version
-        if "ctime_ns" not in existing.pinned:
-            # Earlier versions did not pin it.
-            pinned = {name: value for name, value in pinned.items() if name != "ctime_ns"}
     return RunRecord(
         run=payload.run or "",
         payload=replace(payload, source=source),
@@ -267,26 +222,18 @@ def _make_record(
         size=size,
         data_start=start,
         columns=first.header.columns,
-        types=_keep_types(first.cells.types, existing),
+        types=first.cells.types,
         table=table,
         chunk_bytes=chunk_bytes,
         workers=max(1, min(limits.most_workers, max_chunks, -(-expected_bytes // chunk_bytes))),
         created=created,
+        asked=asked,
         hmac_key=None if key is None else key_fingerprint(key, payload.run or ""),
         objects=None if listing is None else listing.objects,
         listing=None if listing is None else listing.name,
-        ledger_version=ledger_version,
         most_workers=limits.most_workers,
         write_price=limits.write_price,
     )
-
-
-def _keep_types(types: tuple[str, ...], existing: RunRecord | None) -> tuple[str, ...]:
-    """Read cells as an existing run does: earlier versions recognized no DynamoDB JSON in them."""
-    if existing is None or len(existing.types) != len(types):
-        return types
-    pairs = zip(types, existing.types, strict=True)
-    return tuple(then if TYPED_TYPES.get(then) == now else now for now, then in pairs)
 
 
 def _list_row_groups(
@@ -320,52 +267,3 @@ def _open_objects(
     for raw in opened:
         with closing(raw):
             yield HeadCachingSource(raw)
-
-
-def _check_same_configuration(existing: RunRecord, record: RunRecord) -> None:
-    """Raise `SourceChanged` or `RunMismatch` if an existing run was configured otherwise."""
-    if existing.configuration == record.configuration:
-        return
-    run = record.run
-    if dict(existing.pinned) != dict(record.pinned):
-        raise SourceChanged(
-            f"run {run} began with another version of {existing.payload.source.uri} (or another"
-            " source); start a new run for this one"
-        )
-    then, now = existing.payload.options, record.payload.options
-    both = (existing, record)
-    # JSON rows have no columns: only declared types determine their items.
-    is_delimited = any(each.payload.source.delimited for each in both)
-    types, other_types = (each.types if is_delimited else each.payload.types for each in both)
-    into_tables = existing.table.is_table and record.table.is_table
-    differing = [
-        name
-        for name, one, other in (
-            (
-                "table" if into_tables else "target",
-                (existing.table.id, existing.payload.target),
-                (record.table.id, record.payload.target),
-            ),
-            ("columns", existing.columns, record.columns),
-            ("types", types, other_types),
-            ("mapping", existing.payload.mapping, record.payload.mapping),
-            ("nulls", existing.payload.nulls, record.payload.nulls),
-            ("where", existing.payload.where, record.payload.where),
-            (f"key in {HMAC_KEY}", existing.hmac_key, record.hmac_key),
-            ("mode", then.mode, now.mode),
-            ("position attribute", then.position_attribute, now.position_attribute),
-            ("on_empty", then.on_empty, now.on_empty),
-            ("add", then.add, now.add),
-            ("only_existing", then.only_existing, now.only_existing),
-            ("condition", then.condition, now.condition),
-        )
-        if one != other
-    ]
-    if existing.table.id != record.table.id and existing.payload.target == record.payload.target:
-        # Usually a table or queue of the same name that was deleted and created again.
-        raise RunMismatch(
-            f"run {run} wrote to another {existing.table.kind} (or to an earlier one of the same"
-            " name, since deleted): start a new run for this one"
-        )
-    what = ", ".join(differing) or "format, delimiter, quote or header"
-    raise RunMismatch(f"run {run} began with another {what}; give the same, or another run id")
