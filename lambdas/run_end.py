@@ -7,6 +7,7 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 
 from ddbload.contracts.results import (
+    ALREADY_LOADED,
     CANCELLED,
     SUCCEEDED,
     SUCCEEDED_WITH_REJECTS,
@@ -25,6 +26,7 @@ from lambdas.entry import logger, metrics
 
 _METRICS = {
     SUCCEEDED: RUNS_SUCCEEDED,
+    ALREADY_LOADED: RUNS_SUCCEEDED,
     SUCCEEDED_WITH_REJECTS: RUNS_SUCCEEDED_WITH_REJECTS,
     CANCELLED: RUNS_CANCELLED,
 }

@@ -272,6 +272,8 @@ def import_with_progress(
                 steps.show_progress(progress)
 
             def begun(record: RunRecord) -> None:
+                if record.loads_nothing:
+                    return
                 if show_progress:
                     print_detected(record, payload)
                 steps.show_record(record)
@@ -301,7 +303,7 @@ def import_with_progress(
             result = Result.from_report(
                 ended.report, seconds=time.monotonic() - started, adopted_rows=ended.adopted_rows
             )
-        if AUTO in payload["source"].values():
+        if AUTO in payload["source"].values() and not ended.record.loads_nothing:
             result = replace(result, read_as=source_format(ended.record))
         result = with_rejects(result, settings, rejects)
     print_error(result)

@@ -137,12 +137,16 @@ def _progress_lines(seen: SeenRun) -> Iterator[str]:
     share = f"{100 * report.bytes // max(1, report.size)} % of the bytes"
     if state.running and not report.chunks:
         chunks, share = "not known yet", "preflight is reading the source"
+    if seen.record.loads_nothing:
+        chunks, share = "none", "nothing is left to load"
     yield f"  chunks    {chunks}, {share}"
     yield (
         f"  rows      {rows.read:,} settled: {report.written_text},"
         f" {rows.rejected:,} rejected, {rows.superseded:,} superseded,"
         f" {rows.skipped:,} skipped{f', {rows.filtered:,} filtered' if rows.filtered else ''}"
     )
+    if seen.record.loaded_before is not None:
+        yield f"  loaded    before: {seen.record.loaded_before.text}"
 
 
 def _before_record(seen: SeenRun) -> str:

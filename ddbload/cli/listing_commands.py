@@ -28,7 +28,7 @@ from ddbload.cli.output import (
     printable,
 )
 from ddbload.contracts.payload import TABLE_NAME
-from ddbload.contracts.results import STATUSES
+from ddbload.contracts.results import ALREADY_LOADED, STATUSES
 from ddbload.contracts.target import is_target_address
 from ddbload.dynamodb.write_modes import PUT, written_text
 from ddbload.errors import InvalidUsage
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import RunLocation
     from ddbload.contracts.load_record import ObjectVersion
+    from ddbload.contracts.results import RowCounts
     from ddbload.errors import LedgerDamaged
     from ddbload.ledger.history import History, LoadPage
     from ddbload.runs.list_runs import RunSummary
@@ -106,15 +107,19 @@ def runs_command(
     return EXIT_DONE
 
 
+def _counts(rows: RowCounts, mode: str | None, uncertain: int = 0) -> Iterator[str]:
+    """Return the rows that were written, in the word of the mode, and all others that there are."""
+    yield written_text(mode or PUT, rows.written, uncertain)
+    for name, count in rows.outcomes.items():
+        if count and name != "written":
+            yield f"{count:,} {name}"
+
+
 def _run_lines(run: RunSummary) -> Iterator[str]:
     yield f"{run.run}  {run.status}"
     facts = [_moment(run.began)]
-    if run.rows is not None:
-        facts.append(written_text(run.mode or PUT, run.rows.written, run.uncertain))
-        others = (("rejected", run.rows.rejected), ("superseded", run.rows.superseded))
-        facts += [f"{count:,} {name}" for name, count in others if count]
-        facts += [f"{run.rows.skipped:,} skipped"] if run.rows.skipped else []
-        facts += [f"{run.rows.filtered:,} filtered"] if run.rows.filtered else []
+    if run.rows is not None and run.status != ALREADY_LOADED:
+        facts += _counts(run.rows, run.mode, run.uncertain)
     if run.seconds is not None:
         facts.append(_duration(run.seconds))
     if run.error is not None:
@@ -212,7 +217,7 @@ def _newest(history: History, table: str | None, limit: int) -> Iterator[LoadPag
 def _load_lines(page: LoadPage) -> Iterator[str]:
     load, version = page.load, _only_version(page)
     yield f"{_moment(load.at)}  {load.mode} into {load.table}  {load.status}"
-    yield f"  by run {load.run}"
+    yield f"  by run {load.run}: {', '.join(_counts(load.rows, load.mode))}"
     if version is None:
         yield _shortened(f"  {load.objects:,} objects of {printable(load.source)}")
         return

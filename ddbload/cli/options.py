@@ -340,7 +340,8 @@ yes_option = run_option("--yes", is_flag=True, help="Agree to the price of --pre
 once_option = run_option(
     "--once",
     is_flag=True,
-    help="Refuse a source of which the table has loaded this version before (ddbload history).",
+    help="Leave out objects of which the table has loaded this version, read and written alike"
+    " (ddbload history).",
 )
 detach_option = run_option(
     "--detach", is_flag=True, help="Return once the run has started, without waiting for its end."

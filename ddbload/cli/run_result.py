@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from ddbload.cli.output import (
     printable,
 )
 from ddbload.contracts.results import (
+    ALREADY_LOADED,
     CANCELLED,
     DONE,
     FAILED,
@@ -31,7 +33,7 @@ from ddbload.contracts.results import (
     WriteStats,
     repeated_keys,
 )
-from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.run_record import LoadedBefore, RunRecord
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
 from ddbload.contracts.write_price import WritePrice, amount_text
 from ddbload.dynamodb.write_modes import PUT, written_text
@@ -88,6 +90,8 @@ class Result:
     """Kind of a queue."""
     repeated: int = 0
     """Rows whose key came before, as far as known."""
+    loaded_before: LoadedBefore | None = None
+    """Objects that the run left out, because the table had loaded them."""
 
     @classmethod
     def from_report(
@@ -128,6 +132,7 @@ class Result:
             target=report.target,
             delivery=report.delivery,
             repeated=report.repeated,
+            loaded_before=report.loaded_before,
         )
 
     @classmethod
@@ -179,7 +184,12 @@ class Result:
             "uncertain": self.uncertain,
             **({} if self.delivery is None else {"delivery": self.delivery}),
             **({"repeated": self.repeated} if self.repeated else {}),
+            **self._loaded_json(),
         }
+
+    def _loaded_json(self) -> dict[str, Any]:
+        loaded = self.loaded_before
+        return {} if loaded is None else {"loaded_before": loaded.to_json()}
 
     def _units_json(self) -> dict[str, Any]:
         if self.target is not None:
@@ -206,7 +216,9 @@ class Result:
         return f"{said}, {about}{dollars} at {price.text}"
 
     def lines(self, list_rejects: str | None = None) -> list[str]:
-        """Return the lines of the summary. `list_rejects`: the command that lists the rejects."""
+        """Return the lines of the summary. `list_rejects`: `ddbload rejects RUN`, with options."""
+        if self.status == ALREADY_LOADED:
+            return [f"run {self.run}: {self.status}", *self._loaded_lines(list_rejects)]
         rows, work = self.rows, self.work
         planned = self.planned
         skipped = "skipped: their condition was false, or the table has no such item"
@@ -252,7 +264,17 @@ class Result:
         if rows.rejected:
             lines += self._cause_lines()
             lines += [] if list_rejects is None else [f"  show      {list_rejects}"]
-        return lines
+        return [*lines, *self._loaded_lines(list_rejects)]
+
+    def _loaded_lines(self, list_rejects: str | None) -> Iterator[str]:
+        """Name the objects that were left out, the run that loaded them, and its rejects."""
+        loaded = self.loaded_before
+        if loaded is None:
+            return
+        yield f"  loaded    before: {loaded.text}"
+        if loaded.rejected and list_rejects is not None:
+            words = shlex.split(list_rejects)
+            yield f"  show      {shlex.join([*words[:2], loaded.run, *words[3:]])}"
 
     def _cause_lines(self) -> list[str]:
         """Return a line with the most frequent causes of rejects, if they are counted."""
@@ -279,7 +301,8 @@ def show_result(result: Result, *, as_json: bool, quiet: bool, list_rejects: str
             print_json(result.to_json())
         elif not quiet and (result.error is None or result.rows.read):
             print_stdout(*result.lines(list_rejects))
-    if not quiet and result.status in DONE and result.rows.warning:
+    warns = result.status in DONE and result.status != ALREADY_LOADED
+    if not quiet and warns and result.rows.warning:
         print_notice(result.rows.warning)
     return result.exit_code
 

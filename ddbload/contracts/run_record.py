@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import CountedLine, JsonObjectReader, JsonRule, Message
@@ -170,6 +171,18 @@ class LoadedBefore(Message):
     """Rows that it wrote."""
     rejected: int
     """Rows that it rejected."""
+
+    @property
+    def text(self) -> str:
+        """Say how many objects were loaded before, by which run, and what became of its rows."""
+        at = datetime.fromtimestamp(self.at, UTC)
+        others = self.runs - 1
+        more = f" and {others:,} other{'s' * (others > 1)}" if others else ""
+        rejected = f", {self.rejected:,} rejected" if self.rejected else ""
+        return (
+            f"{self.objects:,} object{'s' * (self.objects != 1)}, by run {self.run} at"
+            f" {at:%Y-%m-%dT%H:%M:%SZ}{more} ({self.written:,} rows written{rejected})"
+        )
 
 
 @dataclass(frozen=True, slots=True)

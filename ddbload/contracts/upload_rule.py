@@ -124,6 +124,8 @@ class UploadRule(Message):
     mapping: Mapping[str, Any] = field(default_factory=dict)
     nulls: Mapping[str, Any] = field(default_factory=dict)
     where: Annotated[tuple[Comparison, ...], JsonRule(read=read_where)] = ()
+    once: bool = False
+    """Leave out an upload whose content the table has loaded under the same key."""
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` for a rule that names a bucket or a queue for its rows."""
@@ -140,7 +142,9 @@ class UploadRule(Message):
         inferred = {"infer_types": True} if self.infer_types else {}
         bucket = {} if self.bucket is None else {"bucket": self.bucket}
         where = {"where": where_json(self.where)} if self.where else {}
-        return {**bucket, "prefix": self.prefix, "table": self.table, **given, **inferred, **where}
+        once = {"once": True} if self.once else {}
+        rule = {**bucket, "prefix": self.prefix, "table": self.table}
+        return {**rule, **given, **inferred, **where, **once}
 
     def check(self, path: str) -> None:
         """Raise the error that each run of the rule would fail with. `path`: the rule's place.
@@ -191,7 +195,7 @@ class UploadRule(Message):
         if is_sequencer(upload.sequencer):
             source["sequencer"] = upload.sequencer
         return {
-            "run": {"id": upload.run},
+            "run": {"id": upload.run, **({"once": True} if self.once else {})},
             "source": source,
             "target": {"table": self.table},
             "types": self.types,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 
 from ddbload.aws.backoff import full_jitter
@@ -282,11 +281,3 @@ def _already_loading(version: ObjectVersion, other: str, record: RunRecord) -> A
         f" far it is (ddbload status {other}); if it was stopped, continue it (ddbload resume"
         f" {other}); then repeat this command"
     )
-
-
-def loaded_before_text(loaded: LoadedBefore) -> str:
-    """Describe objects that a run left out: how many, and which run loaded them."""
-    at = f"{datetime.fromtimestamp(loaded.at, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    others = loaded.runs - 1
-    more = f" and {others:,} other run{'s' * (others > 1)}" if others else ""
-    return f"by run {loaded.run} at {at}{more}"

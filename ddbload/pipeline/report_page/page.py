@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddbload.contracts.results import FAILED, SUCCEEDED
+from ddbload.contracts.results import ALREADY_LOADED, FAILED, SUCCEEDED
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.pipeline.report_page.charts import duration_text
 from ddbload.pipeline.report_page.markup import (
@@ -33,7 +33,7 @@ from ddbload.pipeline.report_page.style import CSS, POLICY
 from ddbload.pipeline.report_page.timeline import make_timeline
 
 _GUIDE = "https://github.com/ddbload/ddbload/blob/main/docs/"
-_STATUS_CLASSES = {SUCCEEDED: "good", FAILED: "bad"}
+_STATUS_CLASSES = {SUCCEEDED: "good", ALREADY_LOADED: "good", FAILED: "bad"}
 
 
 def draw_page(facts: RunFacts) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.control import Control
 from ddbload.contracts.queue_messages import DELIVERY_TEXTS
-from ddbload.contracts.results import DONE, Report, Segment, repeated_keys
+from ddbload.contracts.results import ALREADY_LOADED, DONE, Report, Segment, repeated_keys
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import INSERT, LAST_WINS, PLAN, written_word
 from ddbload.errors import is_resumable
@@ -79,6 +79,9 @@ def list_next_steps(facts: RunFacts) -> Iterator[NextStep]:
     is_open = facts.record is not None and report.status not in (*DONE, RUNNING_STATUS)
     if is_open and (error is None or is_resumable(error.name)):
         yield NextStep(command("resume", report.run), "import what is missing, and only that")
+    loaded = report.loaded_before
+    if loaded is not None and loaded.rejected:
+        yield NextStep(command("rejects", loaded.run), "list the rejects of the earlier run")
     if report.rows.rejected:
         name = "rejects.jsonl"
         yield NextStep(command("rejects", report.run, "--summary"), "count rejects by cause")
@@ -98,6 +101,10 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
     report, record = facts.report, facts.record
     rows, work = report.rows, report.work
     noun, word = report.target or "table", written_word(report.mode)
+    loaded = report.loaded_before
+    if loaded is not None:
+        what = "nothing was left to load" if report.status == ALREADY_LOADED else "left out"
+        yield f"{what}: the {noun} had loaded {loaded.text}"
     if rows.rejected:
         yield (
             f"{rows.rejected:,} of {rows.read:,} rows were rejected and not {word}; they are kept"

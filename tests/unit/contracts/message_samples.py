@@ -33,6 +33,7 @@ RECORD = RunRecord(
     chunk_bytes=1000,
     workers=3,
     created=1.5,
+    asked="0123456789abcdef",
 )
 SEGMENT = Segment(
     3,
