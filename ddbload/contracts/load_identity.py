@@ -31,7 +31,7 @@ DECISIVE: Mapping[type, tuple[str, ...]] = {
     Options: (*("mode", "position_attribute", "on_empty", "add", "only_existing", "condition"),),
 }
 """Fields that determine which rows and items an object version gives."""
-OTHERS: Mapping[type, tuple[str, ...]] = {
+NOT_DECISIVE: Mapping[type, tuple[str, ...]] = {
     # The table's id and the object version are the other parts of a load's identity.
     Payload: ("table", "run", "once", "force", "retry_of"),
     Source: (*LOCATION_FIELDS, "max_expansion"),

@@ -277,7 +277,7 @@ class RunRecord(Message):
         return replace(
             self,
             payload=replace(self.payload, source=source, options=later.options),
-            workers=min(self.workers, most_workers) if self.listing else most_workers,
+            workers=self.workers if most_workers == self.most_workers else most_workers,
             most_workers=most_workers,
             write_price=write_price,
         )

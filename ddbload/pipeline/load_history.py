@@ -1,37 +1,18 @@
-"""Write what a run has loaded into the history, and load each object once if a run asks for it.
+"""Write what a run has loaded into the history, and find what a table has loaded before.
 
-The history knows what was loaded. What is being loaded by runs that shall load it once is known by
-their claims. A load is the same as another if both ask the same (`contracts.load_identity`) of the
-same object version and table. The claims of all runs that ask the same of a table are one state in
-`once/<table>/<table id>/<hash of what was asked>/` (`ledger.shared_state`): of two runs that begin
-at the same time, one finds the claim of the other.
+A load is the same as another if both ask the same (`contracts.load_identity`) of the same object
+version and table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
-from ddbload.aws.backoff import full_jitter
-from ddbload.contracts.load_record import (
-    LoadClaim,
-    LoadClaims,
-    LoadRecord,
-    ObjectVersion,
-    load_folder,
-    same_ids,
-)
-from ddbload.contracts.results import (
-    ALREADY_LOADED,
-    DONE,
-    FAILED,
-    SUCCEEDED_WITH_REJECTS,
-    Report,
-)
+from ddbload.contracts.load_record import LoadRecord, ObjectVersion
+from ddbload.contracts.results import ALREADY_LOADED, DONE, SUCCEEDED_WITH_REJECTS, Report
 from ddbload.contracts.run_record import LoadedBefore, RunRecord, Table
 from ddbload.dynamodb.write_modes import DELETE, PLAN
-from ddbload.errors import AlreadyLoading
 from ddbload.ledger.history import History
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import (
@@ -41,12 +22,7 @@ from ddbload.ledger.object_listing import (
     iter_listing,
     iter_objects,
 )
-from ddbload.ledger.shared_state import change_state
 from ddbload.pipeline.context import LedgerContext
-
-RECORD_SECONDS = 60.0
-"""Seconds after its claim for which a run may begin, although its ledger has no record yet."""
-_MOST_WAIT_SECONDS = 1.0
 
 
 def write_history(
@@ -69,7 +45,7 @@ def write_history(
         asked=record.asked,
         status=report.status,
         rows=report.rows,
-        at=_ended_at(record, report),
+        at=ended_at(record, report),
         source=record.payload.source.uri,
         objects=record.objects or 1,
     )
@@ -81,13 +57,14 @@ def object_versions(record: RunRecord, ledger: Ledger) -> Iterator[ObjectVersion
     last = None
     for pinned in iter_objects(record, ledger, 0):
         # A Parquet file is listed once for each of its row groups.
-        version = _version(pinned)
+        version = version_of(pinned)
         if version.pinned != last:
             yield version
         last = version.pinned
 
 
-def _version(pinned: PinnedObject) -> ObjectVersion:
+def version_of(pinned: PinnedObject) -> ObjectVersion:
+    """Return the version of a listed object."""
     own = {name: value for name, value in pinned.items() if name not in EXTRA_LISTING_FIELDS}
     return ObjectVersion(own)
 
@@ -145,7 +122,7 @@ class FoundLoads:
 
     def left(self, source: SourceVersions) -> Iterator[PinnedObject]:
         """Return the pinned objects of the source that were not loaded."""
-        return (each for each in source.pinned_objects() if _version(each).hash not in self.loads)
+        return (each for each in source.pinned_objects() if version_of(each).hash not in self.loads)
 
 
 def find_loads(
@@ -158,7 +135,7 @@ def find_loads(
     """
     history = History(context.store)
     names = _names(source, table, history)
-    versions = (_version(each) for each in source.pinned_objects())
+    versions = (version_of(each) for each in source.pinned_objects())
     last: dict[str, LoadRecord] = {}
     undone: dict[str, float] = {}
     for key, load in history.find_each(names, versions):
@@ -180,104 +157,10 @@ def is_current(
 def _names(source: SourceVersions, table: Table, history: History) -> list[str]:
     """List the names of the history that may have an object of the source."""
     if source.pinned is not None:
-        return history.version_names(table.name, table.id, _version(source.pinned))
+        return history.version_names(table.name, table.id, version_of(source.pinned))
     return history.table_names(table.name, table.id)
 
 
-# What is being loaded.
-
-
-def claim_load(record: RunRecord, ledger: Ledger, context: LedgerContext) -> None:
-    """Let a run load its objects as the only one.
-
-    Raises `AlreadyLoading` if a run that has not ended asks the same of any of them. The objects of
-    two runs are compared one by one, so a claim of many is read from its run's listing.
-    """
-    table = record.table
-    own = _OwnObjects(record, ledger, context)
-
-    def change(state: LoadClaims | None) -> LoadClaims:
-        others = [each for each in (state or LoadClaims()).claims if each.run != record.run]
-        alive = [each for each in others if not _has_ended(each, context)]
-        for each in alive:
-            own.refuse_shared(each)
-        return LoadClaims((*alive, own.claim))
-
-    folder = f"once/{load_folder(table.name, table.id)}{record.asked}/"
-    change_state(
-        *(context.store, folder, LoadClaims, change),
-        unless="a run loads into this table",
-        wait=lambda attempt: context.sleep(
-            full_jitter(attempt, context.rng, cap=_MOST_WAIT_SECONDS)
-        ),
-    )
-
-
-class _OwnObjects:
-    """Objects that a run shall load, compared with those of other runs."""
-
-    def __init__(self, record: RunRecord, ledger: Ledger, context: LedgerContext) -> None:
-        self._record, self._ledger, self._context = record, ledger, context
-        self._compared: set[LoadClaim] = set()
-
-    @cached_property
-    def claim(self) -> LoadClaim:
-        """The claim of all objects."""
-        record, now = self._record, self._context.now()
-        if record.objects is not None:
-            return LoadClaim(record.run, now, record.objects, None, None, record.listing)
-        only = _version(record.pinned)
-        return LoadClaim(record.run, now, 1, only.hash, only.version_id, None)
-
-    @cached_property
-    def _versions(self) -> dict[str, ObjectVersion]:
-        return {each.hash: each for each in object_versions(self._record, self._ledger)}
-
-    def refuse_shared(self, other: LoadClaim) -> None:
-        """Raise `AlreadyLoading` if another run loads one of the objects."""
-        if other in self._compared:
-            return
-        for key, version_id in _claimed(other, self._context):
-            own = self._versions.get(key)
-            if own is not None and same_ids(own.version_id, version_id):
-                raise _already_loading(own, other.run, self._record)
-        # A claim never changes: it need not be compared again with the next state.
-        self._compared.add(other)
-
-
-def _claimed(claim: LoadClaim, context: LedgerContext) -> Iterable[tuple[str, str | None]]:
-    """Return the hash and the id of each version that another run has claimed."""
-    if claim.version is not None:
-        return [(claim.version, claim.version_id)]
-    ledger = Ledger(context.store, claim.run)
-    listed = iter_listing(ledger, claim.listing or "", 0, claim.objects)
-    return ((each.hash, each.version_id) for each in map(_version, listed))
-
-
-def _has_ended(claim: LoadClaim, context: LedgerContext) -> bool:
-    """Tell whether the run of a claim has ended. One that was stopped is to be resumed."""
-    ledger = Ledger(context.store, claim.run)
-    report, record = ledger.find_report(), ledger.find_record()
-    if record is None:
-        request = ledger.find_request()
-        has_failed = request is not None and request.failure is not None
-        return has_failed or context.now() - claim.at >= RECORD_SECONDS
-    if report is None or report.status not in (*DONE, FAILED):
-        return False
-    # A failed run that is resumed claims its objects again.
-    return report.status in DONE or claim.at <= _ended_at(record, report)
-
-
-def _ended_at(record: RunRecord, report: Report) -> float:
+def ended_at(record: RunRecord, report: Report) -> float:
+    """Return the time at which a run's report was made."""
     return record.created + report.seconds
-
-
-def _already_loading(version: ObjectVersion, other: str, record: RunRecord) -> AlreadyLoading:
-    table = record.table
-    target = f"table {table.name}" if table.is_table else table.name
-    doing = "deleted from" if record.payload.options.mode == DELETE else "loaded into"
-    return AlreadyLoading(
-        f"{version.location} is being {doing} {target} by run {other}, which has not ended: see how"
-        f" far it is (ddbload status {other}); if it was stopped, continue it (ddbload resume"
-        f" {other}); then repeat this command"
-    )

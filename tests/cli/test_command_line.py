@@ -314,6 +314,7 @@ def test_start_prints_each_step_once_it_has_a_record(monkeypatch, capsys):
         chunk_bytes=5,
         workers=1,
         created=0.0,
+        asked="asked",
     )
     chunks = ChunkStates([Chunk(0, 3, 9, 2)])
     records = iter([None, record])

@@ -52,7 +52,9 @@ class Format:
         columns = COLUMNS if self.source.delimited else ()
         payload = Payload(self.source, "t")
         types = ("S",) * len(columns)
-        record = RunRecord("r", payload, {}, 0, Cursor(0, 1), columns, types, TABLE, 1, 1, 0.0)
+        record = RunRecord(
+            "r", payload, {}, 0, Cursor(0, 1), columns, types, TABLE, 1, 1, 0.0, "asked"
+        )
         return RunReader(record)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts.comparison import Comparison
-from ddbload.contracts.load_identity import DECISIVE, OTHERS, asked_hash, differing
+from ddbload.contracts.load_identity import DECISIVE, NOT_DECISIVE, asked_hash, differing
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
 from ddbload.contracts.source import Source
@@ -84,13 +84,13 @@ def changed(kind: type, name: str, value: Any) -> Payload:
 def test_each_field_is_classified(kind):
     """A new option must be entered in one of the two tables."""
     declared = [each.name for each in fields(kind)]
-    assert sorted((*DECISIVE[kind], *OTHERS[kind])) == sorted(declared)
+    assert sorted((*DECISIVE[kind], *NOT_DECISIVE[kind])) == sorted(declared)
 
 
 def test_each_part_of_a_payload_is_classified():
     members = {type(getattr(BASE, each.name)) for each in fields(Payload)}
     messages = {kind for kind in members if hasattr(kind, "from_json")}
-    assert messages <= DECISIVE.keys() == OTHERS.keys()
+    assert messages <= DECISIVE.keys() == NOT_DECISIVE.keys()
     # What a bucket or a queue is asked for is compared as a whole.
     for target in (BucketTarget("b", "p/", "{k}"), QueueTarget("q", "{g}", "{d}")):
         assert target.to_json().keys() == {each.name for each in fields(target)}

@@ -18,12 +18,8 @@ from ddbload.errors import RunMismatch, SourceChanged
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.load_history import (
-    SourceVersions,
-    claim_load,
-    find_loads,
-    is_current,
-)
+from ddbload.pipeline.load_claims import claim_load
+from ddbload.pipeline.load_history import SourceVersions, find_loads, is_current
 from ddbload.pipeline.preflight.prepare import check_settings, prepare_run, warn_of_header
 from ddbload.pipeline.preflight.run_limits import settle_limits
 from ddbload.pipeline.reading.open_sources import open_source, reopen

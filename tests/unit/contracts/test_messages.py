@@ -397,17 +397,11 @@ def _with_source(**changes: Any) -> RunRecord:
         replace(RECORD, columns=("né", "id")),
         replace(RECORD, types=("N", "BOOL")),
         replace(RECORD, table=replace(TABLE, id="5678")),
-        replace(RECORD, payload=replace(PAYLOAD, options=Options(mode="insert"))),
-        replace(RECORD, payload=replace(PAYLOAD, options=Options(position_attribute="at"))),
-        replace(RECORD, payload=replace(PAYLOAD, options=Options(condition="a = {ne}"))),
-        replace(RECORD, payload=replace(PAYLOAD, options=Options(on_empty="remove"))),
-        replace(RECORD, payload=replace(PAYLOAD, options=Options(add=("ne",)))),
-        replace(RECORD, payload=replace(PAYLOAD, options=Options(only_existing=True))),
+        replace(RECORD, asked="another"),
         _with_source(format="csv"),
         _with_source(delimiter=","),
-        _with_source(quote='"'),
-        _with_source(header=True),
         _with_source(encoding="utf-16"),
+        _with_source(layout="array"),
     ],
 )
 def test_configuration_changes_with_what_determines_items(record: RunRecord) -> None:
@@ -431,31 +425,23 @@ def test_configuration_ignores_everything_else(record: RunRecord) -> None:
     assert record.configuration == RECORD.configuration
 
 
-def test_configuration_of_earlier_versions_is_unchanged() -> None:
-    # Hash of this record by a version without position attributes.
-    assert (
-        RECORD.configuration == "028bf78b1d4beff205b757b34326e4246a7542512bce62f03f8a0c13a21d5854"
-    )
-
-
 def test_configuration_survives_json() -> None:
     again = RunRecord.from_json(json.loads(json.dumps(RECORD.to_json())))
     assert again.configuration == RECORD.configuration
     assert re.fullmatch("[0-9a-f]{64}", RECORD.configuration)
 
 
-def test_with_options_takes_the_limits_of_a_later_call() -> None:
+def test_with_limits_takes_the_limits_of_a_later_call() -> None:
     options = Options(max_rejects=5, concurrency=2)
-    later = replace(
-        RECORD,
-        payload=replace(PAYLOAD, table="other", options=options),
-        workers=8,
-        chunk_bytes=1,
-        created=99.0,
+    source = replace(SOURCE, max_expansion=7, delimiter="|")
+    later = replace(PAYLOAD, table="other", options=options, source=source)
+    payload = replace(PAYLOAD, options=options, source=replace(SOURCE, max_expansion=7))
+    assert RECORD.with_limits(later, 8, None) == replace(
+        RECORD, payload=payload, workers=8, most_workers=8
     )
-    assert RECORD.with_options(later) == replace(
-        RECORD, payload=replace(PAYLOAD, options=options), workers=8
-    )
+    # The number of chunks may have lowered it.
+    known = replace(RECORD, most_workers=8)
+    assert known.with_limits(PAYLOAD, 8, None) == known
 
 
 def test_options_of_updates_are_left_out_while_unset():

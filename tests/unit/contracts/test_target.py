@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ddbload.contracts.load_identity import asked_hash
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
 from ddbload.contracts.target import OBJECT_KEY, BucketTarget, QueueTarget, target_fields
@@ -144,9 +145,10 @@ def test_addresses_that_are_refused(given, told):
 
 
 def record(target: dict[str, Any], table: Table, **more: Any) -> RunRecord:
+    asked = payload(target, **more)
     made = RunRecord(
-        *("r1", payload(target, **more), {"path": "/in/books.csv", "size": 9}, 9, Cursor(0, 1)),
-        *(("id",), ("S",), table, 100, 1, 1.5),
+        *("r1", asked, {"path": "/in/books.csv", "size": 9}, 9, Cursor(0, 1)),
+        *(("id",), ("S",), table, 100, 1, 1.5, asked_hash(asked, None)),
     )
     return RunRecord.from_json(json.loads(json.dumps(made.to_json())))
 

@@ -35,7 +35,7 @@ def record(columns: tuple[str, ...] = (), **more: Any) -> RunRecord:
     kinds = ("S",) * (len(columns) + 1 - len(payload.mapping.drop))
     return RunRecord(
         *("r", payload, {"size": 9}, 9, Cursor(0, 1), columns, kinds if columns else ()),
-        *(Table("s3://shop/p/", "id", (key,), kind="bucket"), 10, 1, 1.0),
+        *(Table("s3://shop/p/", "id", (key,), kind="bucket"), 10, 1, 1.0, "asked"),
     )
 
 

@@ -47,7 +47,7 @@ def test_foreign_names_in_the_history_are_left_out(store):
     store.put(own, b"")
     assert History(store).names() == [own]
     store.delete(own)
-    assert list(History(store).find_each("t", "id", ())) == []
+    assert History(store).table_names("t", "id") == []
 
 
 def test_cause_of_a_function_may_be_anything():

@@ -38,6 +38,7 @@ def record(chunks: int, **changes: Any) -> RunRecord:
         chunk_bytes=CHUNK_BYTES,
         workers=8,
         created=BEGAN,
+        asked="0123456789abcdef",
         write_price=WritePrice(0.625, "us-east-1", "eu-central-1"),
     )
     return replace(made, **changes)

@@ -99,8 +99,13 @@ def test_once_is_done_over_what_the_table_has_and_writes_nothing():
     outcome = once(world, "r2")
     assert (outcome["status"], outcome["error"]) == ("ALREADY_LOADED", None)
     assert outcome["loaded_before"] == {
-        **{"objects": 1, "runs": 1, "run": "r1", "status": "SUCCEEDED", "at": 1000.0},
-        **{"written": 2, "rejected": 0},
+        "objects": 1,
+        "runs": 1,
+        "run": "r1",
+        "status": "SUCCEEDED",
+        "at": 1000.0,
+        "written": 2,
+        "rejected": 0,
     }
     assert outcome["rows"] == RowCounts().to_json()
     assert not [e for e in world.dynamodb.calls[writes:] if e.operation != "describe_table"]
@@ -303,7 +308,8 @@ def test_once_loads_the_new_objects_alone():
     assert outcome["loaded_before"]["run"] == "r1"
     assert len(world.items) == 5
     report = world.context().ledger("r2").find_report()
-    assert report is not None and report.loaded_before is not None
+    assert report is not None
+    assert report.loaded_before is not None
     # The history says of each run what it loaded.
     assert loads(world) == [("r1", "put", "SUCCEEDED", 1), ("r2", "put", "SUCCEEDED", 4)]
     outcome = once(world, "r3")

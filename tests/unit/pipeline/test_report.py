@@ -100,12 +100,6 @@ def test_skipped_rows_are_no_rejects():
     assert (found.status, found.rows) == ("SUCCEEDED", RowCounts(2, 0, 0, 0, 2))
 
 
-def test_report_keeps_status_of_earlier_version(world):
-    world.report()
-    tamper(world, "report.json", "status", to="SUCCEEDED")
-    assert read_run(RUN, world.context()).report.status == "SUCCEEDED"
-
-
 # The table.
 
 

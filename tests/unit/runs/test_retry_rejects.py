@@ -32,6 +32,7 @@ def record(source: Source | None = None) -> RunRecord:
         chunk_bytes=1,
         workers=1,
         created=0.0,
+        asked="0123456789abcdef",
     )
 
 

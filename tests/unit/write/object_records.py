@@ -14,5 +14,5 @@ def object_record(created: float = 5.0, **options: Any) -> RunRecord:
     payload = Payload.from_json({"source": {"path": "/x"}, "target": target, "options": options})
     return RunRecord(
         *("run-1", payload, {"size": 3}, 3, Cursor(0, 1), ("id",), ("S", "S")),
-        *(Table("s3://shop/p/", "s3://shop/p/", (), kind="bucket"), 10, 1, created),
+        *(Table("s3://shop/p/", "s3://shop/p/", (), kind="bucket"), 10, 1, created, "asked"),
     )
