@@ -13,7 +13,7 @@ from ddbload.contracts.results import RowCounts
 from ddbload.contracts.states import PreflightTask
 from ddbload.ledger.history import History, newest_runs, put_start
 from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.pipeline.report import current_report, done_before
+from ddbload.pipeline.read_run import read_run
 from ddbload.pipeline.tag_loaded import tag_loaded
 from tests.unit.pipeline.machine import execute
 from tests.unit.pipeline.world import BUCKET, KEY, TABLE, MemoryStore, World
@@ -126,8 +126,8 @@ def test_once_is_done_over_what_the_table_has_and_writes_nothing():
     assert (again["status"], again["loaded_before"]) == (
         *("ALREADY_LOADED", outcome["loaded_before"]),
     )
-    assert done_before(ledger) is not None
-    assert current_report("r2", world.context()).status == "ALREADY_LOADED"
+    assert read_run("r2", world.context()).state.done
+    assert read_run("r2", world.context()).state.status == "ALREADY_LOADED"
     # Without it, and in another version, it is loaded.
     assert execute(world, given(world, "r3"), "r3")["status"] == "SUCCEEDED"
     world.overwrite(b"id,n\nc,3\n")
