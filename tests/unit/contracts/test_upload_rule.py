@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.source import LOCATION_FIELDS
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import DdbloadError, DuplicateColumn, EmptyColumnName, InvalidPayload
@@ -21,6 +22,7 @@ RULE = {"prefix": "books/", "table": "books"}
         {"types": {"year": "N"}, "infer_types": True},
         {"source": {"quote": None}, "options": {"mode": "plan"}, "nulls": {"policy": "null"}},
         {"mapping": {"set": {"pk": "BOOK#{id}"}}},
+        {"once": True},
     ],
 )
 def test_rule_survives_json_without_empty_fields(more: dict[str, Any]) -> None:
@@ -85,3 +87,11 @@ def test_run_id_differs_between_object_versions() -> None:
 def test_uploads_are_loaded_into_tables_alone(target):
     with pytest.raises(InvalidPayload, match="uploads are loaded into tables"):
         UploadRule.from_json({"prefix": "in/", "table": target})
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_rule_loads_an_upload_once_if_it_says_so(once: bool) -> None:
+    upload = Upload("inbox", "books/a.csv", None, "etag")
+    payload = UploadRule.from_json({**RULE, "once": once}).payload(upload)
+    assert payload is not None
+    assert Payload.from_json(payload).once is once

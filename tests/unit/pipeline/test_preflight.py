@@ -14,7 +14,7 @@ from ddbload.rows import block_splitter
 from tests.golden.cases import Golden, load_all
 from tests.oracle.csv_machine import read_rows
 from tests.unit.pipeline.world import World
-from tests.unit.pipeline.worlds import SlowReads
+from tests.unit.pipeline.worlds import ManyObjects, SlowReads
 
 BOM = b"\xef\xbb\xbf"
 GOLDEN = [each for each in load_all() if each.rows]
@@ -380,6 +380,34 @@ def test_preflight_refuses_existing_run_with_other_declared_types_of_json():
     world = World(b'{"id":"1","a":"2"}\n', source={"format": "json"})
     world.preflight()
     world.types = {"a": "N"}
+    with pytest.raises(errors.RunMismatch, match="began with another types;"):
+        world.preflight()
+
+
+def test_preflight_takes_up_a_run_that_is_told_what_was_detected():
+    world = World(ROWS, source={"format": "auto", "delimiter": "auto"})
+    world.preflight()
+    world.source = {"format": "csv", "delimiter": ","}
+    world.preflight()
+    world.source = {"format": "csv", "delimiter": ";"}
+    with pytest.raises(errors.RunMismatch, match="began with another delimiter;"):
+        world.preflight()
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_preflight_takes_up_several_json_files_whose_format_was_detected(changed):
+    files = {f"{n}.json": b'{"id":"%d"}\n' % n for n in range(3)}
+    world = ManyObjects(files=files, source={"format": "auto", "delimiter": "auto"})
+    world.preflight()
+    if changed:
+        world.put("0.json", b'{"id":"9"}\n')
+        with pytest.raises(errors.SourceChanged, match=r"many/0\.json"):
+            world.preflight()
+        return
+    record = world.ledger.record()
+    world.preflight()
+    assert world.ledger.record() == record
+    world.types = {"id": "S"}
     with pytest.raises(errors.RunMismatch, match="began with another types;"):
         world.preflight()
 

@@ -62,6 +62,22 @@ def test_event_has_counts_and_places_but_no_rows():
     ]
 
 
+def test_event_names_the_run_that_loaded_the_source_before():
+    world = World(FILE)
+    end_of(world)
+    world.more = {"run": {"id": "later", "once": True}}
+    task = PreflightTask(world.payload, "later", execution=AGAIN.execution)
+    assert preflight(task, world.context()).chunks == 0
+    outcome = report_execution(ReportTask("later"), world.context())
+    assert announce(outcome, AGAIN, world.context()) is None
+    (detail,) = world.events.details
+    assert (detail["status"], detail["error"], detail["rows"]["read"]) == (
+        *("ALREADY_LOADED", None, 0),
+    )
+    loaded = detail["loaded_before"]
+    assert (loaded["objects"], loaded["run"], loaded["rejected"]) == (1, RUN, 1)
+
+
 def test_event_is_sent_once_for_each_attempt():
     world = World(FILE)
     outcome = end_of(world)
