@@ -14,7 +14,7 @@ from ddbload.contracts.options import EDGES, KINDS, QUEUE_KIND, TABLE_KIND, Opti
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.write_price import WritePrice
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
-from ddbload.dynamodb.write_modes import INSERT
+from ddbload.dynamodb.write_modes import DELETE, INSERT, UPDATE
 from ddbload.errors import InvalidPayload
 
 LEDGER_VERSION = 2
@@ -163,6 +163,7 @@ class LoadedBefore(Message):
     """Number of runs that loaded them."""
     run: str
     """One of these: the last one that rejected rows, or else the last one."""
+    mode: str
     status: str
     """SUCCEEDED or SUCCEEDED_WITH_REJECTS."""
     at: float
@@ -178,10 +179,12 @@ class LoadedBefore(Message):
         at = datetime.fromtimestamp(self.at, UTC)
         others = self.runs - 1
         more = f" and {others:,} other{'s' * (others > 1)}" if others else ""
+        done = {DELETE: "deleted", UPDATE: "updated"}.get(self.mode, "written")
         rejected = f", {self.rejected:,} rejected" if self.rejected else ""
         return (
             f"{self.objects:,} object{'s' * (self.objects != 1)}, by run {self.run} at"
-            f" {at:%Y-%m-%dT%H:%M:%SZ}{more} ({self.written:,} rows written{rejected})"
+            f" {at:%Y-%m-%dT%H:%M:%SZ}{more} ({self.written:,}"
+            f" row{'s' * (self.written != 1)} {done}{rejected})"
         )
 
 

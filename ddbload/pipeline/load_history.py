@@ -114,6 +114,7 @@ class FoundLoads:
             objects=len(self.loads),
             runs=len(runs),
             run=named.run,
+            mode=named.mode,
             status=named.status,
             at=named.at,
             written=named.rows.written,

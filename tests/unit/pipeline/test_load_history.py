@@ -102,6 +102,7 @@ def test_once_is_done_over_what_the_table_has_and_writes_nothing():
         "objects": 1,
         "runs": 1,
         "run": "r1",
+        "mode": "put",
         "status": "SUCCEEDED",
         "at": 1000.0,
         "written": 2,
