@@ -38,6 +38,7 @@ from ddbload.cli.run_result import Result, finished_result, print_error, print_r
 from ddbload.cli.steps import Steps
 from ddbload.cli.table_setup import add_published_price, prewarm, print_table_notices
 from ddbload.contracts.control import NewLimits
+from ddbload.contracts.load_identity import differing
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import DONE
 from ddbload.contracts.source import AUTO
@@ -232,14 +233,15 @@ def _is_cancelled(run: str, there: Deployed) -> bool:
 
 
 def _loads_the_same(run: str, payload: dict[str, Any], there: Deployed) -> bool:
-    """Tell whether the run of this id loads the same source into the same table."""
-    record = there.context.ledger(run).find_record()
+    """Tell whether the run of this id was asked for the same of the same source and table."""
+    ledger = there.context.ledger(run)
+    record, request = ledger.find_record(), ledger.find_request()
     if record is None:
         return False
     earlier, asked = record.payload, Payload.from_json(payload)
-    return (earlier.source.location, earlier.table, earlier.options.mode) == (
-        *(asked.source.location, asked.table, asked.options.mode),
-    )
+    if (earlier.source.location, earlier.table) != (asked.source.location, asked.table):
+        return False
+    return not differing(asked, earlier, *([] if request is None else [request.payload]))
 
 
 def follow_run(
