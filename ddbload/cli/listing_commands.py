@@ -242,7 +242,9 @@ def _only_version(page: LoadPage) -> ObjectVersion | None:
 
 def _load_json(page: LoadPage) -> dict[str, Any]:
     version = _only_version(page)
-    return {**page.load.to_json(), "object": None if version is None else dict(version.pinned)}
+    rows = {"read": page.load.rows.read, **page.load.rows.outcomes}
+    only = None if version is None else dict(version.pinned)
+    return {**page.load.to_json(), "rows": rows, "object": only}
 
 
 def _location(ledger: str | None, stack: str | None, aws: AwsSettings) -> RunLocation:
