@@ -110,13 +110,10 @@ _THROTTLES = {
     # SQS's.
     "KmsThrottled",
     "RequestThrottled",
-}
-_EXECUTION_THROTTLES = {
-    # A million executions are open.
+    # Step Functions': a million executions are open, and KMS.
     "ExecutionLimitExceeded",
     "KmsThrottlingException",
 }
-"""Step Functions' own throttles."""
 _RETRYABLE = {
     "ConditionalRequestConflict",
     "InternalError",
@@ -165,7 +162,6 @@ _CREDENTIALS = {
 _SESSIONS = ("SSOError", "LoginError", "NoAuthTokenError")
 _KNOWN = {
     *_THROTTLES,
-    *_EXECUTION_THROTTLES,
     *_RETRYABLE,
     *_INVALID,
     *_CREDENTIALS,
@@ -206,7 +202,6 @@ _TRANSPORT_ADVICE = {
 }
 CLOCK = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"}
 """Error codes of wrong signatures, or of signatures with a wrong time."""
-
 
 _QUERY_PREFIX = "AWS.SimpleQueueService."
 """Beginning of some of SQS's codes in its earlier protocol, which botocore shows."""
@@ -369,7 +364,7 @@ def failure_of_code(
     if code.startswith(_QUERY_PREFIX):
         code = code.removeprefix(_QUERY_PREFIX)
         code = _QUERY_CODES.get(code, code)
-    if code in _THROTTLES or code in _EXECUTION_THROTTLES or status == 429:
+    if code in _THROTTLES or status == 429:
         kind = FailureKind.THROTTLED
     elif code in _RETRYABLE or status >= 500 or status == 408:
         kind = FailureKind.UNSURE

@@ -66,10 +66,13 @@ SEVERAL_PROCESSES = {"pipeline/reading/settle_spans.py", "pipeline/reading/span_
 ONLY_BY_USERS = {
     # Users stop what runs on the command line. on_stopped, which is no task, is invoked again.
     errors.Interrupted: {
+        "ledger/run_state.py",
         "pipeline/preflight/chunker.py",
         "pipeline/reading/settle_spans.py",
         "pipeline/run_end.py",
     },
+    # The run of another process is no failure of the one that was asked for.
+    errors.RunUnderWay: {"pipeline/run_requests.py"},
     errors.WorkerDied: SEVERAL_PROCESSES,
     # Buckets and queues are targets of a run on the user's machine alone.
     errors.QueueNotFound: {

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("bench", "checks", "ddbload", "infra", "lab", "lambdas", "localaws", "release")
-MOST_MODULES = 290
+MOST_MODULES = 295
 MOST_LINES = 500
 
 

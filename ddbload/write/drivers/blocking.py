@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import classify_failure
 from ddbload.dynamodb.item_equality import of_client, to_client
-from ddbload.write.drivers.driver import Job, Transport
+from ddbload.write.drivers.driver import DRIVER_POLL_SECONDS, Job, Transport
 from ddbload.write.requests import ItemOrKey, ModeRequests
 from ddbload.write.scheduler.messages import Answer, Batch, Finished, Unsure, Wait
 
@@ -130,7 +130,8 @@ class ThreadsDriver:
                     case batch:
                         self._begin(partial(send, batch, job.items(batch.handles)), in_flight)
                         in_flight += 1
-                        process_answers(0.0)
+                        # One request at a time: nothing is read while it is in flight.
+                        process_answers(DRIVER_POLL_SECONDS if self._concurrency == 1 else 0.0)
         except BaseException:
             # The next job may write the same keys.
             for _ in range(in_flight):

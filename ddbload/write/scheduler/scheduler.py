@@ -15,62 +15,24 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 
 from ddbload.contracts.results import WriteStats
 from ddbload.dynamodb import limits
 from ddbload.errors import DdbloadError
-from ddbload.write.pacing.pacing import (
-    MAX_LEVEL,
-    NOTHING_RETURNED,
-    Pacing,
-    SentUnits,
-)
+from ddbload.write.pacing.pacing import Pacing
+from ddbload.write.scheduler.answers import Answers, InFlight
 from ddbload.write.scheduler.batch_size import BatchSize
 from ddbload.write.scheduler.key_ordering import QueuedRow, RowMerger, RowOrder
-from ddbload.write.scheduler.messages import (
-    Accepted,
-    Answer,
-    Batch,
-    Fatal,
-    Finished,
-    Refused,
-    Step,
-    Throttled,
-    Unsure,
-    Wait,
-)
+from ddbload.write.scheduler.messages import Answer, Batch, Finished, Step, Wait
 from ddbload.write.scheduler.outcome_tracker import OutcomeTracker, RowOutcome
 from ddbload.write.scheduler.request_limits import BATCH_WRITE, RequestLimits
-from ddbload.write.scheduler.returned_rows import returned_units
 from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch
 from ddbload.write.scheduler.unsettled_rows import UnsettledRows
 
-RETURNED_LEVEL = 4
-"""Highest back-off level of a returned row: waits of up to 0.8 s.
-
-The rate already slows the requests that follow, and a row that waits for long would stop all
-others, which may run ahead of it by `MAX_AHEAD` rows only.
-"""
 SETTLE_BACKOFF_SECONDS = 0.8
 """Longest back-off of a row that is left when a run stops: there are only seconds to settle it."""
 SETTLE_LEVEL = 4
 """Highest back-off level then."""
-FOREIGN_SECONDS = 30.0
-"""Time in which only another server than the service's answers, after which the run ends."""
-FAILED_LEVEL = 6
-"""Highest back-off level of a row that fails in requests whose other rows pass: up to 3.2 s."""
-_MAY_BE_OWN = frozenset((RowOutcome.IDENTICAL, RowOutcome.UNSEEN))
-"""Outcomes of rows whose item this run may have put before."""
-
-
-@dataclass(slots=True)
-class _InFlight:
-    """A request without an answer yet: single rows, or a batch of unique keys."""
-
-    rows: list[QueuedRow]
-    unique: UniqueKeyBatch | None
-    sent: SentUnits
 
 
 class Scheduler:
@@ -136,15 +98,6 @@ class Scheduler:
         `on_release`: called once for each row, with handles whose items are not needed any more.
         """
         self.outcomes = OutcomeTracker()
-        self.refused: dict[int, Refused] = {}
-        """DynamoDB's refusals by handle. The message may quote row data."""
-        self.fatal: DdbloadError | None = None
-        self.identical: list[int] = []
-        """Handles of settled rows that found an identical item, or one that the answer did not
-        show: another invocation of this run put it, or someone else. `on_release` clears the list.
-        """
-        self.last_error: str | None = None
-        """Code or short reason of the last error. Never its message: that may quote row data."""
         self.waited_for_capacity = False
         """A request had to wait for the rate or the budget at least once."""
         self.deadline = deadline
@@ -152,26 +105,21 @@ class Scheduler:
         self._now = now
         self._concurrency = concurrency
         self._is_proven = is_proven
-        self._on_release = on_release
         self._pacing = pacing or Pacing(rng)
         self._request_rows = request_limits.rows
         self._batch = BatchSize(request_limits.rows if batch_rows is None else batch_rows)
         self._rows = UnsettledRows(self._batch.rows, rng, order, request_limits, merger, unanswered)
+        self._answers = Answers(self._rows, self.outcomes, self._pacing, self._batch, on_release)
+        self.refused, self.identical = self._answers.refused, self._answers.identical
         self._keeps_duplicates = keeps_duplicates
         # When settling the rows that were sent began, after a stop or the deadline.
         self._settles_from: float | None = None
         # No request is in flight that was sent before then.
         self._settles_rest = False
         self._told_to_stop = False
-        # Unsettled rows of requests whose effect is unknown.
-        self._maybe_written: set[int] = set()
-        self._in_flight: dict[int, _InFlight] = {}
-        # Since when another server than the service's answers; None if the service does.
-        self._foreign_since: float | None = None
+        self._in_flight: dict[int, InFlight] = {}
         self._sent_requests = 0
-        self._throttled_requests = 0
         self._retried_requests = 0
-        self._consumed_units = 0.0
         self._closed = False
         self._stopped = False
         self._expired = False
@@ -242,6 +190,7 @@ class Scheduler:
     def stop(self) -> None:
         """Send no new rows: those that were sent are settled, for `SETTLE_SECONDS` at most."""
         self._stopped = self._told_to_stop = True
+        self._answers.most_level = SETTLE_LEVEL
 
     def expire(self) -> None:
         """Take no more rows: the deadline has passed. See `deadline` for the one exception."""
@@ -332,7 +281,7 @@ class Scheduler:
         if self.fatal is not None:
             return Finished()
         if not self._settles_rest:
-            unknown = bool(self._maybe_written) and not self._keeps_duplicates
+            unknown = bool(self._answers.maybe_written) and not self._keeps_duplicates
             if self.outcomes.last_written() is None and not unknown:
                 # No row that the next invocation would send again is there already.
                 return Finished()
@@ -354,7 +303,7 @@ class Scheduler:
         for request in self._in_flight.values():
             unique = request.unique
             handles = [row.handle for row in request.rows] if unique is None else unique.handles
-            self._maybe_written.update(handles)
+            self._answers.maybe_written.update(handles)
         self._in_flight.clear()
 
     def _make_batch(self, now: float) -> Batch | None:
@@ -386,7 +335,7 @@ class Scheduler:
         now: float,
     ) -> Batch:
         batch = Batch(self._sent_requests, handles)
-        self._in_flight[batch.number] = _InFlight(rows, unique, self._pacing.send(units, now))
+        self._in_flight[batch.number] = InFlight(rows, unique, self._pacing.send(units, now))
         self._sent_requests += 1
         return batch
 
@@ -394,67 +343,31 @@ class Scheduler:
 
     def note_resent(self, batch: Batch) -> None:
         """Note that the connection sent a batch twice: the first request may have succeeded."""
-        self._maybe_written.update(batch.handles)
+        self._answers.maybe_written.update(batch.handles)
 
     def answered(self, batch: Batch, answer: Answer, now: float) -> None:
         """Process the answer to a batch."""
-        request = self._in_flight.pop(batch.number)
-        unique, sent = request.unique, request.sent
-        if unique is not None and unique.is_open:
-            unknown = self._maybe_written
-            sure = not unknown or unknown.isdisjoint(unique.handles)
-            if isinstance(answer, Accepted) and answer.is_complete and sure:
-                self._settle_unique(unique, sent, answer, now)
-                return
-            self._rows.dissolve(unique)
-        rows = request.rows if unique is None else unique.rows
-        for row in rows:
-            row.in_flight = False
-        if not isinstance(answer, Unsure):
-            self._foreign_since = None
-        match answer:
-            case Accepted():
-                self._handle_accepted(rows, sent, answer, now)
-                self._stop_for(answer.fatal)
-            case Throttled():
-                self._handle_throttled(rows, sent, answer, now)
-            case Unsure(reason):
-                self.last_error = reason
-                self._note_foreign(answer.error, now)
-                if not answer.refused:
-                    self._maybe_written.update(row.handle for row in rows)
-                self._pacing.unsure(sent, now)
-                self._retry(rows, now, MAX_LEVEL)
-            case Refused():
-                self._pacing.refused(sent, now)
-                self._handle_refused(rows, answer)
-            case Fatal(error):
-                if answer.unsure:
-                    self._maybe_written.update(row.handle for row in rows)
-                self._stop_for(error)
+        self._answers.take(self._in_flight.pop(batch.number), answer, now)
+        self._stopped |= self.fatal is not None
 
-    def _note_foreign(self, error: DdbloadError | None, now: float) -> None:
-        """End the run if nothing else than the service answers for long. `error`: what to say."""
-        if error is None:
-            return
-        if self._foreign_since is None:
-            self._foreign_since = now
-        elif now - self._foreign_since >= FOREIGN_SECONDS:
-            self._stop_for(error)
+    @property
+    def fatal(self) -> DdbloadError | None:
+        """Error that ended the run."""
+        return self._answers.fatal
 
-    def _stop_for(self, error: DdbloadError | None) -> None:
-        if error is not None:
-            self.fatal = self.fatal or error
-            self._stopped = True
+    @property
+    def last_error(self) -> str | None:
+        """Code or short reason of the last error. Never its message: that may quote row data."""
+        return self._answers.last_error
 
     @property
     def stats(self) -> WriteStats:
         """Requests so far, and the write units they consumed."""
         return WriteStats(
             self._sent_requests,
-            self._throttled_requests,
+            self._answers.throttled_requests,
             self._retried_requests,
-            self._consumed_units,
+            self._answers.consumed_units,
         )
 
     @property
@@ -471,104 +384,9 @@ class Scheduler:
         Valid only while nothing is in flight.
         """
         written = self.outcomes.last_written()
-        handles = self._maybe_written if written is None else {written, *self._maybe_written}
+        handles = (
+            self._answers.maybe_written
+            if written is None
+            else {written, *self._answers.maybe_written}
+        )
         return max(handles, default=None)
-
-    def _settle_unique(
-        self, unique: UniqueKeyBatch, sent: SentUnits, answer: Accepted, now: float
-    ) -> None:
-        self._foreign_since = None
-        self._rows.remove_batch(unique)
-        self.outcomes.settle_all(unique.handles, answer.outcome)
-        if answer.outcome in _MAY_BE_OWN:
-            self.identical.extend(unique.handles)
-        self._on_release(unique.handles)
-        self._learn_batch_size(len(unique.handles), answer)
-        self._consumed_units += answer.consumed
-        self._pacing.accepted(sent, sent.units, NOTHING_RETURNED, answer.consumed, now)
-
-    def _handle_accepted(
-        self, rows: Sequence[QueuedRow], sent: SentUnits, answer: Accepted, now: float
-    ) -> None:
-        unprocessed, consumed = set(answer.unprocessed), answer.consumed
-        self._consumed_units += consumed
-        returned = returned_units(self._rows.hot_keys, rows, unprocessed, sent.at, now)
-        alone, failed = set(answer.alone), set(answer.failed)
-        self._maybe_written.update(rows[index].handle for index in answer.unsure)
-        if not rows[0].alone:
-            self._learn_batch_size(len(rows), answer)
-        written = 0
-        for index, row in enumerate(rows):
-            if index in unprocessed:
-                self._rows.retry(row, now, RETURNED_LEVEL)
-            elif index in alone:
-                # DynamoDB bills a condition that does not hold.
-                written += row.units
-                self._rows.send_alone(row)
-            elif index in failed:
-                # No evidence of a limit, as long as other rows pass.
-                written += row.units
-            elif index in answer.refused:
-                written += row.units
-                self._reject_refused(row, answer.refused[index])
-            else:
-                written += row.units
-                self._settle_written(row, answer.outcome)
-        if unprocessed:
-            self.last_error = "UnprocessedItems"
-            self._throttled_requests += 1
-        if failed:
-            self.last_error = "Failed"
-            self._rows.retry_together([rows[index] for index in sorted(failed)], now, FAILED_LEVEL)
-            if len(failed) == len(rows):
-                self._pacing.unsure(sent, now)
-                return
-        self._pacing.accepted(sent, written, returned, consumed, now)
-
-    def _learn_batch_size(self, rows: int, answer: Accepted) -> None:
-        if self._batch.answered(rows, answer):
-            self._rows.set_batch_rows(self._batch.rows)
-
-    def _handle_throttled(
-        self, rows: Sequence[QueuedRow], sent: SentUnits, answer: Throttled, now: float
-    ) -> None:
-        self.last_error = answer.code
-        self._throttled_requests += 1
-        indexes = set(range(len(rows)))
-        hot_keys, key_range = self._rows.hot_keys, answer.key_range
-        returned = returned_units(hot_keys, rows, indexes, sent.at, now, key_range=key_range)
-        self._pacing.throttled(sent, returned, now)
-        self._retry(rows, now, RETURNED_LEVEL)
-
-    def _retry(self, rows: Sequence[QueuedRow], now: float, max_level: int) -> None:
-        for row in rows:
-            self._rows.retry(row, now, SETTLE_LEVEL if self._stopped else max_level)
-
-    def _handle_refused(self, rows: Sequence[QueuedRow], answer: Refused) -> None:
-        if len(rows) > 1:
-            self._rows.split(rows)
-            return
-        (row,) = rows
-        if not self._rows.unmerge(row):
-            self._reject_refused(row, answer)
-
-    def _reject_refused(self, row: QueuedRow, answer: Refused) -> None:
-        self._rows.remove_refused(row)
-        self.refused[row.handle] = answer
-        self._settle(row, RowOutcome.REJECTED)
-
-    def _settle_written(self, row: QueuedRow, outcome: RowOutcome) -> None:
-        if outcome in _MAY_BE_OWN and not row.has_predecessor:
-            if row.handle in self._maybe_written:
-                outcome = RowOutcome.UNCERTAIN
-            else:
-                self.identical.append(row.handle)
-        for each in self._rows.remove_written(row):
-            if each.handle in self._maybe_written:
-                self._rows.note_unanswered(each)
-            self._settle(each, outcome if each is row else RowOutcome.SUPERSEDED)
-
-    def _settle(self, row: QueuedRow, outcome: RowOutcome) -> None:
-        self.outcomes.settle(row.handle, outcome)
-        self._maybe_written.discard(row.handle)
-        self._on_release((row.handle,))

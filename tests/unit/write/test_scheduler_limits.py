@@ -12,6 +12,7 @@ from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
 from ddbload.errors import AccessDenied, RequestRefused, TableNotFound
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.pacing.wcu_budget import WcuBudget
+from ddbload.write.scheduler.answers import FOREIGN_SECONDS
 from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import (
     Accepted,
@@ -23,7 +24,7 @@ from ddbload.write.scheduler.messages import (
     Unsure,
     Wait,
 )
-from ddbload.write.scheduler.scheduler import FOREIGN_SECONDS, Scheduler
+from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.manual_driver import SMALL, ManualDriver, object_keys
 
 MEGABYTE = 1024 * 1024

@@ -204,7 +204,7 @@ def test_refusal_message_is_that_of_the_single_row():
 def test_refusal_is_recorded_before_the_row_is_released():
     seen = []
     driver = ManualDriver()
-    driver.scheduler._on_release = lambda handles: seen.extend(
+    driver.scheduler._answers._on_release = lambda handles: seen.extend(
         (handle, driver.scheduler.refused.get(handle)) for handle in handles
     )
     driver.offer("a")

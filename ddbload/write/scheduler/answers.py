@@ -1,0 +1,229 @@
+"""Settle rows, or queue them again, by the answers of requests. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ddbload.errors import DdbloadError
+from ddbload.write.pacing.pacing import MAX_LEVEL, NOTHING_RETURNED, Pacing, SentUnits
+from ddbload.write.scheduler.batch_size import BatchSize
+from ddbload.write.scheduler.key_ordering import QueuedRow
+from ddbload.write.scheduler.messages import (
+    Accepted,
+    Answer,
+    Fatal,
+    Refused,
+    Throttled,
+    Unsure,
+)
+from ddbload.write.scheduler.outcome_tracker import OutcomeTracker, RowOutcome
+from ddbload.write.scheduler.returned_rows import returned_units
+from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch
+from ddbload.write.scheduler.unsettled_rows import UnsettledRows
+
+RETURNED_LEVEL = 4
+"""Highest back-off level of a returned row: waits of up to 0.8 s.
+
+The rate already slows the requests that follow, and a row that waits for long would stop all
+others, which may run ahead of it by `MAX_AHEAD` rows only.
+"""
+FOREIGN_SECONDS = 30.0
+"""Time in which only another server than the service's answers, after which the run ends."""
+FAILED_LEVEL = 6
+"""Highest back-off level of a row that fails in requests whose other rows pass: up to 3.2 s."""
+_MAY_BE_OWN = frozenset((RowOutcome.IDENTICAL, RowOutcome.UNSEEN))
+"""Outcomes of rows whose item this run may have put before."""
+
+
+@dataclass(slots=True)
+class InFlight:
+    """A request without an answer yet: single rows, or a batch of unique keys."""
+
+    rows: list[QueuedRow]
+    unique: UniqueKeyBatch | None
+    sent: SentUnits
+
+
+class Answers:
+    """Applies the answers of requests to their rows, and keeps what they say about the run."""
+
+    def __init__(
+        self,
+        rows: UnsettledRows,
+        outcomes: OutcomeTracker,
+        pacing: Pacing,
+        batch: BatchSize,
+        on_release: Callable[[Sequence[int]], None],
+    ) -> None:
+        self.refused: dict[int, Refused] = {}
+        """DynamoDB's refusals by handle. The message may quote row data."""
+        self.fatal: DdbloadError | None = None
+        """Error that ends the run."""
+        self.identical: list[int] = []
+        """Handles of settled rows that found an identical item, or one that the answer did not
+        show: another invocation of this run put it, or someone else. `on_release` clears the list.
+        """
+        self.last_error: str | None = None
+        """Code or short reason of the last error. Never its message: that may quote row data."""
+        self.maybe_written: set[int] = set()
+        """Handles of unsettled rows of requests whose effect is unknown."""
+        self.most_level = MAX_LEVEL
+        """Highest back-off level of a row."""
+        self.throttled_requests = 0
+        self.consumed_units = 0.0
+        self._rows = rows
+        self._outcomes = outcomes
+        self._pacing = pacing
+        self._batch = batch
+        self._on_release = on_release
+        # Since when another server than the service's answers; None if the service does.
+        self._foreign_since: float | None = None
+
+    def take(self, request: InFlight, answer: Answer, now: float) -> None:
+        """Settle the rows of a request, or queue them again, as its answer says."""
+        unique, sent = request.unique, request.sent
+        if unique is not None and unique.is_open:
+            unknown = self.maybe_written
+            sure = not unknown or unknown.isdisjoint(unique.handles)
+            if isinstance(answer, Accepted) and answer.is_complete and sure:
+                self._settle_unique(unique, sent, answer, now)
+                return
+            self._rows.dissolve(unique)
+        rows = request.rows if unique is None else unique.rows
+        for row in rows:
+            row.in_flight = False
+        if not isinstance(answer, Unsure):
+            self._foreign_since = None
+        match answer:
+            case Accepted():
+                self._handle_accepted(rows, sent, answer, now)
+                self._stop_for(answer.fatal)
+            case Throttled():
+                self._handle_throttled(rows, sent, answer, now)
+            case Unsure(reason):
+                self.last_error = reason
+                self._note_foreign(answer.error, now)
+                if not answer.refused:
+                    self.maybe_written.update(row.handle for row in rows)
+                self._pacing.unsure(sent, now)
+                self._retry(rows, now, MAX_LEVEL)
+            case Refused():
+                self._pacing.refused(sent, now)
+                self._handle_refused(rows, answer)
+            case Fatal(error):
+                if answer.unsure:
+                    self.maybe_written.update(row.handle for row in rows)
+                self._stop_for(error)
+
+    def _note_foreign(self, error: DdbloadError | None, now: float) -> None:
+        """End the run if nothing else than the service answers for long. `error`: what to say."""
+        if error is None:
+            return
+        if self._foreign_since is None:
+            self._foreign_since = now
+        elif now - self._foreign_since >= FOREIGN_SECONDS:
+            self._stop_for(error)
+
+    def _stop_for(self, error: DdbloadError | None) -> None:
+        if error is not None:
+            self.fatal = self.fatal or error
+
+    def _settle_unique(
+        self, unique: UniqueKeyBatch, sent: SentUnits, answer: Accepted, now: float
+    ) -> None:
+        self._foreign_since = None
+        self._rows.remove_batch(unique)
+        self._outcomes.settle_all(unique.handles, answer.outcome)
+        if answer.outcome in _MAY_BE_OWN:
+            self.identical.extend(unique.handles)
+        self._on_release(unique.handles)
+        self._learn_batch_size(len(unique.handles), answer)
+        self.consumed_units += answer.consumed
+        self._pacing.accepted(sent, sent.units, NOTHING_RETURNED, answer.consumed, now)
+
+    def _handle_accepted(
+        self, rows: Sequence[QueuedRow], sent: SentUnits, answer: Accepted, now: float
+    ) -> None:
+        unprocessed, consumed = set(answer.unprocessed), answer.consumed
+        self.consumed_units += consumed
+        returned = returned_units(self._rows.hot_keys, rows, unprocessed, sent.at, now)
+        alone, failed = set(answer.alone), set(answer.failed)
+        self.maybe_written.update(rows[index].handle for index in answer.unsure)
+        if not rows[0].alone:
+            self._learn_batch_size(len(rows), answer)
+        written = 0
+        for index, row in enumerate(rows):
+            if index in unprocessed:
+                self._rows.retry(row, now, RETURNED_LEVEL)
+            elif index in alone:
+                # DynamoDB bills a condition that does not hold.
+                written += row.units
+                self._rows.send_alone(row)
+            elif index in failed:
+                # No evidence of a limit, as long as other rows pass.
+                written += row.units
+            elif index in answer.refused:
+                written += row.units
+                self._reject_refused(row, answer.refused[index])
+            else:
+                written += row.units
+                self._settle_written(row, answer.outcome)
+        if unprocessed:
+            self.last_error = "UnprocessedItems"
+            self.throttled_requests += 1
+        if failed:
+            self.last_error = "Failed"
+            self._rows.retry_together([rows[index] for index in sorted(failed)], now, FAILED_LEVEL)
+            if len(failed) == len(rows):
+                self._pacing.unsure(sent, now)
+                return
+        self._pacing.accepted(sent, written, returned, consumed, now)
+
+    def _learn_batch_size(self, rows: int, answer: Accepted) -> None:
+        if self._batch.answered(rows, answer):
+            self._rows.set_batch_rows(self._batch.rows)
+
+    def _handle_throttled(
+        self, rows: Sequence[QueuedRow], sent: SentUnits, answer: Throttled, now: float
+    ) -> None:
+        self.last_error = answer.code
+        self.throttled_requests += 1
+        indexes = set(range(len(rows)))
+        hot_keys, key_range = self._rows.hot_keys, answer.key_range
+        returned = returned_units(hot_keys, rows, indexes, sent.at, now, key_range=key_range)
+        self._pacing.throttled(sent, returned, now)
+        self._retry(rows, now, RETURNED_LEVEL)
+
+    def _retry(self, rows: Sequence[QueuedRow], now: float, max_level: int) -> None:
+        for row in rows:
+            self._rows.retry(row, now, min(max_level, self.most_level))
+
+    def _handle_refused(self, rows: Sequence[QueuedRow], answer: Refused) -> None:
+        if len(rows) > 1:
+            self._rows.split(rows)
+            return
+        (row,) = rows
+        if not self._rows.unmerge(row):
+            self._reject_refused(row, answer)
+
+    def _reject_refused(self, row: QueuedRow, answer: Refused) -> None:
+        self._rows.remove_refused(row)
+        self.refused[row.handle] = answer
+        self._settle(row, RowOutcome.REJECTED)
+
+    def _settle_written(self, row: QueuedRow, outcome: RowOutcome) -> None:
+        if outcome in _MAY_BE_OWN and not row.has_predecessor:
+            if row.handle in self.maybe_written:
+                outcome = RowOutcome.UNCERTAIN
+            else:
+                self.identical.append(row.handle)
+        for each in self._rows.remove_written(row):
+            if each.handle in self.maybe_written:
+                self._rows.note_unanswered(each)
+            self._settle(each, outcome if each is row else RowOutcome.SUPERSEDED)
+
+    def _settle(self, row: QueuedRow, outcome: RowOutcome) -> None:
+        self._outcomes.settle(row.handle, outcome)
+        self.maybe_written.discard(row.handle)
+        self._on_release((row.handle,))
