@@ -21,6 +21,14 @@ _FIRST_NUMBER = 10**9 - 1
 _ATTEMPTS = 30
 
 
+def read_state(store: Store, folder: str, kind: type[S], *, unless: str) -> S | None:
+    """Return the state in a folder, whose name ends with a slash; None without one.
+
+    Raises `LedgerDamaged`, for which `unless` is as in `change_state`, and errors of the store.
+    """
+    return _newest(store, folder, kind, unless)[1]
+
+
 def change_state(
     store: Store,
     folder: str,
@@ -41,14 +49,12 @@ def change_state(
     for attempt in range(_ATTEMPTS):
         if attempt:
             wait(attempt)
-        state, number = None, _FIRST_NUMBER
-        last = store.first_names(folder, 1)
-        if last:
-            data = store.get(last[0])
-            if data is None:
+        name, state = _newest(store, folder, kind, unless)
+        number = _FIRST_NUMBER
+        if name is not None:
+            if state is None:
                 continue
-            state = _decode(data, kind, store.uri(last[0]), unless)
-            number = int(last[0].rpartition("/")[2].removesuffix(".json")) - 1
+            number = int(name.rpartition("/")[2].removesuffix(".json")) - 1
         changed = change(state)
         if changed is None:
             return
@@ -57,6 +63,14 @@ def change_state(
     raise ServiceUnavailable(
         f"the state in {store.uri(folder)} was changed {_ATTEMPTS} times meanwhile; try again"
     )
+
+
+def _newest(store: Store, folder: str, kind: type[S], unless: str) -> tuple[str | None, S | None]:
+    """Return the name and the state that was written last; no state if it was deleted meanwhile."""
+    for name in store.first_names(folder, 1):
+        data = store.get(name)
+        return name, None if data is None else _decode(data, kind, store.uri(name), unless)
+    return None, None
 
 
 def _decode(data: bytes, kind: type[S], uri: str, unless: str) -> S:

@@ -27,7 +27,7 @@ LEDGER = (
     "started/99999999999999-r",
     "history/books/id/object/0-0/r.jsonl",
     "uploads/0/999999999.json",
-    "once/books/id/load/0/999999999.json",
+    "once/books/id/load/object/0/999999999.json",
     NOTICE,
 )
 """One of each kind of file of a run, and of what is kept beside the runs."""
@@ -184,7 +184,7 @@ def _events_of_others(granted: Granted) -> set[Call]:
 REPORTED = set(LEDGER) - {
     "started/99999999999999-r",
     "uploads/0/999999999.json",
-    "once/books/id/load/0/999999999.json",
+    "once/books/id/load/object/0/999999999.json",
 }
 READ = {
     "preflight": {
@@ -196,7 +196,7 @@ READ = {
         "runs/r/report.json",
         "history/books/id/object/0-0/r.jsonl",
         "uploads/0/999999999.json",
-        "once/books/id/load/0/999999999.json",
+        "once/books/id/load/object/0/999999999.json",
     },
     "import_chunk": {
         "runs/r/control.json",
@@ -221,7 +221,7 @@ WRITTEN = {
         "runs/r/parts/0-9.json",
         "started/99999999999999-r",
         "uploads/0/999999999.json",
-        "once/books/id/load/0/999999999.json",
+        "once/books/id/load/object/0/999999999.json",
     },
     "import_chunk": {
         PROGRESS,
