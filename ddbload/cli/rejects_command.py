@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import RunLocation
     from ddbload.contracts.run_record import RunRecord
-    from ddbload.pipeline.context import Context
+    from ddbload.runs.retry_rejects import EarlierRetry
 
 _COLUMNS = ("line", "byte", "column", "cause", "row")
 SHOWN = 50
@@ -215,8 +215,13 @@ def _retry(
     """
     from ddbload.cli.import_command import import_with_progress
     from ddbload.runs.local_settings import LocalSettings, default_ledger
-    from ddbload.runs.retry_rejects import check_hmac_key, payload_for, put_retry
-    from ddbload.runs.run_import import new_run_id
+    from ddbload.runs.retry_rejects import (
+        check_hmac_key,
+        earlier_retries,
+        payload_for,
+        put_retry,
+    )
+    from ddbload.runs.run_import import asked_for, new_run_id
 
     if run_id == run:
         raise InvalidUsage(f"--run-id {run} is the run that rejected the rows; give a new id")
@@ -235,7 +240,8 @@ def _retry(
     settings = LocalSettings(location, aws, record.payload.options.concurrency)
     context = settings.context()
     with _rows_file(mended, record, location) as (path, places):
-        done = _earlier_result(run, mended, places, context, aws, ledger)
+        earlier = earlier_retries(run, places, context)
+        done = _earlier_result(earlier.found, mended, places, aws, ledger)
         if done is not None:
             if not quiet:
                 print_run(done.run, ledger=location)
@@ -247,23 +253,30 @@ def _retry(
             return show_result(done, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
         if context.ledger(new_run).find_record() is not None:
             raise InvalidUsage(f"--run-id {new_run}: there is such a run; give a new id")
-        if not quiet:
-            print_run(new_run, ledger=location)
         # Kept until the run is done, so that it can be resumed.
         rows = path.with_name(f"{RETRY_PREFIX}{new_run}.rows")
         payload = payload_for(record, str(rows))
         check_hmac_key(record, payload)
-        put_retry(run, new_run, places, context)
-        path.replace(rows)
-        try:
-            result = import_with_progress(
-                payload.to_json(),
-                settings,
-                run=new_run,
-                processes=1,
-                show_progress=not quiet,
-                resume=run_command_line("resume", new_run, aws, ledger=ledger),
+        if not put_retry(earlier, new_run, places, context):
+            raise IncompleteRun(
+                f"another retry of run {run} began at the same time, so nothing was written now:"
+                " repeat this command, which says what the other did"
             )
+        if not quiet:
+            print_run(new_run, ledger=location)
+        path.replace(rows)
+        clients = settings.clients()
+        try:
+            with asked_for(payload.to_json(), settings, new_run, clients):
+                result = import_with_progress(
+                    payload.to_json(),
+                    settings,
+                    run=new_run,
+                    processes=1,
+                    show_progress=not quiet,
+                    resume=run_command_line("resume", new_run, aws, ledger=ledger),
+                    clients=clients,
+                )
         finally:
             found = context.ledger(new_run)
             report = found.find_report()
@@ -303,10 +316,9 @@ def _rows_file(
 
 
 def _earlier_result(
-    run: str,
+    earlier: Sequence[EarlierRetry],
     mended: str,
     places: Sequence[str],
-    context: Context,
     aws: AwsSettings,
     ledger: str | None,
 ) -> Result | None:
@@ -315,9 +327,6 @@ def _earlier_result(
     Raises `IncompleteRun` if that retry is not done, and `BadRetryFile` if some of the rejects were
     imported and others not.
     """
-    from ddbload.runs.retry_rejects import earlier_retries
-
-    earlier = earlier_retries(run, places, context)
     for each in earlier:
         if each.report is None:
             resume = run_command_line("resume", each.run, aws, ledger=ledger)

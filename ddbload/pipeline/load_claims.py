@@ -32,9 +32,8 @@ from ddbload.ledger.object_listing import iter_listing
 from ddbload.ledger.shared_state import change_state, read_state
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.load_history import ended_at, object_versions, version_of
+from ddbload.pipeline.run_requests import may_begin
 
-RECORD_SECONDS = 60.0
-"""Seconds after its claim for which a run may begin, although its ledger has no record yet."""
 _MOST_WAIT_SECONDS = 1.0
 _LOOKS = 20
 """Looks of a run of one object at one of several that may still yield: 8 seconds on average."""
@@ -171,9 +170,7 @@ def _has_ended(claim: LoadClaim, context: LedgerContext) -> bool:
     ledger = Ledger(context.store, claim.run)
     report, record = ledger.find_report(), ledger.find_record()
     if record is None:
-        request = ledger.find_request()
-        has_failed = request is not None and request.failure is not None
-        return has_failed or context.now() - claim.at >= RECORD_SECONDS
+        return not may_begin(ledger, claim.at, context)
     if report is None or report.status not in (*DONE, FAILED):
         return False
     # A failed run that is resumed claims its objects again.

@@ -14,10 +14,13 @@ from ddbload.contracts.run_request import RunRequest
 from ddbload.errors import DdbloadError, LedgerDamaged, RunUnderWay
 from ddbload.ledger.history import put_start
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context
+from ddbload.pipeline.context import Context, LedgerContext
 
 _ONE_START = 3600.0
 """Seconds within which a request that did not fail is replaced without counting as a new start."""
+
+RECORD_SECONDS = 60.0
+"""Seconds after its claim for which a run may begin, although its ledger has no record yet."""
 
 
 def keep_request(
@@ -54,6 +57,13 @@ def keep_failure(ledger: Ledger, failure: Failure) -> None:
     request = ledger.find_request()
     if request is not None and request.failure is None and ledger.find_record() is None:
         ledger.put_request(replace(request, failure=failure))
+
+
+def may_begin(ledger: Ledger, claimed: float, context: LedgerContext) -> bool:
+    """Tell whether a run without a record, which claimed what it shall write, may still begin."""
+    request = ledger.find_request()
+    has_failed = request is not None and request.failure is not None
+    return not has_failed and context.now() - claimed < RECORD_SECONDS
 
 
 @contextmanager

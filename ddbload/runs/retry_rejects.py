@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.messages import Message
 from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
 from ddbload.contracts.results import DONE, Report
 from ddbload.contracts.run_record import Cursor, RunRecord
@@ -21,13 +23,15 @@ from ddbload.contracts.source import (
     Source,
 )
 from ddbload.contracts.template import HMAC_KEY, key_fingerprint
-from ddbload.errors import BadRetryFile, RunMismatch
+from ddbload.errors import BadRetryFile, InvalidPayload, LedgerDamaged, RunMismatch
 from ddbload.items.item_layout import item_layout
 from ddbload.items.row_encoder import row_boundaries_for
 from ddbload.items.typed_values import PLAIN_TYPES
+from ddbload.ledger.run_objects import encode_json
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.counted_chunks import counted_rejects
 from ddbload.pipeline.reading.row_blocks import hmac_key
+from ddbload.pipeline.run_requests import may_begin
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.row_positions import RowPositions
@@ -50,9 +54,23 @@ _LINE_ENDS = ("\r\n", "\n", "\r")
 
 
 RETRIES = "retries/"
-"""Prefix of the objects that say which rejects a retry imports: `retries/<run>/<its run>.txt`."""
-_PLACES = ".txt"
+"""Prefix of the objects that say which rejects each retry imports: `retries/<run>/<number>.json`.
+
+Each number is written once, so of two retries that begin at the same time one finds the other.
+"""
+_PLACES = re.compile(r"(\d{6,})\.json", re.ASCII)
 _PLACE_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPlaces(Message):
+    """Rejects that a retry imports, written before its run begins."""
+
+    run: str
+    """Run id of the retry."""
+    at: float
+    """Seconds since the epoch."""
+    places: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +84,33 @@ class EarlierRetry:
     """None while the run is not done."""
 
 
-def put_retry(run: str, retry: str, places: Iterable[str], context: Context) -> None:
-    """Record which rejects of a run a retry imports, before it writes the first of them."""
-    text = "".join(f"{place}\n" for place in places)
-    context.store.put(f"{RETRIES}{run}/{retry}{_PLACES}", text.encode())
+@dataclass(frozen=True, slots=True)
+class EarlierRetries:
+    """Retries of a run that may have written some of the same rejects, at one moment."""
+
+    found: tuple[EarlierRetry, ...]
+    name: str
+    """Name under which the next retry is entered."""
 
 
-def earlier_retries(run: str, places: Iterable[str], context: Context) -> list[EarlierRetry]:
+def earlier_retries(run: str, places: Iterable[str], context: Context) -> EarlierRetries:
     """Find the retries of a run that may have written some of these rejects.
 
     One that ended before it wrote a row does not count.
     """
     wanted, prefix = frozenset(places), f"{RETRIES}{run}/"
-    names = [name for name in context.store.names(prefix) if name.endswith(_PLACES)]
+    numbers = {
+        int(match[1]): name
+        for name in context.store.names(prefix)
+        if (match := _PLACES.fullmatch(name.removeprefix(prefix)))
+    }
     found: list[EarlierRetry] = []
+    names = list(numbers.values())
     for name, data in zip(names, context.store.get_all(names), strict=True):
-        same = wanted.intersection((data or b"").decode().split())
-        retry = name.removeprefix(prefix).removesuffix(_PLACES)
-        ledger = context.ledger(retry)
-        if not same or ledger.find_record() is None:
+        entry = _decode_places(data or b"", context.store.uri(name))
+        same = wanted.intersection(entry.places)
+        ledger = context.ledger(entry.run)
+        if not same or (ledger.find_record() is None and not may_begin(ledger, entry.at, context)):
             continue
         report = ledger.find_report()
         if report is not None and report.status not in DONE:
@@ -94,8 +120,24 @@ def earlier_retries(run: str, places: Iterable[str], context: Context) -> list[E
             if report.work.requests == 0 and not ledger.workers():
                 continue
             report = None
-        found.append(EarlierRetry(retry, same, report))
-    return found
+        found.append(EarlierRetry(entry.run, same, report))
+    return EarlierRetries(tuple(found), f"{prefix}{max(numbers, default=0) + 1:06d}.json")
+
+
+def put_retry(earlier: EarlierRetries, retry: str, places: Iterable[str], context: Context) -> bool:
+    """Record which rejects a retry imports; False if another retry began since `earlier`."""
+    entry = RetryPlaces(retry, context.now(), tuple(places))
+    return context.store.put_new(earlier.name, encode_json(entry.to_json()))
+
+
+def _decode_places(data: bytes, uri: str) -> RetryPlaces:
+    try:
+        return RetryPlaces.from_json(json.loads(data))
+    except (InvalidPayload, ValueError):
+        raise LedgerDamaged(
+            f"{uri} is not what this version of ddbload writes: it is damaged, or of a later"
+            " version; delete it, unless a retry imported rejects that are now imported again"
+        ) from None
 
 
 def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: str) -> list[str]:

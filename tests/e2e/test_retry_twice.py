@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
+from contextlib import ExitStack
 from itertools import count
 
 from tests.cli.console import PROGRAM
@@ -71,3 +72,24 @@ def test_retry_that_failed_before_it_wrote_does_not_count(console, dynamodb):
     assert third.code == 0
     assert "  rows      1 read: 1 written\n" in third.out
     assert sum(1 for _ in items(dynamodb, table)) == 2
+
+
+def test_retries_at_the_same_time_import_once(console, dynamodb):
+    table = f"retried-{next(NUMBERS)}"
+    make_table(dynamodb, table, "id:N")
+    rows = "".join(f"x,{number}\n" for number in range(40))
+    console.write("a.csv", f"id,n\n0,0\n{rows}")
+    assert console.ddbload("import", "a.csv", table, "--run-id", "bad3").code == 3
+    lines = console.ddbload("rejects", "bad3").out.splitlines()
+    mended = [line.replace("x,", f"{number},") for number, line in enumerate(lines, 1)]
+    console.write("mended.jsonl", "".join(f"{line}\n" for line in mended))
+    command = [PROGRAM, "rejects", "bad3", "--retry", "mended.jsonl", "--json"]
+    with ExitStack() as stack:
+        several = [stack.enter_context(started(console, command)) for _ in range(3)]
+        codes = [each.process.wait() for each in several]
+    assert set(codes) <= {0, 1}
+    assert 0 in codes
+    runs = json.loads(console.ddbload("runs", "--json").out)["runs"]
+    assert [each["rows"]["written"] for each in runs if each["retry_of"] == "bad3"] == [40]
+    again = console.ddbload(*command[1:])
+    assert (again.code, json.loads(again.out)["rows"]["written"]) == (0, 40)
