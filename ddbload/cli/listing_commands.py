@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os.path
 import shutil
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -195,8 +195,8 @@ def _source_location(what: str) -> str | None:
     """Return the location of an object or a file; None for the name of a table."""
     if what.startswith("s3://"):
         return what
-    if "/" in what or Path(what).exists():
-        return str(Path(what).absolute())
+    if "/" in what or os.path.lexists(what):
+        return os.path.realpath(what)
     return None
 
 

@@ -127,13 +127,13 @@ class LocalFile:
 
     @property
     def pinned(self) -> Mapping[str, Any]:
-        """Path, size, mtime, ctime and inode.
+        """Path without links and `..`, size, mtime, ctime and inode.
 
         ctime reveals an edit in place after which the mtime was set back.
         """
         status = self._status
         return {
-            "path": str(Path(self._path).absolute()),
+            "path": os.path.realpath(self._path),
             "size": status.st_size,
             "mtime_ns": status.st_mtime_ns,
             "ctime_ns": status.st_ctime_ns,

@@ -1,0 +1,28 @@
+"""A file that was loaded is known again, and a run whose id was printed is known to the ledger."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.console import PROGRAM
+from tests.cli.transcript import items, make_table
+from tests.e2e.processes import started, until
+
+
+def test_file_is_the_same_under_each_of_its_paths(console, dynamodb):
+    make_table(dynamodb, "pathed", "id:N")
+    console.write("a.csv", "id,n\n1,2\n")
+    folder = console.path("a.csv").parent
+    (folder / "below").mkdir()
+    (folder / "latest.csv").symlink_to("a.csv")
+    first = console.ddbload("import", "a.csv", "pathed", "--once", "--json")
+    assert json.loads(first.out)["status"] == "SUCCEEDED"
+    for path in ("./a.csv", "below/../a.csv", str(folder / "below/../a.csv"), "latest.csv"):
+        again = console.ddbload("import", path, "pathed", "--once", "--json")
+        assert json.loads(again.out)["status"] == "ALREADY_LOADED", path
+        shown = console.ddbload("history", path, "--json")
+        loads = json.loads(shown.out)["loads"]
+        assert [each["run"] for each in loads] == [json.loads(first.out)["run"]]
+    resumed = console.ddbload("resume", json.loads(first.out)["run"])
+    assert resumed.code == 0
+    assert sum(1 for _ in items(dynamodb, "pathed")) == 1
