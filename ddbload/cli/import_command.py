@@ -157,8 +157,6 @@ def import_command(
         ledger=ledger or default_ledger(), aws=aws, concurrency=given["concurrency"]
     )
     run = run_id or new_run_id()
-    if not quiet:
-        print_run(run, ledger=settings.ledger)
     clients = settings.clients()
     resume = heart = None
     if is_stream:
@@ -168,6 +166,9 @@ def import_command(
         resume = f"{again} (or the same command with --run-id {run})"
     with ExitStack() as stack:
         stack.enter_context(asked_for(payload, settings, run, clients))
+        if not quiet:
+            # Not before the ledger knows the id, so that it is of use whatever comes.
+            print_run(run, ledger=settings.ledger)
         if given["prewarm"] is not None and not _is_done(run_id, settings):
             prewarm(table, given["prewarm"], clients, yes=yes, quiet=quiet)
         if is_table:

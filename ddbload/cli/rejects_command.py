@@ -262,12 +262,12 @@ def _retry(
                 f"another retry of run {run} began at the same time, so nothing was written now:"
                 " repeat this command, which says what the other did"
             )
-        if not quiet:
-            print_run(new_run, ledger=location)
         path.replace(rows)
         clients = settings.clients()
         try:
             with asked_for(payload.to_json(), settings, new_run, clients):
+                if not quiet:
+                    print_run(new_run, ledger=location)
                 result = import_with_progress(
                     payload.to_json(),
                     settings,

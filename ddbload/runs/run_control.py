@@ -17,7 +17,7 @@ from ddbload.contracts.control import (
 )
 from ddbload.contracts.options import parse_percent
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import INTERRUPTED, Failure, Report
+from ddbload.contracts.results import Failure, Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import (
     AccessDenied,
@@ -116,10 +116,10 @@ def change_limits(
     record = ledger.find_record()
     if record is None:
         state = read_run(run, context).state
-        if not state.running and state.status != INTERRUPTED:
+        if not state.running:
             raise InvalidUsage(
                 f"run {run} has ended ({state.status}) before it began to write: there is nothing"
-                " to limit"
+                f" to limit; ddbload resume {run} starts it over, and takes limits"
             )
         raise RunNotFound(
             f"run {run} is still being checked, and has no limits yet; repeat the command in a few"

@@ -26,3 +26,22 @@ def test_file_is_the_same_under_each_of_its_paths(console, dynamodb):
     resumed = console.ddbload("resume", json.loads(first.out)["run"])
     assert resumed.code == 0
     assert sum(1 for _ in items(dynamodb, "pathed")) == 1
+
+
+def test_run_whose_id_was_printed_is_listed(console, dynamodb):
+    make_table(dynamodb, "printed", "id:N")
+    console.write("a.csv", "id,n\n1,2\n")
+    command = [PROGRAM, "import", "a.csv", "printed", "--run-id", "seen"]
+    with started(console, command) as running:
+        until(lambda: "run seen " in running.err.read_text(), "no id is printed")
+        running.kill()
+        running.process.wait()
+    assert [each["run"] for each in json.loads(console.ddbload("runs", "--json").out)["runs"]] == [
+        "seen"
+    ]
+    limit = console.ddbload("limit", "seen", "--max-wcu", "5")
+    assert limit.code == 2
+    assert "run seen has ended (INTERRUPTED) before it began to write" in limit.err
+    assert "ddbload resume seen starts it over" in limit.err
+    resumed = console.ddbload("resume", "seen", "--json")
+    assert json.loads(resumed.out)["rows"]["written"] == 1
