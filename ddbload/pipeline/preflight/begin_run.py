@@ -10,6 +10,7 @@ from typing import Any
 from ddbload.contracts.load_identity import asked_hash, differing
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import Payload
+from ddbload.contracts.results import DONE
 from ddbload.contracts.run_record import Cursor, LoadedBefore, RunRecord, Table
 from ddbload.contracts.source import AUTO
 from ddbload.contracts.template import HMAC_KEY, key_fingerprint
@@ -193,13 +194,22 @@ def _check_same_ask(existing: RunRecord, payload: Payload, ledger: Ledger) -> No
 def _check_same_source(
     existing: RunRecord, payload: Payload, ledger: Ledger, context: Context
 ) -> None:
-    """Raise `SourceChanged` if the source, or the first of its objects, is another version."""
+    """Raise `SourceChanged` if the source, or the first of its objects, is another version.
+
+    What is left to import notices changes itself. A run that is done has nothing left, so all of
+    its files are looked at, which unlike objects cost no requests.
+    """
     if existing.objects is None:
         with closing(open_source(payload.source, context)) as raw:
             if dict(raw.pinned) != dict(existing.pinned):
                 raise _changed(existing)
         return
-    for pinned in iter_listing(ledger, existing.listing or "", 0, 1):
+    report = ledger.find_report()
+    is_done = report is not None and report.status in DONE
+    has_files = any(not name.startswith("s3://") for name in payload.source.names)
+    looked_at = existing.objects if is_done and has_files else 1
+    listed = iter_listing(ledger, existing.listing or "", 0, looked_at)
+    for pinned in (each for number, each in enumerate(listed) if number == 0 or "path" in each):
         with closing(reopen(pinned, context)) as raw:
             # Reading notices another version, which opening alone does not in S3.
             next(iter(raw.stream(0, 1, 1)), b"")
