@@ -159,6 +159,8 @@ def _judge_recorded(facts: StateFacts, last: Report | None) -> tuple[str, Failur
         if facts.ending is not None:
             return counted.status, None
         # Nobody has compared the table yet.
+        if _was_cancelled(facts):
+            return CANCELLED, None
         return (last.status if last is not None and last.status in _STOPPED else INTERRUPTED), None
     if last is not None and last.status in DONE:
         # Parts of the ledger are missing or damaged since.

@@ -13,7 +13,8 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import DONE, Failure, Heartbeat, Report, RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.run_request import RunRequest
-from ddbload.ledger.ledger import SeenWorker
+from ddbload.errors import is_resumable
+from ddbload.ledger.ledger import Ledger, SeenWorker
 from ddbload.ledger.run_state import ALIVE, RunState, StateFacts, is_alive, judge
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.counted_chunks import CountedChunks
@@ -70,10 +71,9 @@ def read_run(
     """Read a run, and judge its state. Writes nothing.
 
     `find_execution` returns the last execution of a deployed run; it gets `report.json`, which may
-    make it unnecessary. Without `segments`, `report.json` is believed, and the number of requests
-    does not depend on the run; without `processes`, nobody is looked for who works on it. Raises
-    `RunNotFound` for a run that nobody asked for, and
-    `LedgerDamaged`.
+    make it unnecessary. Without `segments`, `report.json` is believed, and segments are read only
+    if an execution ended without its report; without `processes`, nobody is looked for who works on
+    it. Raises `RunNotFound` for a run that nobody asked for, and `LedgerDamaged`.
     """
     ledger = context.ledger(run)
     # The heartbeat is read first: if the run ends meanwhile, its report is seen below.
@@ -92,7 +92,7 @@ def read_run(
         began = now
     counted = None
     if record is not None and segments:
-        counted = reconcile(record, ledger, CountedChunks.read(ledger), now - began)
+        counted = _count(record, ledger, now)
     at_work = beats or (execution is not None and execution.running)
     is_done = last is not None and last.status in DONE
     control = None if is_done else ledger.find_control()
@@ -111,6 +111,10 @@ def read_run(
         last_sign=max((now - each.age for each in workers), default=None),
     )
     state = judge(facts, now)
+    if record is not None and counted is None and facts.ending is not None and not state.reported:
+        # Only the segments tell whether the run is complete, whatever the execution says.
+        counted = _count(record, ledger, now)
+        state = judge(replace(facts, counted=counted), now)
     if not state.running and (state.reported or heartbeat is None or heartbeat.state != ALIVE):
         heartbeat = None
     report = counted or last or empty_report(run, state.status, state.error)
@@ -124,6 +128,25 @@ def read_run(
     seconds = report.seconds if state.seconds is None else state.seconds
     report = replace(report, status=state.status, error=state.error, seconds=seconds)
     return SeenRun(run, state, record, request, report, heartbeat, began, execution)
+
+
+def _count(record: RunRecord, ledger: Ledger, now: float) -> Report:
+    return reconcile(record, ledger, CountedChunks.read(ledger), now - record.created)
+
+
+def why_not_resumable(seen: SeenRun) -> str | None:
+    """Return why a run cannot be resumed; None if it can, or has no need to."""
+    state = seen.state
+    if state.running or state.done:
+        return None
+    if is_input_gone(seen):
+        return "its input is gone"
+    if seen.payload is None:
+        return "nothing is known of its input"
+    # A run without a record starts over, and looks at everything anew.
+    if seen.record is not None and state.error is not None and not is_resumable(state.error.name):
+        return "it would fail again"
+    return None
 
 
 def is_input_gone(seen: SeenRun) -> bool:

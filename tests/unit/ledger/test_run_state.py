@@ -99,6 +99,8 @@ STATES: list[tuple[str, dict[str, Any], str, Failure | None]] = [
     ("done and cancelled", {"counted": COMPLETE, "last": COMPLETE, "cancelled": True},
      "SUCCEEDED", None),
     ("complete, and nobody compared the table", {"counted": COMPLETE}, "INTERRUPTED", None),
+    ("complete and cancelled, and nobody compared the table",
+     {"counted": COMPLETE, "cancelled": True}, "CANCELLED", None),
     # The report alone knows it.
     ("table replaced", {"counted": COMPLETE, "last": report("FAILED", REPLACED)},
      "FAILED", REPLACED),

@@ -12,6 +12,7 @@ import pytest
 from ddbload.cli.commands import run as command
 from ddbload.cli.run_location import Deployed, RunLocation
 from ddbload.cli.start_command import start_run
+from ddbload.contracts.control import Control
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure, Heartbeat, RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
@@ -158,6 +159,15 @@ def cancelled() -> Shown:
     return shown
 
 
+def complete_and_cancelled() -> Shown:
+    """The process was killed after all was imported, and so was the command that cancels."""
+    shown = local()
+    shown.preflight(execution=None)
+    shown.load()
+    shown.world.ledger.change_control(lambda known: (known or Control()).cancel())
+    return shown
+
+
 def refused() -> Shown:
     shown = local(make_table=False)
     with pytest.raises(DdbloadError):
@@ -216,6 +226,34 @@ def complete_and_concluded() -> Shown:
     shown.load()
     shown.end("FAILED", "States.DataLimitExceeded")
     assert shown.on_stopped("FAILED") == "SUCCEEDED"
+    return shown
+
+
+def complete_without_report(status: str, error: str | None = None) -> Callable[[], Shown]:
+    """The execution ended when all was imported, and nobody has reported it yet."""
+
+    def make() -> Shown:
+        shown = deployed()
+        shown.preflight()
+        shown.load()
+        shown.end(status, error)
+        return shown
+
+    make.__name__ = f"complete_without_report_{status.lower()}"
+    return make
+
+
+def failed_uncaught() -> Shown:
+    shown = deployed()
+    shown.preflight()
+    shown.load(1)
+    shown.end("FAILED", "States.Runtime")
+    return shown
+
+
+def failed_uncaught_and_concluded() -> Shown:
+    shown = failed_uncaught()
+    assert shown.on_stopped("FAILED") == "FAILED"
     return shown
 
 
@@ -299,6 +337,7 @@ SCENES: list[tuple[Callable[[], Shown], str, str | None]] = [
     (failed, "FAILED", "IncompleteRun"),
     (interrupted, "INTERRUPTED", None),
     (cancelled, "CANCELLED", None),
+    (complete_and_cancelled, "CANCELLED", None),
     (refused, "FAILED", "TableNotFound"),
     (killed_in_preflight, "INTERRUPTED", None),
     (table_replaced, "FAILED", "TableReplaced"),
@@ -306,6 +345,11 @@ SCENES: list[tuple[Callable[[], Shown], str, str | None]] = [
     (complete_and_failed, "SUCCEEDED", None),
     (complete_and_aborted, "SUCCEEDED", None),
     (complete_and_concluded, "SUCCEEDED", None),
+    (complete_without_report("FAILED", "States.Runtime"), "SUCCEEDED", None),
+    (complete_without_report("TIMED_OUT"), "SUCCEEDED", None),
+    (complete_without_report("ABORTED"), "SUCCEEDED", None),
+    (failed_uncaught, "FAILED", "States.Runtime"),
+    (failed_uncaught_and_concluded, "FAILED", "States.Runtime"),
     (aborted, "CANCELLED", None),
     (aborted_and_concluded, "CANCELLED", None),
     (timed_out, "FAILED", "TimedOut"),
@@ -345,6 +389,7 @@ def names(error: Any) -> str | None:
 def test_all_commands_show_the_same_state(make, status, error, ddbload):
     shown = make()
     before = dict(shown.world.store.objects)
+    is_reported = shown.world.ledger.find_report() is not None
     _, out, _ = ddbload(shown, "status", RUN, "--json")
     found = json.loads(out)
     assert (found["status"], names(found["error"])) == (status, error)
@@ -370,7 +415,7 @@ def test_all_commands_show_the_same_state(make, status, error, ddbload):
         )
         attempt = attempt_report(RUN, execution, shown.world.context())
         assert (attempt.status, names(attempt.error and attempt.error.to_json())) == (status, error)
-    if status in ("SUCCEEDED", "SUCCEEDED_WITH_REJECTS"):
+    if status in ("SUCCEEDED", "SUCCEEDED_WITH_REJECTS") and is_reported:
         code, out, _ = ddbload(shown, "cancel", RUN)
         assert (code, out) == (
             *(0, f"run {RUN} has ended before: {status}; there is nothing to cancel\n"),
@@ -382,6 +427,15 @@ def test_all_commands_show_the_same_state(make, status, error, ddbload):
         _, _, err = ddbload(shown, "resume", RUN)
         assert f"run {RUN} is already done" in err
     assert shown.world.store.objects == before
+
+
+@pytest.mark.parametrize(
+    "make", [table_replaced, complete_without_report("FAILED", "States.Runtime")]
+)
+def test_run_that_cannot_or_need_not_be_resumed_is_cancelled_without_that_advice(make, ddbload):
+    code, out, _ = ddbload(make(), "cancel", RUN)
+    status = "FAILED" if make is table_replaced else "SUCCEEDED"
+    assert (code, out) == (0, f"run {RUN}: {status}\n  40 rows are done\n")
 
 
 def test_refused_execution_has_failed_over_a_done_run(ddbload):
