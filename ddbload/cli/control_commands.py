@@ -61,6 +61,7 @@ def cancel_command(
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """
+    from ddbload.pipeline.read_run import why_not_resumable
     from ddbload.runs.run_control import cancel_run
 
     there = _find_begun_run(run, ledger, stack, aws)
@@ -71,7 +72,6 @@ def cancel_command(
         executions=None if deployed is None else deployed.executions,
         execution=None if deployed is None else deployed.last_execution(run),
     )
-    resume = run_command_line("resume", run, aws, ledger=ledger, stack=stack)
     status = "CANCELLED" if ended.report is None else ended.report.status
     if as_json:
         report = None if ended.report is None else ended.report.to_json()
@@ -90,7 +90,12 @@ def cancel_command(
         else:
             print_stdout(f"run {run}: {status}")
             if ended.report is not None:
-                print_stdout(f"  {ended.report.rows.read:,} rows are done; to resume: {resume}")
+                seen = there.read(run)
+                advice = ""
+                if not seen.state.done and why_not_resumable(seen) is None:
+                    again = run_command_line("resume", run, aws, ledger=ledger, stack=stack)
+                    advice = f"; to resume: {again}"
+                print_stdout(f"  {ended.report.rows.read:,} rows are done{advice}")
     return EXIT_FAILED if ended.silent else EXIT_DONE
 
 

@@ -30,7 +30,7 @@ from ddbload.cli.output import (
 from ddbload.cli.run_location import find_run, run_command_line
 from ddbload.cli.run_result import Result, print_error
 from ddbload.contracts.results import FAILED, Failure, Report
-from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable, is_resumable
+from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable
 from ddbload.ledger.run_state import RunState
 
 if TYPE_CHECKING:
@@ -75,8 +75,10 @@ def status_command(
     there = find_run(run, ledger, stack, aws)
     if follow and not _follow(run, there):
         return EXIT_INTERRUPTED
+    from ddbload.pipeline.read_run import why_not_resumable
+
     seen = there.read(run)
-    why_not, resume = _why_not_resumable(seen), None
+    why_not, resume = why_not_resumable(seen), None
     if why_not is None and not seen.state.running and not seen.state.done:
         resume = run_command_line("resume", run, aws, ledger=ledger, stack=stack)
     if as_json:
@@ -171,24 +173,6 @@ def _process_lines(seen: SeenRun) -> Iterator[str]:
     if state.error is not None:
         label = "error  " if seen.record is None else "missing"
         yield f"  {label}   {state.error.name}: {printable(state.error.message)}"
-
-
-def _why_not_resumable(seen: SeenRun) -> str | None:
-    """Return why a run cannot be resumed; None if it can, or has no need to."""
-    state = seen.state
-    if state.running or state.done:
-        return None
-    from ddbload.pipeline.read_run import is_input_gone
-
-    if is_input_gone(seen):
-        return "its input is gone"
-    if seen.payload is None:
-        return "nothing is known of its input"
-    # A run without a record starts over, and looks at everything anew.
-    is_lost = seen.record is not None and state.error is not None
-    if is_lost and state.error is not None and not is_resumable(state.error.name):
-        return "it would fail again"
-    return None
 
 
 @click.command(

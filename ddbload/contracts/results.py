@@ -275,7 +275,7 @@ class ExecutionOutput(Message):
     """Objects that the run left out, because the table had loaded them."""
 
     def to_json(self) -> dict[str, Any]:
-        error = None if self.error is None else self.error.to_json()
+        error = None if self.error is None else self.error.as_fail_state().to_json()
         value = _without_null(asdict(self), "loaded_before")
         return {**value, "rows": self.rows.to_json(), "error": error}
 

@@ -19,7 +19,7 @@ def _read_run(f: JsonObjectReader) -> str:
 
 def _read_caught(f: JsonObjectReader) -> Failure | None:
     error = f.raw("error")
-    return None if error is None else Failure.caught(error).as_fail_state()
+    return None if error is None else Failure.caught(error)
 
 
 def _read_is_cut(f: JsonObjectReader) -> bool:

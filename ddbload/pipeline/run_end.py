@@ -149,7 +149,7 @@ def conclude_stopped(
     # A stopped execution has no error of its own; the report says what is missing.
     ending = execution.ending or Ending()
     error = None if ending.aborted else execution.failure
-    task = ReportTask(name, execution.input, error and error.as_fail_state(), execution=stopped.arn)
+    task = ReportTask(name, execution.input, error, execution=stopped.arn)
     try:
         ledger = context.ledger(check_run_id(task.requested_run()))
     except InvalidPayload:

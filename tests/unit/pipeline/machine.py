@@ -84,4 +84,4 @@ def _child(
         error = caught(raised)
     word = ImportTask.from_json(over_the_wire({**state, "error": error}))
     left = over_the_wire(import_chunk(word, world.context()).to_json())
-    assert left["error"]["name"] == error["Error"].removeprefix("States.")
+    assert left["error"]["name"] == error["Error"]

@@ -253,7 +253,7 @@ def test_failed_execution_without_report_gets_one():
     failed = Aborted("FAILED", error="States.Runtime", cause="no such path")
     outcome = failed.conclude()
     assert outcome is not None
-    assert (outcome.status, outcome.error) == ("FAILED", Failure("Runtime", "no such path"))
+    assert (outcome.status, outcome.error) == ("FAILED", Failure("States.Runtime", "no such path"))
     assert failed.world.ledger.find_report() is not None
 
 
