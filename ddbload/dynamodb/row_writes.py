@@ -168,23 +168,35 @@ class RowWrites:
         """Return the row whose update does what those of two rows would do one after the other.
 
         None if there is none: a condition may be true for one of them only, a set may not be
-        removed and added to in one request, and expressions have a greatest length.
+        removed and added to in one request, an item is not made by a request that only removes
+        attributes, and expressions have a greatest length.
         """
         if self.mode != UPDATE or self.condition is not None or self.only_existing:
             return None
         row = {**earlier, **later}
         for name in self.adds & earlier.keys() & later.keys():
-            if later[name] == REMOVAL:
+            if earlier[name] == later[name]:
                 continue
             value = _union(earlier[name], later[name])
             if value is None:
                 return None
             row[name] = value
+        makes_none = self._only_removes(earlier) and self._only_removes(later)
+        if self._only_removes(row) != makes_none:
+            return None
         changed = [name for name in row if name not in self.keys]
         removed = {name for name in changed if row[name] == REMOVAL}
         if len(update_expression(changed, self.adds, removed)) > MAX_EXPRESSION_BYTES:
             return None
         return row
+
+    def _only_removes(self, row: Mapping[str, Any]) -> bool:
+        """Return whether the row's update makes no item where there is none.
+
+        DynamoDB makes one for a key without other attributes, but none to remove attributes only.
+        """
+        values = [value for name, value in row.items() if name not in self.keys]
+        return bool(values) and all(value == REMOVAL for value in values)
 
     def has_effect(self, row: Mapping[str, Any], existing: Mapping[str, Any] | None) -> bool:
         """Return whether the item in the table is as the row would leave it.

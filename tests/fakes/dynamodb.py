@@ -282,14 +282,12 @@ class FakeDynamoDB(FakeClient):
             key = table.checked_key(call.params["Key"])
             update = parsed_update(call.params, table)
         named = table.named(key)
-        return self._write_one(
-            call,
-            fault,
-            table,
-            key,
-            lambda old: table.checked(update.applied(old or named), in_batch=False),
-            update.used,
-        )
+
+        def changed(old: Item | None) -> Item | None:
+            new = update.applied(old, named)
+            return None if new is None else table.checked(new, in_batch=False)
+
+        return self._write_one(call, fault, table, key, changed, update.used)
 
     def _delete_item(self, call: Call, fault: Fault) -> Answer:
         with self._lock:

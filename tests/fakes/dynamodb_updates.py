@@ -29,9 +29,14 @@ class Update:
     additions: dict[str, Value] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
-    def applied(self, item: Item) -> Item:
-        """Return the item with the changes. Raises Refused for an addition to another type."""
-        new = copy.deepcopy(item) | self.settings
+    def applied(self, item: Item | None, named: Item) -> Item | None:
+        """Return the item with the changes. Raises Refused for an addition to another type.
+
+        Without an item there is `named`, its key; but an update that only removes makes no item.
+        """
+        if item is None and self.removals and not self.settings and not self.additions:
+            return None
+        new = copy.deepcopy(item or named) | self.settings
         for name in self.removals:
             new.pop(name, None)
         for name, value in self.additions.items():

@@ -55,6 +55,14 @@ def keys(dynamodb: FakeDynamoDB) -> set[str]:
 # Rules that a real server at hand keeps otherwise, or not at all
 
 
+@pytest.mark.parametrize(("expression", "made"), [("REMOVE a", False), (None, True)])
+def test_update_that_only_removes_makes_no_item(expression, made):
+    dynamodb = make()
+    more = {} if expression is None else {"UpdateExpression": expression}
+    dynamodb.update_item(TableName=TABLE, Key={"id": {"S": "k"}}, **more)
+    assert keys(dynamodb) == ({"k"} if made else set())
+
+
 @pytest.mark.parametrize(("count", "accepted"), [(2048, True), (2050, False)])
 def test_keys_are_measured_in_utf8(count, accepted):
     dynamodb, request = make(), put("é" * (count // 2))

@@ -23,6 +23,9 @@ Row = tuple[str, str, str, str]
 def merged(table: dict[str, Any], rows: list[Row], *, removes: bool) -> dict[str, Any]:
     """Merge rows into items as plain dictionaries."""
     for key, a, b, tag in rows:
+        if removes and not (a or b or tag) and key not in table:
+            # DynamoDB makes no item to remove attributes from it.
+            continue
         item = table.setdefault(key, {"id": key})
         for name, cell in (("a", a), ("b", b)):
             if cell:

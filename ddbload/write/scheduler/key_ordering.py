@@ -9,8 +9,8 @@ In mode `insert` the first row of a key wins, and conditional writes each count.
 another there: they are sent one after the other (`SequentialOrdering`).
 
 Updates of one key are merged into one, which does what they would do one after the other; the
-earlier rows are superseded then. Where no request can do the same as two, they are sent one after
-the other (`MergingOrdering`).
+earlier rows are superseded then. Where no request can do the same as two, or they are long, they
+are sent one after the other (`MergingOrdering`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,12 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from enum import Enum
 from typing import Protocol
+
+MAX_MERGED_BYTES = 16 * 1024
+"""Most bytes of JSON of rows that are merged into one.
+
+Each merge takes time for all of them, as sets to add to are united.
+"""
 
 
 class RowOrder(Enum):
@@ -264,7 +270,7 @@ class MergingOrdering(SequentialOrdering):
             return super().add(row)
         later = self._later.get(row.key)
         last = later[-1] if later else current
-        if last.in_flight or last.unmerged or not self._merger.merge(last.handle, row.handle):
+        if last.in_flight or last.unmerged or not self._merges(last, row):
             return super().add(row)
         row.units = max(row.units, last.units)
         _supersede(row, last)
@@ -274,6 +280,11 @@ class MergingOrdering(SequentialOrdering):
             last.successor = self.current[row.key] = row
             row.attempts = last.attempts
         return False
+
+    def _merges(self, last: QueuedRow, row: QueuedRow) -> bool:
+        """Merge a row with the last of its key, if a request can do what both would do."""
+        merged_bytes = sum(each.bytes for each in (*last.superseded, last, row))
+        return merged_bytes <= MAX_MERGED_BYTES and self._merger.merge(last.handle, row.handle)
 
     def unmerge(self, row: QueuedRow) -> QueuedRow:
         """Send the rows that were merged one after the other; return the first of them."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from ddbload.contracts.results import RowCounts
-from ddbload.write.scheduler.key_ordering import RowOrder
+from ddbload.write.scheduler.key_ordering import MAX_MERGED_BYTES, RowOrder
 from ddbload.write.scheduler.messages import (
     Accepted,
     Batch,
@@ -109,6 +109,15 @@ def test_rows_that_cannot_be_merged_are_sent_one_after_the_other():
     assert finish(driver, merger) == [(0,), (1,), (2, 3)]
     assert driver.counts == RowCounts(read=4, written=3, superseded=1)
     assert driver.scheduler.repeated == 3
+
+
+def test_rows_are_merged_until_they_are_long(driver, merger):
+    third = MAX_MERGED_BYTES // 3
+    driver.offer(*"aaaaaaa", json_bytes=third)
+    driver.offer("a", json_bytes=MAX_MERGED_BYTES)
+    driver.scheduler.close()
+    assert finish(driver, merger) == [(0, 1, 2), (3, 4, 5), (6,), (7,)]
+    assert driver.counts == RowCounts(read=8, written=4, superseded=4)
 
 
 def test_refused_rows_are_sent_one_after_the_other_and_one_is_rejected(driver, merger):
