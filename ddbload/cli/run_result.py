@@ -36,7 +36,7 @@ from ddbload.contracts.results import (
 from ddbload.contracts.run_record import LoadedBefore, RunRecord
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
 from ddbload.contracts.write_price import WritePrice, amount_text
-from ddbload.dynamodb.write_modes import PUT, written_text
+from ddbload.dynamodb.write_modes import PUT, superseded_text, written_text
 from ddbload.errors import Cancelled, DdbloadError, Interrupted
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class Result:
             f"{count:,} {what}"
             for count, what in (
                 (rows.rejected, "rejected"),
-                (rows.superseded, "superseded by a later row of the same key"),
+                (rows.superseded, superseded_text(self.mode)),
                 (rows.skipped, skipped),
                 (rows.filtered, "left out by --where"),
             )

@@ -41,6 +41,13 @@ def written_text(mode: str, written: int, uncertain: int = 0) -> str:
     )
 
 
+def superseded_text(mode: str) -> str:
+    """Say what became of superseded rows."""
+    if mode == UPDATE:
+        return "merged into the update of a later row of the same key"
+    return "superseded by a later row of the same key"
+
+
 POSITION_LENGTH = 44
 """ASCII characters of a position."""
 _POSITION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{6}Z/[0-9]{16}", re.ASCII)

@@ -11,7 +11,13 @@ from ddbload.contracts.control import Control
 from ddbload.contracts.queue_messages import DELIVERY_TEXTS
 from ddbload.contracts.results import ALREADY_LOADED, DONE, Report, Segment, repeated_keys
 from ddbload.contracts.run_record import RunRecord
-from ddbload.dynamodb.write_modes import INSERT, LAST_WINS, PLAN, written_word
+from ddbload.dynamodb.write_modes import (
+    INSERT,
+    LAST_WINS,
+    PLAN,
+    superseded_text,
+    written_word,
+)
 from ddbload.errors import is_resumable
 from ddbload.pipeline.report_page.reject_causes import RejectTally
 
@@ -115,10 +121,9 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
     if report.delivery is not None:
         yield f"messages were delivered {DELIVERY_TEXTS[report.delivery]}"
     if rows.superseded:
-        later = "a later row of the same key"
-        if record is not None and record.payload.options.mode == LAST_WINS:
-            later = "a later row of the same key, in this file or in the table"
-        yield f"{rows.superseded:,} rows were not {word} because of {later}"
+        where = ", in this file or in the table" if report.mode == LAST_WINS else ""
+        were = "1 row was" if rows.superseded == 1 else f"{rows.superseded:,} rows were"
+        yield f"{were} {superseded_text(report.mode)}{where}"
     if report.repeated:
         yield repeated_keys(report.repeated)
     if rows.skipped and not facts.is_plan:
