@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.fakes.client import read_timeout
 from tests.fakes.dynamodb_faults import Fault
 from tests.unit.pipeline.generated import Sizes
-from tests.unit.pipeline.world import TABLE, World
+from tests.unit.pipeline.world import World
 
 LATE_SHARE = 0.05
 ROWS = 240
