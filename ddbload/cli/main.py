@@ -29,7 +29,9 @@ def main() -> None:
         _print_interrupted()
         status = INTERRUPTED_STATUS
     finally:
-        # The command has ended; an exception in what the interpreter does now would be printed.
+        # The command has ended; an exception in what the interpreter does now would be printed, and
+        # an alarm that is still to raise KeyboardInterrupt would kill the process.
+        signal.setitimer(signal.ITIMER_REAL, 0)
         _quit_on_interrupt()
     sys.exit(status)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -68,6 +70,31 @@ def test_interrupts_wait_until_processes_are_started(number):
     with pytest.raises(KeyboardInterrupt):
         start_processes(number, started)
     assert started
+
+
+def test_no_alarm_is_left_when_a_command_has_ended(tmp_path):
+    """It would kill the interpreter, which takes its handlers away before it ends."""
+    (tmp_path / "interrupting.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
+    program = (
+        "import ddbload.cli.commands as commands, signal, sys\n"
+        "import ddbload.cli.main as main\n"
+        "def run(arguments, interrupted):\n"
+        "    import interrupting\n"
+        "    return 1\n"
+        "commands.run = run\n"
+        "try:\n"
+        "    main.main()\n"
+        "finally:\n"
+        "    print(signal.getitimer(signal.ITIMER_REAL)[0])\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "0.0\n"), ended.stderr
 
 
 def test_interrupt_is_raised_after_a_module_has_loaded(tmp_path, monkeypatch):
