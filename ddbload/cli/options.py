@@ -340,8 +340,8 @@ yes_option = run_option("--yes", is_flag=True, help="Agree to the price of --pre
 once_option = run_option(
     "--once",
     is_flag=True,
-    help="Leave out objects of which the table has loaded this version, read and written alike"
-    " (ddbload history).",
+    help="Skip objects that were loaded into this table before: the same version, read and"
+    " written the same way (ddbload history).",
 )
 detach_option = run_option(
     "--detach", is_flag=True, help="Return once the run has started, without waiting for its end."

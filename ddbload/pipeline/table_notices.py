@@ -79,7 +79,7 @@ def is_aws_endpoint(url: str) -> bool:
 def has_statements(clients: AwsClients) -> bool:
     """Tell whether the endpoint can be sent BatchExecuteStatement, as AWS's can.
 
-    Asked with a statement that is none, which DynamoDB refuses. dynalite does not know the
+    Send an invalid statement, which DynamoDB refuses. dynalite does not know the
     operation, and moto fails with HTTP status 500, whatever the statement.
     """
     client = clients.dynamodb
