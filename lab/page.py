@@ -33,7 +33,7 @@ whose counts of what arrived do not match prints no table.
 
 `make lab` writes a page like this one, build/lab.md. `make lab-page` writes this page, from
 [the findings](lab): it reads the CPU time of other processes before and after each way, runs a way
-again beside which they used more than a tenth of a core, and refuses if they go on.
+again if they used more than a tenth of a core beside it, and refuses if they stay busy.
 """
 
 
