@@ -69,7 +69,7 @@ def _check_node() -> Check:
             f"`ddbload deploy` and `ddbload demo` need {SUPPORTED_NODE} or newer",
         )
     if found[0] < SUPPORTED_NODE:
-        message = f"{shown} is past its end of life: install {SUPPORTED_NODE} or newer"
+        message = f"{shown} works, but is past its end of life: install {SUPPORTED_NODE} or newer"
         return Check("node", WARN, message)
     return Check("node", OK, shown)
 
