@@ -32,6 +32,7 @@ from ddbload.cli.run_result import Result, print_error
 from ddbload.contracts.results import FAILED, Failure, Report
 from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable
 from ddbload.ledger.run_state import RunState
+from ddbload.source.local_file import name_for_user
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,7 +131,7 @@ def _progress_lines(seen: SeenRun) -> Iterator[str]:
     report, rows, state = seen.report, seen.report.rows, seen.state
     yield f"run {seen.run}: {state.status}"
     if seen.payload is not None:
-        yield f"  from      {printable(seen.payload.source.uri)}"
+        yield f"  from      {printable(name_for_user(seen.payload.source.uri))}"
         yield f"  into      {seen.payload.table}"
     if seen.record is None:
         yield f"  chunks    none{_before_record(seen)}"

@@ -32,6 +32,7 @@ from ddbload.contracts.results import ALREADY_LOADED, STATUSES
 from ddbload.contracts.target import is_target_address
 from ddbload.dynamodb.write_modes import PUT, written_text
 from ddbload.errors import InvalidUsage
+from ddbload.source.local_file import name_for_user
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
@@ -128,7 +129,7 @@ def _run_lines(run: RunSummary) -> Iterator[str]:
     if run.retry_of is not None:
         yield _shortened(f"  {_mode(run.mode)} corrected rejects of {run.retry_of}", run.table)
     elif run.source is not None:
-        yield _shortened(f"  {_mode(run.mode)} {printable(run.source)}", run.table)
+        yield _shortened(f"  {_mode(run.mode)} {printable(name_for_user(run.source))}", run.table)
 
 
 def _mode(mode: str | None) -> str:
@@ -221,7 +222,7 @@ def _load_lines(page: LoadPage) -> Iterator[str]:
     if version is None:
         yield _shortened(f"  {load.objects:,} objects of {printable(load.source)}")
         return
-    yield _shortened(f"  {printable(version.location)}")
+    yield _shortened(f"  {printable(name_for_user(version.location))}")
     yield _shortened(f"  {printable(_version_text(version))}")
 
 
