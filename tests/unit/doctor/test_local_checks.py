@@ -38,7 +38,8 @@ def test_node_past_its_end_is_told_in_one_line(tmp_path, monkeypatch, version):
     found = run(tmp_path)["node"]
     shown = ".".join(map(str, version))
     assert (found.status, found.advice) == ("warn", None)
-    assert found.message == f"Node.js {shown} works, but is past its end of life: install 22 or newer"
+    told = f"Node.js {shown} works, but is past its end of life: install 22 or newer"
+    assert found.message == told
 
 
 def test_extra_that_the_source_needs(tmp_path, monkeypatch):
