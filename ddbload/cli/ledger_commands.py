@@ -68,8 +68,9 @@ def status_command(
 ) -> int:
     """Show whether RUN is running, and its progress.
 
-    The status is RUNNING, or how the run ended: INTERRUPTED if its process was killed, CANCELLED if
-    it or its execution was stopped. Unless RUN is done, the command that resumes it is shown.
+    The status is RUNNING, or how the run ended: INTERRUPTED if its process was stopped or killed,
+    CANCELLED if it was cancelled or its execution stopped. Unless RUN is done, the command that
+    resumes it is shown.
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """

@@ -125,10 +125,10 @@ def resume_command(
 ) -> int:
     """Import the rows that RUN has not imported yet, from the same version of its source.
 
-    RUN is looked up in the local ledger, then in the deployed stack. Rows that are imported
-    already are neither written nor counted again. Options given here replace those of the run. A
-    run that is done is not imported again. A run that read standard input cannot be resumed,
-    because its input is gone.
+    RUN is looked up in the local ledger, then in the deployed stack. Rows that the
+    ledger has counted are neither written nor counted again. A run that failed before it wrote a
+    row is started over. Options given here replace those of the run. A run that is done is not
+    imported again. A run that read standard input cannot be resumed, because its input is gone.
     """
     changes = {
         "workers": workers,
