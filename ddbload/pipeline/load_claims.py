@@ -180,9 +180,9 @@ def _has_ended(claim: LoadClaim, context: LedgerContext) -> bool:
 def _already_loading(version: ObjectVersion, other: str, record: RunRecord) -> AlreadyLoading:
     table = record.table
     target = f"table {table.name}" if table.is_table else table.name
-    doing = "deleted from" if record.payload.options.mode == DELETE else "loaded into"
+    doing = "deleting it from" if record.payload.options.mode == DELETE else "loading it into"
     return AlreadyLoading(
-        f"{version.location} is being {doing} {target} by run {other}, which has not ended: see how"
-        f" far it is (ddbload status {other}); if it was stopped, continue it (ddbload resume"
-        f" {other}); then repeat this command"
+        f"{version.location} is claimed by run {other}, which has not finished {doing} {target}:"
+        f" ddbload status {other} shows its state; wait for its end or, if it was stopped, continue"
+        f" it (ddbload resume {other}), then repeat this command"
     )

@@ -249,7 +249,7 @@ def test_of_two_runs_that_begin_at_the_same_time_once_refuses_one(moment):
     except errors.AlreadyLoading as error:
         refused.append(error.message)
     assert len(refused) == 1
-    assert "by run r2, which has not ended" in refused[0]
+    assert "by run r2, which has not finished" in refused[0]
     assert not world.store.names("runs/r1/run.json")
     assert world.store.names("runs/r2/run.json")
 
@@ -270,11 +270,11 @@ def begin_claim(world: World, run: str) -> None:
 def test_claim_of_a_run_that_never_began_is_free_after_a_while():
     world = World(FILE)
     begin_claim(world, "r1")
-    with pytest.raises(errors.AlreadyLoading, match="by run r1, which has not ended"):
+    with pytest.raises(errors.AlreadyLoading, match="by run r1, which has not finished"):
         begin(world, "r2")
     begin(world, "r1")
     world.clock.time += 3600
-    with pytest.raises(errors.AlreadyLoading, match="by run r1, which has not ended"):
+    with pytest.raises(errors.AlreadyLoading, match="by run r1, which has not finished"):
         begin(world, "r2")
 
 
