@@ -110,10 +110,9 @@ _THROTTLES = {
     # SQS's.
     "KmsThrottled",
     "RequestThrottled",
-    # Step Functions': a million executions are open, and KMS.
-    "ExecutionLimitExceeded",
-    "KmsThrottlingException",
 }
+_EXECUTION_THROTTLES = {"ExecutionLimitExceeded", "KmsThrottlingException"}
+"""Step Functions' own throttles: a million executions are open, and KMS."""
 _RETRYABLE = {
     "ConditionalRequestConflict",
     "InternalError",
@@ -162,6 +161,7 @@ _CREDENTIALS = {
 _SESSIONS = ("SSOError", "LoginError", "NoAuthTokenError")
 _KNOWN = {
     *_THROTTLES,
+    *_EXECUTION_THROTTLES,
     *_RETRYABLE,
     *_INVALID,
     *_CREDENTIALS,
@@ -364,7 +364,7 @@ def failure_of_code(
     if code.startswith(_QUERY_PREFIX):
         code = code.removeprefix(_QUERY_PREFIX)
         code = _QUERY_CODES.get(code, code)
-    if code in _THROTTLES or status == 429:
+    if code in _THROTTLES or code in _EXECUTION_THROTTLES or status == 429:
         kind = FailureKind.THROTTLED
     elif code in _RETRYABLE or status >= 500 or status == 408:
         kind = FailureKind.UNSURE

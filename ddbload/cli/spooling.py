@@ -52,6 +52,9 @@ def spooled(payload: dict[str, Any], heart: HeartbeatWriter | None = None) -> It
                 "ddbload: reading rows from the terminal until Ctrl-D; name a file to read that"
             )
         with heart or nullcontext():
+            if heart is not None:
+                # Copying may last for hours, and the run is known already.
+                heart.beat()
             path = spool_to_disk(sys.stdin.buffer, check)
     elif source is not None and is_pipe(source):
         try:
@@ -59,6 +62,9 @@ def spooled(payload: dict[str, Any], heart: HeartbeatWriter | None = None) -> It
         except OSError as error:
             raise SourceUnreadable(f"{source}: {error.strerror}") from None
         with pipe, heart or nullcontext():
+            if heart is not None:
+                # Copying may last for hours, and the run is known already.
+                heart.beat()
             path = spool_to_disk(pipe, check, prefix=PIPE_PREFIX)
     else:
         yield

@@ -304,11 +304,13 @@ def test_status_shows_run_that_reads_standard_input(console, dynamodb):
         with fifo.open("wb") as pipe:
             pipe.write(b"id,name\n1,one\n")
             pipe.flush()
-            until(lambda: console.ddbload("status", "piped").code == 0, "it is not seen")
+            until(lambda: "RUNNING" in console.ddbload("status", "piped").out, "it is not seen")
             shown = console.ddbload("status", "piped").out
         ended = running.ended()
     assert shown.startswith(
         "run piped: RUNNING\n"
+        "  from      fifo\n"
+        f"  into      {table}\n"
         "  chunks    none yet, standard input is being copied to a temporary file\n"
         f"  process   {running.pid} on "
     )

@@ -116,7 +116,16 @@ class Load:
         assert (ended.status, ended.error, ended.cause) == ("SUCCEEDED", None, None)
         self.is_loaded()
         report = self.run.json("report.json")
-        outcome = ("run", "status", "rows", "chunks", "chunks_done", "rejects", "error")
+        outcome = (
+            "run",
+            "status",
+            "rows",
+            "chunks",
+            "chunks_done",
+            "rejects",
+            "error",
+            "uncertain",
+        )
         assert ended.output == {name: report[name] for name in outcome}
         return ended
 

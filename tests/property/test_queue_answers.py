@@ -141,8 +141,9 @@ def run(
             sent += 1
             if sent == stop:
                 driver.scheduler.stop()
-        elif isinstance(step, Wait) and step.until is not None and step.until > driver.now:
-            driver.now = step.until
+        elif isinstance(step, Wait) and not in_flight:
+            # Answers come before the time is over in which they are awaited.
+            driver.now = max(driver.now, step.until or 0.0)
         if in_flight and (isinstance(step, Wait) or rng.random() < 0.5):
             batch = in_flight.pop(rng.randrange(len(in_flight)))
             rows = [begin + handle for handle in batch.handles]

@@ -107,7 +107,10 @@ def test_table_is_the_merge_of_all_rows(rows, one_row_a_key, is_json, removes, c
         read=len(rows), written=counts.written, superseded=len(rows) - counts.written
     )
     assert counts.written >= len({key for key, *_ in rows})
-    assert counts.superseded <= report.repeated <= len(rows) - len({key for key, *_ in rows})
+    assert report.repeated <= len(rows) - len({key for key, *_ in rows})
+    if not events.events:
+        # An invocation that continues does not know the keys of the one before.
+        assert counts.superseded <= report.repeated
     assert {item["id"]["S"]: plain(item) for item in world.items} == merged(
         there, rows, removes=removes
     )

@@ -7,6 +7,7 @@ import pytest
 
 from ddbload.aws import failures
 from ddbload.write.scheduler import unsettled_rows
+from ddbload.write.scheduler.answers import Answers
 from ddbload.write.scheduler.key_ordering import KeyOrdering
 from ddbload.write.scheduler.messages import Accepted, Throttled, Unsure
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
@@ -86,17 +87,17 @@ def test_simulation_detects_two_writes_of_one_key_in_flight(monkeypatch):
 
 
 def test_simulation_detects_rows_never_retried(monkeypatch):
-    monkeypatch.setattr(Scheduler, "_retry", lambda *_: None)
+    monkeypatch.setattr(Answers, "_retry", lambda *_: None)
     assert any("waits for nothing" in error for error in detected_errors())
 
 
 def test_simulation_detects_wrong_counts(monkeypatch):
-    real = Scheduler._settle
+    real = Answers._settle
 
     def settle(self, row, outcome):
         real(self, row, RowOutcome.WRITTEN if outcome is RowOutcome.REJECTED else outcome)
 
-    monkeypatch.setattr(Scheduler, "_settle", settle)
+    monkeypatch.setattr(Answers, "_settle", settle)
     assert any("instead of" in error for error in detected_errors())
 
 

@@ -148,7 +148,7 @@ def test_files_are_compared_by_what_they_are(tmp_path, monkeypatch):
         return [Path(str(pinned["path"])).name for _, pinned in found.objects if pinned]
 
     assert listed("b.csv", "a.csv") == ["b.csv", "a.csv"]
-    assert listed("a.csv", "folder") == ["a.csv", "c.csv", "d.csv"]
+    assert listed("a.csv", "folder") == ["a.csv", "c.csv", "b.csv"]
     for names in (("a.csv", "./a.csv"), ("b.csv", "folder"), ("*.csv", str(tmp_path / "b.csv"))):
         with pytest.raises(errors.InvalidPayload, match="is named twice, by"):
             listed(*names)
