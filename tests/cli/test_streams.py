@@ -147,6 +147,9 @@ def test_run_that_was_cancelled_while_its_input_was_copied_imports_nothing(
         def look(self) -> None:
             pass
 
+        def beat(self) -> None:
+            pass
+
         def raise_overtaken(self) -> None:
             pass
 
