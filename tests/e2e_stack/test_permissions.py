@@ -263,6 +263,8 @@ DONE = {
             "work/runs/*/listing/*",
             "work/runs/*/manifest.json",
             "work/runs/*/manifest/*",
+            "work/runs/*/report.json",
+            "work/runs/*/request.json",
             "work/runs/*/run.json",
             "work/uploads/*",
         },
@@ -275,6 +277,7 @@ DONE = {
             "work/runs/*/manifest.json",
             "work/runs/*/manifest/*",
             "work/runs/*/parts/*",
+            "work/runs/*/request.json",
             "work/runs/*/run.json",
             "work/runs/*/seek/*",
             "work/started/*",
@@ -323,6 +326,7 @@ DONE = {
             # A run that was done before keeps its report; each replaces the one that it has read.
             "work/runs/*/report.html",
             "work/runs/*/report.json",
+            "work/runs/*/request.json",
             "work/runs/*/run.json",
         },
         "s3:ListBucket": {"work"},
@@ -331,6 +335,7 @@ DONE = {
             "work/notices/*",
             "work/runs/*/report.html",
             "work/runs/*/report.json",
+            "work/runs/*/request.json",
         },
         "events:PutEvents": {"bus"},
     },
@@ -344,12 +349,14 @@ DONE = {
             "work/runs/*/control.json",
             "work/runs/*/execution.json",
             "work/runs/*/manifest.json",
+            "work/runs/*/progress.json",
             "work/runs/*/report.html",
             "work/runs/*/report.json",
             "work/runs/*/run.json",
         },
         "s3:ListBucket": {"work"},
         "s3:PutObject": {
+            "work/history/*",
             "work/notices/*",
             "work/runs/*/control.json",
             "work/runs/*/report.html",
@@ -410,7 +417,6 @@ NOT_SEEN_HERE = {
     "preflight": {
         ("s3:GetObject", "work/runs/*/seek/*"): LONG,
         ("s3:GetObject", "work/once/*"): CLAIMED,
-        ("s3:GetObject", "work/runs/*/report.json"): CLAIMED,
         ("cloudwatch:GetMetricStatistics", "*"): (
             "Metrics are not read from another server than the table's."
         ),
@@ -428,7 +434,7 @@ NOT_SEEN_HERE = {
     },
     "on_stopped": {
         ("s3:GetObject", "work/history/*"): "As for report, whose work it takes over.",
-        ("s3:PutObject", "work/history/*"): "As for report: a run whose Report died at its end.",
+        ("s3:PutObject", "work/runs/*/request.json"): "As for report: a run that failed at once.",
         ("s3:PutObject", "work/runs/*/report-parts/*"): SEGMENTS,
     },
     "on_upload": {},
