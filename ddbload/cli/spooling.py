@@ -51,20 +51,14 @@ def spooled(payload: dict[str, Any], heart: HeartbeatWriter | None = None) -> It
             print_stderr(
                 "ddbload: reading rows from the terminal until Ctrl-D; name a file to read that"
             )
-        with heart or nullcontext():
-            if heart is not None:
-                # Copying may last for hours, and the run is known already.
-                heart.beat()
+        with _beating(heart):
             path = spool_to_disk(sys.stdin.buffer, check)
     elif source is not None and is_pipe(source):
         try:
             pipe = open(source, "rb")  # noqa: PTH123, SIM115 - closed below
         except OSError as error:
             raise SourceUnreadable(f"{source}: {error.strerror}") from None
-        with pipe, heart or nullcontext():
-            if heart is not None:
-                # Copying may last for hours, and the run is known already.
-                heart.beat()
+        with pipe, _beating(heart):
             path = spool_to_disk(pipe, check, prefix=PIPE_PREFIX)
     else:
         yield
@@ -74,6 +68,15 @@ def spooled(payload: dict[str, Any], heart: HeartbeatWriter | None = None) -> It
         yield
     finally:
         Path(path).unlink(missing_ok=True)
+
+
+@contextmanager
+def _beating(heart: HeartbeatWriter | None) -> Iterator[None]:
+    """Write heartbeats from now on: copying may last for hours, and the run is known already."""
+    with heart or nullcontext():
+        if heart is not None:
+            heart.beat()
+        yield
 
 
 @contextmanager

@@ -48,7 +48,7 @@ class Execution:
 
     @property
     def ending(self) -> Ending | None:
-        """How the execution ended; None while it runs."""
+        """End of the execution; None while it runs."""
         if self.running:
             return None
         return Ending(

@@ -43,7 +43,7 @@ class SeenRun:
 
     @property
     def payload(self) -> Payload | None:
-        """What the run loads, as far as is known."""
+        """Payload of the run, as far as it is known."""
         known = self.record or self.request
         return None if known is None else known.payload
 

@@ -31,20 +31,31 @@ def read_struct(data: bytes, position: int = 0, depth: int = 0) -> tuple[dict[in
     found: dict[int, object] = {}
     number = 0
     while True:
-        head, position = byte(data, position)
-        if head == 0:
+        kind, number, position = _field_head(data, position, number)
+        if kind == _END:
             return found, position
-        kind, step = head & 0x0F, head >> 4
-        if step:
-            number += step
-        else:
-            number, position = integer(data, position)
         if kind in _INTEGERS:
             found[number], position = integer(data, position)
         elif kind == STRUCT:
             found[number], position = read_struct(data, position, depth + 1)
         elif kind not in BOOLEANS:
             position = skip(data, position, kind, depth)
+
+
+_END = -1
+"""Stands in place of a field's type at the end of a struct."""
+
+
+def _field_head(data: bytes, position: int, before: int) -> tuple[int, int, int]:
+    """Read the type and number of a field, and where its value begins; `_END` for a struct's end."""
+    head, position = byte(data, position)
+    if head == 0:
+        return _END, before, position
+    kind, step = head & 0x0F, head >> 4
+    if step:
+        return kind, before + step, position
+    number, position = integer(data, position)
+    return kind, number, position
 
 
 def read_fields(data: bytes, position: int) -> tuple[dict[int, tuple[int, bytes]], int]:
@@ -55,14 +66,9 @@ def read_fields(data: bytes, position: int) -> tuple[dict[int, tuple[int, bytes]
     found: dict[int, tuple[int, bytes]] = {}
     number = 0
     while True:
-        head, position = byte(data, position)
-        if head == 0:
+        kind, number, position = _field_head(data, position, number)
+        if kind == _END:
             return found, position
-        kind, step = head & 0x0F, head >> 4
-        if step:
-            number += step
-        else:
-            number, position = integer(data, position)
         end = position if kind in BOOLEANS else skip(data, position, kind)
         found[number] = kind, data[position:end]
         position = end
