@@ -47,7 +47,7 @@ _END = -1
 
 
 def _field_head(data: bytes, position: int, before: int) -> tuple[int, int, int]:
-    """Read the type and number of a field, and where its value begins; `_END` for a struct's end."""
+    """Read the type, number and value position of a field; `_END` at the end of a struct."""
     head, position = byte(data, position)
     if head == 0:
         return _END, before, position
