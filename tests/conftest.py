@@ -15,11 +15,14 @@ pytest_plugins = ["tests.servers.fixtures", "tests.infra.fixtures"]
 DEFAULT_CASES = 150
 """For each law: more than 12,000 over all of them, and 12,000 of splits (test_any_split)."""
 
+CASES = os.environ.get("DDBLOAD_PROPERTY_CASES")
+
 settings.register_profile(
     "ddbload",
-    max_examples=int(os.environ.get("DDBLOAD_PROPERTY_CASES", DEFAULT_CASES)),
+    max_examples=int(CASES or DEFAULT_CASES),
     deadline=None,
-    derandomize=False,
+    # `make test` tries the same cases each time; `make property` tries new ones.
+    derandomize=not CASES,
     print_blob=True,
     # A busy machine is no failure; pytest's timeout is there for what hangs.
     suppress_health_check=[HealthCheck.too_slow],

@@ -188,7 +188,10 @@ class Scheduler:
         self._closed = True
 
     def stop(self) -> None:
-        """Send no new rows: those that were sent are settled, for `SETTLE_SECONDS` at most."""
+        """Send no new rows. Those that were sent are settled, for `SETTLE_SECONDS` at most.
+
+        Settling ends at the deadline, too.
+        """
         self._stopped = self._told_to_stop = True
         self._answers.most_level = SETTLE_LEVEL
 
@@ -266,13 +269,16 @@ class Scheduler:
         one count, and the next invocation begins there. So the rows up to the last one that may
         have been written are then sent: those that were returned, and those that waited for others.
         """
-        if not self._told_to_stop and not self._keeps_duplicates:
+        is_settling = self._told_to_stop and now < self.deadline
+        if not is_settling and not self._keeps_duplicates:
             # After the deadline or an error. Requests have time limits of their own.
             return Wait(None) if self._in_flight else Finished()
         if self._settles_from is None:
             self._settles_from = now
         longest = self.SETTLE_SECONDS if self._told_to_stop else self.DEADLINE_SETTLE_SECONDS
         until = self._settles_from + longest
+        if not self._keeps_duplicates:
+            until = min(until, self.deadline)
         if now >= until:
             self._abandon_requests()
             return Finished()

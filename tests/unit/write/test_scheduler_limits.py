@@ -313,6 +313,21 @@ def test_stopped_scheduler_gives_up_on_rows_that_keep_coming_back():
     assert driver.counts == RowCounts()
 
 
+@pytest.mark.parametrize("deadline", [0.0, 2.0])
+def test_stopped_scheduler_settles_no_rows_after_the_deadline(deadline):
+    driver = ManualDriver(deadline=deadline)
+    driver.offer("a", "b")
+    driver.accept(driver.batch(), 0)
+    driver.scheduler.stop()
+    while isinstance(step := driver.step(), Batch | Wait):
+        if isinstance(step, Batch):
+            assert driver.now < deadline
+            driver.accept(step, 0)
+        else:
+            driver.wait()
+    assert driver.now <= deadline
+
+
 def test_scheduler_sends_nothing_from_the_deadline_on():
     driver = ManualDriver(deadline=10.0)
     driver.offer(*object_keys(100))
