@@ -94,6 +94,9 @@ class SchedulerSimulation:
         self.released: list[int] = []
         self.breaches: list[str] = []
         self.now = 0.0
+        self._stopped_at = math.inf
+        self._maybe_written: set[int] = set()
+        """Rows whose answer said so, or never came."""
         self.recovered_at = 0.0
         self.answers = 0
         self.answers_since = 0
@@ -130,7 +133,9 @@ class SchedulerSimulation:
                     self._wait(step)
             else:
                 raise AssertionError("the scheduler does not finish")
-        assert not self._in_flight
+        # A stopped scheduler waits for answers no longer than this.
+        gave_up = self.now >= self._stopped_at + Scheduler.SETTLE_SECONDS
+        assert gave_up or not self._in_flight
         self._apply_late_writes(math.inf)
         return self
 
@@ -186,10 +191,13 @@ class SchedulerSimulation:
         if not 0 < len(keys) <= self._scenario.batch_rows:
             self.breaches.append(f"{batch} has a wrong size")
         # One request may go if none was sent before.
-        if self.now >= self._scenario.deadline and any(self._sent.values()):
+        if self.now >= self._scenario.deadline and batch.number:
             self.breaches.append(f"{batch} is sent after the deadline")
         for handle, key in zip(batch.handles, keys, strict=True):
             later = {other for other in self._sent[key] if other > handle}
+            if self._stopped_at < math.inf:
+                # Later rows that were not written are left to the next invocation.
+                later &= self._maybe_written
             if later - self.scheduler.refused.keys():
                 self.breaches.append(f"row {handle} is sent after a later row of its key")
             if handle in self.reported_written or handle in self.scheduler.refused:
@@ -229,6 +237,7 @@ class SchedulerSimulation:
         self.answers += 1
         if self.answers == self._scenario.stops_after:
             self.scheduler.stop()
+            self._stopped_at = self.now
         self.scheduler.answered(batch, answer, self.now)
 
     def _answer(self, batch: Batch) -> Answer:
@@ -244,6 +253,7 @@ class SchedulerSimulation:
                 self._write(batch.handles)
             elif valid and fault == "late":
                 heapq.heappush(self._late_writes, (self.now + rng.uniform(0, 2), batch.handles))
+            self._maybe_written.update(batch.handles)
             return Unsure("no answer")
         if not valid:
             return Refused("a row is bad")
@@ -256,6 +266,7 @@ class SchedulerSimulation:
         done = [handle for index, handle in enumerate(batch.handles) if index not in returned]
         self._write(batch.handles if fault == "returned_and_written" else done)
         self.reported_written.update(done)
+        self._maybe_written.update(done)
         return Accepted(returned, float(len(done)))
 
     def _write(self, handles: list[int] | tuple[int, ...]) -> None:
