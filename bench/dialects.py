@@ -23,8 +23,8 @@ from ddbload.contracts.options import Options
 from ddbload.contracts.source import AUTO, Source
 from ddbload.errors import DdbloadError
 from ddbload.pipeline.preflight.detect_format import detect_format
-from ddbload.pipeline.reading.header import read_header
-from ddbload.pipeline.reading.open_sources import open_decoded
+from ddbload.reading.header import read_header
+from ddbload.reading.open_sources import open_decoded
 from ddbload.source.local_file import open_local
 from tests.sniffing.corpus import SAMPLES, Sample
 from tests.sniffing.polluted import polluted

@@ -31,7 +31,8 @@ from ddbload.contracts.upload_rule import (
 from ddbload.errors import AwsConfiguration, DdbloadError
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.ledger import ManifestCache
-from ddbload.pipeline.context import AccessPolicy, Context, LedgerContext, segment_reader
+from ddbload.pipeline.context import Context, segment_reader
+from ddbload.reading.context import AccessPolicy, LedgerContext
 
 if TYPE_CHECKING:
     from ddbload.pipeline.executions import Executions

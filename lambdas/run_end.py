@@ -20,8 +20,8 @@ from ddbload.contracts.run_notice import (
     RUNS_SUCCEEDED,
     RUNS_SUCCEEDED_WITH_REJECTS,
 )
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.run_end import announce
+from ddbload.reading.context import LedgerContext
 from lambdas.entry import logger, metrics
 
 _METRICS = {

@@ -28,18 +28,18 @@ from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
 from ddbload.pipeline.preflight.prepare import prepare_run, warn_of_header
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
-from ddbload.pipeline.reading.row_batches import (
+from ddbload.pipeline.table_description import describe_table
+from ddbload.reading.row_batches import (
     RejectLine,
     RowBatch,
     first_rows,
     iter_row_batches,
 )
-from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
-from ddbload.pipeline.reading.settle_spans import settle_spans
-from ddbload.pipeline.reading.source_objects import expected_bytes
-from ddbload.pipeline.reading.span_output import SpanOutput
-from ddbload.pipeline.reading.span_pool import FinishedOutput
-from ddbload.pipeline.table_description import describe_table
+from ddbload.reading.row_blocks import RunReader, rare_gc
+from ddbload.reading.settle_spans import settle_spans
+from ddbload.reading.source_objects import expected_bytes
+from ddbload.reading.span_output import SpanOutput
+from ddbload.reading.span_pool import FinishedOutput
 from ddbload.rows.columns import from_octets, to_octets
 from ddbload.rows.reject_lines import Defect
 

@@ -14,7 +14,7 @@ from typing import IO, Any, Protocol
 
 from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
 from ddbload.errors import ExtraMissing, OutputUnwritable
-from ddbload.pipeline.reading.span_output import (
+from ddbload.reading.span_output import (
     GZIP_HEADER,
     SLICE_BYTES,
     crc32_of_both,
@@ -22,7 +22,7 @@ from ddbload.pipeline.reading.span_output import (
     gzip_trailer,
     write_at,
 )
-from ddbload.pipeline.reading.span_pool import FinishedOutput
+from ddbload.reading.span_pool import FinishedOutput
 
 SUFFIXES = {GZIP: ".gz", ZSTD: ".zst", UNCOMPRESSED: ""}
 INCOMPLETE = b'{"incomplete": '

@@ -30,9 +30,9 @@ from ddbload.errors import AlreadyLoading
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import iter_listing
 from ddbload.ledger.shared_state import change_state, read_state
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.load_history import ended_at, object_versions, version_of
 from ddbload.pipeline.run_requests import may_begin
+from ddbload.reading.context import LedgerContext
 
 _MOST_WAIT_SECONDS = 1.0
 _LOOKS = 20

@@ -22,7 +22,7 @@ from ddbload.ledger.object_listing import (
     iter_listing,
     iter_objects,
 )
-from ddbload.pipeline.context import LedgerContext
+from ddbload.reading.context import LedgerContext
 
 
 def write_history(

@@ -22,9 +22,9 @@ from ddbload.errors import (
     unexpected,
 )
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.upload_turns import claim_upload
+from ddbload.reading.context import LedgerContext
 
 STARTED = "started"
 STARTED_BEFORE = "started before"

@@ -31,12 +31,12 @@ from ddbload.errors import (
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_objects import LastReport
 from ddbload.ledger.run_state import Ending, RunState, StateFacts, judge, judge_attempt
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.counted_chunks import CountedChunks, SegmentSums
 from ddbload.pipeline.load_history import write_history
 from ddbload.pipeline.reconcile import reconcile
 from ddbload.pipeline.report_page.run_page import put_page, reject_tally
 from ddbload.pipeline.table_description import require_same_target
+from ddbload.reading.context import LedgerContext
 
 if TYPE_CHECKING:
     from ddbload.pipeline.report_page.reject_causes import RejectTally

@@ -26,9 +26,9 @@ from ddbload.contracts.states import ReportCursor, ReportTask
 from ddbload.errors import DdbloadError, Interrupted, InvalidPayload, LedgerDamaged
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import Ending, judge_attempt
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.executions import EXECUTION_ABORTED, EXECUTION_TIMED_OUT, Executions
 from ddbload.pipeline.report import report_execution
+from ddbload.reading.context import LedgerContext
 
 NOTICES = "notices/"
 """Prefix of the marks, each named by the attempt of an execution whose event was sent."""

@@ -14,7 +14,8 @@ from ddbload.contracts.run_request import RunRequest
 from ddbload.errors import DdbloadError, LedgerDamaged, RunUnderWay
 from ddbload.ledger.history import put_start
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context, LedgerContext
+from ddbload.pipeline.context import Context
+from ddbload.reading.context import LedgerContext
 
 _ONE_START = 3600.0
 """Seconds within which a request that did not fail is replaced without counting as a new start."""

@@ -15,8 +15,8 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import DdbloadError, RequestRefused, SourceChanged
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.load_history import object_versions
+from ddbload.reading.context import LedgerContext
 
 RUN_TAG, STATUS_TAG = "ddbload-run", "ddbload-status"
 MOST_TAGS = 10

@@ -20,8 +20,8 @@ from ddbload.contracts.upload_rule import Upload
 from ddbload.errors import InvalidPayload, UploadSuperseded
 from ddbload.ledger.shared_state import change_state
 from ddbload.ledger.store import Store
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.executions import Executions
+from ddbload.reading.context import LedgerContext
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 5, 300
 """Seconds until a waiting run looks again; doubled each time. An execution's history has room for

@@ -19,7 +19,6 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import PARQUET
 from ddbload.contracts.write_price import NOT_BILLED, WritePrice
 from ddbload.dynamodb.write_modes import DELETE, UPDATE
-from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.plan import price
 from ddbload.plan.advice import PlanWarning, list_warnings, prewarm_warning
 from ddbload.plan.capacity import (
@@ -32,6 +31,7 @@ from ddbload.plan.capacity import (
 )
 from ddbload.plan.survey import Survey
 from ddbload.plan.table_facts import TableFacts
+from ddbload.reading.source_objects import expected_bytes
 from ddbload.source.s3_object import RANGE_BYTES
 
 _LEAST_EXPANSION = 1.05

@@ -27,17 +27,17 @@ from ddbload.ledger.ledger import Ledger, temporary_ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
-from ddbload.pipeline.reading.open_sources import open_decoded, reopen
-from ddbload.pipeline.reading.row_batches import RowBatch, first_rows, iter_row_batches
-from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
-from ddbload.pipeline.reading.settle_spans import settle_spans
-from ddbload.pipeline.reading.source_objects import expected_bytes
-from ddbload.pipeline.reading.span_pool import FinishedOutput
 from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.pipeline.table_notices import recent_traffic
 from ddbload.plan.plan import Plan
 from ddbload.plan.survey import Survey, SurveyJob
 from ddbload.plan.table_facts import TableFacts, new_table, read_other_settings, table_facts
+from ddbload.reading.open_sources import open_decoded, reopen
+from ddbload.reading.row_batches import RowBatch, first_rows, iter_row_batches
+from ddbload.reading.row_blocks import RunReader, rare_gc
+from ddbload.reading.settle_spans import settle_spans
+from ddbload.reading.source_objects import expected_bytes
+from ddbload.reading.span_pool import FinishedOutput
 from ddbload.source.decoding.compression import has_frames
 from ddbload.source.decoding.decoded_source import why_uncut
 from ddbload.source.decoding.inflate import zlib_library

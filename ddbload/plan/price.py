@@ -36,7 +36,7 @@ from ddbload.contracts.write_price import (
     dollars_text,
 )
 from ddbload.pipeline.preflight.edge_probe import FIRST_WINDOW_BYTES
-from ddbload.pipeline.reading.open_sources import HEAD_BYTES
+from ddbload.reading.open_sources import HEAD_BYTES
 from ddbload.source.s3_object import RANGE_BYTES
 
 US_EAST_1_PRICE = WritePrice.of(LIST_PRICE_REGION, on_demand=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.errors import DdbloadError, WorkerDied
 from ddbload.pipeline.context import ChunkProgress
-from ddbload.pipeline.reading.span_pool import interrupts_blocked, unblock_interrupts
+from ddbload.reading.span_pool import interrupts_blocked, unblock_interrupts
 from ddbload.runs.local_settings import LocalSettings
 from ddbload.runs.worker_pool import ChunkWorker, FinishedTask
 

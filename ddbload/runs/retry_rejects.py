@@ -30,8 +30,8 @@ from ddbload.items.typed_values import PLAIN_TYPES
 from ddbload.ledger.run_objects import encode_json
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.counted_chunks import counted_rejects
-from ddbload.pipeline.reading.row_blocks import hmac_key
 from ddbload.pipeline.run_requests import may_begin
+from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.row_positions import RowPositions

@@ -18,12 +18,12 @@ from ddbload.errors import ConservationViolated, Interrupted, OutputUnwritable, 
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
-from ddbload.pipeline.reading.row_batches import RowBatch, iter_row_batches
-from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
-from ddbload.pipeline.reading.settle_spans import settle_spans
-from ddbload.pipeline.reading.source_objects import expected_bytes
-from ddbload.pipeline.reading.span_output import SpanOutput
-from ddbload.pipeline.reading.span_pool import FinishedOutput
+from ddbload.reading.row_batches import RowBatch, iter_row_batches
+from ddbload.reading.row_blocks import RunReader, rare_gc
+from ddbload.reading.settle_spans import settle_spans
+from ddbload.reading.source_objects import expected_bytes
+from ddbload.reading.span_output import SpanOutput
+from ddbload.reading.span_pool import FinishedOutput
 from ddbload.rows.columns import from_octets
 from ddbload.rows.reject_lines import Defect
 from ddbload.verify.compare_digests import GROUP_ITEMS, DigestGroup, DigestSpool, ItemMarks

@@ -30,10 +30,10 @@ from ddbload.dynamodb.item_digest import ItemDigests
 from ddbload.errors import DdbloadError, Interrupted, OutputUnwritable, WorkerDied
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.pipeline.context import reading_context
-from ddbload.pipeline.reading import settle_spans, span_output
-from ddbload.pipeline.reading.row_blocks import RunReader
-from ddbload.pipeline.reading.settle_spans import iter_spans
 from ddbload.plan.make_plan import make_plan
+from ddbload.reading import settle_spans, span_output
+from ddbload.reading.row_blocks import RunReader
+from ddbload.reading.settle_spans import iter_spans
 from ddbload.verify.compare_digests import ItemMarks
 from ddbload.verify.file_items import marked_items, read_digests
 from tests.unit.pipeline.world import World

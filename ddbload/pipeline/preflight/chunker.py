@@ -24,15 +24,15 @@ from ddbload.ledger.object_listing import iter_objects
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.edge_probe import EdgeProbe, Windows
 from ddbload.pipeline.preflight.open_chunk import OpenChunk
-from ddbload.pipeline.reading.open_sources import (
+from ddbload.reading.open_sources import (
     open_decoded,
     open_each,
     open_heads,
     prefix_errors_with_object_name,
     read_windows,
 )
-from ddbload.pipeline.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
-from ddbload.pipeline.reading.source_objects import slice_for_object
+from ddbload.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
+from ddbload.reading.source_objects import slice_for_object
 from ddbload.rows.block_splitter import BLOCK_BYTES, Block
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.decoded_source import DecodedSource, why_uncut

@@ -27,7 +27,7 @@ from ddbload.ledger.object_listing import (
     write_pages,
 )
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.reading.open_sources import (
+from ddbload.reading.open_sources import (
     list_bucket,
     list_folder,
     open_location,

@@ -26,17 +26,17 @@ from ddbload.pipeline.preflight.detect_format import DetectedFormat, detect_form
 from ddbload.pipeline.preflight.find_objects import list_source
 from ddbload.pipeline.preflight.run_limits import RunLimits, settle_limits
 from ddbload.pipeline.preflight.table_checks import settle_types
-from ddbload.pipeline.reading.header import Header, read_header, wanted_columns
-from ddbload.pipeline.reading.open_sources import (
+from ddbload.pipeline.table_description import describe_target
+from ddbload.reading.header import Header, read_header, wanted_columns
+from ddbload.reading.open_sources import (
     known_size,
     open_decoded,
     open_source,
     prefix_errors_with_object_name,
     reopen,
 )
-from ddbload.pipeline.reading.row_blocks import hmac_key
-from ddbload.pipeline.reading.source_objects import row_groups
-from ddbload.pipeline.table_description import describe_target
+from ddbload.reading.row_blocks import hmac_key
+from ddbload.reading.source_objects import row_groups
 from ddbload.source.byte_source import ByteSource, HeadCachingSource
 from ddbload.source.s3_object import Pinned
 

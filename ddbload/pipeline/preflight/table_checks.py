@@ -27,9 +27,9 @@ from ddbload.items.row_filter import DocumentFilter, row_filter
 from ddbload.items.type_inference import infer_types, inferred_column_types
 from ddbload.items.typed_cells import SettledCells, settle_cells
 from ddbload.items.typed_values import attribute_type
-from ddbload.pipeline.reading.header import Header
-from ddbload.pipeline.reading.open_sources import known_size
-from ddbload.pipeline.reading.row_blocks import hmac_key, iter_row_blocks
+from ddbload.reading.header import Header
+from ddbload.reading.open_sources import known_size
+from ddbload.reading.row_blocks import hmac_key, iter_row_blocks
 from ddbload.rows.block_splitter import BlockSplitter
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import Columns

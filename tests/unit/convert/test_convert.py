@@ -23,7 +23,7 @@ from ddbload.errors import (
     UnterminatedQuote,
 )
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.pipeline.context import AccessPolicy
+from ddbload.reading.context import AccessPolicy
 from tests.unit.pipeline.world import TABLE, World
 
 

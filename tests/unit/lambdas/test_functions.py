@@ -23,7 +23,7 @@ from ddbload.errors import (
     UnexpectedError,
 )
 from ddbload.ledger.bucket_store import BucketStore
-from ddbload.pipeline.context import AccessPolicy
+from ddbload.reading.context import AccessPolicy
 from lambdas import entry, import_chunk, on_stopped, on_upload, preflight, report
 from lambdas.deployment import Deployment
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error

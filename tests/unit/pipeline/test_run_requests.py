@@ -13,9 +13,9 @@ from ddbload.contracts.run_request import RunRequest
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import DdbloadError, RunNotFound
 from ddbload.ledger.history import newest_runs
-from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.preflight import preflight, preflight_in_turn
 from ddbload.pipeline.run_requests import keep_failure, keep_request, resumed_payload
+from ddbload.reading.context import AccessPolicy
 from tests.unit.pipeline.world import RUN, World
 
 ARN = "arn:aws:states:eu-west-1:1:execution:m:run-1"

@@ -16,11 +16,12 @@ from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, PreflightTask
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.store import AgesPage, VersionedObject
-from ddbload.pipeline.context import AccessPolicy, ChunkProgress, Context
+from ddbload.pipeline.context import ChunkProgress, Context
 from ddbload.pipeline.counted_chunks import counted_rejects
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import write_report
+from ddbload.reading.context import AccessPolicy
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.events import FakeEvents
 from tests.fakes.s3 import FakeS3

@@ -18,15 +18,15 @@ from typing import Any, Protocol
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import WorkerDied
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.reading.row_batches import (
+from ddbload.reading.context import LedgerContext
+from ddbload.reading.row_batches import (
     CutInsideRowError,
     RowBatch,
     RowSpan,
     iter_row_batches,
 )
-from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
-from ddbload.pipeline.reading.span_output import SpanOutput
+from ddbload.reading.row_blocks import RunReader, rare_gc
+from ddbload.reading.span_output import SpanOutput
 
 UNSETTLED_SPANS = 3
 """Spans of a worker that are queued, read or wait to be settled."""
@@ -104,7 +104,7 @@ class TrackedBatches:
 def work_span(
     reader: RunReader,
     ledger: Ledger,
-    context: Context,
+    context: LedgerContext,
     job: SpanJob,
     span: RowSpan,
     output: SpanOutput,
@@ -130,7 +130,7 @@ class PoolSetup:
 
     record: RunRecord
     job: SpanJob
-    make_context: Callable[[], Context]
+    make_context: Callable[[], LedgerContext]
     folder: str | None
 
 

@@ -16,14 +16,14 @@ from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DelimitedRowEncoder, RowEncoder
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import PinnedObject, iter_objects
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.reading.open_sources import (
+from ddbload.reading.context import LedgerContext
+from ddbload.reading.open_sources import (
     open_decoded,
     open_each,
     prefix_errors_with_object_name,
 )
-from ddbload.pipeline.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
-from ddbload.pipeline.reading.source_objects import slice_for_object
+from ddbload.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
+from ddbload.reading.source_objects import slice_for_object
 from ddbload.rows.block_splitter import BLOCK_BYTES, Block
 from ddbload.rows.columns import Columns
 from ddbload.rows.reject_lines import Defect, reject_line
@@ -206,7 +206,7 @@ class CutInsideRowError(Exception):
 def iter_row_batches(
     reader: RunReader,
     ledger: Ledger,
-    context: Context,
+    context: LedgerContext,
     *,
     piece_bytes: int = BLOCK_BYTES,
     must_end: Callable[[], bool] = lambda: False,

@@ -18,7 +18,7 @@ from ddbload.contracts.source import AUTO, GZIP, PARQUET, UNCOMPRESSED
 from ddbload.contracts.template import HMAC_KEY, shown
 from ddbload.errors import InvalidPayload, UnterminatedQuote
 from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
-from ddbload.pipeline.context import Context
+from ddbload.reading.context import LedgerContext
 from ddbload.rows.block_splitter import Block, BlockSplitter
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.json_framing import MORE_FOLLOWS
@@ -67,7 +67,7 @@ def refuse_unterminated(
         )
 
 
-def notice_incomplete(file: DecodedSource, context: Context) -> None:
+def notice_incomplete(file: DecodedSource, context: LedgerContext) -> None:
     """Warn of the output of a scan that is not complete, once its rows were read to the end."""
     for name in sorted(file.members & MORE_FOLLOWS):
         if context.notice is not None:

@@ -18,17 +18,17 @@ from typing import Any, Protocol
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import PinnedObject, iter_objects
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.reading.open_sources import open_decoded, open_each
-from ddbload.pipeline.reading.row_batches import (
+from ddbload.reading.context import LedgerContext
+from ddbload.reading.open_sources import open_decoded, open_each
+from ddbload.reading.row_batches import (
     CutInsideRowError,
     RowBatch,
     RowSpan,
     iter_row_batches,
 )
-from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
-from ddbload.pipeline.reading.span_output import SpanOutput
-from ddbload.pipeline.reading.span_pool import (
+from ddbload.reading.row_blocks import RunReader, rare_gc
+from ddbload.reading.span_output import SpanOutput
+from ddbload.reading.span_pool import (
     FinishedOutput,
     PoolSetup,
     RemoteOutput,
@@ -68,12 +68,12 @@ class SpanTaker(Protocol):
 def settle_spans(
     record: RunRecord,
     ledger: Ledger,
-    context: Context,
+    context: LedgerContext,
     job: SpanJob,
     taker: SpanTaker,
     *,
     processes: int = 1,
-    make_context: Callable[[], Context] | None = None,
+    make_context: Callable[[], LedgerContext] | None = None,
     folder: str | None = None,
 ) -> None:
     """Read all rows of a run by `processes`, and have them taken in order.
@@ -122,7 +122,7 @@ class _Settlement:
         self,
         reader: RunReader,
         ledger: Ledger,
-        context: Context,
+        context: LedgerContext,
         job: SpanJob,
         taker: SpanTaker,
         pool: SpanPool | None,
@@ -236,7 +236,7 @@ class _Settlement:
         self._at = Cursor(at.byte + end.byte - span.start.byte, line)
 
 
-def iter_spans(reader: RunReader, ledger: Ledger, context: Context) -> Generator[RowSpan]:
+def iter_spans(reader: RunReader, ledger: Ledger, context: LedgerContext) -> Generator[RowSpan]:
     """Cut a run's source into spans, in order; the lines that they start at count from 1.
 
     The spans depend on the source alone. Raises the errors of reading the source.
