@@ -33,11 +33,10 @@ from ddbload.plan.plan import Plan
 from ddbload.plan.survey import Survey, SurveyJob
 from ddbload.plan.table_facts import TableFacts, new_table, read_other_settings, table_facts
 from ddbload.reading.open_sources import open_decoded, reopen
+from ddbload.reading.parts import PartOutput, read_parts
 from ddbload.reading.row_batches import RowBatch, first_rows, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, rare_gc
-from ddbload.reading.settle_spans import settle_spans
 from ddbload.reading.source_objects import expected_bytes
-from ddbload.reading.span_pool import FinishedOutput
 from ddbload.source.decoding.compression import has_frames
 from ddbload.source.decoding.decoded_source import why_uncut
 from ddbload.source.decoding.inflate import zlib_library
@@ -59,7 +58,7 @@ class Sample:
 
 
 class _PlanTaker:
-    """Merges surveys of spans, in order, into the plan's."""
+    """Merges surveys of parts, in order, into the plan's."""
 
     def __init__(
         self,
@@ -75,15 +74,15 @@ class _PlanTaker:
         self._size, self._watch = plan.size or 0, watch
         self._reader = RunReader(record)
 
-    def take(self, summary: Survey, output: FinishedOutput, start: Cursor) -> bool:  # noqa: ARG002
-        """Merge the survey of a span."""
+    def take(self, summary: Survey, output: PartOutput, start: Cursor) -> bool:  # noqa: ARG002
+        """Merge the survey of a part."""
         shift = 0 if self._reader.record.objects is not None else start.line - 1
         self._survey.merge(summary, lines=shift)
         self._show()
         return True
 
     def read(self, batches: Iterator[RowBatch]) -> None:
-        """Survey a span here. What was read before an error is counted."""
+        """Survey a part here. What was read before an error is counted."""
         part = self._job.begin(self._reader)
         try:
             for batch in batches:
@@ -120,7 +119,7 @@ def read_all_rows(
     assert facts is not None, "the table was described"  # noqa: S101
     if _has_rows(record):
         job = SurveyJob(tuple(facts.indexes), facts.time_to_live, SURVEY_READ_BYTES)
-        settle_spans(
+        read_parts(
             *(record, ledger, context, job),
             _PlanTaker(plan, job, context, watch),
             processes=processes,

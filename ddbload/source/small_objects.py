@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ from ddbload.aws.failures import AwsFailure
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy
 from ddbload.contracts.options import DEFAULT_READ_CONCURRENCY
+from ddbload.parallel import map_in_order
 from ddbload.source.s3_object import (
     RANGE_BYTES,
     BrokenRead,
@@ -24,8 +27,6 @@ from ddbload.source.s3_object import (
 from ddbload.source.s3_requests import S3Request, S3RequestLoop, failure_of_content
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from mypy_boto3_s3 import S3Client
 
     from ddbload.aws.signing.s3_signer import S3Signer
@@ -250,24 +251,15 @@ def _read_by_threads(
         source = S3Object(client, wanted.pinned, threads_policy)
         return b"".join(source.stream(wanted.start, wanted.end, max(1, wanted.size)))
 
-    ahead: deque[tuple[int, Future[bytes]]] = deque()
-    bytes_ahead = 0
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="objects")
-    try:
-        following = next(ranges, None)
-        while following is not None or ahead:
-            while following is not None:
-                size = following.size
-                is_room = bytes_ahead + size <= max_bytes_ahead
-                if ahead and not (is_room and len(ahead) < concurrency * OBJECTS_AHEAD):
-                    break
-                ahead.append((size, pool.submit(read, following)))
-                bytes_ahead += size
-                following = next(ranges, None)
-            size, future = ahead.popleft()
-            data = future.result()
-            bytes_ahead -= size
-            yield data
-    finally:
-        is_over = True
-        pool.shutdown(cancel_futures=True)
+    with ThreadPoolExecutor(threads, thread_name_prefix="objects") as pool:
+        submit = partial(pool.submit, read)
+        ahead = concurrency * OBJECTS_AHEAD
+        found = map_in_order(
+            *(submit, ranges, ahead), weigh=lambda each: each.size, most_weight=max_bytes_ahead
+        )
+        try:
+            with closing(found):
+                for _, data in found:
+                    yield data
+        finally:
+            is_over = True
