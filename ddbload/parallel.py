@@ -16,7 +16,6 @@ def map_in_order(
     submit: Callable[[T], Future[R]],
     tasks: Iterable[T],
     ahead: int,
-    *,
     weigh: Callable[[T], int] = lambda _: 0,
     most_weight: float = math.inf,
 ) -> Generator[tuple[T, R]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ddbload.context import LedgerContext
 from ddbload.pipeline.run_end import conclude_stopped
-from ddbload.reading.context import LedgerContext
 from lambdas.deployment import Deployment
 from lambdas.entry import deployment, function, log_notice
 from lambdas.run_end import report_end

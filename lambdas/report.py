@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.states import ReportCursor, ReportRequest
 from ddbload.pipeline.report import report_execution
-from ddbload.reading.context import LedgerContext
 from lambdas.deployment import Deployment
 from lambdas.entry import function, log_notice
 from lambdas.run_end import report_end

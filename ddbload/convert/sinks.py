@@ -29,14 +29,6 @@ _WRITE_BACK_BYTES = 16 * 1024 * 1024
 class Sink(Protocol):
     """Sink for converted items."""
 
-    @property
-    def bytes(self) -> int:
-        """Bytes written, after compression."""
-
-    @property
-    def parts(self) -> int:
-        """Number of files or objects; 0 for a stream."""
-
     def write(self, data: bytes) -> None:
         """Write lines: the JSON of an item each. Raises `OutputUnwritable` and AWS's errors."""
 
@@ -45,6 +37,14 @@ class Sink(Protocol):
 
     def abandon(self) -> None:
         """Discard the partial output, or mark it as incomplete."""
+
+    @property
+    def parts(self) -> int:
+        """Number of files or objects; 0 for a stream."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes written, after compression."""
 
 
 def compression_of_name(name: str) -> str:

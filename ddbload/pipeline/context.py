@@ -7,28 +7,21 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Generator, Iterable
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ddbload.context import AccessPolicy, LedgerContext
 from ddbload.contracts.results import RowCounts, WriteStats
 from ddbload.ledger.ledger import ManifestCache
-from ddbload.ledger.store import KeyReader, ListedKey
-from ddbload.reading.context import AccessPolicy, LedgerContext
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.aws.clients import AwsClients
     from ddbload.pipeline.run_worker import RunWorker
     from ddbload.write.drivers.driver import Driver
     from ddbload.write.pacing.pacing import Pacing
     from ddbload.write.requests import EndpointFeatures
-
-
-SEGMENT_READERS = 32
-"""Requests in flight for the segments of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +73,3 @@ def reading_context(aws: AwsSettings) -> Context:
     return Context(
         store=FolderStore(Path(os.devnull)), clients=Clients(aws), access=AccessPolicy(paths=True)
     )
-
-
-def segment_reader(clients: AwsClients) -> KeyReader:
-    """Return what reads many objects of a ledger in S3, concurrently and in order."""
-
-    def read(bucket: str, listed: Iterable[ListedKey]) -> Generator[bytes]:
-        # Imported here: most functions and commands read few objects of a ledger.
-        from ddbload.source.small_objects import pinned_version, read_objects
-
-        pinned = (pinned_version(bucket, *each) for each in listed)
-        objects = read_objects(
-            pinned, clients.s3, signers=clients.s3_signer, concurrency=SEGMENT_READERS
-        )
-        with closing(objects) as found:
-            for _, data in found:
-                yield data
-
-    return read

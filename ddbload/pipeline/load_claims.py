@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 from ddbload.aws.backoff import full_jitter
+from ddbload.context import LedgerContext
 from ddbload.contracts.load_record import (
     LoadClaim,
     LoadClaims,
@@ -32,7 +33,6 @@ from ddbload.ledger.object_listing import iter_listing
 from ddbload.ledger.shared_state import change_state, read_state
 from ddbload.pipeline.load_history import ended_at, object_versions, version_of
 from ddbload.pipeline.run_requests import may_begin
-from ddbload.reading.context import LedgerContext
 
 _MOST_WAIT_SECONDS = 1.0
 _LOOKS = 20

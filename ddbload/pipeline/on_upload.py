@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.results import DONE
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import (
@@ -24,7 +25,6 @@ from ddbload.errors import (
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.upload_turns import claim_upload
-from ddbload.reading.context import LedgerContext
 
 STARTED = "started"
 STARTED_BEFORE = "started before"

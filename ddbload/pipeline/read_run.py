@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import DONE, Failure, Heartbeat, Report, RowCounts, WriteStats
@@ -19,7 +20,6 @@ from ddbload.ledger.run_state import ALIVE, RunState, StateFacts, is_alive, judg
 from ddbload.pipeline.counted_chunks import CountedChunks
 from ddbload.pipeline.executions import Execution
 from ddbload.pipeline.reconcile import reconcile
-from ddbload.reading.context import LedgerContext
 from ddbload.source.local_file import is_removed_copy
 
 

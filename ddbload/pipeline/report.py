@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import (
     CANCELLED,
@@ -36,7 +37,6 @@ from ddbload.pipeline.load_history import write_history
 from ddbload.pipeline.reconcile import reconcile
 from ddbload.pipeline.report_page.run_page import put_page, reject_tally
 from ddbload.pipeline.table_description import require_same_target
-from ddbload.reading.context import LedgerContext
 
 if TYPE_CHECKING:
     from ddbload.pipeline.report_page.reject_causes import RejectTally

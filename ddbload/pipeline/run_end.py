@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ddbload.aws.retry import call_with_retries
+from ddbload.context import LedgerContext
 from ddbload.contracts.control import UNSEEN_SECONDS, Control
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput
@@ -28,7 +29,6 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import Ending, judge_attempt
 from ddbload.pipeline.executions import EXECUTION_ABORTED, EXECUTION_TIMED_OUT, Executions
 from ddbload.pipeline.report import report_execution
-from ddbload.reading.context import LedgerContext
 
 NOTICES = "notices/"
 """Prefix of the marks, each named by the attempt of an execution whose event was sent."""

@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_order import UploadClaim, UploadOrder, is_sequencer
@@ -21,7 +22,6 @@ from ddbload.errors import InvalidPayload, UploadSuperseded
 from ddbload.ledger.shared_state import change_state
 from ddbload.ledger.store import Store
 from ddbload.pipeline.executions import Executions
-from ddbload.reading.context import LedgerContext
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 5, 300
 """Seconds until a waiting run looks again; doubled each time. An execution's history has room for

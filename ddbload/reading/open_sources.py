@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.dialect import is_single_byte
 from ddbload.contracts.source import AUTO, PARQUET, UNCOMPRESSED, Source
 from ddbload.errors import (
@@ -26,7 +27,6 @@ from ddbload.errors import (
     UnterminatedQuote,
 )
 from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS
-from ddbload.reading.context import LedgerContext
 from ddbload.rows.file_signatures import (
     LONGEST_COMPRESSION_SIGNATURE,
     compression_by_name,

@@ -20,10 +20,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import PinnedObject, iter_objects
-from ddbload.reading.context import LedgerContext
 from ddbload.reading.open_sources import open_decoded, open_each
 from ddbload.reading.processes import ProcessPool
 from ddbload.reading.row_batches import CutInsideRowError, Part, RowBatch, iter_row_batches

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import UnterminatedQuote
@@ -16,7 +17,6 @@ from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DelimitedRowEncoder, RowEncoder
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import PinnedObject, iter_objects
-from ddbload.reading.context import LedgerContext
 from ddbload.reading.open_sources import (
     open_decoded,
     open_each,

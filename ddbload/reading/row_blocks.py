@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.column_mapping import column_changes
 from ddbload.contracts.dialect import UTF_8, is_single_byte
@@ -18,7 +19,6 @@ from ddbload.contracts.source import AUTO, GZIP, PARQUET, UNCOMPRESSED
 from ddbload.contracts.template import HMAC_KEY, shown
 from ddbload.errors import InvalidPayload, UnterminatedQuote
 from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
-from ddbload.reading.context import LedgerContext
 from ddbload.rows.block_splitter import Block, BlockSplitter
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.json_framing import MORE_FOLLOWS

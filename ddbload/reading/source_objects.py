@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.chunks import Chunk, ObjectSlice, SeekPoint
 from ddbload.contracts.column_mapping import column_changes
 from ddbload.contracts.options import EDGES
@@ -14,7 +15,6 @@ from ddbload.errors import (
     SplitMismatch,
 )
 from ddbload.ledger.ledger import Ledger
-from ddbload.reading.context import LedgerContext
 from ddbload.reading.header import match_columns, read_header, wanted_columns
 from ddbload.reading.open_sources import open_decoded, open_each, open_parquet
 from ddbload.reading.row_blocks import RunReader, refuse_unterminated

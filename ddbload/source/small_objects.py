@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -235,8 +235,6 @@ def _read_by_threads(
     max_bytes_ahead: int,
     retry_policy: RetryPolicy,
 ) -> Generator[bytes]:
-    from concurrent.futures import ThreadPoolExecutor
-
     # More threads than pooled connections would wait for one, or open one for each object.
     config = getattr(client.meta, "config", None)
     threads = min(concurrency, getattr(config, "max_pool_connections", concurrency))
@@ -251,11 +249,13 @@ def _read_by_threads(
         source = S3Object(client, wanted.pinned, threads_policy)
         return b"".join(source.stream(wanted.start, wanted.end, max(1, wanted.size)))
 
+    def size_of(wanted: ObjectRange) -> int:
+        return wanted.size
+
     with ThreadPoolExecutor(threads, thread_name_prefix="objects") as pool:
-        submit = partial(pool.submit, read)
-        ahead = concurrency * OBJECTS_AHEAD
         found = map_in_order(
-            *(submit, ranges, ahead), weigh=lambda each: each.size, most_weight=max_bytes_ahead
+            lambda wanted: pool.submit(read, wanted),
+            *(ranges, concurrency * OBJECTS_AHEAD, size_of, max_bytes_ahead),
         )
         try:
             with closing(found):

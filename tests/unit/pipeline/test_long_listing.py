@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from ddbload import errors
+from ddbload.context import AccessPolicy
 from ddbload.contracts.chunks import ListingCursor
 from ddbload.contracts.states import PreflightTask, ReportTask
 from ddbload.ledger.object_listing import iter_objects
 from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.reading.context import AccessPolicy
 from tests.fakes.s3_faults import internal_error
 from tests.unit.pipeline.exports import exported_files
 from tests.unit.pipeline.machine import execute, over_the_wire

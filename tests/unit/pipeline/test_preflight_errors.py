@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from ddbload import errors
+from ddbload.context import AccessPolicy
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.states import PreflightTask
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.preflight.table_checks import check_column_types
-from ddbload.reading.context import AccessPolicy
 from ddbload.reading.open_sources import list_bucket
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails

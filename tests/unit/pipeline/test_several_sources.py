@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from ddbload import errors
+from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.source import MAX_SOURCES, Source
 from ddbload.contracts.states import PreflightTask
 from ddbload.ledger.object_listing import iter_objects
 from ddbload.pipeline.preflight.find_objects import find_objects
 from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.reading.context import AccessPolicy
 from tests.unit.pipeline.chaos import Chaos, plan
 from tests.unit.pipeline.exports import exported_files
 from tests.unit.pipeline.many_files import assert_imported, files_of

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_order import sequencer_rank
@@ -18,7 +19,6 @@ from ddbload.errors import InvalidPayload, UploadSuperseded
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.on_upload import OLDER, STARTED, STARTED_BEFORE, on_upload
 from ddbload.pipeline.upload_turns import CLAIM_SECONDS, wait_for_turn
-from ddbload.reading.context import LedgerContext
 from tests.fakes.stepfunctions import FakeStepFunctions
 from tests.unit.pipeline.world import Clock, FakeClients, MemoryStore
 

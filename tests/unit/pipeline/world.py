@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from ddbload.context import AccessPolicy
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import Cursor
@@ -21,7 +22,6 @@ from ddbload.pipeline.counted_chunks import counted_rejects
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import write_report
-from ddbload.reading.context import AccessPolicy
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.events import FakeEvents
 from tests.fakes.s3 import FakeS3

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
@@ -15,10 +16,14 @@ from ddbload.contracts.source import Source
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.errors import BucketNotAllowed, TableNotAllowed
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.store import Store
+from ddbload.ledger.store import KeyReader, ListedKey, Store
 
 if TYPE_CHECKING:
     from ddbload.aws.clients import AwsClients
+
+
+SEGMENT_READERS = 32
+"""Requests in flight for the segments of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +124,21 @@ class LedgerContext:
         if source.within is None:
             return self
         return replace(self, access=replace(self.access, within=source.within))
+
+
+def segment_reader(clients: AwsClients) -> KeyReader:
+    """Return what reads many objects of a ledger in S3, concurrently and in order."""
+
+    def read(bucket: str, listed: Iterable[ListedKey]) -> Generator[bytes]:
+        # Imported here: most functions and commands read few objects of a ledger.
+        from ddbload.source.small_objects import pinned_version, read_objects
+
+        pinned = (pinned_version(bucket, *each) for each in listed)
+        objects = read_objects(
+            pinned, clients.s3, signers=clients.s3_signer, concurrency=SEGMENT_READERS
+        )
+        with closing(objects) as found:
+            for _, data in found:
+                yield data
+
+    return read
