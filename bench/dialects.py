@@ -45,7 +45,7 @@ def guess(path: Path, keys: Collection[str] = ()) -> tuple[Guess, DdbloadError |
             found = detect_format(raw, source, keys)
         except DdbloadError as error:
             return False, error
-        delimiter = found.source.delimiter if found.source.delimited else False
+        delimiter = found.source.delimiter if found.source.kind.has_columns else False
         try:
             file = open_decoded(raw, found.source)
             read_header(file, found.source, Options().row_limit, doubt=found.doubt)

@@ -19,7 +19,7 @@ from ddbload.contracts.options import WHOLE
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import RowCounts
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, GZIP
+from ddbload.contracts.source import GZIP
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
 from ddbload.errors import Interrupted, NothingWritten, OutputUnwritable, TooManyRejects
 from ddbload.items.encode.request_json import compact_json
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 _REJECT_BYTES = 8 * 1024 * 1024
 """Most bytes of rejects of a part that a worker sends."""
-_SENT_AS_WRITTEN = (DYNAMODB_JSON, DYNAMODB_EXPORT)
-"""Formats whose items are encoded with the text of their lines."""
 _BLANK_OR_ESCAPE = re.compile(r"[\s\\]")
 
 
@@ -127,8 +125,7 @@ def convert(
         WorkerDied: If a process was killed.
     """
     converted.bytes = record.data_start.byte
-    # A delimited file without rows has no columns.
-    if record.columns or not record.payload.source.delimited:
+    if record.has_rows:
         limit = record.payload.options.reject_limit
         most = limit.rows if limit.percent is None else None
         job = _ConvertJob(most, record.public_names)
@@ -239,7 +236,7 @@ class _ConvertJob:
             counts.causes[defect.cause, column if column in self.public else None] += 1
 
         lines = batch.item_texts(count)
-        if reader.record.payload.source.format in _SENT_AS_WRITTEN:
+        if reader.record.payload.source.kind.is_native:
             lines = list(map(_without_blanks, lines))
         counts.written += len(lines)
         return "\n".join([*lines, ""]).encode("latin-1")

@@ -101,11 +101,6 @@ class _PlanTaker:
         self._watch(self._survey.kept, self._size, self._survey.rows)
 
 
-def _has_rows(record: RunRecord) -> bool:
-    # A delimited file without rows has no columns.
-    return bool(record.columns) or not record.payload.source.delimited
-
-
 def read_all_rows(
     plan: Plan,
     ledger: Ledger,
@@ -117,7 +112,7 @@ def read_all_rows(
     record, facts = plan.record, plan.facts
     assert record is not None, "the source was checked"  # noqa: S101
     assert facts is not None, "the table was described"  # noqa: S101
-    if _has_rows(record):
+    if record.has_rows:
         job = SurveyJob(tuple(facts.indexes), facts.time_to_live, SURVEY_READ_BYTES)
         read_parts(
             *(record, ledger, context, job),
@@ -153,7 +148,7 @@ def read_sample(
         ended = enough or context.must_end()
         return ended
 
-    if _has_rows(record):
+    if record.has_rows:
         read = iter_row_batches(
             RunReader(record), ledger, context, piece_bytes=SURVEY_READ_BYTES, must_end=must_end
         )
@@ -176,7 +171,7 @@ def sample_first_rows(plan: Plan, ledger: Ledger, context: Context) -> None:
     prepared = prepare_run("plan", bare, ledger, context, table=NO_TABLE)
     record = prepared.record
     survey = Survey(record, ())
-    if record.columns or not record.payload.source.delimited:
+    if record.has_rows:
         rows = iter_row_batches(RunReader(record), ledger, context, piece_bytes=SURVEY_READ_BYTES)
         with closing(rows):
             for batch in islice(rows, 1):

@@ -11,7 +11,7 @@ from itertools import chain
 from ddbload.contracts.column_mapping import ColumnChanges, ColumnNames
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor, Table
-from ddbload.contracts.source import ARRAY, AUTO, BY_NAME, NUMBER, PARQUET, VALUES, Source
+from ddbload.contracts.source import ARRAY, AUTO, BY_NAME, NUMBER, VALUES, Source
 from ddbload.contracts.template import shown
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import (
@@ -99,8 +99,8 @@ def read_header(
     `DecodedSource.stream`.
     """
     start, is_end = _first_line(file, source.skip_lines, is_header=source.header)
-    if not source.delimited:
-        if is_end or source.format == PARQUET:
+    if not source.kind.has_columns:
+        if is_end or source.kind.is_container:
             return Header((), start, is_end)
         if source.framed:
             return _framed_header(file, source.layout, start)

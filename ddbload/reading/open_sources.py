@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ddbload.context import LedgerContext
 from ddbload.contracts.dialect import is_single_byte
-from ddbload.contracts.source import AUTO, PARQUET, UNCOMPRESSED, Source
+from ddbload.contracts.source import AUTO, UNCOMPRESSED, Source
 from ddbload.errors import (
     AmbiguousDelimiter,
     BadHeader,
@@ -304,7 +304,7 @@ def open_decoded(raw: ByteSource, source: Source, pinned: Pinned | None = None) 
     before, and rows are decoded after they were found.
     """
     listed = pinned or {}
-    if source.format == PARQUET:
+    if source.kind.is_container:
         return open_parquet(raw, listed.get("row_groups"), max_expansion=source.max_expansion)
     if "items" in listed:
         return ExportedFile(raw, listed["items"], max_expansion=source.max_expansion)

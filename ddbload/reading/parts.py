@@ -306,8 +306,7 @@ def iter_parts(reader: RunReader, ledger: Ledger, context: LedgerContext) -> Gen
         yield from _group_objects(iter_objects(record, ledger, 0), record.data_start)
         return
     first = Part(record.data_start)
-    # Where values are not lines, no window shows whether a row ends in it.
-    if not reader.is_ranged or record.size is None or record.payload.source.framed:
+    if not reader.has_cuts or record.size is None:
         yield first
         return
     several, reads = False, record.payload.options.read_concurrency

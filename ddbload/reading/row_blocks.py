@@ -15,7 +15,7 @@ from ddbload.contracts.column_mapping import column_changes
 from ddbload.contracts.dialect import UTF_8, is_single_byte
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import AUTO, GZIP, PARQUET, UNCOMPRESSED
+from ddbload.contracts.source import AUTO, GZIP, UNCOMPRESSED
 from ddbload.contracts.template import HMAC_KEY, shown
 from ddbload.errors import InvalidPayload, UnterminatedQuote
 from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
@@ -113,10 +113,15 @@ class RunReader:
         """
         source = self.record.payload.source
         return (
-            source.format != PARQUET
+            not source.kind.is_container
             and source.compression in (UNCOMPRESSED, AUTO)
             and (source.encoding == UTF_8 or is_single_byte(source.encoding))
         )
+
+    @property
+    def has_cuts(self) -> bool:
+        """True if a window of the source shows where a row ends: not where rows are not lines."""
+        return self.is_ranged and not self.record.payload.source.framed
 
     @property
     def is_seekable(self) -> bool:

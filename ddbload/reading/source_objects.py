@@ -51,7 +51,7 @@ def slice_for_object(
     keys = wanted_columns(record.table, column_changes(payload.mapping))
     header = read_header(file, payload.source, payload.options.row_limit, keys=keys)
     places = None
-    if payload.source.delimited and not header.empty:
+    if payload.source.kind.has_columns and not header.empty:
         places = match_columns(header, record.columns, keys, payload.source, raw.name)
     skip = header.data_start.byte
     line = header.data_start.line + file.rows_before

@@ -77,8 +77,7 @@ def read_digests(
     """
     spool, summary = DigestSpool(), FileSummary(bytes=record.data_start.byte)
     try:
-        # A delimited file without rows has no columns.
-        if record.columns or not record.payload.source.delimited:
+        if record.has_rows:
             job = _DigestJob(digests, record.public_names, collect_names)
             taker = _FileTaker(record, context, job, spool, summary, watch)
             read_parts(

@@ -49,7 +49,7 @@ class Format:
     @cache  # noqa: B019 - there are a few of them
     def reading(self) -> RunReader:
         """Return a reader of the format's rows."""
-        columns = COLUMNS if self.source.delimited else ()
+        columns = COLUMNS if self.source.kind.has_columns else ()
         payload = Payload(self.source, "t")
         types = ("S",) * len(columns)
         record = RunRecord(
@@ -181,7 +181,7 @@ def test_rows_of_any_split_equal_those_of_the_whole_file(group: int) -> None:
         data, reading = format_.file(rng), format_.reading()
         expected = format_.rows(data)
         whole = block_rows(Block(data, Cursor(0, 1)), reading) if data else []
-        if not format_.source.delimited:
+        if not format_.source.kind.has_columns:
             expected = [
                 (line, byte, found[2])
                 for (line, byte, _), found in zip(expected, whole, strict=True)

@@ -51,7 +51,7 @@ class DetectedFormat:
             "comment": source.comment,
             "header": source.header,
         }
-        if not source.delimited:
+        if not source.kind.has_columns:
             # JSON has no dialect.
             value = {**dict.fromkeys(value), "format": source.format}
         if source.framed:

@@ -117,7 +117,7 @@ def prepare_run(
         first = _inspect_first_object(
             chain([raw], objects), payload, table, several=listing is not None
         )
-    if first.detected.source.format == PARQUET:
+    if first.detected.source.kind.is_container:
         reads = payload.options.read_concurrency
         listing = _list_row_groups(first, listing, ledger, context, reads)
     options = _settle_scan(payload.options, first, listing)
@@ -182,7 +182,7 @@ def _settle_scan(options: Options, first: _FirstObject, listing: ObjectListing |
     if options.scan == AUTO:
         stored = int(first.pinned["size"]) if listing is None else listing.bytes
         most = EDGES_ABOVE_COMPRESSED_BYTES if first.size is None else EDGES_ABOVE_BYTES
-        if stored > most and first.detected.source.format != PARQUET:
+        if stored > most and not first.detected.source.kind.is_container:
             options = replace(options, scan=EDGES)
     return replace(options, max_row_bytes=options.row_limit)
 

@@ -9,7 +9,6 @@ from ddbload.contracts.column_mapping import ColumnChanges, column_changes, row_
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import CELL_TYPES, Payload
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.contracts.source import JSON
 from ddbload.contracts.template import shown
 from ddbload.dynamodb.limits import MAX_NAME_BYTES
 from ddbload.dynamodb.row_writes import MAX_EXPRESSION_BYTES, SETS, RowWrites, longest_update
@@ -53,15 +52,14 @@ def settle_types(
     """
     writes = row_writes(payload, table)
     changes = column_changes(payload.mapping)
-    if not payload.source.delimited:
+    if not payload.source.kind.has_columns:
         changes.named()
         check_document_types(payload.types, table)
         keys = {key.name: key.type for key in (*table.index_keys, *table.keys)}
         DocumentFilter(payload.where, changes, {**keys, **payload.types})
         check_position(payload.options.position_attribute, (), table)
         if writes is not None:
-            # Only plain JSON has no sets of its own.
-            named = dict.fromkeys(writes.adds, "L" if payload.source.format == JSON else "SS")
+            named = dict.fromkeys(writes.adds, payload.source.kind.set_type)
             check_adds(writes, {**named, **payload.types})
         return SettledCells()
     _check_reserved(header.columns, changes, payload)
