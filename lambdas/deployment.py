@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Self
 
 from ddbload.aws.clients import Clients
+from ddbload.context import AccessPolicy, LedgerContext, segment_reader
 from ddbload.contracts.options import MAX_CONCURRENCY
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import (
@@ -31,7 +32,7 @@ from ddbload.contracts.upload_rule import (
 from ddbload.errors import AwsConfiguration, DdbloadError
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.ledger import ManifestCache
-from ddbload.pipeline.context import AccessPolicy, Context, LedgerContext, segment_reader
+from ddbload.pipeline.context import Context
 
 if TYPE_CHECKING:
     from ddbload.pipeline.executions import Executions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ddbload.pipeline.context import LedgerContext
+from ddbload.context import LedgerContext
 from ddbload.pipeline.run_end import conclude_stopped
 from lambdas.deployment import Deployment
 from lambdas.entry import deployment, function, log_notice

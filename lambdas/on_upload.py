@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ddbload.context import LedgerContext
 from ddbload.errors import DdbloadError
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.on_upload import handle_batch, on_upload
 from lambdas.deployment import Deployment
 from lambdas.entry import deployment, function, log_failure, logger

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.states import ReportCursor, ReportRequest
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.report import report_execution
 from lambdas.deployment import Deployment
 from lambdas.entry import function, log_notice

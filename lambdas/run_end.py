@@ -6,6 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.results import (
     ALREADY_LOADED,
     CANCELLED,
@@ -20,7 +21,6 @@ from ddbload.contracts.run_notice import (
     RUNS_SUCCEEDED,
     RUNS_SUCCEEDED_WITH_REJECTS,
 )
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.run_end import announce
 from lambdas.entry import logger, metrics
 

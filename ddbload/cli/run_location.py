@@ -64,8 +64,9 @@ def find_deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None =
     """
     from ddbload.aws.clients import Clients
     from ddbload.aws.retry import ATTEMPTS
+    from ddbload.context import segment_reader
     from ddbload.ledger.bucket_store import BucketStore
-    from ddbload.pipeline.context import Context, segment_reader
+    from ddbload.pipeline.context import Context
     from ddbload.pipeline.executions import Executions
     from ddbload.runs.deployed import DEFAULT_STACK, find_stack
 

@@ -348,7 +348,7 @@ def print_detected(record: RunRecord, payload: dict[str, Any]) -> None:
     """
     if AUTO in payload["source"].values() and source_format(record) != _USUAL_FORMAT:
         print_stderr(f"ddbload: reading the source as {source_format(record)}")
-    if record.payload.infer_types and not record.payload.source.delimited:
+    if record.payload.infer_types and not record.payload.source.kind.has_columns:
         print_stderr("ddbload: --infer-types has no effect: each value of this format has a type")
     elif record.payload.infer_types:
         print_stderr(f"ddbload: inferred types: {_inferred_types(record)}")
@@ -358,7 +358,7 @@ def source_format(record: RunRecord) -> str:
     """Describe format, encoding and compression of a run's source in words."""
     source = record.payload.source
     words = [LAYOUT_NAMES.get(source.layout, "%s") % source.format]
-    if source.delimited:
+    if source.kind.has_columns:
         delimiter = source.delimiter
         words.append(f"{_DELIMITER_NAMES.get(delimiter, repr(delimiter))} between fields")
     if source.encoding != "utf-8":

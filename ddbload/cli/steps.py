@@ -49,7 +49,7 @@ class Steps:
         if size is None:
             size = record.pinned.get("bytes" if record.objects is not None else "size")
         self.say(f"found {_counted(record.objects or 1, 'object')}, {size:,} bytes")
-        other, delimited = record.payload.target, record.payload.source.delimited
+        other, delimited = record.payload.target, record.payload.source.kind.has_columns
         made = len(other.templates) if other is not None and delimited else 0
         # The texts that are made for a bucket or a queue come last, and are not sent with the row.
         types = Counter(record.types[: len(record.types) - made]).most_common()

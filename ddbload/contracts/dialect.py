@@ -155,7 +155,7 @@ def check_dialect(source: Source) -> None:
             f"'source.encoding' must be an encoding of text, such as utf-16 or latin-1, not"
             f" {json.dumps(source.encoding)}"
         )
-    if source.delimited or source.format == AUTO:
+    if source.kind.has_columns or source.kind.is_open:
         if source.delimiter == AUTO:
             source = replace(source, delimiter=placeholder_delimiter(source.quote))
         Dialect.of(source)

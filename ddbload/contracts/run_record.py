@@ -285,15 +285,19 @@ class RunRecord(Message):
             write_price=write_price,
         )
 
+    @property
+    def has_rows(self) -> bool:
+        """False for delimited text without rows: it has no columns."""
+        return bool(self.columns) or not self.payload.source.kind.has_columns
+
     def most_rows_besides(self, read_bytes: int) -> int | None:
         """Return how many valid rows the run may have besides those in so many bytes, at most.
 
-        A row has a byte for each delimiter and its end, or a JSON object with a key. None if the
-        source's size is not known.
+        None if the source's size is not known.
         """
         if self.size is None:
             return None
-        shortest = max(1, len(self.columns)) if self.payload.source.delimited else len('{"k":1}')
+        shortest = self.payload.source.kind.least_row_bytes(len(self.columns))
         # The last row of an object may lack its end.
         return max(0, self.size - read_bytes) // shortest + (self.objects or 1)
 

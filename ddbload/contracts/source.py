@@ -12,12 +12,64 @@ from ddbload.errors import InvalidPayload
 
 AUTO = "auto"
 """Format, delimiter, encoding or compression that preflight detects from the source."""
-DELIMITERS = {"csv": ",", "tsv": "\t"}
-"""Formats of delimited text, each with its usual delimiter."""
 CSV, TSV, JSON, DYNAMODB_JSON, DYNAMODB_EXPORT, PARQUET = FORMATS = (
     *("csv", "tsv", "json", "dynamodb-json", "dynamodb-export", "parquet"),
 )
 """Supported formats. The rows of `json` and `dynamodb-json` are JSON objects, see `LAYOUTS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Facts of a format, by which steps treat its files and rows."""
+
+    delimiter: str | None = None
+    """Usual delimiter of text whose rows are cells of columns; None if rows are objects."""
+    has_layouts: bool = False
+    """True if its objects may be other than one a line."""
+    is_container: bool = False
+    """True if a file is read by row groups, as lines of DynamoDB JSON."""
+    is_native: bool = False
+    """True if rows are items as DynamoDB writes them: encoded as they are, and read by its own
+    importers."""
+    is_export: bool = False
+    """True if a source is a table export, whose manifest lists the files."""
+    is_open: bool = False
+    """True until the format is detected."""
+    set_type: str = "SS"
+    """Type to which UPDATE adds a value that is a list in the file."""
+
+    @property
+    def has_columns(self) -> bool:
+        """True if rows are cells of columns; false if they are objects that name attributes."""
+        return self.delimiter is not None
+
+    @property
+    def may_be_export(self) -> bool:
+        """True if a source is a table export, or may be one."""
+        return self.is_export or self.is_open
+
+    @property
+    def retry_format(self) -> str | None:
+        """Format of its rejected rows, if that is another."""
+        return DYNAMODB_JSON if self.is_container else None
+
+    def least_row_bytes(self, columns: int) -> int:
+        """Return the bytes of the shortest row: a delimiter or end for each cell, or one key."""
+        return max(1, columns) if self.has_columns else len('{"k":1}')
+
+
+KINDS = {
+    CSV: Format(","),
+    TSV: Format("\t"),
+    JSON: Format(has_layouts=True, set_type="L"),
+    DYNAMODB_JSON: Format(has_layouts=True, is_native=True),
+    DYNAMODB_EXPORT: Format(is_native=True, is_export=True),
+    PARQUET: Format(is_container=True),
+    AUTO: Format(has_layouts=True, is_open=True),
+}
+"""Facts of each format."""
+DELIMITERS = {name: kind.delimiter for name, kind in KINDS.items() if kind.delimiter is not None}
+"""Formats of delimited text, each with its usual delimiter."""
 LAYOUTS = LINES, ARRAY, OBJECT, VALUES = ("lines", "array", "object", "values")
 """Layouts of JSON objects in a file: one a line, in an array, in the one array of objects within an
 object, and one after the other over several lines."""
@@ -214,9 +266,14 @@ class Source(Message):
         return self.layout not in (AUTO, LINES)
 
     @property
-    def delimited(self) -> bool:
-        """True for delimited text with columns; false while the format is `AUTO`."""
-        return self.format in DELIMITERS
+    def kind(self) -> Format:
+        """Facts of the format."""
+        return KINDS[self.format]
+
+    @property
+    def is_quoted(self) -> bool:
+        """True if cells may be quoted."""
+        return self.kind.has_columns and self.quote is not None
 
     def to_json(self) -> dict[str, Any]:
         value = asdict(self)
@@ -245,7 +302,7 @@ class Source(Message):
             raise f.wrong("bucket", self.bucket, f"the name of a bucket alone, such as {name}")
         if self.key is not None and self.key.startswith("s3://"):
             raise f.wrong("key", self.key, "a key within the bucket, without s3:// and the bucket")
-        if self.framed and (self.format not in (JSON, DYNAMODB_JSON, AUTO) or self.skip_lines):
+        if self.framed and (not self.kind.has_layouts or self.skip_lines):
             raise f.wrong("layout", self.layout, "left out: it is of JSON, without skip_lines")
         for name in ("version_id", "etag"):
             value = getattr(self, name)

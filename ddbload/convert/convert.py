@@ -19,7 +19,7 @@ from ddbload.contracts.options import WHOLE
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import RowCounts
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, GZIP
+from ddbload.contracts.source import GZIP
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
 from ddbload.errors import Interrupted, NothingWritten, OutputUnwritable, TooManyRejects
 from ddbload.items.encode.request_json import compact_json
@@ -28,18 +28,16 @@ from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
 from ddbload.pipeline.preflight.prepare import prepare_run, warn_of_header
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
-from ddbload.pipeline.reading.row_batches import (
+from ddbload.pipeline.table_description import describe_table
+from ddbload.reading.parts import PartOutput, read_parts
+from ddbload.reading.row_batches import (
     RejectLine,
     RowBatch,
     first_rows,
     iter_row_batches,
 )
-from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
-from ddbload.pipeline.reading.settle_spans import settle_spans
-from ddbload.pipeline.reading.source_objects import expected_bytes
-from ddbload.pipeline.reading.span_output import SpanOutput
-from ddbload.pipeline.reading.span_pool import FinishedOutput
-from ddbload.pipeline.table_description import describe_table
+from ddbload.reading.row_blocks import RunReader, rare_gc
+from ddbload.reading.source_objects import expected_bytes
 from ddbload.rows.columns import from_octets, to_octets
 from ddbload.rows.reject_lines import Defect
 
@@ -47,9 +45,7 @@ if TYPE_CHECKING:
     from ddbload.convert.shard_targets import ShardTarget
 
 _REJECT_BYTES = 8 * 1024 * 1024
-"""Most bytes of rejects of a span that a worker sends."""
-_SENT_AS_WRITTEN = (DYNAMODB_JSON, DYNAMODB_EXPORT)
-"""Formats whose items are encoded with the text of their lines."""
+"""Most bytes of rejects of a part that a worker sends."""
 _BLANK_OR_ESCAPE = re.compile(r"[\s\\]")
 
 
@@ -129,11 +125,10 @@ def convert(
         WorkerDied: If a process was killed.
     """
     converted.bytes = record.data_start.byte
-    # A delimited file without rows has no columns.
-    if record.columns or not record.payload.source.delimited:
+    if record.has_rows:
         limit = record.payload.options.reject_limit
         most = limit.rows if limit.percent is None else None
-        job = _ConvertJob(most, record.public_names, sink.deflate)
+        job = _ConvertJob(most, record.public_names)
         conversion = _Conversion(record, context, job, sink, converted, reject, watch)
         try:
             if first is not None:
@@ -142,7 +137,7 @@ def convert(
                 with closing(batches), rare_gc():
                     conversion.read(first_rows(batches, first))
             else:
-                settle_spans(
+                read_parts(
                     *(record, ledger, context, job),
                     conversion,
                     processes=processes,
@@ -172,12 +167,12 @@ def _too_many(record: RunRecord, converted: ConvertResult) -> TooManyRejects:
 
 
 class _TooManyHereError(Exception):
-    """A span has more rejects than a worker sends."""
+    """A part has more rejects than a worker sends."""
 
 
 @dataclass(slots=True)
-class _SpanCounts:
-    """Summary of the rows of a span."""
+class _PartCounts:
+    """Summary of the rows of a part."""
 
     read: int = 0
     written: int = 0
@@ -189,13 +184,12 @@ class _SpanCounts:
 
 @dataclass(frozen=True, slots=True)
 class _ConvertJob:
-    """Conversion of the rows of a span."""
+    """Conversion of the rows of a part."""
 
     max_rejects: int | None
-    """Rejects that end the work on a span; None if their share of all rows counts."""
+    """Rejects that end the work on a part; None if their share of all rows counts."""
     public: frozenset[str]
     """Names of columns that may be shown."""
-    deflate: bool
 
     @property
     def piece_bytes(self) -> int:
@@ -203,10 +197,10 @@ class _ConvertJob:
         return FEED_READ_BYTES
 
     def work(
-        self, reader: RunReader, batches: Iterator[RowBatch], output: SpanOutput
-    ) -> _SpanCounts:
+        self, reader: RunReader, batches: Iterator[RowBatch], output: PartOutput
+    ) -> _PartCounts:
         """Convert all batches."""
-        counts, reject_bytes = _SpanCounts(), 0
+        counts, reject_bytes = _PartCounts(), 0
 
         def reject(line: bytes) -> None:
             nonlocal reject_bytes
@@ -224,7 +218,7 @@ class _ConvertJob:
         self,
         reader: RunReader,
         batch: RowBatch,
-        counts: _SpanCounts | ConvertResult,
+        counts: _PartCounts | ConvertResult,
         reject: Callable[[bytes], object],
     ) -> bytes:
         """Encode the items of a batch as lines, and count its rows."""
@@ -242,14 +236,14 @@ class _ConvertJob:
             counts.causes[defect.cause, column if column in self.public else None] += 1
 
         lines = batch.item_texts(count)
-        if reader.record.payload.source.format in _SENT_AS_WRITTEN:
+        if reader.record.payload.source.kind.is_native:
             lines = list(map(_without_blanks, lines))
         counts.written += len(lines)
         return "\n".join([*lines, ""]).encode("latin-1")
 
 
 class _Conversion:
-    """Takes converted spans in order, and converts those that no worker could."""
+    """Takes converted parts in order, and converts those that no worker could."""
 
     def __init__(
         self,
@@ -265,8 +259,8 @@ class _Conversion:
         self._converted, self._reject, self._watch = converted, reject, watch
         self._reader = RunReader(record)
 
-    def take(self, summary: _SpanCounts, output: FinishedOutput, start: Cursor) -> bool:
-        """Take a converted span; False if there are too many rejects with it."""
+    def take(self, summary: _PartCounts, output: PartOutput, start: Cursor) -> bool:
+        """Take a converted part; False if there are too many rejects with it."""
         converted = self._converted
         if self._has_too_many(summary):
             return False
@@ -278,28 +272,23 @@ class _Conversion:
         converted.filtered += summary.filtered
         converted.bytes += summary.bytes
         converted.causes += summary.causes
-        self._sink.take(output)
+        for piece in output.pieces():
+            self._sink.write(piece)
         self._show()
         return True
 
     def read(self, batches: Iterator[RowBatch]) -> None:
-        """Convert a span here, and write its items as they are made. Raises `TooManyRejects`."""
+        """Convert a part here, and write its items as they are made. Raises `TooManyRejects`."""
         converted = self._converted
-        output = SpanOutput(deflate=self._job.deflate, drained=True)
         for batch in batches:
-            output.write(self._job.convert(self._reader, batch, converted, self._reject))
-            if self._has_too_many(_SpanCounts()):
+            lines = self._job.convert(self._reader, batch, converted, self._reject)
+            if self._has_too_many(_PartCounts()):
                 raise _too_many(self._record, converted)
-            for piece in output.drain():
-                self._sink.write(piece)
+            self._sink.write(lines)
             self._show()
-        output.finish()
-        for piece in output.drain():
-            self._sink.write(piece)
-        self._sink.end_span(output.crc, output.length)
 
-    def _has_too_many(self, more: _SpanCounts) -> bool:
-        """Tell whether there are too many rejects with another span, whatever is not read yet."""
+    def _has_too_many(self, more: _PartCounts) -> bool:
+        """Tell whether there are too many rejects with another part, whatever is not read yet."""
         done = self._converted
         return self._record.payload.options.reject_limit.surely_exceeded(
             done.causes.total() + more.causes.total(),
@@ -345,7 +334,7 @@ class OutputOptions:
     part_bytes: int
     seed: int
     threads: int = 1
-    """Threads that compress parts."""
+    """Threads that compress."""
 
 
 def open_sink(wanted: OutputOptions, context: Context) -> Sink:
@@ -369,7 +358,7 @@ def open_sink(wanted: OutputOptions, context: Context) -> Sink:
             return StreamSink(Path(out).open("ab"), out, close=True)
         except OSError as error:
             raise OutputUnwritable(f"{out}: {error.strerror}") from None
-    return FileSink(out, wanted.compression)
+    return FileSink(out, wanted.compression, wanted.threads)
 
 
 def _shard_target(out: str, context: Context) -> ShardTarget:

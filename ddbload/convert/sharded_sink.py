@@ -12,15 +12,15 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from threading import BoundedSemaphore
 
 from ddbload.convert.shard_targets import CONCURRENT_UPLOADS, ShardTarget
-from ddbload.convert.sinks import SUFFIXES, PlainSink, open_compressor
+from ddbload.convert.sinks import SUFFIXES, open_compressor
 from ddbload.errors import DdbloadError, OutputUnwritable
+from ddbload.parallel import map_in_threads
 
 BUFFER_BYTES = 8 * 1024 * 1024
 """Bytes of lines buffered in memory before they are written to the temporary files."""
@@ -106,7 +106,7 @@ DEFAULT_PART_BYTES = 64 * 1024 * 1024
 _WRITE_BYTES = 64 * 1024
 
 
-class ShardedSink(PlainSink):
+class ShardedSink:
     """Sink that writes items in random order into parts, once all items are known."""
 
     def __init__(
@@ -151,21 +151,20 @@ class ShardedSink(PlainSink):
 
     def finish(self) -> None:
         """Write, upload and publish the parts. Raises `OutputUnwritable` and AWS's errors."""
-        room = BoundedSemaphore(CONCURRENT_UPLOADS)
-        uploads: list[Future[None]] = []
-        with _disk_errors(), ThreadPoolExecutor(CONCURRENT_UPLOADS) as pool:
+
+        def upload(path: Path) -> None:
             try:
-                for path in self._write_parts():
-                    room.acquire()
-                    _raise_first(uploads)
-                    put = pool.submit(self._target.put, path.name, path)
-                    put.add_done_callback(_remove_after_upload(path, room))
-                    uploads.append(put)
-                for put in uploads:
-                    put.result()
+                self._target.put(path.name, path)
             finally:
-                for put in uploads:
-                    put.cancel()
+                path.unlink(missing_ok=True)
+
+        count = CONCURRENT_UPLOADS
+        with (
+            _disk_errors(),
+            closing(map_in_threads(upload, self._write_parts(), count, count)) as uploads,
+        ):
+            for _ in uploads:
+                pass
         self._target.publish()
         self._remove_folder()
 
@@ -210,22 +209,6 @@ def _take(lines: Iterator[bytes], size: int) -> bytes:
         size -= len(line) + 1
     taken.append(b"")
     return b"\n".join(taken)
-
-
-def _remove_after_upload(path: Path, room: BoundedSemaphore) -> Callable[[Future[None]], None]:
-    def done(_: Future[None]) -> None:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        room.release()
-
-    return done
-
-
-def _raise_first(uploads: Sequence[Future[None]]) -> None:
-    """Raise the error of an upload that has failed."""
-    for put in uploads:
-        if put.done():
-            put.result()
 
 
 @contextlib.contextmanager

@@ -14,57 +14,37 @@ from typing import IO, Any, Protocol
 
 from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
 from ddbload.errors import ExtraMissing, OutputUnwritable
-from ddbload.pipeline.reading.span_output import (
-    GZIP_HEADER,
-    SLICE_BYTES,
-    crc32_of_both,
-    deflate_slice,
-    gzip_trailer,
-    write_at,
-)
-from ddbload.pipeline.reading.span_pool import FinishedOutput
 
 SUFFIXES = {GZIP: ".gz", ZSTD: ".zst", UNCOMPRESSED: ""}
 INCOMPLETE = b'{"incomplete": '
 """Last line of a stream whose conversion failed. It is not JSON, so that readers notice."""
 
-_ZSTD_LEVEL = 3
+_SLICE_BYTES = 1024 * 1024
+"""Bytes that are compressed by themselves, so that threads can compress side by side."""
+_GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+_GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
 _WRITE_BACK_BYTES = 16 * 1024 * 1024
 
 
-Lines = bytes
-"""Lines of JSON, an item each."""
-
-
 class Sink(Protocol):
-    """Sink for lines: the JSON of an item each."""
+    """Sink for converted items."""
 
-    @property
-    def bytes(self) -> int:
-        """Bytes written, after compression."""
-
-    @property
-    def parts(self) -> int:
-        """Number of files or objects; 0 for a stream."""
-
-    @property
-    def deflate(self) -> bool:
-        """True if the bytes that it takes must be deflated."""
-
-    def write(self, data: Lines) -> None:
-        """Write lines, or deflated ones. Raises `OutputUnwritable` and AWS's errors."""
-
-    def take(self, output: FinishedOutput) -> None:
-        """Write the output of a span. Raises as `write`."""
-
-    def end_span(self, crc: int, length: int) -> None:
-        """Note the CRC-32 and length, before they were deflated, of the lines of a span."""
+    def write(self, data: bytes) -> None:
+        """Write lines: the JSON of an item each. Raises `OutputUnwritable` and AWS's errors."""
 
     def finish(self) -> None:
         """Publish the complete output. Raises as `write`."""
 
     def abandon(self) -> None:
         """Discard the partial output, or mark it as incomplete."""
+
+    @property
+    def parts(self) -> int:
+        """Number of files or objects; 0 for a stream."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes written, after compression."""
 
 
 def compression_of_name(name: str) -> str:
@@ -103,22 +83,22 @@ class _GzipThreads:
         self._slices: deque[Future[bytes]] = deque()
         self._held: list[bytes] = []
         self._held_bytes = self._crc = self._length = 0
-        file.write(GZIP_HEADER)
+        file.write(_GZIP_HEADER)
 
     def write(self, data: bytes) -> None:
         self._crc = zlib.crc32(data, self._crc)
         self._length += len(data)
         self._held.append(data)
         self._held_bytes += len(data)
-        if self._held_bytes >= SLICE_BYTES:
+        if self._held_bytes >= _SLICE_BYTES:
             whole = b"".join(self._held)
-            while len(whole) >= SLICE_BYTES:
-                self._deflate(whole[:SLICE_BYTES])
-                whole = whole[SLICE_BYTES:]
+            while len(whole) >= _SLICE_BYTES:
+                self._deflate(whole[:_SLICE_BYTES])
+                whole = whole[_SLICE_BYTES:]
             self._held, self._held_bytes = [whole], len(whole)
 
     def _deflate(self, data: bytes) -> None:
-        self._slices.append(self._pool.submit(deflate_slice, data))
+        self._slices.append(self._pool.submit(_deflate_slice, data))
         while len(self._slices) > 2 * self._threads:
             self._file.write(self._slices.popleft().result())
 
@@ -128,7 +108,15 @@ class _GzipThreads:
                 self._deflate(b"".join(self._held))
             for each in self._slices:
                 self._file.write(each.result())
-        self._file.write(gzip_trailer(self._crc, self._length))
+        # An empty last block, and the CRC-32 and length of all content.
+        self._file.write(b"\x03\x00" + self._crc.to_bytes(4, "little"))
+        self._file.write((self._length & 0xFFFFFFFF).to_bytes(4, "little"))
+
+
+def _deflate_slice(data: bytes) -> bytes:
+    """Compress bytes so that other slices can follow: no last block, and no bits left over."""
+    compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return compressor.compress(data) + compressor.flush(zlib.Z_SYNC_FLUSH)
 
 
 class _Uncompressed:
@@ -139,25 +127,7 @@ class _Uncompressed:
         """Do nothing: the owner of the file closes it."""
 
 
-class PlainSink:
-    """Sink that takes lines as they are, in order."""
-
-    deflate = False
-
-    def write(self, data: bytes) -> None:
-        """Write lines."""
-        raise NotImplementedError
-
-    def take(self, output: FinishedOutput) -> None:
-        """Write the output of a span, piece by piece."""
-        for piece in output.pieces():
-            self.write(piece)
-
-    def end_span(self, crc: int, length: int) -> None:
-        """Do nothing: nothing was deflated."""
-
-
-class StreamSink(PlainSink):
+class StreamSink:
     """Sink for an open stream, such as standard output, whose output cannot be undone."""
 
     parts = 0
@@ -207,15 +177,14 @@ class FileSink:
 
     parts = 1
 
-    def __init__(self, path: str, compression: str | None = None) -> None:
-        """Open a temporary file beside `path`. Raises `OutputUnwritable` and `ExtraMissing`."""
+    def __init__(self, path: str, compression: str | None = None, threads: int = 1) -> None:
+        """Open a temporary file beside `path`; `threads` compress.
+
+        Raises `OutputUnwritable` and `ExtraMissing`.
+        """
         # A link is kept, and the file that it leads to is replaced.
         self._path = Path(os.path.realpath(path))
-        self.bytes = 0
-        compression = compression or compression_of_name(path)
-        self.deflate = compression == GZIP
-        """True if spans are deflated, side by side, before they get here."""
-        self._crc = self._length = self._flushed = 0
+        self.bytes = self._flushed = 0
         try:
             # A temporary file is readable by its owner alone; rows may be confidential.
             self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed by finish and abandon
@@ -224,46 +193,27 @@ class FileSink:
         except OSError as error:
             raise self._unwritable(error) from None
         try:
-            # Zstandard takes one stream: a frame for each span would stop some readers.
-            self._stream = (
-                open_compressor(self._file.file, compression) if compression == ZSTD else None
+            self._out = open_compressor(
+                self._file.file, compression or compression_of_name(path), threads
             )
-            if self.deflate:
-                self.write(GZIP_HEADER)
-        except (ExtraMissing, OutputUnwritable):
+        except ExtraMissing:
             self.abandon()
             raise
 
     def write(self, data: bytes) -> None:
-        """Write lines, deflated ones for a gzip file, to the temporary file."""
+        """Write lines to the temporary file."""
         try:
-            if self._stream is not None:
-                self._stream.write(data)
-            else:
-                self.bytes += write_at(self._file.fileno(), data, self.bytes)
+            self._out.write(data)
+            self._start_write_back()
         except OSError as error:
             raise self._unwritable(error) from None
-
-    def take(self, output: FinishedOutput) -> None:
-        """Have the output of a span written at its place, by whoever has it."""
-        if self._stream is not None:
-            for piece in output.pieces():
-                self.write(piece)
-            return
-        try:
-            output.write_to(self._file.name, self.bytes)
-        except OSError as error:
-            raise self._unwritable(error) from None
-        self.bytes += output.size
-        self.end_span(output.crc, output.length)
-        self._start_write_back()
 
     def _start_write_back(self) -> None:
         """Have the disk write what is complete, so that little is left to wait for at the end."""
         if not hasattr(os, "posix_fadvise"):
             return
-        while self.bytes - self._flushed >= 2 * _WRITE_BACK_BYTES:
-            # Linux starts to write what it is told that nobody reads soon. This is a hint only.
+        while self._file.tell() - self._flushed >= 2 * _WRITE_BACK_BYTES:
+            # POSIX_FADV_DONTNEED makes Linux start write-back. This is a hint only.
             with contextlib.suppress(OSError):
                 os.posix_fadvise(
                     self._file.fileno(),
@@ -273,20 +223,11 @@ class FileSink:
                 )
             self._flushed += _WRITE_BACK_BYTES
 
-    def end_span(self, crc: int, length: int) -> None:
-        """Note the CRC-32 and length of the lines of a span, for the end of a gzip file."""
-        if self.deflate:
-            self._crc = crc32_of_both(self._crc, crc, length)
-            self._length += length
-
     def finish(self) -> None:
         """Rename the temporary file, with the permissions of the old file, or for its owner."""
         temporary = Path(self._file.name)
-        if self.deflate:
-            self.write(gzip_trailer(self._crc, self._length))
         try:
-            if self._stream is not None:
-                self._stream.close()
+            self._out.close()
             self._file.flush()
             os.fsync(self._file.fileno())
             self.bytes = os.fstat(self._file.fileno()).st_size

@@ -336,17 +336,20 @@ class DocumentEncoder:
 
 def row_boundaries_for(source: Source) -> RowBoundaries:
     """Return what finds the row ends of a source."""
-    return dialect_boundaries(Dialect.of(source)) if source.delimited else JsonLineBoundaries()
+    if source.kind.has_columns:
+        return dialect_boundaries(Dialect.of(source))
+    return JsonLineBoundaries()
 
 
 def row_edges_for(source: Source) -> RowEdges:
     """Return what proves row ends in windows of a source."""
-    return RowEdges(row_boundaries_for(source), Dialect.of(source) if source.delimited else None)
+    dialect = Dialect.of(source) if source.kind.has_columns else None
+    return RowEdges(row_boundaries_for(source), dialect)
 
 
 def row_encoder_for(record: RunRecord, hmac_key: bytes | None = None) -> RowEncoder:
     """Return the encoder for a run's rows. `hmac_key`: for templates that use one."""
-    if record.payload.source.delimited:
+    if record.payload.source.kind.has_columns:
         return DelimitedRowEncoder(record, hmac_key)
     return DocumentEncoder(_document_rules(record, hmac_key))
 

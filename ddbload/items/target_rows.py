@@ -180,7 +180,7 @@ class ObjectKeyRules:
 
 def target_rows(record: RunRecord, encoder: RowEncoder) -> TargetRows:
     """Return the encoder for rows of a run whose target is not a table."""
-    target, delimited = record.payload.target, record.payload.source.delimited
+    target, delimited = record.payload.target, record.payload.source.kind.has_columns
     if isinstance(target, BucketTarget):
         return TargetRows(encoder, ObjectKeyRules(target), delimited=delimited)
     from ddbload.items.message_rules import MessageRules

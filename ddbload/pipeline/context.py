@@ -6,96 +6,22 @@ Handlers and the command line make a context; a step takes it and its message, a
 from __future__ import annotations
 
 import os
-import random
 import secrets
-import time
-from collections.abc import Callable, Generator, Iterable
-from contextlib import closing
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ddbload.aws.retry import RetryPolicy
-from ddbload.contracts.payload import Payload
+from ddbload.context import AccessPolicy, LedgerContext
 from ddbload.contracts.results import RowCounts, WriteStats
-from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.source import Source
-from ddbload.contracts.source_bucket import SourceBucket
-from ddbload.errors import BucketNotAllowed, TableNotAllowed
-from ddbload.ledger.ledger import Ledger, ManifestCache
-from ddbload.ledger.store import KeyReader, ListedKey, Store
+from ddbload.ledger.ledger import ManifestCache
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.aws.clients import AwsClients
     from ddbload.pipeline.run_worker import RunWorker
     from ddbload.write.drivers.driver import Driver
     from ddbload.write.pacing.pacing import Pacing
     from ddbload.write.requests import EndpointFeatures
-
-
-SEGMENT_READERS = 32
-"""Requests in flight for the segments of a run."""
-
-
-@dataclass(frozen=True, slots=True)
-class AccessPolicy:
-    """Buckets, tables and files that a deployment may touch. None: any that credentials allow."""
-
-    sources: tuple[SourceBucket, ...] | None = None
-    tables: frozenset[str] | None = None
-    paths: bool = False
-    """True if local files may be read."""
-    within: str | None = None
-    """`bucket/prefix` that one run is confined to: `Source.within`."""
-
-    def check_table(self, table: str) -> None:
-        """Raise `TableNotAllowed` for a table that may not be written."""
-        if self.tables is not None and table not in self.tables:
-            allowed = ", ".join(sorted(self.tables)) or "none"
-            raise TableNotAllowed(
-                f"table {table} is not among those this deployment writes: {allowed}; to add it:"
-                f" ddbload deploy --table {table}"
-            )
-
-    def check_target(self, payload: Payload) -> None:
-        """Raise `InvalidPayload` or `TableNotAllowed` for a target that may not be written."""
-        if self.tables is not None:
-            payload.require_table("the deployed state machine")
-        self.check_table(payload.table)
-
-    def check_location(self, location: str) -> None:
-        """Raise `BucketNotAllowed` for a path or an s3:// URI that may not be read."""
-        if location.startswith("s3://"):
-            bucket, _, key = location.removeprefix("s3://").partition("/")
-            self.check_object(bucket, key)
-        elif not self.paths or self.within is not None:
-            raise BucketNotAllowed(f"{location} is a file of another machine; name an object")
-
-    def check_object(self, bucket: str, key: str) -> None:
-        """Raise `BucketNotAllowed` for an object that may not be read.
-
-        `key` may also be the prefix of a listing.
-        """
-        if self.within is not None and not f"{bucket}/{key}".startswith(self.within):
-            raise BucketNotAllowed(
-                f"s3://{bucket}/{key} is outside of s3://{self.within}, which the run is confined"
-                " to: an upload loads nothing from outside of its rule's prefix"
-            )
-        sources = self.sources
-        if sources is None or any(each.covers(bucket, key) for each in sources):
-            return
-        of_bucket = [each.location for each in sources if each.bucket == bucket]
-        if of_bucket:
-            raise BucketNotAllowed(
-                f"s3://{bucket}/{key} is outside of what this deployment reads of the bucket:"
-                f" {', '.join(sorted(of_bucket))}"
-            )
-        allowed = ", ".join(sorted({each.location for each in sources})) or "none"
-        raise BucketNotAllowed(
-            f"bucket {bucket} is not among those this deployment reads: {allowed}; to add it:"
-            f" ddbload deploy --source-bucket {bucket}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,43 +36,9 @@ class ChunkProgress:
 
 
 @dataclass(slots=True, kw_only=True)
-class LedgerContext:
-    """Store, clients and clocks for a step that reads and writes the ledger only."""
-
-    store: Store
-    clients: AwsClients
-    deadline: float = float("inf")
-    """Time on `clock` after which a step begins no new work and returns its cursor."""
-    should_stop: Callable[[], bool] = lambda: False
-    clock: Callable[[], float] = time.monotonic
-    now: Callable[[], float] = time.time
-    sleep: Callable[[float], None] = time.sleep
-    rng: random.Random = field(default_factory=random.Random)
-    tag_loaded: bool = False
-    """Tag the objects that a run has loaded."""
-    notice: Callable[[str], None] | None = None
-    """Called with each one-line warning about the table or the run's limits. None: nobody reads
-    them, and the table's traffic and backups are not asked for."""
-
-    def ledger(self, run: str, record: RunRecord | None = None) -> Ledger:
-        """Make the ledger of a run. `record`: the run's, if the caller has read it."""
-        return Ledger(self.store, run, record)
-
-    @property
-    def retry_policy(self) -> RetryPolicy:
-        """Retries of AWS calls until the step must end."""
-        return RetryPolicy(sleep=self.sleep, rng=self.rng, give_up=self.must_end)
-
-    def must_end(self) -> bool:
-        """Tell whether the deadline has passed or a stop was requested."""
-        return self.clock() >= self.deadline or self.should_stop()
-
-
-@dataclass(slots=True, kw_only=True)
 class Context(LedgerContext):
     """Store, clients, clocks and limits for a step that reads a source."""
 
-    access: AccessPolicy = field(default_factory=AccessPolicy)
     progress: Callable[[ChunkProgress], None] = lambda _: None
     in_account: bool = False
     """True in a deployment, whose account limits the functions that import at once."""
@@ -172,12 +64,6 @@ class Context(LedgerContext):
     control: RunWorker | None = None
     """Part of this process in the run, by which it is controlled; None: nobody controls it."""
 
-    def confined(self, source: Source) -> Context:
-        """Return a context that reads no more than the source of a run allows."""
-        if source.within is None:
-            return self
-        return replace(self, access=replace(self.access, within=source.within))
-
 
 def reading_context(aws: AwsSettings) -> Context:
     """Make a context for reading sources alone, local files included; it stores nothing."""
@@ -187,21 +73,3 @@ def reading_context(aws: AwsSettings) -> Context:
     return Context(
         store=FolderStore(Path(os.devnull)), clients=Clients(aws), access=AccessPolicy(paths=True)
     )
-
-
-def segment_reader(clients: AwsClients) -> KeyReader:
-    """Return what reads many objects of a ledger in S3, concurrently and in order."""
-
-    def read(bucket: str, listed: Iterable[ListedKey]) -> Generator[bytes]:
-        # Imported here: most functions and commands read few objects of a ledger.
-        from ddbload.source.small_objects import pinned_version, read_objects
-
-        pinned = (pinned_version(bucket, *each) for each in listed)
-        objects = read_objects(
-            pinned, clients.s3, signers=clients.s3_signer, concurrency=SEGMENT_READERS
-        )
-        with closing(objects) as found:
-            for _, data in found:
-                yield data
-
-    return read

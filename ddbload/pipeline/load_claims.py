@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 from ddbload.aws.backoff import full_jitter
+from ddbload.context import LedgerContext
 from ddbload.contracts.load_record import (
     LoadClaim,
     LoadClaims,
@@ -30,7 +31,6 @@ from ddbload.errors import AlreadyLoading
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import iter_listing
 from ddbload.ledger.shared_state import change_state, read_state
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.load_history import ended_at, object_versions, version_of
 from ddbload.pipeline.run_requests import may_begin
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.load_record import LoadRecord, ObjectVersion
 from ddbload.contracts.results import ALREADY_LOADED, DONE, SUCCEEDED_WITH_REJECTS, Report
 from ddbload.contracts.run_record import LoadedBefore, RunRecord, Table
@@ -22,7 +23,6 @@ from ddbload.ledger.object_listing import (
     iter_listing,
     iter_objects,
 )
-from ddbload.pipeline.context import LedgerContext
 
 
 def write_history(

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.results import DONE
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import (
@@ -22,7 +23,6 @@ from ddbload.errors import (
     unexpected,
 )
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.upload_turns import claim_upload
 

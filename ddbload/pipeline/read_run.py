@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import DONE, Failure, Heartbeat, Report, RowCounts, WriteStats
@@ -16,7 +17,6 @@ from ddbload.contracts.run_request import RunRequest
 from ddbload.errors import is_resumable
 from ddbload.ledger.ledger import Ledger, SeenWorker
 from ddbload.ledger.run_state import ALIVE, RunState, StateFacts, is_alive, judge
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.counted_chunks import CountedChunks
 from ddbload.pipeline.executions import Execution
 from ddbload.pipeline.reconcile import reconcile

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import (
     CANCELLED,
@@ -31,7 +32,6 @@ from ddbload.errors import (
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_objects import LastReport
 from ddbload.ledger.run_state import Ending, RunState, StateFacts, judge, judge_attempt
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.counted_chunks import CountedChunks, SegmentSums
 from ddbload.pipeline.load_history import write_history
 from ddbload.pipeline.reconcile import reconcile

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ddbload.aws.retry import call_with_retries
+from ddbload.context import LedgerContext
 from ddbload.contracts.control import UNSEEN_SECONDS, Control
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput
@@ -26,7 +27,6 @@ from ddbload.contracts.states import ReportCursor, ReportTask
 from ddbload.errors import DdbloadError, Interrupted, InvalidPayload, LedgerDamaged
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import Ending, judge_attempt
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.executions import EXECUTION_ABORTED, EXECUTION_TIMED_OUT, Executions
 from ddbload.pipeline.report import report_execution
 

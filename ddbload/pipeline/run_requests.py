@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import Resume, RunRecord
@@ -14,7 +15,7 @@ from ddbload.contracts.run_request import RunRequest
 from ddbload.errors import DdbloadError, LedgerDamaged, RunUnderWay
 from ddbload.ledger.history import put_start
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context, LedgerContext
+from ddbload.pipeline.context import Context
 
 _ONE_START = 3600.0
 """Seconds within which a request that did not fail is replaced without counting as a new start."""

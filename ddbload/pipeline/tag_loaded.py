@@ -9,13 +9,13 @@ from typing import Any
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import call_with_retries
+from ddbload.context import LedgerContext
 from ddbload.contracts.load_record import ObjectVersion
 from ddbload.contracts.results import DONE, Report, TaggedObjects
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import DdbloadError, RequestRefused, SourceChanged
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.load_history import object_versions
 
 RUN_TAG, STATUS_TAG = "ddbload-run", "ddbload-status"

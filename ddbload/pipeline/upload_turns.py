@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_order import UploadClaim, UploadOrder, is_sequencer
@@ -20,7 +21,6 @@ from ddbload.contracts.upload_rule import Upload
 from ddbload.errors import InvalidPayload, UploadSuperseded
 from ddbload.ledger.shared_state import change_state
 from ddbload.ledger.store import Store
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.executions import Executions
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 5, 300

@@ -11,11 +11,11 @@ from typing import Any
 
 from ddbload.contracts.list_prices import CAPACITY_HOUR, CAPACITY_HOUR_IA
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
-from ddbload.pipeline.reading.measure import TableIndex
 from ddbload.pipeline.table_capacity import NEW_TABLE_RATE, TABLE_QUOTA, capacity_of
 from ddbload.pipeline.warm_up import WarmUp
 from ddbload.plan import price
 from ddbload.plan.table_facts import TableFacts
+from ddbload.reading.measure import TableIndex
 
 LONG_SECONDS = 300.0
 """Seconds up to which an import needs no more capacity."""

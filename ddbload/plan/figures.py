@@ -16,10 +16,8 @@ from ddbload.contracts.list_prices import (
 from ddbload.contracts.options import EDGES, Options
 from ddbload.contracts.results import ALL_FILTERED, NO_ROWS
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.source import PARQUET
 from ddbload.contracts.write_price import NOT_BILLED, WritePrice
 from ddbload.dynamodb.write_modes import DELETE, UPDATE
-from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.plan import price
 from ddbload.plan.advice import PlanWarning, list_warnings, prewarm_warning
 from ddbload.plan.capacity import (
@@ -32,6 +30,7 @@ from ddbload.plan.capacity import (
 )
 from ddbload.plan.survey import Survey
 from ddbload.plan.table_facts import TableFacts
+from ddbload.reading.source_objects import expected_bytes
 from ddbload.source.s3_object import RANGE_BYTES
 
 _LEAST_EXPANSION = 1.05
@@ -152,7 +151,7 @@ def preflight_work(
     text = round(survey.bytes * scale) if is_compressed else 0
     whole = price.PreflightWork.whole(stored, objects=objects, text=text)
     is_large = stored / objects > record.chunk_bytes
-    if options.scan != EDGES or source.format == PARQUET:
+    if options.scan != EDGES or source.kind.is_container:
         return whole
     if is_compressed:
         if record.wants_index(stored // objects):
@@ -163,7 +162,7 @@ def preflight_work(
         max(0, chunks - 1) if is_large else 0,
         options.row_limit,
         # A window without quotes proves a row end only if it is longer than any row.
-        quoted=source.delimited and source.quote is not None,
+        quoted=source.is_quoted,
         objects=objects,
     )
 

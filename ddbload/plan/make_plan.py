@@ -27,17 +27,16 @@ from ddbload.ledger.ledger import Ledger, temporary_ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
-from ddbload.pipeline.reading.open_sources import open_decoded, reopen
-from ddbload.pipeline.reading.row_batches import RowBatch, first_rows, iter_row_batches
-from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
-from ddbload.pipeline.reading.settle_spans import settle_spans
-from ddbload.pipeline.reading.source_objects import expected_bytes
-from ddbload.pipeline.reading.span_pool import FinishedOutput
 from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.pipeline.table_notices import recent_traffic
 from ddbload.plan.plan import Plan
 from ddbload.plan.survey import Survey, SurveyJob
 from ddbload.plan.table_facts import TableFacts, new_table, read_other_settings, table_facts
+from ddbload.reading.open_sources import open_decoded, reopen
+from ddbload.reading.parts import PartOutput, read_parts
+from ddbload.reading.row_batches import RowBatch, first_rows, iter_row_batches
+from ddbload.reading.row_blocks import RunReader, rare_gc
+from ddbload.reading.source_objects import expected_bytes
 from ddbload.source.decoding.compression import has_frames
 from ddbload.source.decoding.decoded_source import why_uncut
 from ddbload.source.decoding.inflate import zlib_library
@@ -59,7 +58,7 @@ class Sample:
 
 
 class _PlanTaker:
-    """Merges surveys of spans, in order, into the plan's."""
+    """Merges surveys of parts, in order, into the plan's."""
 
     def __init__(
         self,
@@ -75,15 +74,15 @@ class _PlanTaker:
         self._size, self._watch = plan.size or 0, watch
         self._reader = RunReader(record)
 
-    def take(self, summary: Survey, output: FinishedOutput, start: Cursor) -> bool:  # noqa: ARG002
-        """Merge the survey of a span."""
+    def take(self, summary: Survey, output: PartOutput, start: Cursor) -> bool:  # noqa: ARG002
+        """Merge the survey of a part."""
         shift = 0 if self._reader.record.objects is not None else start.line - 1
         self._survey.merge(summary, lines=shift)
         self._show()
         return True
 
     def read(self, batches: Iterator[RowBatch]) -> None:
-        """Survey a span here. What was read before an error is counted."""
+        """Survey a part here. What was read before an error is counted."""
         part = self._job.begin(self._reader)
         try:
             for batch in batches:
@@ -102,11 +101,6 @@ class _PlanTaker:
         self._watch(self._survey.kept, self._size, self._survey.rows)
 
 
-def _has_rows(record: RunRecord) -> bool:
-    # A delimited file without rows has no columns.
-    return bool(record.columns) or not record.payload.source.delimited
-
-
 def read_all_rows(
     plan: Plan,
     ledger: Ledger,
@@ -118,9 +112,9 @@ def read_all_rows(
     record, facts = plan.record, plan.facts
     assert record is not None, "the source was checked"  # noqa: S101
     assert facts is not None, "the table was described"  # noqa: S101
-    if _has_rows(record):
+    if record.has_rows:
         job = SurveyJob(tuple(facts.indexes), facts.time_to_live, SURVEY_READ_BYTES)
-        settle_spans(
+        read_parts(
             *(record, ledger, context, job),
             _PlanTaker(plan, job, context, watch),
             processes=processes,
@@ -154,7 +148,7 @@ def read_sample(
         ended = enough or context.must_end()
         return ended
 
-    if _has_rows(record):
+    if record.has_rows:
         read = iter_row_batches(
             RunReader(record), ledger, context, piece_bytes=SURVEY_READ_BYTES, must_end=must_end
         )
@@ -177,7 +171,7 @@ def sample_first_rows(plan: Plan, ledger: Ledger, context: Context) -> None:
     prepared = prepare_run("plan", bare, ledger, context, table=NO_TABLE)
     record = prepared.record
     survey = Survey(record, ())
-    if record.columns or not record.payload.source.delimited:
+    if record.has_rows:
         rows = iter_row_batches(RunReader(record), ledger, context, piece_bytes=SURVEY_READ_BYTES)
         with closing(rows):
             for batch in islice(rows, 1):

@@ -13,13 +13,13 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import PUT
 from ddbload.pipeline.preflight.detect_format import DetectedFormat
 from ddbload.pipeline.preflight.prepare import FIRST_ROW_LIKE_DATA, NO_HEADER_ADVICE
-from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.plan.advice import PlanWarning
 from ddbload.plan.attribute_profiles import ColumnProfile
 from ddbload.plan.figures import estimate_chunks, figures, is_split
 from ddbload.plan.price import ComparedImport, alternatives, reads_as_it_is
 from ddbload.plan.survey import MAX_PROFILES, Survey
 from ddbload.plan.table_facts import TableFacts
+from ddbload.reading.source_objects import expected_bytes
 
 FINE, REJECTS, FAILS = "FINE", "REJECTS", "FAILS"
 

@@ -24,7 +24,7 @@ from ddbload.contracts.list_prices import (
     TRANSITION,
 )
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON
+from ddbload.contracts.source import KINDS
 from ddbload.contracts.upload_rule import (
     DEFAULT_MEMORY_MB,
     DEFAULT_RESERVE_SECONDS,
@@ -36,7 +36,7 @@ from ddbload.contracts.write_price import (
     dollars_text,
 )
 from ddbload.pipeline.preflight.edge_probe import FIRST_WINDOW_BYTES
-from ddbload.pipeline.reading.open_sources import HEAD_BYTES
+from ddbload.reading.open_sources import HEAD_BYTES
 from ddbload.source.s3_object import RANGE_BYTES
 
 US_EAST_1_PRICE = WritePrice.of(LIST_PRICE_REGION, on_demand=True)
@@ -300,13 +300,13 @@ def reads_as_it_is(record: RunRecord, columns: Sequence[Mapping[str, Any]]) -> b
     mapping = payload.mapping
     if mapping.rename or mapping.drop or mapping.set:
         return False
-    if source.format in (DYNAMODB_JSON, DYNAMODB_EXPORT):
+    if source.kind.is_native:
         return True
     is_plain = source.header and source.quote == '"' and source.encoding == "utf-8"
     is_plain = is_plain and not (source.escape or source.comment or source.skip_lines)
     is_plain = is_plain and source.columns is None
     return (
-        source.delimited
+        source.kind.has_columns
         and is_plain
         and all(
             each["key"] is not None or {each["type"], _inferred(each)} == {"S"} for each in columns
@@ -362,7 +362,7 @@ def _bulk_put_items(load: ComparedImport) -> Alternative:
     possible = not needs
     if load.is_new:
         needs.append("the table, made first")
-    if load.format not in (DYNAMODB_JSON, DYNAMODB_EXPORT) or not load.as_it_is:
+    if not KINDS[load.format].is_native or not load.as_it_is:
         needs.append("DynamoDB JSON or Ion in S3, by ddbload convert SOURCE s3://BUCKET/PREFIX/")
     elif not load.in_s3:
         needs.append("the source in S3")

@@ -10,13 +10,13 @@ from itertools import islice
 from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
-from ddbload.pipeline.reading.measure import Measure, MeasuredRows, SizeHistogram, TableIndex
-from ddbload.pipeline.reading.row_batches import RowBatch
-from ddbload.pipeline.reading.row_blocks import RunReader
-from ddbload.pipeline.reading.span_output import SpanOutput
 from ddbload.plan.attribute_profiles import ColumnProfile, DocumentProfile
 from ddbload.plan.distinct_keys import EXACT_ROWS, DistinctKeys, KeyCounter
 from ddbload.plan.hot_partitions import HeavyHitters, HotPartition, KeyOrder
+from ddbload.reading.measure import Measure, MeasuredRows, SizeHistogram, TableIndex
+from ddbload.reading.parts import PartOutput
+from ddbload.reading.row_batches import RowBatch
+from ddbload.reading.row_blocks import RunReader
 from ddbload.rows.reject_lines import Defect
 
 MAX_PROFILES = 10_000
@@ -247,19 +247,18 @@ class Survey:
 
 @dataclass(slots=True)
 class SurveyJob:
-    """Survey of the rows of a span."""
+    """Survey of the rows of a part."""
 
     indexes: tuple[TableIndex, ...]
     expires: str | None
     piece_bytes: int
-    deflate: bool = False
     _measure: Measure | None = None
 
     def work(
         self,
         reader: RunReader,
         batches: Iterator[RowBatch],
-        output: SpanOutput,  # noqa: ARG002 - a survey is all that there is
+        output: PartOutput,  # noqa: ARG002 - a survey is all that there is
     ) -> Survey:
         """Survey all batches."""
         survey = self.begin(reader)

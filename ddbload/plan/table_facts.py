@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from ddbload.aws.retry import call_if_possible
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.limits import MAX_KEY_BYTES
-from ddbload.pipeline.reading.measure import TableIndex
 from ddbload.pipeline.table_backup import recovery_if_known
 from ddbload.pipeline.table_capacity import (
     STANDARD_IA,
@@ -27,6 +26,7 @@ from ddbload.pipeline.table_capacity import (
     warm_writes,
 )
 from ddbload.pipeline.table_notices import WriteTraffic
+from ddbload.reading.measure import TableIndex
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -15,10 +15,8 @@ from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
 from ddbload.contracts.results import DONE, Report
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import (
-    DYNAMODB_JSON,
     LINES,
     LOCATION_FIELDS,
-    PARQUET,
     UNCOMPRESSED,
     Source,
 )
@@ -30,8 +28,8 @@ from ddbload.items.typed_values import PLAIN_TYPES
 from ddbload.ledger.run_objects import encode_json
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.counted_chunks import counted_rejects
-from ddbload.pipeline.reading.row_blocks import hmac_key
 from ddbload.pipeline.run_requests import may_begin
+from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.row_positions import RowPositions
@@ -157,7 +155,7 @@ def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: 
             open quote would swallow the next one.
     """
     ends = row_boundaries_for(_source_of(record))
-    rewriter = _RowRewriter(record) if record.payload.source.delimited else None
+    rewriter = _RowRewriter(record) if record.payload.source.kind.has_columns else None
     places: list[str] = []
     for number, raw, columns, place in _raws(lines, name):
         if columns is not None and rewriter is not None:
@@ -168,7 +166,7 @@ def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: 
                     " in its 'columns': correct it, or remove the line"
                 )
             raw = reordered
-        if record.payload.source.format == PARQUET:
+        if record.payload.source.kind.is_container:
             raw = _as_dynamodb_json(raw, record.payload.nulls.policy)
         row = f"{_without_line_end(raw)}\n".encode(errors="surrogateescape")
         if not _is_one_row(row, ends):
@@ -186,12 +184,12 @@ def payload_for(record: RunRecord, path: str) -> Payload:
     """Return the payload that loads the rows at `path` with the format and types of a run."""
     earlier = record.payload
     types = earlier.types
-    if earlier.source.delimited:
+    if earlier.source.kind.has_columns:
         layout = item_layout(record.columns, earlier)
         # All types are declared, so that none is inferred or recognized anew from other rows.
         kinds = (PLAIN_TYPES.get(kind, kind) for kind in record.types)
         types = dict(zip(layout.attributes, kinds, strict=True))
-    elif earlier.source.format == PARQUET:
+    elif earlier.source.kind.is_container:
         # An import converts Parquet keys to the table's types, but not those of DynamoDB JSON.
         keys = (*record.table.index_keys, *record.table.keys)
         types = {**{key.name: key.type for key in keys}, **types}
@@ -225,11 +223,11 @@ def _source_of(record: RunRecord) -> Source:
     nowhere: dict[str, Any] = dict.fromkeys(LOCATION_FIELDS)
     return replace(
         source,
-        format=DYNAMODB_JSON if source.format == PARQUET else source.format,
+        format=source.kind.retry_format or source.format,
         layout=LINES if source.framed else source.layout,
         skip_lines=0,
-        header=not source.delimited,
-        columns=record.columns if source.delimited else None,
+        header=not source.kind.has_columns,
+        columns=record.columns if source.kind.has_columns else None,
         encoding="utf-8",
         compression=UNCOMPRESSED,
         **nowhere,

@@ -6,35 +6,41 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from ddbload.aws.clients import Clients
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
-from ddbload.contracts.control import NewLimits
+from ddbload.contracts.control import NewLimits, WorkTotals
 from ddbload.contracts.payload import Payload, check_run_id
-from ddbload.contracts.results import Failure, Report
+from ddbload.contracts.results import Failure, Report, Segment
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.states import ImportTask, PreflightResult, PreflightTask
+from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, PreflightTask
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, RunUnderWay
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import MISSED
-from ddbload.pipeline.context import Context
+from ddbload.pipeline.context import ChunkProgress, Context
 from ddbload.pipeline.counted_chunks import iter_chains
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.read_run import finished_report, is_another
 from ddbload.pipeline.report import write_report
 from ddbload.pipeline.run_requests import keep_request, kept_failure
-from ddbload.runs.local_progress import LocalProgress
+from ddbload.runs.chunk_worker import TASKS_OF_PROCESS, ChunkWorker, ChunkWorkers
 from ddbload.runs.local_settings import LocalSettings, step_seconds
-from ddbload.runs.progress import RunProgress
+from ddbload.runs.progress import (
+    CHECKING,
+    DONE_PERCENT,
+    FAILED_CHUNK,
+    IMPORTING,
+    REPORTING,
+    WAITING,
+    ProgressMeter,
+    RunProgress,
+)
 from ddbload.runs.run_control import take_up
 from ddbload.runs.run_status import HeartbeatWriter, live_heartbeat, works
-from ddbload.runs.worker_pool import InProcessPool, WorkerPool
-
-WORKER_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,24 +173,81 @@ def _import_tasks(
     settings: LocalSettings,
     record: RunRecord,
 ) -> bool:
-    """Import the remaining tasks with a pool of workers; return whether any failed."""
-    count = 1 if record.table.is_ordered else min(processes, len(tasks))
-    if not tasks:
-        return False
-    pool: WorkerPool
-    if count > 1:
-        # One process does not need multiprocessing, which takes time to load.
-        from ddbload.runs.process_pool import ProcessPool
+    """Import tasks, and record their results; return whether any failed.
 
-        pool = ProcessPool(
-            count, settings, record.run, should_stop=context.should_stop, progress=totals.progress
-        )
-    else:
-        pool = InProcessPool(settings, context, record.run)
-    try:
-        return _run_tasks(tasks, pool, totals, context, record)
-    finally:
-        pool.close()
+    A chunk that is not imported to its end becomes a task again.
+    """
+    run, limit = record.run, record.payload.options.reject_limit
+    ledger = context.ledger(run)
+    failed = enough = False
+
+    def look() -> bool:
+        """Tell whether no more tasks are to begin."""
+        nonlocal enough
+        rows, besides = totals.settled.rows, record.most_rows_besides(totals.settled.bytes)
+        too_many = limit.surely_exceeded(rows.rejected, rows.read, besides)
+        enough = enough or context.should_stop() or too_many
+        if enough:
+            tasks.clear()
+        return enough
+
+    count = 1 if record.table.is_ordered else min(processes, len(tasks))
+    results = _iter_results(tasks, count, totals, context, settings, run, look)
+    with closing(results):
+        for task, result in results:
+            totals.finished(task.chunk.chunk)
+            if isinstance(result, Cancelled):
+                enough = True
+            elif isinstance(result, DdbloadError):
+                if (enough or context.should_stop()) and not result.permanent:
+                    # The request was given up because of the stop; it would have been retried.
+                    continue
+                failed = True
+                totals.failed(task.chunk.chunk)
+                # Later chunks may have rows of the groups that wait in this one.
+                enough = enough or not result.chunk_local or record.table.is_ordered
+                chunk = task.chunk.chunk
+                ledger.put_failure(Failure.of(result, chunk=chunk, at=context.now()))
+            else:
+                if result.segment is not None:
+                    totals.add(result.segment, adopted=result.adopted)
+                if result.cursor is not None:
+                    again = ImportTask(run, result.chunk, result.cursor, result.stalled)
+                    tasks.appendleft(again)
+    return failed
+
+
+def _iter_results(
+    tasks: deque[ImportTask],
+    count: int,
+    totals: LocalProgress,
+    context: Context,
+    settings: LocalSettings,
+    run: str,
+    look: Callable[[], bool],
+) -> Generator[tuple[ImportTask, ImportResult | DdbloadError]]:
+    """Yield tasks with their results, by `count` processes, until no task is left."""
+    if look() or not tasks:
+        return
+    if count == 1:
+        with closing(ChunkWorker(settings, context, run)) as worker:
+            while tasks:
+                task = tasks.popleft()
+                yield task, worker(task)
+                look()
+        return
+    # One process does not need multiprocessing, which takes time to load.
+    from ddbload.reading.processes import ProcessPool
+
+    pool = ProcessPool[ImportTask, ImportResult | DdbloadError](
+        count,
+        ChunkWorkers(settings, run),
+        tasks_each=TASKS_OF_PROCESS,
+        report=totals.progress,
+        advice="resume the run",
+    )
+
+    yield from pool.map_as_done(tasks, look)
 
 
 def _remaining_tasks(
@@ -224,48 +287,77 @@ def _preflight(
         cursor = result.cursor
 
 
-def _run_tasks(
-    tasks: deque[ImportTask],
-    pool: WorkerPool,
-    totals: LocalProgress,
-    context: Context,
-    record: RunRecord,
-) -> bool:
-    """Pass all tasks to the pool, and record results; return whether any failed."""
-    run, limit = record.run, record.payload.options.reject_limit
-    ledger = context.ledger(run)
-    running = 0
-    failed = enough = False
-    while tasks or running:
-        rows, besides = totals.settled.rows, record.most_rows_besides(totals.settled.bytes)
-        too_many = limit.surely_exceeded(rows.rejected, rows.read, besides)
-        enough = enough or context.should_stop() or too_many
-        if enough:
-            tasks.clear()
-            pool.stop()
-        while tasks and running < pool.size:
-            pool.submit(tasks.popleft())
-            running += 1
-        for task, result in pool.wait(WORKER_POLL_SECONDS):
-            running -= 1
-            totals.finished(task.chunk.chunk)
-            if isinstance(result, Cancelled):
-                enough = True
-                continue
-            if isinstance(result, DdbloadError):
-                if (enough or context.should_stop()) and not result.permanent:
-                    # The request was given up because of the stop; it would have been retried.
-                    continue
-                failed = True
-                totals.failed(task.chunk.chunk)
-                # Later chunks may have rows of the groups that wait in this one.
-                enough = enough or not result.chunk_local or record.table.is_ordered
-                chunk = task.chunk.chunk
-                ledger.put_failure(Failure.of(result, chunk=chunk, at=context.now()))
-                continue
-            if result.segment is not None:
-                totals.add(result.segment, adopted=result.adopted)
-            if result.cursor is not None:
-                again = ImportTask(run, result.chunk, result.cursor, result.stalled)
-                tasks.appendleft(again)
-    return failed
+class LocalProgress:
+    """Totals of a run: its segments, and the progress of running tasks."""
+
+    def __init__(self, watch: Callable[[RunProgress], None], clock: Callable[[], float]) -> None:
+        self.settled = WorkTotals()
+        """Totals of the segments."""
+        self.adopted_rows = 0
+        self.heart: HeartbeatWriter | None = None
+        self._watch = watch
+        self._meter = ProgressMeter(clock)
+        self._step = CHECKING
+        self._running: dict[int, ChunkProgress] = {}
+        self._positions: dict[int, int] = {}
+
+    @property
+    def stopped(self) -> bool:
+        """True if the run was cancelled, or taken up by another process."""
+        return self.heart is not None and self.heart.stopped
+
+    def begin(self, record: RunRecord, chunks: Sequence[Chunk]) -> None:
+        """Set the run and its chunks, once its source was checked."""
+        self._meter.begin(record, chunks)
+        self._step = IMPORTING
+
+    def show(self) -> None:
+        """Pass the progress to the watcher."""
+        totals = self.settled
+        for each in self._running.values():
+            totals += WorkTotals(each.rows, each.work, each.bytes)
+        now = self._meter.progress(self._step, totals)
+        if self.heart is not None and self._step != CHECKING:
+            self.heart.set_progress(now.totals.rows, now.totals.bytes, now.size)
+        self._watch(now)
+
+    def progress(self, now: ChunkProgress) -> None:
+        """Replace the progress of a running task."""
+        states = self._meter.chunks
+        if states[now.chunk] == DONE_PERCENT:
+            # It was overtaken by the end of its task.
+            return
+        self._running[now.chunk] = now
+        begin = self._positions.get(now.chunk, states.chunk(now.chunk).start)
+        states.set_position(now.chunk, min(begin + now.bytes, states.chunk(now.chunk).end - 1))
+        self.show()
+
+    def finished(self, chunk: int) -> None:
+        """Drop the progress of a task that has ended, and show what its segments say."""
+        self._running.pop(chunk, None)
+        if chunk in self._positions:
+            self._meter.chunks.set_position(chunk, self._positions[chunk])
+        else:
+            self._meter.chunks.set_state(chunk, WAITING)
+
+    def failed(self, chunk: int) -> None:
+        """Show a chunk as failed."""
+        self._meter.chunks.set_state(chunk, FAILED_CHUNK)
+        self.show()
+
+    def add(self, segment: Segment, *, adopted: bool) -> None:
+        """Add a segment; `adopted` if an earlier attempt wrote it."""
+        self.settled += WorkTotals(segment.rows, segment.work, segment.bytes)
+        self._positions[segment.chunk] = segment.end.byte
+        self._meter.chunks.set_position(segment.chunk, segment.end.byte)
+        if not adopted:
+            self.show()
+            return
+        # All of these are shown together: they say nothing about the speed.
+        self.adopted_rows += segment.rows.read
+        self._meter.adopted_rows = self.adopted_rows
+
+    def report(self) -> None:
+        """Show that the report is being made."""
+        self._step = REPORTING
+        self.show()

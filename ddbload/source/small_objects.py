@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -12,6 +14,7 @@ from ddbload.aws.failures import AwsFailure
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy
 from ddbload.contracts.options import DEFAULT_READ_CONCURRENCY
+from ddbload.parallel import map_in_order
 from ddbload.source.s3_object import (
     RANGE_BYTES,
     BrokenRead,
@@ -24,8 +27,6 @@ from ddbload.source.s3_object import (
 from ddbload.source.s3_requests import S3Request, S3RequestLoop, failure_of_content
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from mypy_boto3_s3 import S3Client
 
     from ddbload.aws.signing.s3_signer import S3Signer
@@ -234,8 +235,6 @@ def _read_by_threads(
     max_bytes_ahead: int,
     retry_policy: RetryPolicy,
 ) -> Generator[bytes]:
-    from concurrent.futures import ThreadPoolExecutor
-
     # More threads than pooled connections would wait for one, or open one for each object.
     config = getattr(client.meta, "config", None)
     threads = min(concurrency, getattr(config, "max_pool_connections", concurrency))
@@ -250,24 +249,17 @@ def _read_by_threads(
         source = S3Object(client, wanted.pinned, threads_policy)
         return b"".join(source.stream(wanted.start, wanted.end, max(1, wanted.size)))
 
-    ahead: deque[tuple[int, Future[bytes]]] = deque()
-    bytes_ahead = 0
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="objects")
-    try:
-        following = next(ranges, None)
-        while following is not None or ahead:
-            while following is not None:
-                size = following.size
-                is_room = bytes_ahead + size <= max_bytes_ahead
-                if ahead and not (is_room and len(ahead) < concurrency * OBJECTS_AHEAD):
-                    break
-                ahead.append((size, pool.submit(read, following)))
-                bytes_ahead += size
-                following = next(ranges, None)
-            size, future = ahead.popleft()
-            data = future.result()
-            bytes_ahead -= size
-            yield data
-    finally:
-        is_over = True
-        pool.shutdown(cancel_futures=True)
+    def size_of(wanted: ObjectRange) -> int:
+        return wanted.size
+
+    with ThreadPoolExecutor(threads, thread_name_prefix="objects") as pool:
+        found = map_in_order(
+            lambda wanted: pool.submit(read, wanted),
+            *(ranges, concurrency * OBJECTS_AHEAD, size_of, max_bytes_ahead),
+        )
+        try:
+            with closing(found):
+                for _, data in found:
+                    yield data
+        finally:
+            is_over = True

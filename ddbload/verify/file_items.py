@@ -18,12 +18,10 @@ from ddbload.errors import ConservationViolated, Interrupted, OutputUnwritable, 
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
-from ddbload.pipeline.reading.row_batches import RowBatch, iter_row_batches
-from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
-from ddbload.pipeline.reading.settle_spans import settle_spans
-from ddbload.pipeline.reading.source_objects import expected_bytes
-from ddbload.pipeline.reading.span_output import SpanOutput
-from ddbload.pipeline.reading.span_pool import FinishedOutput
+from ddbload.reading.parts import PartOutput, read_parts
+from ddbload.reading.row_batches import RowBatch, iter_row_batches
+from ddbload.reading.row_blocks import RunReader, rare_gc
+from ddbload.reading.source_objects import expected_bytes
 from ddbload.rows.columns import from_octets
 from ddbload.rows.reject_lines import Defect
 from ddbload.verify.compare_digests import GROUP_ITEMS, DigestGroup, DigestSpool, ItemMarks
@@ -42,7 +40,7 @@ class MarkedItem(NamedTuple):
 
 @dataclass(slots=True)
 class FileSummary:
-    """Counts of the rows of a source, or of a span of it."""
+    """Counts of the rows of a source, or of a part of it."""
 
     read: int = 0
     filtered: int = 0
@@ -54,7 +52,7 @@ class FileSummary:
     """Attributes of all items, if they are collected."""
 
     def add(self, other: FileSummary) -> None:
-        """Add the rows of a span."""
+        """Add the rows of a part."""
         self.read += other.read
         self.filtered += other.filtered
         self.bytes += other.bytes
@@ -79,11 +77,10 @@ def read_digests(
     """
     spool, summary = DigestSpool(), FileSummary(bytes=record.data_start.byte)
     try:
-        # A delimited file without rows has no columns.
-        if record.columns or not record.payload.source.delimited:
+        if record.has_rows:
             job = _DigestJob(digests, record.public_names, collect_names)
             taker = _FileTaker(record, context, job, spool, summary, watch)
-            settle_spans(
+            read_parts(
                 *(record, ledger, context, job, taker),
                 processes=processes,
                 make_context=make_context,
@@ -141,8 +138,8 @@ def _item_texts(batch: RowBatch, reject: Callable[[int, Defect], object]) -> lis
 
 
 @dataclass(slots=True)
-class _SpanDigests:
-    """Summary of a span whose digests are its output."""
+class _PartDigests:
+    """Summary of a part whose digests are its output."""
 
     summary: FileSummary = field(default_factory=FileSummary)
     counts: list[array[int]] = field(default_factory=list)
@@ -150,7 +147,7 @@ class _SpanDigests:
 
 @dataclass(frozen=True, slots=True)
 class _DigestJob:
-    """Work on a span: rows to items to digests."""
+    """Work on a part: rows to items to digests."""
 
     digests: ItemDigests
     public: frozenset[str]
@@ -162,33 +159,28 @@ class _DigestJob:
         """Bytes to read at a time."""
         return FEED_READ_BYTES
 
-    @property
-    def deflate(self) -> bool:
-        """False: digests do not compress."""
-        return False
-
     def work(
         self,
-        reader: RunReader,  # noqa: ARG002 - a SpanJob
+        reader: RunReader,  # noqa: ARG002 - a PartJob
         batches: Iterator[RowBatch],
-        output: SpanOutput,
-    ) -> _SpanDigests:
+        output: PartOutput,
+    ) -> _PartDigests:
         """Digest all batches."""
-        span, waiting = _SpanDigests(), list[bytes]()
+        part, waiting = _PartDigests(), list[bytes]()
 
         def write() -> None:
             group = DigestGroup.of(waiting)
             output.write(group.data)
-            span.counts.append(group.counts)
+            part.counts.append(group.counts)
             waiting.clear()
 
         for batch in batches:
-            waiting += self.digest(batch, span.summary)
+            waiting += self.digest(batch, part.summary)
             if len(waiting) >= GROUP_ITEMS:
                 write()
         if waiting:
             write()
-        return span
+        return part
 
     def digest(self, batch: RowBatch, summary: FileSummary) -> list[bytes]:
         """Return the digests of a batch's items, and count its rows."""
@@ -209,7 +201,7 @@ class _DigestJob:
 
 
 class _FileTaker:
-    """Takes the digests of spans in order."""
+    """Takes the digests of parts in order."""
 
     def __init__(
         self,
@@ -223,20 +215,20 @@ class _FileTaker:
         self._record, self._context, self._job = record, context, job
         self._spool, self._summary, self._watch = spool, summary, watch
 
-    def take(self, summary: _SpanDigests, output: FinishedOutput, start: Cursor) -> bool:  # noqa: ARG002 - a SpanTaker
-        """Take the digests of a span that a worker read."""
+    def take(self, summary: _PartDigests, output: PartOutput, start: Cursor) -> bool:  # noqa: ARG002 - a PartTaker
+        """Take the digests of a part that a worker read."""
         self._spool.add_groups(summary.counts, output.pieces())
         self._summary.add(summary.summary)
         self._show()
         return True
 
     def read(self, batches: Iterator[RowBatch]) -> None:
-        """Digest a span here."""
+        """Digest a part here."""
         for batch in batches:
             self._spool.add(self._job.digest(batch, self._summary))
             self.check_stop()
             self._show()
-        # Groups of other spans follow.
+        # Groups of other parts follow.
         self._spool.finish()
 
     def check_stop(self) -> None:

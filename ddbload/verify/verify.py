@@ -20,9 +20,9 @@ from ddbload.errors import InvalidUsage, MaxCostReached, NothingCompared
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.prepare import prepare_run
-from ddbload.pipeline.reading.row_blocks import rare_gc
-from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.pipeline.table_description import describe_table_with_response
+from ddbload.reading.row_blocks import rare_gc
+from ddbload.reading.source_objects import expected_bytes
 from ddbload.verify.compare_digests import (
     DIFFERENT_MARK,
     MISSING_MARK,

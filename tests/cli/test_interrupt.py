@@ -11,7 +11,7 @@ import pytest
 
 from ddbload.cli import commands as module
 from ddbload.cli.interrupts import raise_on_interrupt
-from ddbload.pipeline.reading.span_pool import interrupts_blocked
+from ddbload.reading.processes import interrupts_blocked
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
 

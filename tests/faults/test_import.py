@@ -15,10 +15,11 @@ from ddbload.aws import boto_clients as clients_module
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.aws.signing import credentials
+from ddbload.context import AccessPolicy
 from ddbload.contracts.results import Report, RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask
 from ddbload.errors import AccessDenied
-from ddbload.pipeline.context import AccessPolicy, Context
+from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import write_report

@@ -11,9 +11,10 @@ import pytest
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
+from ddbload.context import AccessPolicy
 from ddbload.contracts.results import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask
-from ddbload.pipeline.context import AccessPolicy, Context
+from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import write_report

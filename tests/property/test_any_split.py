@@ -20,7 +20,7 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
 from ddbload.contracts.source import CSV, DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, Source
 from ddbload.items.encode.request_json import item_of_request
-from ddbload.pipeline.reading.row_blocks import RunReader
+from ddbload.reading.row_blocks import RunReader
 from ddbload.rows.block_splitter import Block, BlockSplitter
 from ddbload.rows.reject_lines import Defect
 from tests.oracle import csv_machine, json_machine
@@ -49,7 +49,7 @@ class Format:
     @cache  # noqa: B019 - there are a few of them
     def reading(self) -> RunReader:
         """Return a reader of the format's rows."""
-        columns = COLUMNS if self.source.delimited else ()
+        columns = COLUMNS if self.source.kind.has_columns else ()
         payload = Payload(self.source, "t")
         types = ("S",) * len(columns)
         record = RunRecord(
@@ -181,7 +181,7 @@ def test_rows_of_any_split_equal_those_of_the_whole_file(group: int) -> None:
         data, reading = format_.file(rng), format_.reading()
         expected = format_.rows(data)
         whole = block_rows(Block(data, Cursor(0, 1)), reading) if data else []
-        if not format_.source.delimited:
+        if not format_.source.kind.has_columns:
             expected = [
                 (line, byte, found[2])
                 for (line, byte, _), found in zip(expected, whole, strict=True)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ddbload.aws.http_client.http1 import Response
+from ddbload.context import SEGMENT_READERS
 from ddbload.ledger.bucket_store import READERS
 from ddbload.ledger.history import PARALLEL_WRITES
-from ddbload.pipeline.context import SEGMENT_READERS
 from tests.unit.pipeline.world import MemoryStore
 
 FIRST_BYTE_SECONDS = 0.1

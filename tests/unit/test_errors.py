@@ -61,14 +61,14 @@ ON_UPLOAD = {"pipeline/executions.py", "pipeline/on_upload.py"}
 """Modules that meet an error in the function on_upload, which is no task of the state machine."""
 
 
-SEVERAL_PROCESSES = {"pipeline/reading/settle_spans.py", "pipeline/reading/span_pool.py"}
+SEVERAL_PROCESSES = {"reading/parts.py", "reading/processes.py"}
 """Modules of `plan` and `convert`, whose processes no function starts."""
 ONLY_BY_USERS = {
     # Users stop what runs on the command line. on_stopped, which is no task, is invoked again.
     errors.Interrupted: {
         "ledger/run_state.py",
         "pipeline/preflight/chunker.py",
-        "pipeline/reading/settle_spans.py",
+        "reading/parts.py",
         "pipeline/run_end.py",
     },
     # The run of another process is no failure of the one that was asked for.

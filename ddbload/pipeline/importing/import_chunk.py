@@ -38,10 +38,10 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context
 from ddbload.pipeline.importing.open_target import open_target
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES, RowFeeder
-from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
-from ddbload.pipeline.reading.source_objects import read_chunk
 from ddbload.pipeline.run_worker import WorkerSession
 from ddbload.pipeline.table_description import require_same_target
+from ddbload.reading.row_blocks import RunReader, rare_gc
+from ddbload.reading.source_objects import read_chunk
 from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.write.drivers.driver import Job
 from ddbload.write.drivers.engines import concurrency_for, driver_for

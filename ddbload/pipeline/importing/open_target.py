@@ -60,7 +60,7 @@ def _table_target(
         requests_for(options, record.table, identical, endpoint)
         if writes is None
         else RowWriteRequests(
-            *(writes, endpoint, identical), same_types=record.payload.source.delimited
+            *(writes, endpoint, identical), same_types=record.payload.source.kind.has_columns
         )
     )
     merged = None

@@ -13,10 +13,10 @@ from ddbload.errors import DdbloadError
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context
 from ddbload.pipeline.importing.row_feeder import MAX_REJECT_BYTES
-from ddbload.pipeline.reading.measure import Measure, SizeHistogram
-from ddbload.pipeline.reading.row_batches import RowBatch
-from ddbload.pipeline.reading.row_blocks import RunReader
-from ddbload.pipeline.reading.source_objects import read_chunk
+from ddbload.reading.measure import Measure, SizeHistogram
+from ddbload.reading.row_batches import RowBatch
+from ddbload.reading.row_blocks import RunReader
+from ddbload.reading.source_objects import read_chunk
 from ddbload.source.decoding.seek_trail import SeekTrail
 
 PLAN_READ_BYTES = 256 * 1024

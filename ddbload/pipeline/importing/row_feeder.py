@@ -16,8 +16,8 @@ from ddbload.errors import DdbloadError
 from ddbload.items.encode.batch_encoder import MAX_ROW_BYTES
 from ddbload.ledger.attempts import Attempt
 from ddbload.pipeline.importing.row_window import PendingRequests, PendingRows
-from ddbload.pipeline.reading.row_blocks import RunReader
-from ddbload.pipeline.reading.source_objects import ChunkBlock
+from ddbload.reading.row_blocks import RunReader
+from ddbload.reading.source_objects import ChunkBlock
 from ddbload.rows.reject_lines import Defect, reject_line
 from ddbload.write.scheduler.scheduler import Scheduler
 

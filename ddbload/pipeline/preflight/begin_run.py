@@ -23,9 +23,9 @@ from ddbload.pipeline.load_claims import claim_load
 from ddbload.pipeline.load_history import SourceVersions, find_loads, is_current
 from ddbload.pipeline.preflight.prepare import check_settings, prepare_run, warn_of_header
 from ddbload.pipeline.preflight.run_limits import settle_limits
-from ddbload.pipeline.reading.open_sources import open_source, reopen
-from ddbload.pipeline.reading.row_blocks import hmac_key
 from ddbload.pipeline.table_description import describe_target
+from ddbload.reading.open_sources import open_source, reopen
+from ddbload.reading.row_blocks import hmac_key
 
 
 def begin_run(

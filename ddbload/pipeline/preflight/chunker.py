@@ -16,7 +16,6 @@ from ddbload.contracts.chunks import ManifestPart, ObjectSlice, PreflightCursor
 from ddbload.contracts.messages import MAX_WHOLE
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import PARQUET
 from ddbload.errors import DdbloadError, Interrupted, NoProgress
 from ddbload.items.row_encoder import row_edges_for
 from ddbload.ledger.ledger import Ledger
@@ -24,15 +23,15 @@ from ddbload.ledger.object_listing import iter_objects
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.edge_probe import EdgeProbe, Windows
 from ddbload.pipeline.preflight.open_chunk import OpenChunk
-from ddbload.pipeline.reading.open_sources import (
+from ddbload.reading.open_sources import (
     open_decoded,
     open_each,
     open_heads,
     prefix_errors_with_object_name,
     read_windows,
 )
-from ddbload.pipeline.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
-from ddbload.pipeline.reading.source_objects import slice_for_object
+from ddbload.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
+from ddbload.reading.source_objects import slice_for_object
 from ddbload.rows.block_splitter import BLOCK_BYTES, Block
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.decoded_source import DecodedSource, why_uncut
@@ -88,7 +87,7 @@ class Chunker:
         reads = record.payload.options.read_concurrency
         opened = (
             open_heads(objects, self._context, read_concurrency=reads)
-            if self._by_edges and self._several and record.payload.source.format != PARQUET
+            if self._by_edges and self._several and not record.payload.source.kind.is_container
             else open_each(objects, self._context, several=self._several, read_concurrency=reads)
         )
         try:
@@ -129,7 +128,7 @@ class Chunker:
             self._at = Cursor(whole.end, whole.line)
         elif not (
             self._cut_by_edges(raw, file, object_slice)
-            if self._by_edges and file.plain and not file.framed
+            if self._by_edges and file.has_cuts
             else self._read(file, object_slice)
         ):
             return False
@@ -156,8 +155,7 @@ class Chunker:
             left = object_slice.end - self._at.byte
             return object_slice if self._open.has_room(left) else None
         most = file.most_bytes
-        has_columns = bool(record.columns) or not record.payload.source.delimited
-        if most is None or not has_columns or self._is_indexed:
+        if most is None or not record.has_rows or self._is_indexed:
             return None
         padded = replace(object_slice, size=most, padded=True)
         # An earlier invocation may have read a part of it.

@@ -8,8 +8,8 @@ from typing import Any
 
 from ddbload.contracts.dialect import Dialect, placeholder_delimiter
 from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, PARQUET, TSV, Source
-from ddbload.pipeline.reading.header import detect_layout
-from ddbload.pipeline.reading.open_sources import compression_in, open_as_text
+from ddbload.reading.header import detect_layout
+from ddbload.reading.open_sources import compression_in, open_as_text
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
 from ddbload.rows.format_guess import Doubt
 from ddbload.rows.header_evidence import HeaderEvidence
@@ -51,7 +51,7 @@ class DetectedFormat:
             "comment": source.comment,
             "header": source.header,
         }
-        if not source.delimited:
+        if not source.kind.has_columns:
             # JSON has no dialect.
             value = {**dict.fromkeys(value), "format": source.format}
         if source.framed:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from ddbload.contracts.chunks import ListingCursor, ListingPart
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.source import AUTO, DYNAMODB_EXPORT, EXPORT_STARTED, Source
+from ddbload.contracts.source import DYNAMODB_EXPORT, EXPORT_STARTED, Source
 from ddbload.errors import InvalidPayload, RunMismatch, SourceChanged, SourceNotFound
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import (
@@ -27,7 +27,7 @@ from ddbload.ledger.object_listing import (
     write_pages,
 )
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.reading.open_sources import (
+from ddbload.reading.open_sources import (
     list_bucket,
     list_folder,
     open_location,
@@ -51,7 +51,6 @@ from ddbload.source.small_objects import pinned_version
 
 T = TypeVar("T")
 
-_EXPORT_FORMATS = (AUTO, DYNAMODB_EXPORT)
 _SEARCHED_OBJECTS = 1000
 """Objects of a prefix that are searched for the files of a table export."""
 _PARALLEL_OPENS = 16
@@ -134,7 +133,7 @@ def find_objects(
     if source.path is not None:
         return _from_path(source, source.path, context, after)
     if source.key is not None:
-        is_export = source.format in _EXPORT_FORMATS and is_export_manifest(source.key)
+        is_export = source.kind.may_be_export and is_export_manifest(source.key)
         return _from_table_export(source.uri, context, after) if is_export else None
     return _from_prefix(source, context, after)
 
@@ -242,8 +241,8 @@ def _from_prefix(source: Source, context: Context, after: str | None) -> SourceO
     bucket = source.bucket or ""
     glob = None if source.glob is None else Glob(source.glob)
     prefix = (source.prefix or "") if glob is None else glob.prefix
-    is_export = source.format == DYNAMODB_EXPORT
-    may_be_export = is_export or (source.format == AUTO and after is None)
+    is_export = source.kind.is_export
+    may_be_export = is_export or (source.kind.is_open and after is None)
     listing = list_bucket(bucket, prefix, context, None if is_export else after)
     if glob is not None or not may_be_export:
         return SourceObjects(_with_positions(source, listing, glob))
@@ -312,12 +311,12 @@ def _pinned_version(bucket: str, listed: ListedObject) -> Pinned:
 def _from_path(
     source: Source, path: str, context: Context, after: str | None
 ) -> SourceObjects | None:
-    if source.format in _EXPORT_FORMATS and is_export_manifest(path):
+    if source.kind.may_be_export and is_export_manifest(path):
         return _from_table_export(path, context, after)
     folder = list_folder(path, context)
     if folder is None:
         return None
-    if source.format in _EXPORT_FORMATS:
+    if source.kind.is_export or source.kind.is_open:
         export = _only_export(source, folder.files, folder.empty)
         if export is not None:
             return _from_table_export(export, context, after)
@@ -336,7 +335,7 @@ def _only_export(source: Source, names: Sequence[str], empty: Sequence[str]) -> 
             f"{source.uri} has {len(exports)} exports of tables; name one of them, such as"
             f" {exports[0]}"
         )
-    if exports and source.format == AUTO:
+    if exports and source.kind.is_open:
         # What an export consists of lies in its folder, or beside it.
         beside = exports[0][: exports[0].rstrip("/").rfind("/") + 1]
         other = next((name for name in names if not name.startswith(beside)), None)
@@ -347,7 +346,7 @@ def _only_export(source: Source, names: Sequence[str], empty: Sequence[str]) -> 
             )
     if exports:
         return exports[0]
-    return source.uri if source.format == DYNAMODB_EXPORT else None
+    return source.uri if source.kind.is_export else None
 
 
 def _from_table_export(location: str, context: Context, after: str | None) -> SourceObjects:

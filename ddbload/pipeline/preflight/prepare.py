@@ -26,17 +26,17 @@ from ddbload.pipeline.preflight.detect_format import DetectedFormat, detect_form
 from ddbload.pipeline.preflight.find_objects import list_source
 from ddbload.pipeline.preflight.run_limits import RunLimits, settle_limits
 from ddbload.pipeline.preflight.table_checks import settle_types
-from ddbload.pipeline.reading.header import Header, read_header, wanted_columns
-from ddbload.pipeline.reading.open_sources import (
+from ddbload.pipeline.table_description import describe_target
+from ddbload.reading.header import Header, read_header, wanted_columns
+from ddbload.reading.open_sources import (
     known_size,
     open_decoded,
     open_source,
     prefix_errors_with_object_name,
     reopen,
 )
-from ddbload.pipeline.reading.row_blocks import hmac_key
-from ddbload.pipeline.reading.source_objects import row_groups
-from ddbload.pipeline.table_description import describe_target
+from ddbload.reading.row_blocks import hmac_key
+from ddbload.reading.source_objects import row_groups
 from ddbload.source.byte_source import ByteSource, HeadCachingSource
 from ddbload.source.s3_object import Pinned
 
@@ -117,7 +117,7 @@ def prepare_run(
         first = _inspect_first_object(
             chain([raw], objects), payload, table, several=listing is not None
         )
-    if first.detected.source.format == PARQUET:
+    if first.detected.source.kind.is_container:
         reads = payload.options.read_concurrency
         listing = _list_row_groups(first, listing, ledger, context, reads)
     options = _settle_scan(payload.options, first, listing)
@@ -182,7 +182,7 @@ def _settle_scan(options: Options, first: _FirstObject, listing: ObjectListing |
     if options.scan == AUTO:
         stored = int(first.pinned["size"]) if listing is None else listing.bytes
         most = EDGES_ABOVE_COMPRESSED_BYTES if first.size is None else EDGES_ABOVE_BYTES
-        if stored > most and first.detected.source.format != PARQUET:
+        if stored > most and not first.detected.source.kind.is_container:
             options = replace(options, scan=EDGES)
     return replace(options, max_row_bytes=options.row_limit)
 

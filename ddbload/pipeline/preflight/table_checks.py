@@ -9,7 +9,6 @@ from ddbload.contracts.column_mapping import ColumnChanges, column_changes, row_
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import CELL_TYPES, Payload
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.contracts.source import JSON
 from ddbload.contracts.template import shown
 from ddbload.dynamodb.limits import MAX_NAME_BYTES
 from ddbload.dynamodb.row_writes import MAX_EXPRESSION_BYTES, SETS, RowWrites, longest_update
@@ -27,9 +26,9 @@ from ddbload.items.row_filter import DocumentFilter, row_filter
 from ddbload.items.type_inference import infer_types, inferred_column_types
 from ddbload.items.typed_cells import SettledCells, settle_cells
 from ddbload.items.typed_values import attribute_type
-from ddbload.pipeline.reading.header import Header
-from ddbload.pipeline.reading.open_sources import known_size
-from ddbload.pipeline.reading.row_blocks import hmac_key, iter_row_blocks
+from ddbload.reading.header import Header
+from ddbload.reading.open_sources import known_size
+from ddbload.reading.row_blocks import hmac_key, iter_row_blocks
 from ddbload.rows.block_splitter import BlockSplitter
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import Columns
@@ -53,15 +52,14 @@ def settle_types(
     """
     writes = row_writes(payload, table)
     changes = column_changes(payload.mapping)
-    if not payload.source.delimited:
+    if not payload.source.kind.has_columns:
         changes.named()
         check_document_types(payload.types, table)
         keys = {key.name: key.type for key in (*table.index_keys, *table.keys)}
         DocumentFilter(payload.where, changes, {**keys, **payload.types})
         check_position(payload.options.position_attribute, (), table)
         if writes is not None:
-            # Only plain JSON has no sets of its own.
-            named = dict.fromkeys(writes.adds, "L" if payload.source.format == JSON else "SS")
+            named = dict.fromkeys(writes.adds, payload.source.kind.set_type)
             check_adds(writes, {**named, **payload.types})
         return SettledCells()
     _check_reserved(header.columns, changes, payload)

@@ -124,7 +124,7 @@ def mask(text: str, kept: str) -> str:
 def _structure(record: RunRecord) -> str:
     """Return the characters that separate a row's cells, which masked rows keep."""
     source = record.payload.source
-    if not source.delimited:
+    if not source.kind.has_columns:
         return _JSON_PUNCTUATION
     marks = (source.delimiter, source.quote or "")
     return "".join(each for mark in marks for each in mark if not each.isalnum())

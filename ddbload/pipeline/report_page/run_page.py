@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError, unexpected
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.counted_chunks import CountedChunks
 
 if TYPE_CHECKING:

@@ -319,7 +319,7 @@ def _version(record: RunRecord) -> Iterator[tuple[str, Markup]]:
 def _format(record: RunRecord) -> Content:
     source = record.payload.source
     words: list[Content] = [source.format]
-    if source.delimited:
+    if source.kind.has_columns:
         words += [", delimiter ", data(_MARKS.get(source.delimiter, source.delimiter), 20)]
         words += [", quote ", data(_MARKS.get(source.quote or "", source.quote or "none"), 20)]
     words += [", ", data(source.encoding, 40)]

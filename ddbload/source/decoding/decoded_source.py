@@ -128,6 +128,11 @@ class DecodedSource:
         """True if rows are JSON objects that are not one a line."""
         return self._layout in (ARRAY, OBJECT, VALUES)
 
+    @property
+    def has_cuts(self) -> bool:
+        """True if a window of the bytes shows where a row ends."""
+        return self.plain and not self.framed
+
     def stream_rows(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
         """Yield a range as `stream` does, its JSON objects one a line; a row begins at `start`.
 

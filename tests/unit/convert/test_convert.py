@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import RowCounts
 from ddbload.contracts.source import Source
@@ -23,7 +24,6 @@ from ddbload.errors import (
     UnterminatedQuote,
 )
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.pipeline.context import AccessPolicy
 from tests.unit.pipeline.world import TABLE, World
 
 

@@ -14,21 +14,16 @@ from ddbload.convert.convert import OutputOptions, open_sink
 from ddbload.convert.sharded_sink import ShardedSink
 from ddbload.convert.sinks import INCOMPLETE, FileSink, Sink, StreamSink, compression_of_name
 from ddbload.errors import ExtraMissing, OutputUnwritable
-from ddbload.pipeline.reading.span_output import SpanOutput
 from tests.unit.pipeline.world import World
 
 DATA = '{"Item":{"id":{"S":"é"}}}\n{"Item":{}}\n'.encode()
 
 
 def write(sink: Sink) -> Sink:
-    """Write the lines as two spans."""
+    """Write the lines piece by piece."""
     first, rest = DATA.splitlines(keepends=True)
-    for pieces in ((first, b""), (rest,)):
-        output = SpanOutput(deflate=sink.deflate)
-        for piece in pieces:
-            output.write(piece)
-        output.finish()
-        sink.take(output)
+    for piece in (first, b"", rest):
+        sink.write(piece)
     return sink
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ddbload.context import AccessPolicy
 from ddbload.contracts import run_notice as measures
 from ddbload.contracts import upload_rule as deployed
 from ddbload.contracts.results import MAX_CAUSE, STATUSES, ExecutionOutput, RowCounts
@@ -23,7 +24,6 @@ from ddbload.errors import (
     UnexpectedError,
 )
 from ddbload.ledger.bucket_store import BucketStore
-from ddbload.pipeline.context import AccessPolicy
 from lambdas import entry, import_chunk, on_stopped, on_upload, preflight, report
 from lambdas.deployment import Deployment
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error

@@ -9,10 +9,10 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
 from ddbload.aws.retry import RetryPolicy
+from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.target import OBJECT_KEY
 from ddbload.errors import AccessDenied, AwsConfiguration, BucketNotFound, InvalidPayload
-from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.table_description import describe_target
 
 TARGET = {"bucket": "shop", "prefix": "é/", "key": "{id}"}

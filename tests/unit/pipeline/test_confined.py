@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from ddbload.context import AccessPolicy
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.source import Source
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import BucketNotAllowed, InvalidPayload
-from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.preflight import preflight
 from tests.unit.pipeline.exports import exported
 from tests.unit.pipeline.world import BUCKET, TABLE, World

@@ -201,7 +201,7 @@ def test_open_quote_at_the_end_fails_the_import_itself(scan):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_of_several_objects_are_read_once(seed, monkeypatch):
-    monkeypatch.setattr("ddbload.pipeline.reading.open_sources.HEAD_BYTES", 20)
+    monkeypatch.setattr("ddbload.reading.open_sources.HEAD_BYTES", 20)
     rng = random.Random(seed)
     files = files_of(seed, rng.choice((1, 2, 12)), compressed=rng.random() < 0.7)
     if not any(files.values()):
@@ -229,7 +229,7 @@ def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch
 
 
 def test_objects_of_one_chunk_are_not_read_beyond_their_beginning(monkeypatch):
-    monkeypatch.setattr("ddbload.pipeline.reading.open_sources.HEAD_BYTES", 500)
+    monkeypatch.setattr("ddbload.reading.open_sources.HEAD_BYTES", 500)
     files = {f"{number}.csv": HEADER + b"%d,x\n" % number * 200 for number in range(20)}
     world = ManyObjects(files=files, options={**EDGES, "chunk_bytes": 10**6})
     world.preflight()

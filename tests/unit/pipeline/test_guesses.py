@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from ddbload import errors
+from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import Payload
 from ddbload.convert.convert import ConvertResult, convert, prepare_conversion
 from ddbload.convert.sinks import StreamSink
 from ddbload.errors import DdbloadError, NothingWritten
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.pipeline.context import AccessPolicy
 from tests.unit.pipeline.world import TABLE, World
 
 GUESSED = {"format": "auto", "delimiter": "auto", "encoding": "auto"}

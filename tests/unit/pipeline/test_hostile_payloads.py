@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from ddbload import errors
+from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import is_run_id
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.errors import DdbloadError
-from ddbload.pipeline.context import AccessPolicy
 from tests.unit.pipeline.hostile_payloads import events, good_event, good_payload, payloads
 from tests.unit.pipeline.machine import execute
 from tests.unit.pipeline.uploads import Trigger

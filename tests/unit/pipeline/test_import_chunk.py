@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from ddbload import errors
+from ddbload.context import AccessPolicy
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.run_record import Cursor
-from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.importing import row_feeder
 from ddbload.rows import block_splitter
 from ddbload.write.pacing.pacing import Pacing

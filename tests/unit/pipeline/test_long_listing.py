@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ddbload import errors
+from ddbload.context import AccessPolicy
 from ddbload.contracts.chunks import ListingCursor
 from ddbload.contracts.states import PreflightTask, ReportTask
 from ddbload.ledger.object_listing import iter_objects
-from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.preflight import preflight
 from tests.fakes.s3_faults import internal_error
 from tests.unit.pipeline.exports import exported_files

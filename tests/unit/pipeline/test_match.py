@@ -67,7 +67,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch, rng: random.Random) -> None:
     monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.pipeline.preflight.chunker.BLOCK_BYTES", 32)
     small = rng.choice((0, 50, 10**6))
-    monkeypatch.setattr("ddbload.pipeline.reading.open_sources.SMALL_BYTES", small)
+    monkeypatch.setattr("ddbload.reading.open_sources.SMALL_BYTES", small)
 
 
 @pytest.mark.parametrize("seed", range(16))

@@ -80,7 +80,7 @@ def test_run_succeeds_when_file_has_no_rows(data):
 
 
 def test_header_is_read_when_it_comes_in_many_pieces(monkeypatch):
-    monkeypatch.setattr("ddbload.pipeline.reading.header.HEADER_READ_BYTES", 3)
+    monkeypatch.setattr("ddbload.reading.header.HEADER_READ_BYTES", 3)
     world = World(b'\n\nid,"a ""long"" name",\xc3\xa9\r\n1,2,3\n')
     world.preflight()
     assert world.ledger.record().columns == ("id", 'a "long" name', "é")

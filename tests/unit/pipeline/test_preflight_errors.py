@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from ddbload import errors
+from ddbload.context import AccessPolicy
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.states import PreflightTask
-from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.preflight.table_checks import check_column_types
-from ddbload.pipeline.reading.open_sources import list_bucket
+from ddbload.reading.open_sources import list_bucket
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails
 from tests.fakes.s3_faults import Fault as S3Fault

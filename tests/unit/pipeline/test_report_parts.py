@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from ddbload.context import segment_reader
 from ddbload.contracts.results import ExecutionOutput, Failure, Report
 from ddbload.contracts.states import (
     ImportTask,
@@ -19,7 +20,6 @@ from ddbload.contracts.states import (
 from ddbload.errors import Interrupted, InvalidPayload, LedgerDamaged
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.pipeline import counted_chunks
-from ddbload.pipeline.context import segment_reader
 from ddbload.pipeline.counted_chunks import SegmentSums
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.importing.import_chunk import import_chunk

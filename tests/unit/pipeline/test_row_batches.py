@@ -11,8 +11,8 @@ from ddbload.errors import UnterminatedQuote
 from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.item_builder import Item
 from ddbload.pipeline.preflight.prepare import prepare_run
-from ddbload.pipeline.reading.row_batches import RowBatch, iter_row_batches
-from ddbload.pipeline.reading.row_blocks import RunReader
+from ddbload.reading.row_batches import RowBatch, iter_row_batches
+from ddbload.reading.row_blocks import RunReader
 from tests.unit.pipeline.world import RUN, World
 
 ROWS = "".join(f'{n},"name\n{n}"\n' for n in range(50))

@@ -22,7 +22,7 @@ from ddbload.errors import (
 )
 from ddbload.items.encode.batch_encoder import BatchEncoder
 from ddbload.rows.columns import Columns
-from ddbload.runs.worker_pool import ChunkWorker
+from ddbload.runs.chunk_worker import ChunkWorker
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails, never_sent, nothing_processed
 from tests.fakes.s3_faults import slow_down
@@ -111,9 +111,9 @@ def steps(world: World) -> list[ImportResult | DdbloadError]:
     worker = ChunkWorker(settings, world.context(), RUN)
     found: list[ImportResult | DdbloadError] = []
     for chunk in world.manifest:
-        result = worker.step(ImportTask(RUN, chunk))
+        result = worker(ImportTask(RUN, chunk))
         while not isinstance(result, DdbloadError) and result.cursor is not None:
-            result = worker.step(ImportTask(RUN, chunk, result.cursor, result.stalled))
+            result = worker(ImportTask(RUN, chunk, result.cursor, result.stalled))
         found.append(result)
     worker.close()
     return found

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import Resume
@@ -13,7 +14,6 @@ from ddbload.contracts.run_request import RunRequest
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import DdbloadError, RunNotFound
 from ddbload.ledger.history import newest_runs
-from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.preflight import preflight, preflight_in_turn
 from ddbload.pipeline.run_requests import keep_failure, keep_request, resumed_payload
 from tests.unit.pipeline.world import RUN, World

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from ddbload import errors
+from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.source import MAX_SOURCES, Source
 from ddbload.contracts.states import PreflightTask
 from ddbload.ledger.object_listing import iter_objects
-from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.find_objects import find_objects
 from ddbload.pipeline.preflight.preflight import preflight
 from tests.unit.pipeline.chaos import Chaos, plan

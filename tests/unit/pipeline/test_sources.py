@@ -16,11 +16,11 @@ import pytest
 from pyarrow import parquet
 
 from ddbload import errors
+from ddbload.context import AccessPolicy
 from ddbload.contracts.source import Source
 from ddbload.contracts.source_bucket import SourceBucket
-from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.find_objects import find_objects
-from ddbload.pipeline.reading.open_sources import open_each, open_location, reopen
+from ddbload.reading.open_sources import open_each, open_location, reopen
 from ddbload.source.parquet.parquet_lines import ParquetLines
 from tests.unit.pipeline.exports import EXPORT, exported_files
 from tests.unit.pipeline.world import BUCKET, TABLE, World

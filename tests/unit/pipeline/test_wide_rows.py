@@ -11,7 +11,7 @@ from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.source import Source
 from ddbload.errors import TooManyColumns
-from ddbload.pipeline.reading.header import read_header
+from ddbload.reading.header import read_header
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.row_parser import ColumnReader, RowParser

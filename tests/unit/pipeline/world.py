@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from ddbload.context import AccessPolicy
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, PreflightTask
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.store import AgesPage, VersionedObject
-from ddbload.pipeline.context import AccessPolicy, ChunkProgress, Context
+from ddbload.pipeline.context import ChunkProgress, Context
 from ddbload.pipeline.counted_chunks import counted_rejects
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight

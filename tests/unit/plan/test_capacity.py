@@ -11,9 +11,9 @@ import pytest
 from botocore.validate import ParamValidator
 
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.pipeline.reading.measure import TableIndex
 from ddbload.plan.capacity import HOT_TABLE, Load, rank_limits, suggest_prewarm
 from ddbload.plan.table_facts import TableFacts, table_facts
+from ddbload.reading.measure import TableIndex
 
 TABLE = Table("t.1", "id", (KeyAttribute("id", "S", 2048),))
 MODEL = botocore.session.get_session().get_service_model("dynamodb")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ddbload.pipeline.reading.measure import SizeHistogram, units_of
 from ddbload.plan.distinct_keys import KeyCounter
 from ddbload.plan.hot_partitions import FEW_ROWS, HeavyHitters, KeyOrder
+from ddbload.reading.measure import SizeHistogram, units_of
 
 KEYS = st.lists(st.binary(max_size=2), max_size=200)
 

@@ -8,10 +8,10 @@ import re
 
 import pytest
 
-from ddbload.pipeline.reading.open_sources import HEAD_BYTES
 from ddbload.plan.figures import estimate_chunks, preflight_work
 from ddbload.plan.make_plan import make_plan
 from ddbload.plan.price import PreflightWork
+from ddbload.reading.open_sources import HEAD_BYTES
 from ddbload.source.byte_source import FIRST_BYTES
 from tests.unit.pipeline.world import World
 from tests.unit.pipeline.worlds import ManyObjects

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,27 +17,18 @@ from ddbload.errors import RowTooLong
 from ddbload.runs import run_import
 
 
-class Pool:
-    """A pool whose first task fails because of its rows."""
+class Worker:
+    """A worker whose tasks fail because of their rows."""
 
-    size = 1
+    def __init__(self, *_: Any) -> None:
+        self.tasks: list[ImportTask] = []
 
-    def __init__(self) -> None:
-        self.submitted: list[ImportTask] = []
-        self.answered = 0
+    def __call__(self, task: ImportTask) -> RowTooLong:
+        self.tasks.append(task)
+        return RowTooLong("row 1 has no end")
 
-    def submit(self, task: ImportTask) -> None:
-        self.submitted.append(task)
-
-    def wait(self, _: float) -> list[Any]:
-        waiting = self.submitted[self.answered :]
-        self.answered = len(self.submitted)
-        return [(task, RowTooLong("row 1 has no end")) for task in waiting]
-
-    def stop(self) -> None:
-        """Nothing runs between two calls."""
-
-    close = stop
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def record(*, is_ordered: bool) -> Any:
@@ -67,28 +59,33 @@ def tasks() -> deque[ImportTask]:
 
 
 @pytest.mark.parametrize(("is_ordered", "imported"), [(True, 1), (False, 3)])
-def test_run_ends_at_the_first_failed_chunk_if_rows_have_an_order(is_ordered, imported):
+def test_run_ends_at_the_first_failed_chunk_if_rows_have_an_order(
+    monkeypatch, is_ordered, imported
+):
     assert RowTooLong.chunk_local
-    pool, totals = Pool(), progress()
-    assert run_import._run_tasks(tasks(), pool, totals, context(), record(is_ordered=is_ordered))
-    assert len(pool.submitted) == imported
+    worker = Worker()
+    monkeypatch.setattr(run_import, "ChunkWorker", lambda *_: worker)
+    where = (progress(), context(), SimpleNamespace(), record(is_ordered=is_ordered))
+    assert run_import._import_tasks(tasks(), 1, *where)
+    assert len(worker.tasks) == imported
 
 
 @pytest.mark.parametrize("is_ordered", [True, False])
 def test_one_worker_imports_all_chunks_if_rows_have_an_order(monkeypatch, is_ordered):
     chosen = []
 
-    def made(name: str) -> Any:
-        def make(*_: Any, **__: Any) -> Pool:
-            chosen.append(name)
-            return Pool()
+    class Pool:
+        def __init__(self, count: int, *_: Any, **__: Any) -> None:
+            chosen.append(count)
 
-        return make
+        def __class_getitem__(cls, _: object) -> type[Pool]:
+            return cls
 
-    monkeypatch.setattr(run_import, "InProcessPool", made("one"))
-    monkeypatch.setattr("ddbload.runs.process_pool.ProcessPool", made("several"))
-    totals = progress()
-    run_import._import_tasks(
-        tasks(), 2, totals, context(), SimpleNamespace(), record(is_ordered=is_ordered)
-    )
-    assert chosen == ["one" if is_ordered else "several"]
+        def map_as_done(self, tasks: deque[ImportTask], _: Any) -> Iterator[Any]:
+            yield from ((task, RowTooLong("row 1 has no end")) for task in tasks)
+
+    monkeypatch.setattr(run_import, "ChunkWorker", Worker)
+    monkeypatch.setattr("ddbload.reading.processes.ProcessPool", Pool)
+    where = (progress(), context(), SimpleNamespace(), record(is_ordered=is_ordered))
+    run_import._import_tasks(tasks(), 2, *where)
+    assert chosen == ([] if is_ordered else [2])

@@ -6,8 +6,6 @@ import json
 import os
 import re
 from collections.abc import Callable
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -15,17 +13,15 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import Heartbeat, RowCounts
 from ddbload.contracts.states import ImportTask
 from ddbload.items.encode.batch_encoder import BatchEncoder
 from ddbload.pipeline.read_run import machine
 from ddbload.rows.columns import Columns
-from ddbload.runs import process_pool
+from ddbload.runs.chunk_worker import ChunkWorker
 from ddbload.runs.progress import FAILED_CHUNK, RunProgress
 from ddbload.runs.run_import import new_run_id, run_import
-from ddbload.runs.worker_pool import ChunkWorker, InProcessPool
 from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
 from tests.unit.pipeline.expected import (
     assert_segments_tell_the_truth,
@@ -419,47 +415,14 @@ def test_worker_raises_when_run_is_unknown():
         ChunkWorker(settings, world.context(), RUN)
 
 
-def test_in_process_pool_does_one_task_at_a_time():
-    world = World(DATA, options={"chunk_bytes": 700})
-    world.preflight()
-    settings: Any = Settings(world)
-    pool = InProcessPool(settings, world.context(), RUN)
-    assert pool.wait(0.1) == []
-    for chunk in world.manifest[:2]:
-        pool.submit(ImportTask(RUN, chunk))
-    ((task, result),) = pool.wait(0.1)
-    assert task.chunk.chunk == 0
-    assert result.segment.proven
-    pool.stop()
-    assert len(pool.wait(0.1)) == 1
-    assert pool.wait(0.1) == []
-    pool.close()
-
-
 def test_worker_returns_errors():
     world = World(DATA)
     world.preflight()
     settings: Any = Settings(world)
     worker = ChunkWorker(settings, world.context(), RUN)
     world.dynamodb.faults.add("batch_write_item", fails("AccessDeniedException"))
-    assert isinstance(worker.step(ImportTask(RUN, world.manifest[0])), errors.AccessDenied)
+    assert isinstance(worker(ImportTask(RUN, world.manifest[0])), errors.AccessDenied)
     worker.close()
-
-
-def test_process_pool_returns_worker_died_when_process_was_killed():
-    future: Future[Any] = Future()
-    future.set_exception(BrokenProcessPool("gone"))
-    found = process_pool._outcome(future)
-    assert isinstance(found, errors.WorkerDied)
-    assert "resume the run" in found.message
-
-
-def test_process_pool_returns_error_when_worker_was_not_set_up(monkeypatch):
-    task = ImportTask(RUN, Chunk(0, 0, 1, 1))
-    assert isinstance(process_pool._step(task), errors.WorkerDied)
-    broken = errors.RunNotFound("no such run")
-    monkeypatch.setattr(process_pool, "_worker", broken)
-    assert process_pool._step(task) is broken
 
 
 def test_overtaken_import_stops_and_writes_no_report():

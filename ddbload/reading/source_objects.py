@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.chunks import Chunk, ObjectSlice, SeekPoint
 from ddbload.contracts.column_mapping import column_changes
 from ddbload.contracts.options import EDGES
@@ -14,11 +15,9 @@ from ddbload.errors import (
     SplitMismatch,
 )
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.reading.header import read_header, wanted_columns
-from ddbload.pipeline.reading.match_columns import match_columns
-from ddbload.pipeline.reading.open_sources import open_decoded, open_each, open_parquet
-from ddbload.pipeline.reading.row_blocks import RunReader, refuse_unterminated
+from ddbload.reading.header import match_columns, read_header, wanted_columns
+from ddbload.reading.open_sources import open_decoded, open_each, open_parquet
+from ddbload.reading.row_blocks import RunReader, refuse_unterminated
 from ddbload.rows.block_splitter import Block
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.decoding.seek_trail import SeekTrail
@@ -26,7 +25,7 @@ from ddbload.source.s3_object import Pinned
 
 
 def row_groups(
-    objects: Iterable[Pinned], context: Context, *, read_concurrency: int
+    objects: Iterable[Pinned], context: LedgerContext, *, read_concurrency: int
 ) -> Iterator[Pinned]:
     """List each row group of Parquet files, small ones merged, as an object to read."""
     opened = open_each(iter(objects), context, several=True, read_concurrency=read_concurrency)
@@ -52,7 +51,7 @@ def slice_for_object(
     keys = wanted_columns(record.table, column_changes(payload.mapping))
     header = read_header(file, payload.source, payload.options.row_limit, keys=keys)
     places = None
-    if payload.source.delimited and not header.empty:
+    if payload.source.kind.has_columns and not header.empty:
         places = match_columns(header, record.columns, keys, payload.source, raw.name)
     skip = header.data_start.byte
     line = header.data_start.line + file.rows_before
@@ -76,7 +75,7 @@ def read_chunk(
     chunk: Chunk,
     start: Cursor,
     ledger: Ledger,
-    context: Context,
+    context: LedgerContext,
     piece_bytes: int,
     trail: SeekTrail | None = None,
 ) -> Generator[ChunkBlock]:
@@ -108,7 +107,7 @@ def _iter_chunk_blocks(
     chunk: Chunk,
     start: Cursor,
     slices: list[ObjectSlice],
-    context: Context,
+    context: LedgerContext,
     piece_bytes: int,
     ledger: Ledger,
     trail: SeekTrail,

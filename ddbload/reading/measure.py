@@ -17,8 +17,8 @@ from ddbload.dynamodb.write_modes import INSERT, PLAN, PUT, UPDATE
 from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.item_builder import SIMPLE_TYPES, Item
 from ddbload.items.item_layout import ItemLayout, item_layout
-from ddbload.pipeline.reading.row_batches import RowBatch
-from ddbload.pipeline.reading.row_blocks import hmac_key
+from ddbload.reading.row_batches import RowBatch
+from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.columns import Columns, to_octets
 from ddbload.rows.reject_lines import Defect
 

@@ -6,11 +6,9 @@ import gzip
 import io
 import json
 import os
-import random
 import signal
 import socket
 import threading
-import zlib
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -24,16 +22,17 @@ import pytest
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.contracts.payload import Payload
 from ddbload.convert import convert as convert_module
+from ddbload.convert import sinks
 from ddbload.convert.convert import ConvertResult, convert, prepare_conversion
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
 from ddbload.dynamodb.item_digest import ItemDigests
 from ddbload.errors import DdbloadError, Interrupted, OutputUnwritable, WorkerDied
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.pipeline.context import reading_context
-from ddbload.pipeline.reading import settle_spans, span_output
-from ddbload.pipeline.reading.row_blocks import RunReader
-from ddbload.pipeline.reading.settle_spans import iter_spans
 from ddbload.plan.make_plan import make_plan
+from ddbload.reading import parts
+from ddbload.reading.parts import iter_parts
+from ddbload.reading.row_blocks import RunReader
 from ddbload.verify.compare_digests import ItemMarks
 from ddbload.verify.file_items import marked_items, read_digests
 from tests.unit.pipeline.world import World
@@ -59,7 +58,7 @@ SOURCES: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     "utf-8": ("id,text\n" + "".join(f"{n},Å\n" for n in range(200)), {}),
     "latin-1": ("id,text\n" + "ä,ö\n" * 200, {"encoding": "latin-1"}),
     "utf-16": (BAD, {"encoding": "utf-16"}),
-    "no items in a span": (BAD.replace("\n200,", "\n200,x" * 200 + "\n200,"), {}),
+    "no items in a part": (BAD.replace("\n200,", "\n200,x" * 200 + "\n200,"), {}),
     "gzip": (gzip.compress(QUOTED.encode()), {}),
     "header alone": ("id,text\n", {"format": "csv", "delimiter": ","}),
 }
@@ -77,9 +76,9 @@ def _forks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settle_spans, "SPAN_BYTES", 500)
-    monkeypatch.setattr(settle_spans, "_WINDOW_BEFORE", 40)
-    monkeypatch.setattr(settle_spans, "_WINDOW_AFTER", 200)
+    monkeypatch.setattr(parts, "PART_BYTES", 500)
+    monkeypatch.setattr(parts, "_WINDOW_BEFORE", 40)
+    monkeypatch.setattr(parts, "_WINDOW_AFTER", 200)
 
 
 @dataclass
@@ -125,7 +124,7 @@ def write(folder: Path, data: str | bytes, encoding: str = "utf-8") -> Path:
 @pytest.mark.usefixtures("_small")
 @pytest.mark.parametrize("processes", [1, 3])
 @pytest.mark.parametrize("name", SOURCES)
-def test_spans_give_what_one_pass_gives(
+def test_parts_give_what_one_pass_gives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, processes: int
 ) -> None:
     data, source = SOURCES[name]
@@ -133,7 +132,7 @@ def test_spans_give_what_one_pass_gives(
     given = {"source": source, "types": {"n": "N"} if "id,n" in str(data) else {}}
     cut = converted(path, processes, **given)
     with monkeypatch.context() as patch:
-        patch.setattr(settle_spans, "SPAN_BYTES", 1 << 30)
+        patch.setattr(parts, "PART_BYTES", 1 << 30)
         whole = converted(path, 1, **given)
     assert cut == whole
     rows = cut.converted.rows
@@ -178,11 +177,11 @@ def test_cuts_are_row_ends_where_the_text_tells(tmp_path: Path) -> None:
     value = {"source": {"path": str(write(tmp_path, data))}, "target": {"table": "none"}}
     with temporary_ledger() as ledger:
         record = prepare_conversion(Payload.from_json(value), None, ledger, context)
-        spans = list(iter_spans(RunReader(record), ledger, context))
-    assert len(spans) > 4
-    assert [span.end for span in spans[:-1]] == [span.start.byte for span in spans[1:]]
+        found = list(iter_parts(RunReader(record), ledger, context))
+    assert len(found) > 4
+    assert [each.end for each in found[:-1]] == [each.start.byte for each in found[1:]]
     ends = {found + 2 for found in range(len(data)) if data[found : found + 2] == '"\n'}
-    assert {span.end for span in spans[:-1]} <= ends
+    assert {each.end for each in found[:-1]} <= ends
 
 
 @pytest.mark.usefixtures("_small")
@@ -207,7 +206,7 @@ def test_errors_and_counts_are_those_of_one_process(
 def test_several_objects_are_read_side_by_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settle_spans, "MAX_SPAN_OBJECTS", 2)
+    monkeypatch.setattr(parts, "MAX_PART_OBJECTS", 2)
     (tmp_path / "in").mkdir()
     for number in range(7):
         data = f"id,n\n{number},x\n" + "".join(f"{number}-{n},{n}\n" for n in range(50))
@@ -227,8 +226,9 @@ def test_files_have_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
     # Output goes through temporary files, and is deflated in many slices.
-    monkeypatch.setattr(span_output, "MEMORY_BYTES", 1000)
-    monkeypatch.setattr(span_output, "SLICE_BYTES", 300)
+    monkeypatch.setattr(parts, "MEMORY_BYTES", 1000)
+    monkeypatch.setattr(parts, "PIPE_BYTES", 1000)
+    monkeypatch.setattr(sinks, "_SLICE_BYTES", 300)
     path = write(tmp_path, BAD)
     made = []
     for processes in (1, 3):
@@ -263,14 +263,14 @@ def test_worker_that_is_killed_fails_the_conversion(
 
 
 @pytest.mark.usefixtures("_small")
-def test_output_that_a_worker_cannot_write_fails_the_conversion(
+def test_output_that_cannot_be_written_fails_the_conversion(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(span_output, "write_at", full)
     sink = FileSink(str(tmp_path / "out"))
+    monkeypatch.setattr(sink._out, "write", full)
     outcome = converted(write(tmp_path, BAD), 2, sink)
     assert (outcome.error or "").startswith(OutputUnwritable.__name__)
     assert "No space left" in (outcome.error or "")
@@ -278,7 +278,7 @@ def test_output_that_a_worker_cannot_write_fails_the_conversion(
 
 
 @pytest.mark.usefixtures("_small")
-def test_stop_is_seen_between_spans(tmp_path: Path) -> None:
+def test_stop_is_seen_between_parts(tmp_path: Path) -> None:
     asked = iter([False, False])
     outcome = converted(write(tmp_path, QUOTED), 2, should_stop=lambda: next(asked, True))
     assert (outcome.error or "").startswith(Interrupted.__name__)
@@ -294,18 +294,10 @@ def test_workers_are_spawned_beside_threads(
     assert converted(path, 2) == alone
 
 
-def test_crc32_of_both_is_that_of_the_whole() -> None:
-    rng = random.Random(1)
-    for _ in range(50):
-        first, second = (rng.randbytes(rng.choice((0, 1, 7, 4096))) for _ in range(2))
-        of_both = span_output.crc32_of_both(*(zlib.crc32(first), zlib.crc32(second), len(second)))
-        assert of_both == zlib.crc32(first + second)
-
-
-def test_no_process_is_started_for_one_span(
+def test_no_process_is_started_for_one_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settle_spans, "SpanPool", None)
+    monkeypatch.setattr(parts, "ProcessPool", None)
     assert converted(write(tmp_path, QUOTED), 8).converted.rows.read == 300
 
 
@@ -325,7 +317,7 @@ def test_plan_is_that_of_one_process(
         return make_plan(world.payload, world.context(), processes=processes).to_json()
 
     whole = plan_of(1)
-    monkeypatch.setattr(settle_spans, "REMOTE_SPAN_BYTES", 2000)
+    monkeypatch.setattr(parts, "REMOTE_PART_BYTES", 2000)
     alone = plan_of(1)
     assert json.dumps(plan_of(3)) == json.dumps(alone)
     for part in ("rows", "rejects", "keys", "items", "write_units", "source"):
@@ -336,8 +328,8 @@ def test_plan_is_that_of_one_process(
     ]
 
 
-def _narrow_pipe(_duplex: object) -> tuple[connection.Connection, connection.Connection]:
-    """Make a pipe that holds a few kilobytes, as on macOS."""
+def _narrow_pipe(duplex: object = True) -> tuple[connection.Connection, connection.Connection]:
+    """Make a pipe that holds a few kilobytes, as on macOS; each of its ends sends and receives."""
     ends = socket.socketpair()
     for end in ends:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
@@ -355,6 +347,7 @@ def test_large_messages_in_both_directions_do_not_block(monkeypatch: pytest.Monk
         plan = make_plan(world.payload, world.context(), processes=3).to_json()
     finally:
         signal.alarm(0)
+    assert plan["error"] is None
     assert plan["rows"]["read"] == 5000
 
 
@@ -362,6 +355,6 @@ def test_plan_of_documents_is_that_of_one_process(monkeypatch: pytest.MonkeyPatc
     lines = "".join(json.dumps({"id": str(n), f"a{n % 5}": n}) + "\n" for n in range(500))
     world = World(lines.encode(), source={"format": "json"})
     whole = make_plan(world.payload, world.context()).to_json()
-    monkeypatch.setattr(settle_spans, "REMOTE_SPAN_BYTES", 2000)
-    parts = [make_plan(world.payload, world.context(), processes=n).to_json() for n in (1, 3)]
-    assert parts == [whole, whole]
+    monkeypatch.setattr(parts, "REMOTE_PART_BYTES", 2000)
+    plans = [make_plan(world.payload, world.context(), processes=n).to_json() for n in (1, 3)]
+    assert plans == [whole, whole]

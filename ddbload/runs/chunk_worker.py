@@ -1,26 +1,26 @@
-"""Workers that import chunks: the protocol of a pool, and a pool of this process alone.
-
-`ddbload.runs.process_pool` has the pool of several processes.
-"""
+"""Worker that imports chunks, in this process or in one of a pool."""
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import replace
-from typing import Protocol
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.dynamodb.write_modes import INSERT
 from ddbload.errors import DdbloadError, unexpected
-from ddbload.pipeline.context import Context
+from ddbload.pipeline.context import ChunkProgress, Context
 from ddbload.pipeline.importing.import_chunk import import_chunk, worker_pacing
-from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.pipeline.table_notices import has_statements
+from ddbload.reading.row_blocks import RunReader
 from ddbload.runs.local_settings import LocalSettings, step_seconds
 from ddbload.write.drivers.engines import driver_for
 from ddbload.write.requests import EndpointFeatures
 
-FinishedTask = tuple[ImportTask, ImportResult | DdbloadError]
+PROCESS_REPORT_SECONDS = 0.1
+"""Seconds between two progress reports of a process, at least."""
+TASKS_OF_PROCESS = 2
+"""Tasks of a process that are queued or under way."""
 
 
 class ChunkWorker:
@@ -40,7 +40,7 @@ class ChunkWorker:
         )
         self._reader = RunReader(record)
 
-    def step(self, task: ImportTask) -> ImportResult | DdbloadError:
+    def __call__(self, task: ImportTask) -> ImportResult | DdbloadError:
         """Import a chunk until a deadline; return an error instead of raising it."""
         context = self._context
         start = task.chunk.start if task.cursor is None else task.cursor.byte
@@ -61,49 +61,30 @@ class ChunkWorker:
             self._context.control.close()
 
 
-class WorkerPool(Protocol):
-    """Pool of workers that takes tasks and returns their results in any order."""
+@dataclass(frozen=True, slots=True)
+class ChunkWorkers:
+    """Maker of a process's worker."""
 
-    @property
-    def size(self) -> int:
-        """Number of submitted tasks that keeps all workers busy."""
+    settings: LocalSettings
+    run: str
 
-    def submit(self, task: ImportTask) -> None:
-        """Give a task to a worker."""
+    def __call__(
+        self, should_stop: Callable[[], bool], report: Callable[[ChunkProgress], None]
+    ) -> ChunkWorker:
+        """Make the worker of this process, which is closed when the process ends."""
+        # A run in one process does not need multiprocessing, which takes time to load.
+        from multiprocessing import util
 
-    def wait(self, seconds: float) -> list[FinishedTask]:
-        """Wait up to `seconds` for the first finished task; return all that are finished."""
+        last = 0.0
 
-    def stop(self) -> None:
-        """Ask the workers to stop at their next settled row."""
+        def progress(now: ChunkProgress) -> None:
+            nonlocal last
+            if time.monotonic() - last >= PROCESS_REPORT_SECONDS:
+                last = time.monotonic()
+                report(now)
 
-    def close(self) -> None:
-        """End all workers."""
-
-
-class InProcessPool:
-    """Pool of this process alone, which does one task at a time."""
-
-    size = 1
-
-    def __init__(self, settings: LocalSettings, context: Context, run: str) -> None:
-        self._worker = ChunkWorker(settings, context, run)
-        self._tasks: deque[ImportTask] = deque()
-
-    def submit(self, task: ImportTask) -> None:
-        """Queue a task."""
-        self._tasks.append(task)
-
-    def wait(self, seconds: float) -> list[FinishedTask]:  # noqa: ARG002 - it works instead of waiting
-        """Do the next task; return its result."""
-        if not self._tasks:
-            return []
-        task = self._tasks.popleft()
-        return [(task, self._worker.step(task))]
-
-    def stop(self) -> None:
-        """Do nothing: no task runs between two calls of `wait`."""
-
-    def close(self) -> None:
-        """End the worker."""
-        self._worker.close()
+        context = self.settings.context(should_stop=should_stop, progress=progress)
+        worker = ChunkWorker(self.settings, context, self.run)
+        # Called when the pool shuts down; at-exit functions are not, in processes of a pool.
+        util.Finalize(worker, worker.close, exitpriority=0)
+        return worker

@@ -12,8 +12,9 @@ from contextlib import closing, contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.dialect import is_single_byte
-from ddbload.contracts.source import AUTO, PARQUET, UNCOMPRESSED, Source
+from ddbload.contracts.source import AUTO, UNCOMPRESSED, Source
 from ddbload.errors import (
     AmbiguousDelimiter,
     BadHeader,
@@ -26,7 +27,6 @@ from ddbload.errors import (
     UnterminatedQuote,
 )
 from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS
-from ddbload.pipeline.context import Context
 from ddbload.rows.file_signatures import (
     LONGEST_COMPRESSION_SIGNATURE,
     compression_by_name,
@@ -58,7 +58,7 @@ decompressed in blocks of 128 KiB."""
 # Pin and reopen.
 
 
-def open_source(source: Source, context: Context) -> ByteSource:
+def open_source(source: Source, context: LedgerContext) -> ByteSource:
     """Open and pin the one file or object that a payload names.
 
     Raises `BucketNotAllowed`, `SourceNotFound`, `SourceChanged` (another ETag than the payload's)
@@ -71,7 +71,7 @@ def open_source(source: Source, context: Context) -> ByteSource:
     )
 
 
-def open_location(location: str, context: Context) -> ByteSource:
+def open_location(location: str, context: LedgerContext) -> ByteSource:
     """Open and pin a path or an s3:// URI. Raises as `open_source`, and `SourceUnreadable`."""
     context.access.check_location(location)
     if not location.startswith("s3://"):
@@ -85,7 +85,7 @@ def open_location(location: str, context: Context) -> ByteSource:
 def _open_object(
     bucket: str,
     key: str,
-    context: Context,
+    context: LedgerContext,
     version_id: str | None = None,
     etag: str | None = None,
 ) -> S3Object:
@@ -100,7 +100,7 @@ def _open_object(
     )
 
 
-def reopen(pinned: Pinned, context: Context) -> ByteSource:
+def reopen(pinned: Pinned, context: LedgerContext) -> ByteSource:
     """Open the version that a run is pinned to. Raises `SourceChanged`."""
     if "path" in pinned:
         context.access.check_location(str(pinned["path"]))
@@ -111,7 +111,7 @@ def reopen(pinned: Pinned, context: Context) -> ByteSource:
     return S3Object(context.clients.s3, pinned, context.retry_policy)
 
 
-def read_whole(location: str, context: Context) -> bytes | None:
+def read_whole(location: str, context: LedgerContext) -> bytes | None:
     """Read a manifest into memory; None if it does not exist.
 
     Raises `SourceUnreadable` (more than `manifests.MAX_MANIFEST_BYTES`) and `BucketNotAllowed`.
@@ -130,7 +130,7 @@ def read_whole(location: str, context: Context) -> bytes | None:
 
 
 def list_bucket(
-    bucket: str, prefix: str, context: Context, after: str | None = None
+    bucket: str, prefix: str, context: LedgerContext, after: str | None = None
 ) -> Generator[ListedObject]:
     """List the objects below a prefix, in order; `after` is the key behind which to begin.
 
@@ -147,7 +147,7 @@ def list_bucket(
     )
 
 
-def list_folder(path: str, context: Context) -> FolderFiles | None:
+def list_folder(path: str, context: LedgerContext) -> FolderFiles | None:
     """List the files of a folder or a glob pattern; None if the path names one file.
 
     Raises `BucketNotAllowed`, `SourceNotFound` and `SourceUnreadable`.
@@ -163,7 +163,7 @@ def list_folder(path: str, context: Context) -> FolderFiles | None:
 
 
 def open_each(
-    objects: Iterator[Pinned], context: Context, *, several: bool, read_concurrency: int
+    objects: Iterator[Pinned], context: LedgerContext, *, several: bool, read_concurrency: int
 ) -> Generator[tuple[Pinned, ByteSource]]:
     """Reopen pinned objects one after the other; small S3 objects are read ahead, concurrently.
 
@@ -185,7 +185,7 @@ def _is_small(pinned: Pinned) -> bool:
 
 
 def _read_small_objects(
-    objects: Iterator[Pinned], context: Context, read_concurrency: int
+    objects: Iterator[Pinned], context: LedgerContext, read_concurrency: int
 ) -> Generator[tuple[Pinned, ByteSource]]:
     requested: deque[Pinned] = deque()
 
@@ -209,7 +209,7 @@ def _read_small_objects(
 
 
 def open_heads(
-    objects: Iterator[Pinned], context: Context, *, read_concurrency: int
+    objects: Iterator[Pinned], context: LedgerContext, *, read_concurrency: int
 ) -> Generator[tuple[Pinned, ByteSource]]:
     """Reopen pinned objects one after the other; the heads of S3 objects are read concurrently.
 
@@ -234,7 +234,7 @@ def _is_local(pinned: Pinned) -> bool:
     return "path" in pinned
 
 
-def _head(pinned: Pinned, requested: deque[Pinned], context: Context) -> ObjectRange:
+def _head(pinned: Pinned, requested: deque[Pinned], context: LedgerContext) -> ObjectRange:
     context.access.check_object(str(pinned["bucket"]), str(pinned["key"]))
     requested.append(pinned)
     is_zstd = str(pinned["key"]).endswith((".zst", ".zstd"))
@@ -245,7 +245,7 @@ def _head(pinned: Pinned, requested: deque[Pinned], context: Context) -> ObjectR
 def read_windows(
     raw: ByteSource,
     windows: Iterable[tuple[int, int]],
-    context: Context,
+    context: LedgerContext,
     *,
     read_concurrency: int,
 ) -> Generator[bytes]:
@@ -261,7 +261,7 @@ def read_windows(
 
 
 def _read_ranges(
-    ranges: Iterable[ObjectRange], context: Context, read_concurrency: int
+    ranges: Iterable[ObjectRange], context: LedgerContext, read_concurrency: int
 ) -> Generator[bytes]:
     found = read_ranges(
         ranges,
@@ -304,7 +304,7 @@ def open_decoded(raw: ByteSource, source: Source, pinned: Pinned | None = None) 
     before, and rows are decoded after they were found.
     """
     listed = pinned or {}
-    if source.format == PARQUET:
+    if source.kind.is_container:
         return open_parquet(raw, listed.get("row_groups"), max_expansion=source.max_expansion)
     if "items" in listed:
         return ExportedFile(raw, listed["items"], max_expansion=source.max_expansion)

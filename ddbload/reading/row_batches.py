@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import UnterminatedQuote
@@ -16,14 +17,13 @@ from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DelimitedRowEncoder, RowEncoder
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import PinnedObject, iter_objects
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.reading.open_sources import (
+from ddbload.reading.open_sources import (
     open_decoded,
     open_each,
     prefix_errors_with_object_name,
 )
-from ddbload.pipeline.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
-from ddbload.pipeline.reading.source_objects import slice_for_object
+from ddbload.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
+from ddbload.reading.source_objects import slice_for_object
 from ddbload.rows.block_splitter import BLOCK_BYTES, Block
 from ddbload.rows.columns import Columns
 from ddbload.rows.reject_lines import Defect, reject_line
@@ -186,7 +186,7 @@ def first_rows(batches: Iterator[RowBatch], rows: int) -> Iterator[RowBatch]:
 
 
 @dataclass(frozen=True, slots=True)
-class RowSpan:
+class Part:
     """Rows of a run: a byte range of its only object, or those of some of its objects."""
 
     start: Cursor
@@ -200,36 +200,36 @@ class RowSpan:
 
 
 class CutInsideRowError(Exception):
-    """The end of a span is not the end of a row."""
+    """The end of a part is not the end of a row."""
 
 
 def iter_row_batches(
     reader: RunReader,
     ledger: Ledger,
-    context: Context,
+    context: LedgerContext,
     *,
     piece_bytes: int = BLOCK_BYTES,
     must_end: Callable[[], bool] = lambda: False,
-    span: RowSpan | None = None,
+    part: Part | None = None,
 ) -> Generator[RowBatch, None, None]:
-    """Read rows of a run's source, all or those of a span, in one pass.
+    """Read rows of a run's source, all or those of a part, in one pass.
 
     Reading ends early if `must_end`, which is checked for each piece. `ledger` holds the listing
     of several objects. Raises `RowTooLong`, `UnterminatedQuote`, `HeaderMismatch`, `SplitMismatch`,
     errors of reading the source, and `CutInsideRowError`.
     """
     record = reader.record
-    if span is None:
-        span = RowSpan(record.data_start)
+    if part is None:
+        part = Part(record.data_start)
     several = record.objects is not None
-    at, before = span.start, span.stored_before
+    at, before = part.start, part.stored_before
     objects: Iterator[PinnedObject] = (
-        iter_objects(record, ledger, 0) if span.objects is None else iter(span.objects)
+        iter_objects(record, ledger, 0) if part.objects is None else iter(part.objects)
     )
     reads = record.payload.options.read_concurrency
     with closing(open_each(objects, context, several=several, read_concurrency=reads)) as each:
         for pinned, raw in each:
-            if at.byte > span.start.byte and must_end():
+            if at.byte > part.start.byte and must_end():
                 return
             with prefix_errors_with_object_name(raw, several=several):
                 source = record.payload.source
@@ -242,9 +242,9 @@ def iter_row_batches(
                 end = object_slice.end if file.plain else None
                 if several:
                     at = Cursor(object_slice.base, object_slice.line)
-                elif span.end is not None:
-                    end = span.end
-                for block in _whole_rows(reader, file, object_slice, at, end, piece_bytes, span):
+                elif part.end is not None:
+                    end = part.end
+                for block in _whole_rows(reader, file, object_slice, at, end, piece_bytes, part):
                     if block is not None:
                         at = block.end
                         stored = before + counting.read
@@ -262,14 +262,14 @@ def _whole_rows(
     start: Cursor,
     end: int | None,
     piece_bytes: int,
-    span: RowSpan,
+    part: Part,
 ) -> Iterator[Block | None]:
     """Read blocks of rows, and refuse a last one that ends inside a row."""
     offset = object_slice.skip - object_slice.base
     boundaries = reader.boundaries
     for block in reader.iter_blocks(file, object_slice, start, end, piece_bytes):
         if block is not None and not block.terminated:
-            if span.end is not None and span.end < object_slice.end:
+            if part.end is not None and part.end < object_slice.end:
                 raise CutInsideRowError
             try:
                 refuse_unterminated(boundaries, block, offset)

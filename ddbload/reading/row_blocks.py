@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 
+from ddbload.context import LedgerContext
 from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.column_mapping import column_changes
 from ddbload.contracts.dialect import UTF_8, is_single_byte
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import AUTO, GZIP, PARQUET, UNCOMPRESSED
+from ddbload.contracts.source import AUTO, GZIP, UNCOMPRESSED
 from ddbload.contracts.template import HMAC_KEY, shown
 from ddbload.errors import InvalidPayload, UnterminatedQuote
 from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
-from ddbload.pipeline.context import Context
 from ddbload.rows.block_splitter import Block, BlockSplitter
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.json_framing import MORE_FOLLOWS
@@ -67,7 +67,7 @@ def refuse_unterminated(
         )
 
 
-def notice_incomplete(file: DecodedSource, context: Context) -> None:
+def notice_incomplete(file: DecodedSource, context: LedgerContext) -> None:
     """Warn of the output of a scan that is not complete, once its rows were read to the end."""
     for name in sorted(file.members & MORE_FOLLOWS):
         if context.notice is not None:
@@ -113,10 +113,15 @@ class RunReader:
         """
         source = self.record.payload.source
         return (
-            source.format != PARQUET
+            not source.kind.is_container
             and source.compression in (UNCOMPRESSED, AUTO)
             and (source.encoding == UTF_8 or is_single_byte(source.encoding))
         )
+
+    @property
+    def has_cuts(self) -> bool:
+        """True if a window of the source shows where a row ends: not where rows are not lines."""
+        return self.is_ranged and not self.record.payload.source.framed
 
     @property
     def is_seekable(self) -> bool:

@@ -1,0 +1,368 @@
+"""Read a source in parts, in several processes if it has many, and take them in order.
+
+The source is not read before: a cut between parts is a guess, the row end that is found from a
+window of bytes near it, and whoever reads the part before the cut proves it. Results are those of
+one process, whatever the number: each part is read as if by itself, and is taken in the source's
+order, once the part before it has proved that it begins with a row. A part that a worker cannot
+read, such as one with an error, is read again in this process, from the known position.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from ddbload.context import LedgerContext
+from ddbload.contracts.run_record import Cursor, RunRecord
+from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.object_listing import PinnedObject, iter_objects
+from ddbload.reading.open_sources import open_decoded, open_each
+from ddbload.reading.processes import ProcessPool
+from ddbload.reading.row_batches import CutInsideRowError, Part, RowBatch, iter_row_batches
+from ddbload.reading.row_blocks import RunReader, rare_gc
+from ddbload.source.decoding.decoded_source import DecodedSource
+
+PART_BYTES = 2 * 1024 * 1024
+"""Bytes of a part of a local file."""
+REMOTE_PART_BYTES = 16 * 1024 * 1024
+"""Bytes of a part of an object in S3, where each part takes two requests."""
+MAX_PART_OBJECTS = 64
+MAX_WRONG_CUTS = 3
+"""Cuts inside rows after which the rest of the source is read as one part."""
+PARTS_OF_PROCESS = 3
+"""Parts of a process that are queued, read, or wait to be taken."""
+MEMORY_BYTES, PIPE_BYTES = 8 * 1024 * 1024, 64 * 1024
+"""Bytes of output that are kept in memory, and sent through a pipe; more go to a file."""
+_WINDOW_BEFORE, _WINDOW_AFTER = 32 * 1024, 64 * 1024
+"""Bytes before and after the place of a cut in which a row end is looked for."""
+_COPY_BYTES = 1024 * 1024
+
+
+class PartOutput:
+    """Bytes made from a part: in memory, or in a temporary file if there are many."""
+
+    def __init__(self, folder: str | None = None) -> None:
+        """Use a file in `folder`, which must then be closed, or a nameless one."""
+        self._folder = folder
+        self._most = MEMORY_BYTES if folder is None else PIPE_BYTES
+        self._held: list[bytes] = []
+        self._size = 0
+        self._file: IO[bytes] | None = None
+        self._path: str | None = None
+
+    def write(self, data: bytes) -> None:
+        """Add bytes. Raises `OSError` if the temporary file cannot be written."""
+        self._held.append(data)
+        self._size += len(data)
+        if self._size <= self._most:
+            return
+        if self._file is None and self._folder is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
+        elif self._file is None:
+            descriptor, self._path = tempfile.mkstemp(dir=self._folder)
+            self._file = os.fdopen(descriptor, "wb")
+        self._file.writelines(self._held)
+        self._held.clear()
+
+    def finish(self) -> None:
+        """Close a file that another process reads. Raises `OSError`."""
+        if self._path is not None and self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield all bytes."""
+        if self._path is not None:
+            self._file = Path(self._path).open("rb")  # noqa: SIM115 - closed by close
+        if self._file is not None:
+            self._file.seek(0)
+            while piece := self._file.read(_COPY_BYTES):
+                yield piece
+        yield from self._held
+
+    def close(self) -> None:
+        """Free the memory, and remove the temporary file."""
+        self._held.clear()
+        if self._file is not None:
+            self._file.close()
+        if self._path is not None:
+            Path(self._path).unlink(missing_ok=True)
+
+
+class PartJob(Protocol):
+    """Work on the rows of parts, by a worker; it is copied or pickled to get there."""
+
+    @property
+    def piece_bytes(self) -> int:
+        """Bytes to read at a time."""
+
+    def work(self, reader: RunReader, batches: Iterator[RowBatch], output: PartOutput) -> Any:
+        """Read all batches, write output, and return a summary that can be pickled."""
+
+
+class PartTaker(Protocol):
+    """Consumer of parts in the order of the source."""
+
+    def take(self, summary: Any, output: PartOutput, start: Cursor) -> bool:
+        """Take a part that a worker read; False to have it read by `read` instead."""
+
+    def read(self, batches: Iterator[RowBatch]) -> None:
+        """Read a part in this process. Raises what keeps it from being taken."""
+
+    def check_stop(self) -> None:
+        """Raise `Interrupted` to stop."""
+
+
+class Unread(Enum):
+    """Reason why a part has no result."""
+
+    CUT = "cut inside a row"
+    FAILED = "failed"
+    WAITS = "not read yet"
+
+
+@dataclass(frozen=True, slots=True)
+class PartResult:
+    """Result of a part: the job's summary, its output, and the position of its end."""
+
+    summary: Any
+    output: PartOutput
+    end: Cursor
+
+
+class _Tracked:
+    """Batches of a part, with the position after the last."""
+
+    def __init__(self, batches: Iterator[RowBatch], start: Cursor) -> None:
+        self.end = start
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[RowBatch]:
+        for batch in self._batches:
+            self.end = batch.block.end
+            yield batch
+
+
+class _PartWorker:
+    """Worker that reads parts."""
+
+    def __init__(
+        self,
+        reader: RunReader,
+        ledger: Ledger,
+        context: LedgerContext,
+        job: PartJob,
+        folder: str | None = None,
+    ) -> None:
+        self._reader, self._ledger, self._context = reader, ledger, context
+        self._job, self._folder = job, folder
+
+    def __call__(self, part: Part) -> PartResult | Unread:
+        """Read a part, and keep its output."""
+        output = PartOutput(self._folder)
+        try:
+            with self.tracked(part) as batches, rare_gc():
+                summary = self._job.work(self._reader, iter(batches), output)
+                output.finish()
+        except BaseException as error:
+            output.close()
+            if isinstance(error, CutInsideRowError):
+                return Unread.CUT
+            if isinstance(error, Exception):
+                # It is read again where parts are taken, and raises again.
+                return Unread.FAILED
+            raise
+        return PartResult(summary, output, batches.end)
+
+    @contextlib.contextmanager
+    def tracked(self, part: Part) -> Iterator[_Tracked]:
+        """Open the batches of a part."""
+        batches = iter_row_batches(
+            *(self._reader, self._ledger, self._context),
+            piece_bytes=self._job.piece_bytes,
+            part=part,
+        )
+        with closing(batches):
+            yield _Tracked(batches, part.start)
+
+
+@dataclass(frozen=True, slots=True)
+class _WorkerMaker:
+    """Maker of a process's worker."""
+
+    record: RunRecord
+    job: PartJob
+    make_context: Callable[[], LedgerContext]
+    folder: str
+
+    def __call__(self, *_: object) -> _PartWorker:
+        context = self.make_context()
+        # The listing of several objects is not read here: a part has its objects.
+        ledger = context.ledger(self.record.run)
+        return _PartWorker(RunReader(self.record), ledger, context, self.job, self.folder)
+
+
+def read_parts(
+    record: RunRecord,
+    ledger: Ledger,
+    context: LedgerContext,
+    job: PartJob,
+    taker: PartTaker,
+    *,
+    processes: int = 1,
+    make_context: Callable[[], LedgerContext] | None = None,
+) -> None:
+    """Read all rows of a run by `processes`, and have them taken in order.
+
+    Args:
+        record: Record of the run.
+        ledger: Ledger with the listing of several objects.
+        context: Clients and access policy.
+        job: Work on each part.
+        taker: Consumer of the results.
+        processes: Most worker processes. With 1, and for a source of one part, all is done in this
+            process.
+        make_context: Maker of a worker's context; by default it uses a copy of `context`.
+
+    Raises:
+        WorkerDied: If a worker was killed.
+        OSError: If temporary files cannot be made.
+        DdbloadError: If the source cannot be read, or as the taker raises.
+    """
+    worker = _PartWorker(RunReader(record), ledger, context, job)
+    with ExitStack() as stack:
+        stack.enter_context(rare_gc())
+        parts = stack.enter_context(closing(iter_parts(RunReader(record), ledger, context)))
+        first = list(islice(parts, 2))
+        each = chain(first, parts)
+        results: Iterator[tuple[Part, PartResult | Unread]] = ((one, Unread.WAITS) for one in each)
+        if len(first) > 1 and processes > 1:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ddbload-"))
+            make_worker = _WorkerMaker(record, job, make_context or (lambda: context), folder)
+            pool = ProcessPool[Part, PartResult | Unread](
+                processes, make_worker, tasks_each=PARTS_OF_PROCESS, may_fork=True, folder=folder
+            )
+            results = stack.enter_context(pool).map_in_order(each)
+        _take_all(results, worker, taker, record)
+
+
+def _take_all(
+    results: Iterator[tuple[Part, PartResult | Unread]],
+    worker: _PartWorker,
+    taker: PartTaker,
+    record: RunRecord,
+) -> None:
+    """Take parts in order; join a part that was cut inside a row with the one after it."""
+    at, wrong = record.data_start, 0
+
+    def take(part: Part, result: PartResult | Unread) -> bool:
+        """Take a part; return False if it ends inside a row."""
+        nonlocal at
+        taker.check_stop()
+        if result is Unread.WAITS and part.end is not None:
+            result = worker(part)
+        if result is Unread.CUT:
+            return False
+        if isinstance(result, PartResult):
+            with closing(result.output):
+                if taker.take(result.summary, result.output, at):
+                    line = 1 if record.objects is not None else at.line + result.end.line - 1
+                    at = Cursor(at.byte + result.end.byte - part.start.byte, line)
+                    return True
+        with worker.tracked(replace(part, start=at)) as batches:
+            taker.read(iter(batches))
+        at = batches.end
+        return True
+
+    for part, result in results:
+        whole = part
+        while not take(whole, result):
+            wrong += 1
+            after, unused = next(results, (Part(whole.start), Unread.WAITS))
+            if isinstance(unused, PartResult):
+                unused.output.close()
+            if wrong > MAX_WRONG_CUTS:
+                # Too many wrong guesses: read the rest sequentially.
+                take(replace(whole, end=None), Unread.FAILED)
+                return
+            whole, result = replace(whole, end=after.end), Unread.WAITS
+
+
+def iter_parts(reader: RunReader, ledger: Ledger, context: LedgerContext) -> Generator[Part]:
+    """Cut a run's source into parts, in order; the lines that they start at count from 1.
+
+    The parts depend on the source alone. Raises the errors of reading the source.
+    """
+    record = reader.record
+    if record.objects is not None:
+        yield from _group_objects(iter_objects(record, ledger, 0), record.data_start)
+        return
+    first = Part(record.data_start)
+    if not reader.has_cuts or record.size is None:
+        yield first
+        return
+    several, reads = False, record.payload.options.read_concurrency
+    objects = open_each(iter([record.pinned]), context, several=several, read_concurrency=reads)
+    with closing(objects) as each:
+        for pinned, raw in each:
+            file = open_decoded(raw, record.payload.source, pinned)
+            if file.plain:
+                size = PART_BYTES if "path" in pinned else REMOTE_PART_BYTES
+                yield from _cut(reader, file, record.data_start, raw.size, size)
+            else:
+                yield first
+
+
+def _group_objects(objects: Iterator[PinnedObject], start: Cursor) -> Iterator[Part]:
+    """Group successive objects; a large one stays alone."""
+    group: list[PinnedObject] = []
+    size = before = stored = 0
+    for pinned in objects:
+        bytes_ = int(pinned.get("bytes", pinned["size"]))
+        if group and (size + bytes_ > REMOTE_PART_BYTES or len(group) == MAX_PART_OBJECTS):
+            yield Part(start, None, tuple(group), before)
+            before += stored
+            group, size, stored = [], 0, 0
+        group.append(pinned)
+        size += bytes_
+        stored += int(pinned["size"])
+    if group:
+        yield Part(start, None, tuple(group), before)
+
+
+def _cut(
+    reader: RunReader, file: DecodedSource, start: Cursor, size: int, part_bytes: int
+) -> Iterator[Part]:
+    at = start.byte
+    target = at + part_bytes
+    # A last part of less than half the bytes is not worth a cut.
+    while target + part_bytes // 2 < size:
+        end = _guess_row_end(reader, file, at, target, size)
+        if end is None:
+            target += part_bytes
+            continue
+        yield Part(Cursor(at, 1), end)
+        at, target = end, end + part_bytes
+    yield Part(Cursor(at, 1))
+
+
+def _guess_row_end(
+    reader: RunReader, file: DecodedSource, after: int, target: int, size: int
+) -> int | None:
+    """Find a probable row end at `target` or a little later; None without one in the window."""
+    begin = max(after, target - _WINDOW_BEFORE)
+    stop = min(size, target + _WINDOW_AFTER)
+    window = b"".join(file.stream(begin, stop, stop - begin))
+    # The window may begin anywhere; from its first line on, rows are guessed to begin.
+    line_end = window.find(b"\n", 0, target - begin)
+    skip = 0 if begin == after else line_end + 1
+    found = reader.boundaries.first_from(window[skip:], target - begin - skip, final=False)
+    return begin + skip + found if found else None
