@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ddbload.aws.retry import RetryPolicy
-from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import Source
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.aws.clients import AwsClients
     from ddbload.pipeline.run_worker import RunWorker
-    from ddbload.write.drivers.driver import Driver
+    from ddbload.write.drivers import Driver
     from ddbload.write.pacing.pacing import Pacing
     from ddbload.write.requests import EndpointFeatures
 
@@ -57,12 +56,6 @@ class AccessPolicy:
                 f"table {table} is not among those this deployment writes: {allowed}; to add it:"
                 f" ddbload deploy --table {table}"
             )
-
-    def check_target(self, payload: Payload) -> None:
-        """Raise `InvalidPayload` or `TableNotAllowed` for a target that may not be written."""
-        if self.tables is not None:
-            payload.require_table("the deployed state machine")
-        self.check_table(payload.table)
 
     def check_location(self, location: str) -> None:
         """Raise `BucketNotAllowed` for a path or an s3:// URI that may not be read."""

@@ -168,7 +168,7 @@ def _import_tasks(
     record: RunRecord,
 ) -> bool:
     """Import the remaining tasks with a pool of workers; return whether any failed."""
-    count = 1 if record.table.is_ordered else min(processes, len(tasks))
+    count = min(processes, len(tasks))
     if not tasks:
         return False
     pool: WorkerPool
@@ -258,8 +258,7 @@ def _run_tasks(
                     continue
                 failed = True
                 totals.failed(task.chunk.chunk)
-                # Later chunks may have rows of the groups that wait in this one.
-                enough = enough or not result.chunk_local or record.table.is_ordered
+                enough = enough or not result.chunk_local
                 chunk = task.chunk.chunk
                 ledger.put_failure(Failure.of(result, chunk=chunk, at=context.now()))
                 continue

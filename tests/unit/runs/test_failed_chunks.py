@@ -1,12 +1,10 @@
-"""A run into a FIFO queue imports chunk after chunk, and ends at the first that fails."""
+"""A chunk that fails because of its own rows does not end the run."""
 
 from __future__ import annotations
 
 from collections import deque
 from types import SimpleNamespace
 from typing import Any
-
-import pytest
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.options import Options
@@ -39,10 +37,9 @@ class Pool:
     close = stop
 
 
-def record(*, is_ordered: bool) -> Any:
+def record() -> Any:
     return SimpleNamespace(
         run="r",
-        table=SimpleNamespace(is_ordered=is_ordered),
         payload=SimpleNamespace(options=Options()),
         most_rows_besides=lambda _: 0,
     )
@@ -66,29 +63,8 @@ def tasks() -> deque[ImportTask]:
     return deque(ImportTask("r", Chunk(n, n * 10, n * 10 + 10, 1)) for n in range(3))
 
 
-@pytest.mark.parametrize(("is_ordered", "imported"), [(True, 1), (False, 3)])
-def test_run_ends_at_the_first_failed_chunk_if_rows_have_an_order(is_ordered, imported):
+def test_run_imports_all_chunks_when_one_fails_because_of_its_rows():
     assert RowTooLong.chunk_local
-    pool, totals = Pool(), progress()
-    assert run_import._run_tasks(tasks(), pool, totals, context(), record(is_ordered=is_ordered))
-    assert len(pool.submitted) == imported
-
-
-@pytest.mark.parametrize("is_ordered", [True, False])
-def test_one_worker_imports_all_chunks_if_rows_have_an_order(monkeypatch, is_ordered):
-    chosen = []
-
-    def made(name: str) -> Any:
-        def make(*_: Any, **__: Any) -> Pool:
-            chosen.append(name)
-            return Pool()
-
-        return make
-
-    monkeypatch.setattr(run_import, "InProcessPool", made("one"))
-    monkeypatch.setattr("ddbload.runs.process_pool.ProcessPool", made("several"))
-    totals = progress()
-    run_import._import_tasks(
-        tasks(), 2, totals, context(), SimpleNamespace(), record(is_ordered=is_ordered)
-    )
-    assert chosen == ["one" if is_ordered else "several"]
+    pool = Pool()
+    assert run_import._run_tasks(tasks(), pool, progress(), context(), record())
+    assert len(pool.submitted) == 3
