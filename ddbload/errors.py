@@ -228,38 +228,6 @@ class UnsupportedKeyType(DdbloadError):
     """A key of the table has a type that cannot be made from text."""
 
 
-# Buckets and queues as targets, which tasks do not have.
-
-
-class BucketNotFound(DdbloadError):
-    """There is no bucket of the target's name here."""
-
-    resumable = False
-    raised_by_tasks = False
-
-
-class QueueNotFound(DdbloadError):
-    """SQS has no such queue here."""
-
-    # A queue that is created later under the same name is a different queue.
-    resumable = False
-    raised_by_tasks = False
-
-
-class QueueReplaced(DdbloadError):
-    """The queue was deleted and created again during the run."""
-
-    resumable = False
-    raised_by_tasks = False
-
-
-class ConditionalWritesUnsupported(DdbloadError):
-    """The endpoint of S3 ignores the condition of a write, so it might overwrite a row's object."""
-
-    resumable = False
-    raised_by_tasks = False
-
-
 # AWS.
 
 
@@ -317,11 +285,6 @@ _ADVICE = {
     "bad_encoding": "name the file's encoding (--encoding)",
     "empty_key": (
         "no row has a value for a key: if its column has another name, rename it (--rename OLD=KEY)"
-        " or name that in the template (--object-key, --message-group, --message-deduplication)"
-    ),
-    "bad_message_id": (
-        "SQS takes ids of 128 letters, digits and punctuation marks of ASCII; with a filter, as in"
-        " {customer|hmac}, a template makes such a one of any text"
     ),
 }
 """Advice by the cause that rejects every row of a source."""

@@ -74,7 +74,6 @@ class BotoClients:
         self._dynamodb: DynamoDBClient | None = None
         self._s3: S3Client | None = None
         self._events: Any = None
-        self._sqs: Any = None
         self._stepfunctions: SFNClient | None = None
         self._cloudformation: CloudFormationClient | None = None
         self._session: Session | None = None
@@ -148,9 +147,7 @@ class BotoClients:
     @property
     def sqs(self) -> Any:
         """Client of SQS. Raises `AwsConfiguration`."""
-        if self._sqs is None:
-            self._sqs = self._make("sqs")
-        return self._sqs
+        return self._make("sqs")
 
     def logs(self) -> Any:
         """Client of CloudWatch Logs. Raises `AwsConfiguration`."""
@@ -179,9 +176,9 @@ class BotoClients:
         return self._session
 
     def renew(self) -> None:
-        """Load the credentials again for the next client that writes."""
+        """Load the credentials again for the next client of DynamoDB."""
         self.session(anew=True)
-        self._dynamodb = self._sqs = None
+        self._dynamodb = None
 
     def _make(self, service: Any, *, region: str | None = None, seconds: int | None = None) -> Any:
         """Make a client. `seconds`: its time-outs, where they are not the usual ones."""

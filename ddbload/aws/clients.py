@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
     from ddbload.aws.signing.s3_signer import S3Signer
-    from ddbload.aws.signing.sqs_signer import SqsSigner
 
 
 class AwsClients(Protocol):
@@ -43,19 +42,11 @@ class AwsClients(Protocol):
     def s3_signer(self, bucket: str) -> S3Signer | None:
         """Make a signer of requests to a bucket; None where only botocore can reach it."""
 
-    @property
-    def sqs(self) -> Any:
-        """botocore client of SQS. Raises `AwsConfiguration`."""
-
-    @property
-    def sqs_signer(self) -> SqsSigner:
-        """Signer of requests to SQS. Raises `AwsConfiguration`."""
-
     def advisory(self, service: str, region: str | None = None) -> Any:
         """Make a client that reads information a run can do without. Raises `AwsConfiguration`."""
 
     def renew(self) -> None:
-        """Load the credentials again for the next client that writes."""
+        """Load the credentials again for the next client of DynamoDB."""
 
 
 class Clients(BotoClients):
@@ -67,7 +58,6 @@ class Clients(BotoClients):
     def __init__(self, settings: AwsSettings | None = None, connections: int = 16) -> None:
         super().__init__(settings, connections)
         self._dynamodb_signer: DynamoDBSigner | None = None
-        self._sqs_signer: SqsSigner | None = None
         self._located: set[str] = set()
 
     @property
@@ -78,15 +68,6 @@ class Clients(BotoClients):
 
             self._dynamodb_signer = DynamoDBSigner(self)
         return self._dynamodb_signer
-
-    @property
-    def sqs_signer(self) -> SqsSigner:
-        """Signer of requests to SQS. Raises `AwsConfiguration`."""
-        if self._sqs_signer is None:
-            from ddbload.aws.signing.sqs_signer import SqsSigner
-
-            self._sqs_signer = SqsSigner(self)
-        return self._sqs_signer
 
     def s3_signer(self, bucket: str) -> S3Signer | None:
         """Make a signer of requests to a bucket; None where only botocore can reach it."""

@@ -58,11 +58,6 @@ class AwsFailure:
     """The item in the table if a condition does not hold and DynamoDB returns it."""
 
     @property
-    def is_redirect(self) -> bool:
-        """True if S3 says that the bucket is in another region, or at another endpoint."""
-        return self.status in (301, 307) or self.code in _MOVED
-
-    @property
     def is_foreign(self) -> bool:
         """True if a server answered that is not AWS's, such as a proxy; it may pass."""
         return self.kind is FailureKind.UNSURE and is_foreign(self.code, self.status)
@@ -107,9 +102,6 @@ _THROTTLES = {
     "TooManyRequestsException",
     "BandwidthLimitExceeded",
     "ReplicatedWriteConflictException",
-    # SQS's.
-    "KmsThrottled",
-    "RequestThrottled",
 }
 _EXECUTION_THROTTLES = {"ExecutionLimitExceeded", "KmsThrottlingException"}
 """Step Functions' own throttles: a million executions are open, and KMS."""
@@ -133,9 +125,6 @@ _INVALID = {
     "ValidationException",
     "SerializationException",
     "ItemCollectionSizeLimitExceededException",
-    # SQS's.
-    "BatchRequestTooLong",
-    "InvalidMessageContents",
 }
 _CREDENTIALS = {
     "AccessDenied",
@@ -169,16 +158,6 @@ _KNOWN = {
     "LimitExceededException",
     "ResourceInUseException",
     "ResourceNotFoundException",
-    # SQS's.
-    "InvalidAddress",
-    "KmsAccessDenied",
-    "KmsDisabled",
-    "KmsInvalidKeyUsage",
-    "KmsInvalidState",
-    "KmsNotFound",
-    "KmsOptInRequired",
-    "QueueDoesNotExist",
-    "UnsupportedOperation",
 }
 OUTDATED = {
     "ExpiredToken",
@@ -203,10 +182,6 @@ _TRANSPORT_ADVICE = {
 CLOCK = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"}
 """Error codes of wrong signatures, or of signatures with a wrong time."""
 
-_QUERY_PREFIX = "AWS.SimpleQueueService."
-"""Beginning of some of SQS's codes in its earlier protocol, which botocore shows."""
-_QUERY_CODES = {"NonExistentQueue": "QueueDoesNotExist"}
-"""Codes that differ in the earlier protocol."""
 _FIELD = re.compile(r"<(Code|Message|Region)>([^<]*)</\1>")
 _REGION = re.compile(r"[a-z0-9-]{1,64}")
 _MOVED = {
@@ -361,9 +336,6 @@ def failure_of_code(
     code: str, text: str, status: int, request_id: str = "", reasons: tuple[str, ...] = ()
 ) -> AwsFailure:
     """Classify a failure by AWS's error code, or by the HTTP status if the code is unknown."""
-    if code.startswith(_QUERY_PREFIX):
-        code = code.removeprefix(_QUERY_PREFIX)
-        code = _QUERY_CODES.get(code, code)
     if code in _THROTTLES or code in _EXECUTION_THROTTLES or status == 429:
         kind = FailureKind.THROTTLED
     elif code in _RETRYABLE or status >= 500 or status == 408:

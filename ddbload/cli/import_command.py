@@ -32,8 +32,8 @@ from ddbload.cli.options import (
 )
 from ddbload.cli.output import print_notice, print_stderr
 from ddbload.cli.output import show_progress as show_run
-from ddbload.cli.payload import TARGET_SCHEMES, build_payload, check_order, is_pipe
-from ddbload.cli.payload_options import import_options, target_options
+from ddbload.cli.payload import build_payload, check_order, is_pipe
+from ddbload.cli.payload_options import import_options
 from ddbload.cli.run_location import run_command_line
 from ddbload.cli.run_result import (
     Result,
@@ -47,7 +47,6 @@ from ddbload.cli.run_result import (
 from ddbload.cli.spooling import private_file, rejects_file, require_not_stopped, spooled
 from ddbload.cli.steps import Steps
 from ddbload.cli.table_setup import add_published_price, prewarm, settle_engine
-from ddbload.contracts.options import BUCKET_KIND, QUEUE_KIND
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.contracts.source import AUTO
 from ddbload.dynamodb.write_modes import PUT
@@ -58,8 +57,6 @@ from ddbload.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.aws.clients import Clients
     from ddbload.contracts.control import NewLimits
@@ -77,15 +74,12 @@ if TYPE_CHECKING:
         "ddbload import books.csv books --types year=N,price=N",
         "ddbload import jan.csv feb.csv mar.csv books --max-wcu 500",
         "ddbload import s3://my-bucket/books/ books --mode insert --max-rejects 1%",
-        "ddbload import books.csv s3://my-bucket/json/ --object-key '{isbn}.json'",
-        "ddbload import orders.csv sqs:orders.fifo --message-group '{customer}'",
     ),
 )
 @sources_argument
 @click.argument("table")
 @dry_run_option
 @import_options
-@target_options
 @processes_option
 @run_option(
     "--run-id",
@@ -119,9 +113,6 @@ def import_command(
 ) -> int:
     """Import SOURCE into TABLE from this machine.
 
-    TABLE may also be s3://bucket/prefix/: each row becomes an object there, of plain JSON, under
-    the key that --object-key makes. Or it is sqs:queue: each row becomes a message of plain JSON.
-
     SOURCE is a file, a folder, s3://bucket/key, everything under s3://bucket/prefix/, a pattern
     such as s3://bucket/in/*.csv, or '-' for standard input. Several, such as *.csv, are imported as
     one run; the last argument is the table.
@@ -137,9 +128,6 @@ def import_command(
     from ddbload.runs.local_settings import LocalSettings, default_ledger
     from ddbload.runs.run_import import asked_for, new_run_id
 
-    is_table = not table.startswith(TARGET_SCHEMES)
-    if not is_table:
-        _refuse_table_options(table, dry_run=dry_run, prewarm=given["prewarm"])
     if dry_run:
         from ddbload.cli.plan_command import plan_import
 
@@ -147,7 +135,7 @@ def import_command(
             *(sources, table, processes, aws, given), as_json=as_json, quiet=quiet, verbose=verbose
         )
     count = processes or cores()
-    check_order(sources, table, given)
+    check_order(sources, table)
     payload = build_payload(sources, table, run_id, count, given)
     payload["run"]["once"] = once
     is_stream = sources[0] == "-" or is_pipe(sources[0])
@@ -171,8 +159,7 @@ def import_command(
             print_run(run, ledger=settings.ledger)
         if given["prewarm"] is not None and not _is_done(run_id, settings):
             prewarm(table, given["prewarm"], clients, yes=yes, quiet=quiet)
-        if is_table:
-            add_published_price(payload, clients)
+        add_published_price(payload, clients)
         reject_file = stack.enter_context(rejects_file(rejects, sources))
         stack.enter_context(spooled(payload, heart))
         if heart is not None:
@@ -193,18 +180,6 @@ def import_command(
         )
     list_rejects = run_command_line("rejects", run, aws, ledger=ledger)
     return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
-
-
-def _refuse_table_options(target: str, *, dry_run: bool, prewarm: int | None) -> None:
-    """Raise `InvalidUsage` for options that only a table has, and no payload."""
-    if dry_run:
-        raise InvalidUsage(
-            f"--dry-run makes a plan, which is for tables, and the target is {target}: to check the"
-            " rows, import some of them (head -1000 FILE | ddbload import - ...), or convert them"
-            " (ddbload convert FILE -)"
-        )
-    if prewarm is not None:
-        raise InvalidUsage(f"--prewarm is for tables, and the target is {target}: leave it out")
 
 
 def _is_done(run_id: str | None, settings: LocalSettings) -> bool:
@@ -251,11 +226,7 @@ def import_with_progress(
     started = time.monotonic()
     last: RunProgress | None = None
     steps = steps or Steps(enabled=False)
-    into = _other_kind(payload["target"])
-    steps.say(
-        f"run {run}: looking at the source and the {into or 'table'}; worker processes:"
-        f" {processes:,}"
-    )
+    steps.say(f"run {run}: looking at the source and the table; worker processes: {processes:,}")
     clients = clients or settings.clients()
     if not keep_engine:
         settle_engine(payload, clients, quiet=not show_progress)
@@ -296,7 +267,7 @@ def import_with_progress(
     except DdbloadError as error:
         result = Result.from_error(run, error, time.monotonic() - started, last)
         mode = payload.get("options", {}).get("mode") or PUT
-        result = replace(result, target=into, mode=mode)
+        result = replace(result, mode=mode)
     else:
         if ended.already_done:
             result = already_done(ended.report, quiet=not show_progress)
@@ -312,11 +283,6 @@ def import_with_progress(
         todo = f"to resume: {resume}" if resume else "start again"
         print_stderr(f"ddbload: interrupted; {todo}")
     return result
-
-
-def _other_kind(target: Mapping[str, Any]) -> str | None:
-    """Return the kind of a payload's target; None for a table."""
-    return next((kind for kind in (BUCKET_KIND, QUEUE_KIND) if target.get(kind)), None)
 
 
 def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None) -> Result:

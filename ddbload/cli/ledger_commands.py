@@ -99,8 +99,7 @@ def _status_json(seen: SeenRun, resume: str | None) -> dict[str, Any]:
     rows, payload, execution = seen.report.rows, seen.payload, seen.execution
     value = {**seen.report.to_json(), "rows": {"read": rows.read, **rows.outcomes}}
     if payload is not None:
-        into = "table" if payload.target is None else "target"
-        value |= {"source": payload.source.uri, into: payload.table}
+        value |= {"source": payload.source.uri, "table": payload.table}
     return value | {"execution": execution and execution.arn, "resume": resume}
 
 

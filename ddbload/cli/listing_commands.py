@@ -29,7 +29,6 @@ from ddbload.cli.output import (
 )
 from ddbload.contracts.payload import TABLE_NAME
 from ddbload.contracts.results import ALREADY_LOADED, STATUSES
-from ddbload.contracts.target import is_target_address
 from ddbload.dynamodb.write_modes import PUT, written_text
 from ddbload.errors import InvalidUsage
 from ddbload.source.local_file import name_for_user
@@ -162,10 +161,9 @@ def history_command(
 ) -> int:
     """List which versions of which objects were loaded into which table, and by which run.
 
-    SOURCE is a file or s3://bucket/key, and shows the loads of all its versions; TABLE is the name
-    of a table, or sqs:queue. Runs of this machine are listed, or with --stack those of a deployed
-    stack. Only runs that are done are in the history. A damaged entry is named, and the exit status
-    is 1.
+    SOURCE is a file or s3://bucket/key, and shows the loads of all its versions. Runs of this
+    machine are listed, or with --stack those of a deployed stack. Only runs that are done are in
+    the history. A damaged entry is named, and the exit status is 1.
     """
     from ddbload.ledger.history import History
 
@@ -176,7 +174,7 @@ def history_command(
     if location is not None:
         found = sorted(history.read_location(location), key=lambda each: -each.load.at)[:limit]
     else:
-        if what is not None and not (TABLE_NAME.fullmatch(what) or is_target_address(what)):
+        if what is not None and not TABLE_NAME.fullmatch(what):
             raise InvalidUsage(f"{what!r} is neither an s3:// URI, nor a file, nor a table's name")
         found = list(islice(_newest(history, what, limit), limit))
     for each in damaged:

@@ -26,20 +26,7 @@ _PAYLOAD_OPTIONS = (
 )
 """Options that become fields of the payload's `options` under the same name."""
 _DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")
-TARGET_SCHEMES = ("s3://", "sqs:")
-"""Beginnings of targets that are not tables."""
 DELIMITER_NAMES = {"tab": "\t", "comma": ",", "pipe": "|", "semicolon": ";", "space": " "}
-_TEMPLATES = ("object_key", "message_group", "message_deduplication")
-"""Options with templates for what is made of each row for its target."""
-_TARGET_OPTIONS = {
-    "bucket": "the bucket of 'TABLE'",
-    "prefix": "the prefix of 'TABLE'",
-    "queue": "the queue of 'TABLE'",
-    "key": "'--object-key'",
-    "group": "'--message-group'",
-    "deduplication": "'--message-deduplication'",
-}
-"""How users give the fields of a payload's `target`."""
 _DELIMITED_ONLY = {
     "delimiter": None,
     "quote": '"',
@@ -103,7 +90,7 @@ def build_payload(
     payload: dict[str, Any] = {
         "run": {"id": run},
         "source": {**reading, **place},
-        "target": _parse_target(table, given),
+        "target": {"table": table},
         "types": _parse_types(given["types"]),
         "infer_types": given["infer_types"],
         "mapping": mapping,
@@ -143,19 +130,6 @@ def _parse_sources(sources: Sequence[str], *, manifest: bool) -> dict[str, Any]:
         raise InvalidUsage(error.message) from None
 
 
-def _parse_target(table: str, given: Mapping[str, Any]) -> dict[str, str]:
-    """Return the payload's `target`: a table, or what an address names. Raises `InvalidUsage`."""
-    templates = [given.get(name) for name in _TEMPLATES]
-    if ":" not in table and not any(templates):
-        return {"table": table}
-    from ddbload.contracts.target import target_fields
-
-    try:
-        return target_fields(table, *templates)
-    except InvalidPayload as error:
-        raise InvalidUsage(error.message) from None
-
-
 def is_pipe(path: str) -> bool:
     """Tell whether a path names a pipe or a device, which can be read only once."""
     try:
@@ -165,16 +139,8 @@ def is_pipe(path: str) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 
-def check_order(sources: Sequence[str], table: str, given: Mapping[str, Any] | None = None) -> None:
-    """Raise `InvalidUsage` if the last argument is a file where the table's name should be.
-
-    `given`: the options of a command whose target may also be a bucket or a queue.
-    """
-    if given is None and table.startswith(TARGET_SCHEMES) and not _may_be_source(table):
-        raise InvalidUsage(
-            f"this command works with tables, and {table} is not the name of one: rows go into a"
-            " bucket or a queue by ddbload import, from this machine"
-        )
+def check_order(sources: Sequence[str], table: str) -> None:
+    """Raise `InvalidUsage` if the last argument is a file where the table's name should be."""
     is_file = table.startswith("s3://") or "/" in table
     has_suffix = is_data_file(table)
     first = sources[0]
@@ -184,24 +150,10 @@ def check_order(sources: Sequence[str], table: str, given: Mapping[str, Any] | N
             f"the arguments are swapped: {table} is a file, and SOURCE comes before TABLE: give"
             f" {table} {first}"
         )
-    if _is_target(table, given):
-        return
     if table.startswith("s3://") or (has_suffix and Path(table).is_file()):
         raise InvalidUsage(
             f"TABLE is missing: the last argument, {table}, is a file; end with the table's name"
         )
-
-
-def _is_target(table: str, given: Mapping[str, Any] | None) -> bool:
-    """Tell whether the last argument is the address of a bucket or a queue, and meant as such."""
-    if given is None or not table.startswith(TARGET_SCHEMES):
-        return False
-    return not _may_be_source(table) or given.get("object_key") is not None
-
-
-def _may_be_source(address: str) -> bool:
-    """Tell whether an address looks like that of an object, and not of a prefix or a queue."""
-    return address.startswith("s3://") and "/" in address[5:] and not address.endswith("/")
 
 
 def is_data_file(name: str) -> bool:
@@ -341,8 +293,6 @@ def _as_usage(error: InvalidPayload) -> InvalidUsage:
     )
     message = message.replace("'target.table'", "'TABLE'").replace("'run.id'", "'--run-id'")
     message = message.replace("'types.", "'--types ").replace("'where'", "'--where'")
-    for field, option in _TARGET_OPTIONS.items():
-        message = message.replace(f"'target.{field}'", option)
     for part in ("bucket", "key", "prefix", "glob"):
         message = message.replace(f"'source.{part}'", "the bucket or key of 'SOURCE'")
     message = message.replace("'nulls.policy'", "'--null-policy'")

@@ -345,30 +345,6 @@ _WRITING = (
 )
 
 
-_TARGET = (
-    writing_option(
-        "--object-key",
-        metavar="TEXT",
-        help="With a target s3://bucket/prefix/: key of each row's object after the prefix, such as"
-        " {isbn}.json with the value of column isbn; a template as in --set.",
-    ),
-    writing_option(
-        "--message-group",
-        metavar="TEXT",
-        help="With a target sqs:queue: message group id of each row, such as {customer}; a template"
-        " as in --set. A FIFO queue needs it, and keeps the order of the rows of each group.",
-    ),
-    writing_option(
-        "--message-deduplication",
-        metavar="TEXT",
-        help="With a target sqs:queue.fifo: deduplication id of each row, such as {id}; a template"
-        " as in --set. By default it is made of run and row, so that no row arrives twice within"
-        " five minutes, and every row does.",
-    ),
-)
-"""Options for targets that are not tables."""
-
-
 def source_options(command: _F) -> _F:
     """Add the options for reading and mapping the source."""
     return decorate(command, _SOURCE)
@@ -377,11 +353,6 @@ def source_options(command: _F) -> _F:
 def import_options(command: _F) -> _F:
     """Add the options for reading, mapping and writing."""
     return decorate(command, (*_SOURCE, *_WRITING))
-
-
-def target_options(command: _F) -> _F:
-    """Add the options for a target that is a bucket or a queue."""
-    return decorate(command, _TARGET)
 
 
 def max_rejects_option(command: _F) -> _F:

@@ -84,10 +84,6 @@ class Result:
     """Rejected rows by cause, the most frequent first; those of earlier versions are missing."""
     was_killed: bool = False
     """The run left no report: its time ends with its last sign of life."""
-    target: str | None = None
-    """Kind of the target if it is not a table: it has no write units."""
-    delivery: str | None = None
-    """Kind of a queue."""
     repeated: int = 0
     """Rows whose key came before, as far as known."""
     loaded_before: LoadedBefore | None = None
@@ -129,8 +125,6 @@ class Result:
             write_price=report.write_price,
             causes=report.causes,
             was_killed=was_killed,
-            target=report.target,
-            delivery=report.delivery,
             repeated=report.repeated,
             loaded_before=report.loaded_before,
         )
@@ -172,17 +166,16 @@ class Result:
             "bytes": self.bytes,
             "seconds": round(self.seconds, 3),
             "rows_per_second": round(self.rows_per_second, 1),
-            **self._units_json(),
+            "consumed_wcu": round(self.work.consumed_wcu, 1),
             "requests": self.work.requests,
             "throttled": self.work.throttled,
             "retries": self.work.retries,
             "rejects": self.rejects,
             "error": error,
-            **({} if self.target is not None else self._price_json()),
+            **self._price_json(),
             **({} if self.planned is None else {"planned": self.planned.to_json()}),
             **({} if self.identical is None else {"identical": self.identical}),
             "uncertain": self.uncertain,
-            **({} if self.delivery is None else {"delivery": self.delivery}),
             **({"repeated": self.repeated} if self.repeated else {}),
             **self._loaded_json(),
         }
@@ -190,11 +183,6 @@ class Result:
     def _loaded_json(self) -> dict[str, Any]:
         loaded = self.loaded_before
         return {} if loaded is None else {"loaded_before": loaded.to_json()}
-
-    def _units_json(self) -> dict[str, Any]:
-        if self.target is not None:
-            return {}
-        return {"consumed_wcu": round(self.work.consumed_wcu, 1)}
 
     def _price_json(self) -> dict[str, Any]:
         price = self.write_price
@@ -224,8 +212,6 @@ class Result:
         skipped = "skipped: their condition was false, or the table has no such item"
         if self.identical is not None:
             skipped = f"skipped because an item was there ({self.identical:,} identical)"
-        if self.target is not None:
-            skipped = "skipped because an object was there"
         if planned is not None:
             skipped = "would be written (mode plan sends nothing)"
         parts = [written_text(self.mode, rows.written, self.uncertain)]
@@ -250,13 +236,8 @@ class Result:
                 f"  requests  {work.requests:,}, {work.throttled:,} throttled,"
                 f" {work.retries:,} retried"
             ),
+            f"  units     {self._units()}",
         ]
-        if self.target is None:
-            lines.append(f"  units     {self._units()}")
-        if self.delivery is not None:
-            from ddbload.contracts.queue_messages import DELIVERY_TEXTS
-
-            lines.append(f"  delivery  {DELIVERY_TEXTS[self.delivery]}")
         if self.repeated:
             lines.append(f"  keys      {repeated_keys(self.repeated)}")
         if self.rejects:

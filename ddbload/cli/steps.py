@@ -49,10 +49,7 @@ class Steps:
         if size is None:
             size = record.pinned.get("bytes" if record.objects is not None else "size")
         self.say(f"found {_counted(record.objects or 1, 'object')}, {size:,} bytes")
-        other, delimited = record.payload.target, record.payload.source.kind.has_columns
-        made = len(other.templates) if other is not None and delimited else 0
-        # The texts that are made for a bucket or a queue come last, and are not sent with the row.
-        types = Counter(record.types[: len(record.types) - made]).most_common()
+        types = Counter(record.types).most_common()
         columns = ", ".join(f"{count:,} {kind}" for kind, count in types) or "types of the values"
         start = record.data_start
         self.say(
@@ -62,11 +59,10 @@ class Steps:
         if not writes:
             return
         keys = ", ".join(f"{key.name} {key.type}" for key in record.table.keys)
-        options, target = record.payload.options, record.table.name
-        if record.table.is_table:
-            target = f"table {target} with keys {keys}"
+        options = record.payload.options
         self.say(
-            f"{target}; mode {options.mode}, engine {options.engine};"
+            f"table {record.table.name} with keys {keys}; mode {options.mode}, engine"
+            f" {options.engine};"
             f" {_counted(record.workers, 'worker')}, chunks of {record.chunk_bytes:,} bytes"
         )
 

@@ -49,40 +49,26 @@ def add_published_price(payload: dict[str, Any], clients: AwsClients) -> None:
 
 
 def settle_engine(payload: dict[str, Any], clients: AwsClients, *, quiet: bool) -> None:
-    """Use threads instead of the default engine where only botocore reaches the target.
-
-    That is behind a proxy, and for some buckets.
-    """
+    """Use threads instead of the default engine behind a proxy, which only botocore uses."""
     from ddbload.aws.signing.credentials import has_proxy
-    from ddbload.contracts.options import ASYNC
+    from ddbload.contracts.options import ASYNC, THREADS
 
     options = payload["options"]
     if options.get("engine", ASYNC) != ASYNC:
         return
-    bucket = payload["target"].get("bucket")
     try:
-        if bucket is not None:
-            if clients.s3_signer(bucket) is None:
-                _use_threads(options, f"only botocore reaches bucket {bucket} here", quiet=quiet)
-            return
-        is_queue = payload["target"].get("queue") is not None
-        url = (clients.sqs if is_queue else clients.dynamodb).meta.endpoint_url
+        url = clients.dynamodb.meta.endpoint_url
     except DdbloadError:
         # The import raises this error again, and reports it.
         return
-    if has_proxy(url):
-        variable = f"{url.partition(':')[0].upper()}_PROXY"
-        _use_threads(options, f"{variable} names a proxy", quiet=quiet)
-
-
-def _use_threads(options: dict[str, Any], why: str, *, quiet: bool) -> None:
-    from ddbload.contracts.options import THREADS
-
+    if not has_proxy(url):
+        return
     options["engine"] = THREADS
     if not quiet:
         print_stderr(
-            f"ddbload: {why}, so this run uses --engine threads, which needs more CPU; NO_PROXY"
-            " names hosts that are reached without a proxy"
+            f"ddbload: {url.partition(':')[0].upper()}_PROXY names a proxy, so this run uses"
+            " --engine threads, which needs more CPU; NO_PROXY names hosts that are reached without"
+            " a proxy"
         )
 
 

@@ -20,7 +20,7 @@ from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
 from ddbload.contracts.source import LOCATION_FIELDS, Source
 
 DECISIVE: Mapping[type, tuple[str, ...]] = {
-    Payload: ("source", "types", "infer_types", "mapping", "nulls", "where", "target", "options"),
+    Payload: ("source", "types", "infer_types", "mapping", "nulls", "where", "options"),
     Source: (
         *("format", "layout", "compression", "encoding", "skip_lines", "comment"),
         *("delimiter", "quote", "escape", "header", "columns", "match", "duplicate_columns"),
@@ -93,8 +93,7 @@ def _plain(value: Any) -> Any:
         return sorted(plain)
     if isinstance(value, Mapping):
         return dict(value)
-    # A bucket or a queue determines rows by all of its fields.
-    return value.to_json() if hasattr(value, "to_json") else value
+    return value
 
 
 def _meant(part: Source | Options, name: str) -> Any:

@@ -13,22 +13,11 @@ from ddbload.contracts.results import RowCounts
 from ddbload.dynamodb.write_modes import DELETE
 
 _HASH_DIGITS = 16
-_OTHER_TARGETS = ("s3://", "sqs:")
-"""Beginnings of addresses, which no name of a table has."""
-
-
-def target_folder(table: str) -> str:
-    """Return the name of a target's folder: a table's name, or a hash of another's address."""
-    if not table.startswith(_OTHER_TARGETS):
-        return table
-    return f"target-{hashlib.sha256(table.encode()).hexdigest()[:32]}"
 
 
 def load_folder(table: str, table_id: str) -> str:
-    """Return the folder of the loads into a target, with a slash at its end."""
-    if table.startswith(_OTHER_TARGETS):
-        table_id = hashlib.sha256(table_id.encode()).hexdigest()[:32]
-    return f"{target_folder(table)}/{table_id}/"
+    """Return the folder of the loads into a table, with a slash at its end."""
+    return f"{table}/{table_id}/"
 
 
 @dataclass(frozen=True, slots=True)

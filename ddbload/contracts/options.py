@@ -12,8 +12,6 @@ from ddbload.contracts.write_price import GIVEN, GIVEN_SOURCES
 from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, MODES, PUT, UPDATE
 from ddbload.errors import InvalidPayload
 
-KINDS = TABLE_KIND, BUCKET_KIND, QUEUE_KIND = ("table", "bucket", "queue")
-"""Kinds of targets, which have different options."""
 ENGINES = SYNC, THREADS, ASYNC = ("sync", "threads", "async")
 DEFAULT_CHUNK_BYTES = 16 * 1024 * 1024
 DEFAULT_INDEX_BYTES = 16 * 1024 * 1024

@@ -1,11 +1,11 @@
-"""The input of a run: its source, target, types, column mapping, null handling and options."""
+"""The input of a run: its source, table, types, column mapping, null handling and options."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Protocol, cast
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 from ddbload.contracts.comparison import Comparison, read_where, where_json
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
@@ -58,27 +58,6 @@ def check_run_id(text: str) -> str:
             " or digit"
         )
     return text
-
-
-class OtherTarget(Protocol):
-    """A target that is not a table: `BucketTarget` or `QueueTarget`.
-
-    Their module is imported where a run has one, since most have none.
-    """
-
-    KIND: ClassVar[str]
-    """`bucket` or `queue`."""
-
-    @property
-    def name(self) -> str:
-        """The target as users write it."""
-
-    @property
-    def templates(self) -> dict[str, str]:
-        """Templates by the names of the attributes that are made for the target alone."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the payload's `target`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +139,6 @@ def _read_retry_of(f: JsonObjectReader) -> str | None:
 
 
 def _read_table(f: JsonObjectReader) -> str:
-    target = _read_target(f)
-    if target is not None:
-        return target.name
     if f.has("table") and not f.has("target"):
         raise InvalidPayload(
             f"{f.path('target')!r} is missing: write {f.path('table')!r} within it, as"
@@ -183,40 +159,6 @@ def _read_table(f: JsonObjectReader) -> str:
                 " digits, '.', '_' or '-'",
             )
     return table
-
-
-def _read_target(f: JsonObjectReader) -> OtherTarget | None:
-    given = f.raw("target")
-    is_other = isinstance(given, Mapping) and any(
-        given.get(name) is not None for name in ("bucket", "queue")
-    )
-    if not is_other:
-        return None
-    from ddbload.contracts.target import read_target
-
-    return read_target(given)
-
-
-def _read_mapping(f: JsonObjectReader) -> ColumnMapping:
-    """Read the mapping, and add the attributes that are made for the target."""
-    value = f.raw("mapping")
-    mapping = (
-        ColumnMapping()
-        if value is None
-        else ColumnMapping.from_json(value, f.path(ColumnMapping.PATH))
-    )
-    target = _read_target(f)
-    if target is None:
-        return mapping
-    from ddbload.contracts.target import RESERVED_NAMES
-
-    for name in (*mapping.set, *mapping.rename.values()):
-        if name in RESERVED_NAMES:
-            raise InvalidPayload(
-                f"the mapping makes an attribute {name!r}, which ddbload makes for the target"
-                f" {target.name}: give it another name"
-            )
-    return replace(mapping, set={**mapping.set, **target.templates})
 
 
 def _read_types(f: JsonObjectReader) -> dict[str, str]:
@@ -246,7 +188,7 @@ class Payload(Message):
 
     source: Source
     table: Annotated[str, JsonRule(read=_read_table)]
-    """Name of the table, or address of another target."""
+    """Name of the table."""
     types: Annotated[Mapping[str, str], JsonRule(read=_read_types)] = field(default_factory=dict)
     """Types by attribute name, after the mapping."""
     options: Options = field(default_factory=Options)
@@ -259,24 +201,19 @@ class Payload(Message):
     """Run whose corrected rejects are the source."""
     infer_types: bool = False
     """Infer the types of undeclared attributes from the first rows."""
-    mapping: Annotated[ColumnMapping, JsonRule(read=_read_mapping)] = field(
-        default_factory=ColumnMapping
-    )
-    """The user's, with the attributes that are made for the target."""
+    mapping: ColumnMapping = field(default_factory=ColumnMapping)
     nulls: NullHandling = field(default_factory=NullHandling)
     where: Annotated[tuple[Comparison, ...], JsonRule(read=read_where)] = ()
     """Comparisons that a row must match, with columns of the source; other rows are left out."""
-    target: Annotated[OtherTarget | None, JsonRule(read=_read_target)] = None
-    """The target if it is not a table."""
 
     def to_json(self) -> dict[str, Any]:
         value: dict[str, Any] = {
             "run": self._run_json(),
             "source": self.source.to_json(),
-            "target": {"table": self.table} if self.target is None else self.target.to_json(),
+            "target": {"table": self.table},
             "types": dict(self.types),
             "infer_types": self.infer_types,
-            "mapping": self._users_mapping.to_json(),
+            "mapping": self.mapping.to_json(),
             "nulls": self.nulls.to_json(),
             "options": self.options.to_json(),
         }
@@ -286,14 +223,7 @@ class Payload(Message):
         return value
 
     def check_rules(self, f: JsonObjectReader) -> None:
-        """Raise `InvalidPayload` if two settings say what becomes of a missing value.
-
-        And for options that the target does not have.
-        """
-        if self.target is not None:
-            from ddbload.contracts.target import Target, check_options
-
-            check_options(cast("Target", self.target), self.options)
+        """Raise `InvalidPayload` if two settings say what becomes of a missing value."""
         on_empty, policy = self.options.on_empty, self.nulls.policy
         if on_empty is not None and policy != OMIT:
             raise InvalidPayload(
@@ -305,22 +235,6 @@ class Payload(Message):
     def empty_policy(self) -> str:
         """Policy for missing values: a null policy, or `remove` in mode `update`."""
         return REMOVE if self.options.on_empty == REMOVE else self.nulls.policy
-
-    @property
-    def _users_mapping(self) -> ColumnMapping:
-        if self.target is None:
-            return self.mapping
-        made = self.target.templates
-        kept = {name: text for name, text in self.mapping.set.items() if name not in made}
-        return replace(self.mapping, set=kept)
-
-    def require_table(self, doing: str) -> None:
-        """Raise `InvalidPayload` if `doing` works with tables alone, and this is none."""
-        if self.target is not None:
-            raise InvalidPayload(
-                f"{doing} works with tables, and the target {self.table} is a {self.target.KIND}:"
-                " rows go there by ddbload import, from your machine"
-            )
 
     def _run_json(self) -> dict[str, Any]:
         value: dict[str, Any] = {"id": self.run, "resume_of": None, "force": self.force}

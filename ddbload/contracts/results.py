@@ -339,10 +339,6 @@ class Report(Message):
     attempt: ExecutionAttempt | None = None
     """Attempt of an execution that wrote the report; None if a command did, and in reports of
     earlier versions."""
-    target: str | None = None
-    """Kind of the target if it is not a table: `bucket` or `queue`."""
-    delivery: str | None = None
-    """Kind of the queue: `standard` or `fifo`. It decides how often a message may arrive."""
     repeated: Annotated[int, JsonRule(absent=0)] = 0
     """Rows whose key came before, as far as known; see `Segment.repeated`."""
     loaded_before: LoadedBefore | None = None
@@ -370,8 +366,7 @@ class Report(Message):
 
     def to_json(self) -> dict[str, Any]:
         optional = ["planned", "identical", "causes", "write_price", "tags", "attempt"]
-        optional += ["target", "delivery", "loaded_before"]
-        value = _without_null(asdict(self), *optional)
+        value = _without_null(asdict(self), *optional, "loaded_before")
         if not self.repeated:
             del value["repeated"]
         if self.dollars is not None:

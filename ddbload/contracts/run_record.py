@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import CountedLine, JsonObjectReader, JsonRule, Message
-from ddbload.contracts.options import EDGES, KINDS, QUEUE_KIND, TABLE_KIND, Options
+from ddbload.contracts.options import EDGES, Options
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.write_price import WritePrice
-from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.write_modes import DELETE, INSERT, UPDATE
 from ddbload.errors import InvalidPayload
 
@@ -21,8 +20,6 @@ LEDGER_VERSION = 2
 """Version of new ledgers. Version 1 has no attempts, and its segments carry neither run id nor
 configuration."""
 
-MAX_OTHER_ITEM_BYTES = 5 * 1024**3
-"""Largest object of one request ("Uploading objects"). A queue's limit is that of its messages."""
 INDEX_ONE_OF_SEVERAL_BYTES = 256 * 1024 * 1024
 """Compressed size above which one of several objects is cut where preflight does not read all."""
 
@@ -100,10 +97,7 @@ class KeyAttribute(Message):
 
 @dataclass(frozen=True, slots=True)
 class Table(Message):
-    """The table as DescribeTable showed it when the run began.
-
-    A bucket or a queue stands here as a table whose keys are the attributes that are made for it.
-    """
+    """The table as DescribeTable showed it when the run began."""
 
     name: str
     id: str
@@ -111,46 +105,6 @@ class Table(Message):
     keys: tuple[KeyAttribute, ...]
     """Partition key, then the sort key if the table has one."""
     index_keys: tuple[KeyAttribute, ...] = ()
-    kind: Annotated[str, JsonRule(choices=KINDS, absent=TABLE_KIND)] = TABLE_KIND
-    url: str | None = None
-    """URL of a queue."""
-    message_bytes: int | None = None
-    """Most bytes of a message of a queue."""
-
-    @property
-    def is_table(self) -> bool:
-        """True if it is a table of DynamoDB."""
-        return self.kind == TABLE_KIND
-
-    @property
-    def is_ordered(self) -> bool:
-        """True for a FIFO queue: rows of a group are sent in the order of the source."""
-        if self.kind != QUEUE_KIND:
-            return False
-        # Imported here: most runs write to a table.
-        from ddbload.contracts.queue_messages import FIFO_SUFFIX
-
-        return self.name.endswith(FIFO_SUFFIX)
-
-    @property
-    def delivery(self) -> str | None:
-        """Kind of a queue; None for other targets."""
-        if self.kind != QUEUE_KIND:
-            return None
-        from ddbload.contracts.queue_messages import FIFO, STANDARD
-
-        return FIFO if self.is_ordered else STANDARD
-
-    @property
-    def max_item_bytes(self) -> int:
-        """Most bytes of an item, as DynamoDB counts them."""
-        return MAX_ITEM_BYTES if self.kind == TABLE_KIND else MAX_OTHER_ITEM_BYTES
-
-    def to_json(self) -> dict[str, Any]:
-        value = asdict(self)
-        # Earlier versions know none of these.
-        later = {"kind": TABLE_KIND, "url": None, "message_bytes": None}
-        return {name: each for name, each in value.items() if each != later.get(name, value)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,8 +271,6 @@ class RunRecord(Message):
         """True if invocations record in the ledger how far they may have sent rows."""
         options = self.payload.options
         has_condition = options.mode == INSERT or options.condition is not None
-        # An object tells itself which row of which run it is.
-        has_condition = has_condition and self.table.is_table
         return has_condition and self.ledger_version >= LEDGER_VERSION
 
     @property

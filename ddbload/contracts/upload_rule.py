@@ -127,14 +127,6 @@ class UploadRule(Message):
     once: bool = False
     """Leave out an upload whose content the table has loaded under the same key."""
 
-    def check_rules(self, f: JsonObjectReader) -> None:
-        """Raise `InvalidPayload` for a rule that names a bucket or a queue for its rows."""
-        if self.table.startswith(("s3://", "sqs:")):
-            raise InvalidPayload(
-                f"{f.path('table')!r} is {self.table!r}, and uploads are loaded into tables: rows"
-                " go into a bucket or a queue by ddbload import, from your machine"
-            )
-
     def to_json(self) -> dict[str, Any]:
         """Return the rule as JSON, without the fields that it leaves out."""
         optional = ("types", "source", "options", "mapping", "nulls")

@@ -129,6 +129,11 @@ class RowWrites:
         return "Key" if self.mode in (UPDATE, DELETE) else "Item"
 
     @property
+    def merges(self) -> bool:
+        """True if updates of one key may be merged into one: nothing can refuse one of them."""
+        return self.mode == UPDATE and self.condition is None and not self.only_existing
+
+    @property
     def condition_columns(self) -> frozenset[str]:
         """Attributes of a row whose values the condition needs."""
         return frozenset(() if self.condition is None else self.condition.columns.values())
@@ -171,7 +176,7 @@ class RowWrites:
         removed and added to in one request, an item is not made by a request that only removes
         attributes, and expressions have a greatest length.
         """
-        if self.mode != UPDATE or self.condition is not None or self.only_existing:
+        if not self.merges:
             return None
         row = {**earlier, **later}
         for name in self.adds & earlier.keys() & later.keys():

@@ -100,7 +100,6 @@ class ItemBuilder:
         self._keys = [columns.index(key.name) for key in table.keys]
         self._limits = key_limits(columns, table)
         self._binary_limits = dict(key_limits(columns, table, "B"))
-        self._max_bytes = table.max_item_bytes
         self._has_documents = not SIMPLE_TYPES.issuperset(types)
 
     def build(self, fields: Sequence[str]) -> Item | Defect:
@@ -139,7 +138,7 @@ class ItemBuilder:
             if most is not None and value_bytes > most:
                 return _key_too_long(value_bytes, most, column)
         written = size - unwritten
-        if written > self._max_bytes:
+        if written > MAX_ITEM_BYTES:
             return item_too_large(written)
         key = tuple(identities[column] for column in self._keys)
         return Item(attributes, key, written, self._wire_bytes(attributes, fields, size))

@@ -35,7 +35,6 @@ from ddbload.contracts.load_record import (
     load_folder,
     location_hash,
     same_ids,
-    target_folder,
 )
 from ddbload.errors import DdbloadError, LedgerDamaged
 from ddbload.ledger.store import Store
@@ -145,7 +144,7 @@ class History:
 
     def names(self, table: str | None = None) -> list[str]:
         """List the names of a table's history, or of all tables', newest first."""
-        ages = self._store.ages(_ROOT if table is None else f"{_ROOT}{target_folder(table)}/")
+        ages = self._store.ages(_ROOT if table is None else f"{_ROOT}{table}/")
         return sorted(filter(_PAGE.fullmatch, ages), key=lambda name: ages[name])
 
     def read(self, names: Sequence[str]) -> Iterator[LoadPage]:

@@ -19,7 +19,7 @@ from ddbload.ledger.ledger import ManifestCache
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.pipeline.run_worker import RunWorker
-    from ddbload.write.drivers.driver import Driver
+    from ddbload.write.drivers import Driver
     from ddbload.write.pacing.pacing import Pacing
     from ddbload.write.requests import EndpointFeatures
 

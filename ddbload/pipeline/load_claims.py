@@ -178,11 +178,10 @@ def _has_ended(claim: LoadClaim, context: LedgerContext) -> bool:
 
 
 def _already_loading(version: ObjectVersion, other: str, record: RunRecord) -> AlreadyLoading:
-    table = record.table
-    target = f"table {table.name}" if table.is_table else table.name
     doing = "deleting it from" if record.payload.options.mode == DELETE else "loading it into"
     return AlreadyLoading(
-        f"{version.location} is claimed by run {other}, which has not finished {doing} {target}:"
+        f"{version.location} is claimed by run {other}, which has not finished {doing} table"
+        f" {record.table.name}:"
         f" ddbload status {other} shows its state; wait for its end or, if it was stopped, continue"
         f" it (ddbload resume {other}), then repeat this command"
     )

@@ -67,8 +67,6 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
         write_price=record.write_price,
         identical=sums.identical if sums.identical_known else None,
         causes=causes or None,
-        target=None if record.table.is_table else record.table.kind,
-        delivery=record.table.delivery,
         repeated=sums.repeated,
         uncertain=sums.uncertain,
         mode=record.payload.options.mode,

@@ -36,7 +36,7 @@ from ddbload.pipeline.counted_chunks import CountedChunks, SegmentSums
 from ddbload.pipeline.load_history import write_history
 from ddbload.pipeline.reconcile import reconcile
 from ddbload.pipeline.report_page.run_page import put_page, reject_tally
-from ddbload.pipeline.table_description import require_same_target
+from ddbload.pipeline.table_description import require_same_table
 
 if TYPE_CHECKING:
     from ddbload.pipeline.report_page.reject_causes import RejectTally
@@ -62,7 +62,7 @@ def write_report(run: str, context: LedgerContext, *, interrupted: bool = False)
         found, tally = CountedChunks(ledger.find_manifest(), keeps=True), reject_tally(record)
         found.add_all(ledger, tally.add)
         counted = reconcile(record, ledger, found, context.now() - record.created)
-        counted = _check_target(counted, record, context)
+        counted = _check_table(counted, record, context)
         report, _ = _judged(counted, record, ledger, context, Ending(interrupted=interrupted))
         if _put_report(report, last, record, ledger, context, found, tally):
             return report
@@ -137,7 +137,7 @@ def report_execution(
         counted = reconcile(record, ledger, found, context.now() - record.created)
         report, state = _judged(counted, record, ledger, context, ending, last.report)
         if not state.recorded:
-            counted = _check_target(counted, record, context)
+            counted = _check_table(counted, record, context)
             report, state = _judged(counted, record, ledger, context, ending)
         is_kept = not is_own or _is_later(last.report, attempt)
         if state.recorded or (is_kept and not state.done):
@@ -257,12 +257,12 @@ def _failed(run: str, failure: Failure, *, aborted: bool) -> ExecutionOutput:
     return ExecutionOutput(run, status, RowCounts(), 0, 0, None, error)
 
 
-def _check_target(report: Report, record: RunRecord, context: LedgerContext) -> Report:
+def _check_table(report: Report, record: RunRecord, context: LedgerContext) -> Report:
     """Fail a report that would be a success if the table is not the one the run began with."""
     if report.status not in DONE or record.payload.options.mode == PLAN:
         return report
     try:
-        require_same_target(record, context.clients, retry_policy=context.retry_policy, ended=True)
+        require_same_table(context.clients, record.table, retry_policy=context.retry_policy)
     except DdbloadError as error:
         if not error.permanent:
             raise

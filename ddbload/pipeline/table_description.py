@@ -1,4 +1,4 @@
-"""Describe the table that a run writes to, or its other target; check that it is the same one."""
+"""Describe the table that a run writes to, and check that it is still the same one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
-from ddbload.contracts.options import BUCKET_KIND, QUEUE_KIND
-from ddbload.contracts.payload import Payload
-from ddbload.contracts.run_record import KeyAttribute, RunRecord, Table
+from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.limits import MAX_KEY_BYTES
 from ddbload.errors import (
     AccessDenied,
@@ -27,48 +25,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-
-
-def describe_target(
-    payload: Payload, clients: AwsClients, *, retry_policy: RetryPolicy, suggest: bool
-) -> tuple[Table, Mapping[str, Any] | None]:
-    """Describe the target, and return the whole answer of DescribeTable if it is a table.
-
-    Raises `TableNotFound`, `TableNotActive`, `BucketNotFound`, `QueueNotFound`, and AWS's errors.
-    """
-    if payload.target is None:
-        return describe_table_with_response(
-            clients.dynamodb, payload.table, retry_policy=retry_policy, suggest=suggest
-        )
-    if payload.target.KIND == BUCKET_KIND:
-        from ddbload.pipeline.bucket_description import describe_bucket
-
-        return describe_bucket(payload.target, clients, retry_policy=retry_policy), None
-    from ddbload.pipeline.queue_description import describe_queue
-
-    return describe_queue(payload.target, clients, retry_policy=retry_policy), None
-
-
-def require_same_target(
-    record: RunRecord, clients: AwsClients, *, retry_policy: RetryPolicy, ended: bool = False
-) -> None:
-    """Check that the run's target is still the one that it began with.
-
-    `ended`: all rows have an outcome. Raises `TableReplaced`, `TableNotFound`, `TableNotActive`,
-    `BucketNotFound`, `QueueNotFound`, `QueueReplaced`, and AWS's errors.
-    """
-    target = record.payload.target
-    if target is None:
-        require_same_table(clients, record.table, retry_policy=retry_policy)
-    elif target.KIND == BUCKET_KIND and ended:
-        # While rows are written, each PUT says whether the bucket is there.
-        from ddbload.pipeline.bucket_description import describe_bucket
-
-        describe_bucket(target, clients, retry_policy=retry_policy)
-    elif target.KIND == QUEUE_KIND:
-        from ddbload.pipeline.queue_description import require_same_queue
-
-        require_same_queue(target, record.table, clients, retry_policy=retry_policy)
 
 
 def describe_table(

@@ -136,13 +136,7 @@ class RunReader:
 
         Made lazily: a file without rows has no columns to make it from.
         """
-        encoder = row_encoder_for(self.record, hmac_key(self.record.payload))
-        if self.record.table.is_table:
-            return encoder
-        # Imported here: most runs write to a table.
-        from ddbload.items.target_rows import target_rows
-
-        return target_rows(self.record, encoder)
+        return row_encoder_for(self.record, hmac_key(self.record.payload))
 
     def encoder_of(self, object_slice: ObjectSlice) -> RowEncoder:
         """Return the encoder for the rows of an object, whose columns may stand in another order.

@@ -14,7 +14,7 @@ from ddbload.pipeline.importing.import_chunk import import_chunk, worker_pacing
 from ddbload.pipeline.table_notices import has_statements
 from ddbload.reading.row_blocks import RunReader
 from ddbload.runs.local_settings import LocalSettings, step_seconds
-from ddbload.write.drivers.engines import driver_for
+from ddbload.write.drivers import driver_for
 from ddbload.write.requests import EndpointFeatures
 
 PROCESS_REPORT_SECONDS = 0.1

@@ -125,11 +125,6 @@ def change_limits(
             f"run {run} is still being checked, and has no limits yet; repeat the command in a few"
             " seconds"
         )
-    if not record.table.is_table:
-        raise InvalidUsage(
-            f"limits are for tables, and run {run} writes to {record.table.name}: --concurrency"
-            " and --processes of ddbload import say how many requests are in flight"
-        )
     if (done := finished_report(run, context)) is not None:
         raise InvalidUsage(f"run {run} has ended ({done.status}): there is nothing to limit")
     if max_cost not in (None, UNLIMITED) and (
@@ -214,13 +209,6 @@ def _settled_limits(
     record: RunRecord, context: Context, limits: NewLimits
 ) -> Callable[[Control], Control]:
     """Return what puts limits into a control, with a percentage of the table's capacity settled."""
-    given = {"--max-wcu": limits.max_wcu, "--max-cost": limits.max_cost}
-    for option in (name for name, limit in given.items() if limit not in (None, UNLIMITED)):
-        if not record.table.is_table:
-            raise InvalidUsage(
-                f"{option} is for tables, and run {record.run} writes to {record.table.name}:"
-                " leave it out"
-            )
     new: dict[str, Any] = {}
     if limits.max_wcu is not None:
         new["max_wcu"] = _units_a_second(limits.max_wcu, record, context)

@@ -191,7 +191,7 @@ def _import_tasks(
             tasks.clear()
         return enough
 
-    count = 1 if record.table.is_ordered else min(processes, len(tasks))
+    count = min(processes, len(tasks))
     results = _iter_results(tasks, count, totals, context, settings, run, look)
     with closing(results):
         for task, result in results:
@@ -205,7 +205,7 @@ def _import_tasks(
                 failed = True
                 totals.failed(task.chunk.chunk)
                 # Later chunks may have rows of the groups that wait in this one.
-                enough = enough or not result.chunk_local or record.table.is_ordered
+                enough = enough or not result.chunk_local
                 chunk = task.chunk.chunk
                 ledger.put_failure(Failure.of(result, chunk=chunk, at=context.now()))
             else:

@@ -24,10 +24,9 @@ from ddbload.aws.failures import (
 from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.item_equality import same_item, write_units
+from ddbload.dynamodb.limits import MAX_BATCH_ROWS
 from ddbload.dynamodb.write_modes import (
     DELETE,
-    INSERT,
-    UPDATE,
     Deletion,
     ModeCondition,
     insert_statement,
@@ -43,6 +42,7 @@ ItemOrKey = Mapping[str, Any]
 """Attributes of an item to put, or of the key of an item to delete, in DynamoDB JSON."""
 SentItems = Callable[[], Sequence[ItemOrKey]]
 """Builds a request's items again. Called only for the few answers that need them."""
+NOT_DYNAMODB = "an answer that is not DynamoDB's"
 _KEY_RANGE = "KeyRangeThroughputExceeded"
 """Suffix of the throttling reasons that name a partition instead of the table."""
 
@@ -67,17 +67,13 @@ def answer_for_failure(failure: AwsFailure, table: str) -> Answer:
         case _ if failure.code == "ResourceNotFoundException":
             return Fatal(TableNotFound(f"table {table} is not there any more"))
         case _:
-            return fatal_answer(failure, f"writing to table {table}")
-
-
-def fatal_answer(failure: AwsFailure, doing: str) -> Fatal:
-    """Make the answer after which no request can succeed. `doing` begins the error's message."""
-    if not failure.is_known or _JSON_MARKS.search(failure.text):
-        # The text may come from a proxy that read the request, and quote its rows. AWS's own about
-        # permissions and credentials have no JSON in them.
-        failure = replace(failure, text=f"HTTP status {failure.status}")
-    # Only an error code of AWS proves that nothing was written.
-    return Fatal(to_ddbload_error(failure, doing), unsure=not failure.is_known)
+            if not failure.is_known or _JSON_MARKS.search(failure.text):
+                # The text may come from a proxy that read the request, and quote its rows.
+                # DynamoDB's own about permissions and credentials have no JSON in them.
+                failure = replace(failure, text=f"HTTP status {failure.status}")
+            # Only an error code of DynamoDB proves that nothing was written.
+            error = to_ddbload_error(failure, f"writing to table {table}")
+            return Fatal(error, unsure=not failure.is_known)
 
 
 def consumed_units(response: Mapping[str, Any]) -> float:
@@ -94,7 +90,7 @@ def consumed_units(response: Mapping[str, Any]) -> float:
 def single_row_accepted(response: Any, table: str) -> Answer:
     """Interpret a response to a request of one row, which must report its consumed capacity."""
     if not isinstance(response, Mapping):
-        return Unsure("an answer that is not DynamoDB's")
+        return Unsure(NOT_DYNAMODB)
     consumed = response.get("ConsumedCapacity")
     if not isinstance(consumed, Mapping) or consumed.get("TableName") not in (None, table):
         return Unsure("an answer without ConsumedCapacity")
@@ -105,8 +101,12 @@ class ModeRequests(Protocol):
     """Requests of a write mode: their parameters, and the meaning of their answers."""
 
     @property
-    def most_rows(self) -> int | None:
-        """Most rows of a request; None: as many as DynamoDB takes."""
+    def order(self) -> RowOrder:
+        """Order in which rows with equal keys are written."""
+
+    @property
+    def most_rows(self) -> int:
+        """Most rows of a request."""
 
     def operation(self, rows: int) -> str:
         """Return the DynamoDB operation that writes this many rows, such as PutItem."""
@@ -149,25 +149,17 @@ def requests_for(
     condition = write_condition(options.mode, keys[0], options.position_attribute)
     if condition is not None:
         puts = ConditionalPutRequests(table.name, condition, identical)
-        return (
-            InsertRequests(puts, endpoint or EndpointFeatures()) if options.mode == INSERT else puts
-        )
+        if condition.position is not None:
+            return puts
+        return InsertRequests(puts, endpoint or EndpointFeatures())
     return BatchRequests(table.name, keys, deletes=options.mode == DELETE)
-
-
-def row_order(options: Options) -> RowOrder:
-    """Return the order in which rows with equal keys are written."""
-    if options.mode == INSERT:
-        return RowOrder.FIRST_WINS
-    if options.mode == UPDATE or options.condition is not None:
-        return RowOrder.ALL
-    return RowOrder.LAST_WINS
 
 
 class BatchRequests:
     """BatchWriteItem requests that put items, or delete the items with given keys."""
 
-    most_rows: int | None = None
+    order = RowOrder.LAST_WINS
+    most_rows = MAX_BATCH_ROWS
 
     def __init__(self, table: str, key_names: Sequence[str], *, deletes: bool = False) -> None:
         self._table = table
@@ -229,14 +221,13 @@ class BatchRequests:
 class ConditionalPutRequests:
     """PutItem requests of one item each, with a condition on the item they would replace."""
 
-    most_rows: int | None = 1
+    order = RowOrder.LAST_WINS
+    most_rows = 1
 
     def __init__(
         self, table: str, condition: ModeCondition, identical: RowOutcome = RowOutcome.IDENTICAL
     ) -> None:
         self.table = table
-        """Name of the table."""
-        self._table = table
         self._condition = condition
         self._identical = identical
 
@@ -249,7 +240,7 @@ class ConditionalPutRequests:
         (item,) = items
         condition = self._condition
         parameters: dict[str, Any] = {
-            "TableName": self._table,
+            "TableName": self.table,
             "Item": item,
             "ConditionExpression": condition.expression,
             "ExpressionAttributeNames": dict(condition.names),
@@ -263,12 +254,12 @@ class ConditionalPutRequests:
 
     def accepted(self, response: Any, rows: int, items: SentItems) -> Answer:  # noqa: ARG002
         """Interpret a response, which must report the consumed capacity that was asked for."""
-        return single_row_accepted(response, self._table)
+        return single_row_accepted(response, self.table)
 
     def failed(self, failure: AwsFailure, rows: int, items: SentItems) -> Answer:  # noqa: ARG002
         """Interpret a failed request; a failed condition is an answer that settles the row."""
         if failure.kind is not FailureKind.CONDITION:
-            return answer_for_failure(failure, self._table)
+            return answer_for_failure(failure, self.table)
         (item,) = items()
         existing = failure.item
         # DynamoDB bills the larger of the two items, and does not report how many units.
@@ -316,14 +307,16 @@ class InsertRequests:
     then, whose answer contains the item.
     """
 
+    order = RowOrder.FIRST_WINS
+
     def __init__(self, puts: ConditionalPutRequests, endpoint: EndpointFeatures) -> None:
         self._puts = puts
         self._endpoint = endpoint
 
     @property
-    def most_rows(self) -> int | None:
+    def most_rows(self) -> int:
         """Most rows of a request."""
-        return None if self._endpoint.has_statements else 1
+        return MAX_BATCH_ROWS if self._endpoint.has_statements else 1
 
     def operation(self, rows: int) -> str:
         """Return the operation that writes this many rows."""

@@ -21,6 +21,7 @@ from ddbload.write.requests import (
     answer_for_failure,
     single_row_accepted,
 )
+from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 
@@ -37,7 +38,8 @@ _ABOUT_TYPES = "operand type"
 class RowWriteRequests:
     """Requests of one item each by the rules of `RowWrites`."""
 
-    most_rows: int | None = 1
+    order = RowOrder.ALL
+    most_rows = 1
 
     def __init__(
         self,

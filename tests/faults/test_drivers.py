@@ -17,8 +17,7 @@ from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.contracts.results import RowCounts
 from ddbload.errors import AccessDenied, TableNotFound
-from ddbload.write.drivers import engines
-from ddbload.write.drivers.driver import Job
+from ddbload.write.drivers import Job, engines
 from ddbload.write.requests import BatchRequests
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.faults.catalogue import FATAL, LIES, SURVIVABLE

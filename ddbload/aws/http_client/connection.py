@@ -178,7 +178,6 @@ class Connection:
 
     def send(self, request: bytes) -> None:
         """Send a request, as much as the socket takes now. Raises `ConnectionBroken`."""
-        self._reader.has_body = request[:5] != b"HEAD "
         if len(request) > _PIECE_BYTES:
             self._rest = memoryview(request)
             self._send_rest()

@@ -1,9 +1,8 @@
-"""Incremental parser of HTTP/1.1 responses. No I/O.
+"""Incremental parser of HTTP/1.1 responses to GET, POST and PUT requests. No I/O.
 
 The rules are those of RFC 9112, "HTTP/1.1": lengths and chunks in sections 6 and 7, the end of a
-connection in section 9. A response to HEAD has no body (section 6.3). Another response whose length
-is given neither by Content-Length nor by chunks is refused, as the RFC allows: one that was cut
-short would look whole. AWS does not send any.
+connection in section 9. A response whose length is given neither by Content-Length nor by chunks is
+refused, as the RFC allows: one that was cut short would look whole. AWS does not send any.
 """
 
 from __future__ import annotations
@@ -66,8 +65,6 @@ class ResponseReader:
         self._chunks: _Chunks | None = None
         # Bytes of interim responses (1xx), so that `begun` stays true until the final one.
         self._interim_bytes = 0
-        self.has_body = True
-        """False while the response to a HEAD request is expected."""
 
     @property
     def begun(self) -> bool:
@@ -80,7 +77,7 @@ class ResponseReader:
             # Fast path for a whole response in one piece, which is usual.
             end = data.find(b"\r\n\r\n")
             if 0 <= end <= MAX_HEAD_BYTES:
-                head = _head_of(data[:end], has_body=self.has_body)
+                head = _head_of(data[:end])
                 if head is not None and head.length == len(data) - end - 4:
                     self._interim_bytes = 0
                     return Response(head.status, head.headers, data[end + 4 :], head.keep_alive)
@@ -118,7 +115,7 @@ class ResponseReader:
                 if len(buffer) >= MAX_HEAD_BYTES + 4:
                     raise BadResponse("the answer's headers do not end")
                 return None
-            self._head = _head_of(bytes(buffer[:end]), has_body=self.has_body)
+            self._head = _head_of(bytes(buffer[:end]))
             if self._head is None:
                 self._interim_bytes += end + 4
                 if self._interim_bytes > MAX_HEAD_BYTES:
@@ -208,7 +205,7 @@ class _Chunks:
             self._trailers = True
 
 
-def _head_of(head: bytes, *, has_body: bool = True) -> _Head | None:
+def _head_of(head: bytes) -> _Head | None:
     """Parse status line and headers; None for an interim response."""
     first, *lines = head.decode("latin-1").split("\r\n")
     version, status = _status(first)
@@ -222,7 +219,7 @@ def _head_of(head: bytes, *, has_body: bool = True) -> _Head | None:
             raise BadResponse("the answer is of another protocol")
         return None
     coding, declared = headers.get("transfer-encoding"), headers.get("content-length")
-    length = _measure(version, status, coding, declared) if has_body else 0
+    length = _measure(version, status, coding, declared)
     keep_alive = _keep_alive(version, headers.get("connection"))
     return _Head(status, headers, keep_alive, length)
 

@@ -11,12 +11,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
+from threading import get_ident
+from types import SimpleNamespace
 from typing import Any
 
-from ddbload.aws import failures
+from ddbload.aws import boto_clients, failures
 from ddbload.aws.boto_clients import BotoClients
 from ddbload.aws.failures import CLOCK, OUTDATED, AwsFailure
 from ddbload.aws.http_client.connection import Endpoint
+from ddbload.aws.http_client.event_loop import FIRST_BYTE_SECONDS, HttpLoop, Timeouts
 from ddbload.aws.signing.sigv4 import Credentials
 from ddbload.errors import AccessDenied, AwsConfiguration
 
@@ -29,6 +32,32 @@ RENEWALS_SECONDS = 60.0
 _OFF_SECONDS = 240.0
 # AWS's messages about a wrong time begin like this; two times follow.
 _LATE = ("Signature expired: ", "Signature not yet current: ")
+
+
+def captured_request(client: Any, event: str, send: Callable[[], object]) -> Mapping[str, Any]:
+    """Return the request that botocore would send, which is stopped before it is sent.
+
+    botocore decides endpoint and region for each request, because of virtual hosts, account-based,
+    FIPS and dual-stack endpoints. `event` names the request, such as `s3.GetObject`.
+    """
+    found: list[Mapping[str, Any]] = []
+    here = get_ident()
+
+    def capture(params: Mapping[str, Any], **_: object) -> Any:
+        if get_ident() != here:
+            # Another thread's request with the same client.
+            return None
+        found.append(params)
+        return SimpleNamespace(status_code=200, headers={}), {}
+
+    # botocore takes the return value of a before-call handler for the response.
+    client.meta.events.register_first(f"before-call.{event}", capture)
+    try:
+        send()
+    finally:
+        client.meta.events.unregister(f"before-call.{event}", capture)
+    (request,) = found
+    return request
 
 
 class SigningCredentials:
@@ -55,6 +84,16 @@ class SigningCredentials:
         self._source = self._find_source()
         self._read_at = monotonic()
         self._credentials = self._frozen(self._source)
+
+    def connect(self, connections: int) -> HttpLoop:
+        """Make an event loop, which the caller closes. Raises `AwsConfiguration`."""
+        whole = float(boto_clients.READ_SECONDS)
+        timeouts = Timeouts(
+            connect=boto_clients.CONNECT_SECONDS,
+            first_byte=min(FIRST_BYTE_SECONDS, whole),
+            whole=whole,
+        )
+        return HttpLoop(self.endpoint, connections, self.tls(), timeouts=timeouts)
 
     def tls(self) -> ssl.SSLContext | None:
         """Make a TLS context that trusts botocore's CA bundle or `AWS_CA_BUNDLE`; None for http.

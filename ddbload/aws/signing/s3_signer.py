@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from threading import get_ident
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ddbload.aws import boto_clients as module
 from ddbload.aws import failures
 from ddbload.aws.boto_clients import BotoClients
 from ddbload.aws.http_client.connection import Endpoint
-from ddbload.aws.http_client.event_loop import FIRST_BYTE_SECONDS, HttpLoop, Timeouts
-from ddbload.aws.signing.credentials import SigningCredentials, has_proxy
-from ddbload.aws.signing.sigv4 import GetSigner, ObjectSigner, encoded_path, encoded_query
+from ddbload.aws.signing.credentials import SigningCredentials, captured_request, has_proxy
+from ddbload.aws.signing.sigv4 import GetSigner, encoded_path, encoded_query
 from ddbload.errors import AwsConfiguration, SourceNotFound
 
 if TYPE_CHECKING:
@@ -60,27 +56,13 @@ class S3Signer(SigningCredentials):
         self.bucket = bucket
         self._path = address.path
         endpoint = address.endpoint
-        terms = {_HEADERS[name]: value for name, value in clients.terms(bucket).items()}
+        terms = clients.terms(bucket)
         self._signer = GetSigner(
             service=address.service,
             region=endpoint.region,
             host=endpoint.authority,
-            amz_headers=terms,
+            amz_headers={_HEADERS[name]: value for name, value in terms.items()},
         )
-        self._object_signer = ObjectSigner(
-            service=address.service,
-            region=endpoint.region,
-            host=endpoint.authority,
-            amz_headers=terms,
-        )
-
-    def connect(self, connections: int) -> HttpLoop:
-        """Make an event loop, which the caller closes. Raises `AwsConfiguration`."""
-        limit = float(module.READ_SECONDS)
-        timeouts = Timeouts(
-            connect=module.CONNECT_SECONDS, first_byte=min(FIRST_BYTE_SECONDS, limit), whole=limit
-        )
-        return HttpLoop(self.endpoint, connections, self.tls(), timeouts=timeouts)
 
     def get(
         self, key: str, headers: Mapping[str, str], version_id: str | None = None
@@ -96,13 +78,6 @@ class S3Signer(SigningCredentials):
         """Sign a request for a page of a listing; returns as `get`."""
         path = self._path if self._path == "/" else self._path.removesuffix("/")
         return self._request(path, encoded_query(query), {})
-
-    def write(self, key: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[bytes, int]:
-        """Sign a PUT of an object, or a HEAD without a body; returns as `get`."""
-        self._refresh()
-        path = self._path + encoded_path(key)
-        signer = self._object_signer
-        return signer.request(path, body, headers, self._credentials, self._now()), self.generation
 
     def _request(self, path: str, query: str, headers: Mapping[str, str]) -> tuple[bytes, int]:
         self._refresh()
@@ -122,29 +97,13 @@ def s3_signer_for(clients: BotoClients, bucket: str) -> S3Signer | None:
 
 
 def _bucket_address(client: S3Client, bucket: str) -> BucketAddress | None:
-    """Find the address that botocore would use for a bucket; None if it is not supported.
-
-    botocore decides that for each bucket, because of virtual hosts, access points, FIPS and
-    dual-stack endpoints. So a request is made, and stopped before it is sent.
-    """
+    """Find the address that botocore would use for a bucket; None if it is not supported."""
     from botocore.exceptions import BotoCoreError, ParamValidationError
 
-    found: list[Any] = []
-    here = get_ident()
-
-    def capture(params: Mapping[str, Any], **_: object) -> Any:
-        if get_ident() != here:
-            # Another thread's request with the same client.
-            return None
-        found.append(params)
-        return SimpleNamespace(status_code=200, headers={}), {}
-
-    # botocore takes the return value of a before-call handler for the response.
-    hook: Any = capture
-    event = "before-call.s3.GetObject"
-    client.meta.events.register_first(event, hook)
     try:
-        client.get_object(Bucket=bucket, Key="k")
+        request = captured_request(
+            client, "s3.GetObject", lambda: client.get_object(Bucket=bucket, Key="k")
+        )
     except ParamValidationError:
         raise SourceNotFound(
             f"s3://{bucket}: no such bucket; the name is not valid for a bucket (an access point is"
@@ -152,9 +111,6 @@ def _bucket_address(client: S3Client, bucket: str) -> BucketAddress | None:
         ) from None
     except BotoCoreError as error:
         raise failures.configuration_error(error) from None
-    finally:
-        client.meta.events.unregister(event, hook)
-    (request,) = found
     context: Mapping[str, Any] = request["context"]
     signing: Mapping[str, Any] = context.get("signing") or {}
     url = str(request["url"])

@@ -26,6 +26,7 @@ from ddbload.dynamodb.attribute_values import (
     nesting_error,
     value_size,
 )
+from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.row_writes import REMOVAL, SETS, RowWrites, without_removals
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, PUT, position
@@ -380,7 +381,7 @@ class DocumentBuilder:
         for name in self.needs.unwritten:
             written.pop(name, None)
         size = item_size(written)
-        if size > self.rules.table.max_item_bytes:
+        if size > MAX_ITEM_BYTES:
             return item_too_large(size)
         key_values = tuple(identity(attributes[name]) for name in self.key_names)
         wire_bytes = len(json.dumps(attributes)) + 40

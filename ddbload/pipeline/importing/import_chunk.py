@@ -8,26 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
-from typing import Any
 
 from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.column_mapping import row_writes
 from ddbload.contracts.control import WorkTotals
-from ddbload.contracts.options import TABLE_KIND
-from ddbload.contracts.results import Failure, Segment, WriteStats
+from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.segment_times import ProgressSamples
 from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.dynamodb.write_modes import PLAN, PUT, UPDATE
 from ddbload.errors import (
     TAKE_UP,
-    BucketNotFound,
     Cancelled,
     ConservationViolated,
     DdbloadError,
     InvalidPayload,
     NoProgress,
-    QueueNotFound,
-    QueueReplaced,
     TableNotActive,
     TableNotFound,
     TableReplaced,
@@ -36,18 +32,20 @@ from ddbload.errors import (
 from ddbload.ledger.attempts import Attempt
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context
-from ddbload.pipeline.importing.open_target import open_target
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES, RowFeeder
+from ddbload.pipeline.importing.row_window import MergedUpdates, PendingRows
 from ddbload.pipeline.run_worker import WorkerSession
-from ddbload.pipeline.table_description import require_same_target
+from ddbload.pipeline.table_description import require_same_table
 from ddbload.reading.row_blocks import RunReader, rare_gc
 from ddbload.reading.source_objects import read_chunk
 from ddbload.source.decoding.seek_trail import SeekTrail
-from ddbload.write.drivers.driver import Job
-from ddbload.write.drivers.engines import concurrency_for, driver_for
+from ddbload.write.drivers import Job, concurrency_for, driver_for
 from ddbload.write.pacing.pacing import Pacing
+from ddbload.write.requests import EndpointFeatures, requests_for
+from ddbload.write.row_write_requests import RowWriteRequests
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from ddbload.write.scheduler.scheduler import Scheduler
+from ddbload.write.transports import transport_for
 
 TABLE_CHECK_ATTEMPTS = 3
 """Tries to describe the table. Without an answer the import continues: Report checks again."""
@@ -185,10 +183,9 @@ def _stalled_result(
 def _cause_of_stall(work: _ChunkImport | None) -> str:
     if work is not None and work.requests_sent:
         last = f" (the last answer: {work.last_error})" if work.last_error else ""
-        kind = work.target_kind
         return (
-            f"the {kind} takes no writes, or its answers get lost{last}; check"
-            f" {'its capacity and ' if kind == TABLE_KIND else ''}the endpoint"
+            f"the table takes no writes, or its answers get lost{last}; check its capacity and the"
+            " endpoint"
         )
     read = "" if work is None else f" ({work.bytes_read:,} bytes of whole rows were read)"
     return (
@@ -232,16 +229,25 @@ class _ChunkImport:
             context.worker if session is None else session.worker, context.now(), context.clock()
         )
         options = record.payload.options
-        # Only conditions need attempts. Runs of earlier versions kept none.
+        # Only conditions need attempts.
         self._attempt = Attempt(ledger, task.chunk, start) if record.keeps_attempts else None
         identical = RowOutcome.WRITTEN if self._attempt is None else RowOutcome.IDENTICAL
         self._feeder = RowFeeder(
             reader, task.chunk, start, clock=context.clock, attempt=self._attempt
         )
-        batches = reader.encoder.batches
-        self._target = open_target(
-            record, context, self._feeder.pending, identical, batches=batches
+        endpoint = context.endpoint or EndpointFeatures()
+        writes = row_writes(record.payload, record.table)
+        self._requests = (
+            requests_for(options, record.table, identical, endpoint)
+            if writes is None
+            else RowWriteRequests(
+                *(writes, endpoint, identical), same_types=record.payload.source.delimited
+            )
         )
+        merged = None
+        if writes is not None and writes.merges:
+            merged = MergedUpdates(self._feeder.pending, writes)
+        self._rows: PendingRows | MergedUpdates = merged or self._feeder.pending
         self._trail = SeekTrail()
         self._scheduler = Scheduler(
             concurrency=concurrency_for(options),
@@ -249,20 +255,18 @@ class _ChunkImport:
             rng=context.rng,
             now=context.clock(),
             pacing=context.pacing or worker_pacing(record, context),
-            batch_rows=self._target.batch_rows,
-            request_limits=self._target.request_limits,
-            order=self._target.order,
-            merger=self._target.merged,
-            unanswered=None if context.endpoint is None else context.endpoint.unanswered,
-            keeps_duplicates=self._target.keeps_duplicates,
-            is_proven=self._target.is_proven,
-            on_release=self._feeder.release if self._target.merged is None else self._release,
+            batch_rows=self._requests.most_rows if reader.encoder.batches else 1,
+            order=self._requests.order,
+            merger=merged,
+            unanswered=endpoint.unanswered,
+            is_proven=lambda: options.condition is None or endpoint.proven_condition,
+            on_release=self._feeder.release if merged is None else self._release,
         )
 
     def _release(self, handles: Sequence[int]) -> None:
         self._feeder.release(handles)
-        if self._target.merged is not None:
-            self._target.merged.release(handles)
+        if isinstance(self._rows, MergedUpdates):
+            self._rows.release(handles)
 
     @property
     def only_waited(self) -> bool:
@@ -272,13 +276,7 @@ class _ChunkImport:
     @property
     def requests_sent(self) -> int:
         """Number of requests that were sent."""
-        return self._stats.requests
-
-    @property
-    def _stats(self) -> WriteStats:
-        """Requests so far, with those that only the transport knows."""
-        stats, more = self._scheduler.stats, self._target.follow_ups()
-        return replace(stats, requests=stats.requests + more) if more else stats
+        return self._scheduler.stats.requests
 
     @property
     def bytes_read(self) -> int:
@@ -290,23 +288,18 @@ class _ChunkImport:
         """Error code of the last failed request. Never its message: that may quote row data."""
         return self._scheduler.last_error
 
-    @property
-    def target_kind(self) -> str:
-        """Kind of the run's target."""
-        return self._record.table.kind
-
     def run(self) -> Segment | None:
         """Write rows until the deadline or the chunk's end; their segment, None without outcomes.
 
         Raises the error that ended the work early, after the segment is written.
         """
         try:
-            self._require_same_target()
+            self._require_same_table()
             self._write_rows()
             self._report_progress()
             segment = self._make_segment()
             if segment.work.requests:
-                self._require_same_target()
+                self._require_same_table()
             counted = None
             if segment.end.byte > self._start.byte:
                 counted = self._put_segment(self._count_own_items(segment))
@@ -316,23 +309,16 @@ class _ChunkImport:
         finally:
             self._feeder.detach()
 
-    def _require_same_target(self) -> None:
-        """Raise an error if the target was replaced: checked before and after all requests.
+    def _require_same_table(self) -> None:
+        """Raise an error if the table was replaced: checked before and after all requests.
 
         Other errors of its description are ignored: Report checks again.
         """
         context = self._context
         policy = replace(context.retry_policy, attempts=TABLE_CHECK_ATTEMPTS)
         try:
-            require_same_target(self._record, context.clients, retry_policy=policy)
-        except (
-            TableReplaced,
-            TableNotFound,
-            TableNotActive,
-            BucketNotFound,
-            QueueNotFound,
-            QueueReplaced,
-        ):
+            require_same_table(context.clients, self._record.table, retry_policy=policy)
+        except (TableReplaced, TableNotFound, TableNotActive):
             raise
         except DdbloadError:
             pass
@@ -347,12 +333,12 @@ class _ChunkImport:
         )
         with closing(blocks), rare_gc():
             feeder.attach(blocks, self._scheduler)
-            job: Job[Any] = Job(
+            job = Job(
                 scheduler=self._scheduler,
                 feed=feeder.feed,
-                items=self._target.items,
-                body=self._target.body,
-                transport=self._target.transport(),
+                items=self._rows.items,
+                body=self._rows.body,
+                transport=transport_for(options, context.clients, self._requests),
                 should_stop=self._report_progress_and_check_stop,
                 clock=context.clock,
                 sleep=context.sleep,
@@ -372,7 +358,7 @@ class _ChunkImport:
         return self._context.should_stop()
 
     def _report_progress(self) -> None:
-        counts, work = self._feeder.counts(self._scheduler), self._stats
+        counts, work = self._feeder.counts(self._scheduler), self._scheduler.stats
         self._samples.add(self._context.clock(), counts.read, work.consumed_wcu, work.throttled)
         frontier = self._scheduler.outcomes.frontier
         settled = self._feeder.settled_bytes(frontier)
@@ -393,7 +379,7 @@ class _ChunkImport:
             end=end,
             proven=all_rows and end.byte == self._chunk.end,
             rows=self._feeder.counts(self._scheduler),
-            work=self._stats,
+            work=self._scheduler.stats,
             rejects=None,
             times=self._samples.times(self._context.clock()),
             padding=self._feeder.padding_before(end.byte) or None,
@@ -408,9 +394,8 @@ class _ChunkImport:
 
     def _repeated(self) -> int:
         """Count the rows whose key came before, in modes where the last request to arrive wins."""
-        is_table = self._record.table.kind == TABLE_KIND
         mode = self._record.payload.options.mode
-        return self._scheduler.repeated if is_table and mode in (PUT, UPDATE) else 0
+        return self._scheduler.repeated if mode in (PUT, UPDATE) else 0
 
     def _count_own_items(self, segment: Segment) -> Segment:
         """Count identical items as written where another invocation may have written them.

@@ -23,7 +23,7 @@ from ddbload.pipeline.load_claims import claim_load
 from ddbload.pipeline.load_history import SourceVersions, find_loads, is_current
 from ddbload.pipeline.preflight.prepare import check_settings, prepare_run, warn_of_header
 from ddbload.pipeline.preflight.run_limits import settle_limits
-from ddbload.pipeline.table_description import describe_target
+from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.reading.open_sources import open_source, reopen
 from ddbload.reading.row_blocks import hmac_key
 
@@ -69,9 +69,9 @@ def _new_record_of_once(
     while True:
         source = _versions(payload, listing, ledger, context)
         if table is None:
-            table, described = describe_target(
-                payload,
-                context.clients,
+            table, described = describe_table_with_response(
+                context.clients.dynamodb,
+                payload.table,
                 retry_policy=context.retry_policy,
                 suggest=context.access.paths,
             )
@@ -148,14 +148,17 @@ def take_up_run(
     load its source once and another run took it over.
     """
     _check_same_ask(existing, payload, ledger)
-    table, described = describe_target(
-        payload, context.clients, retry_policy=context.retry_policy, suggest=context.access.paths
+    table, described = describe_table_with_response(
+        context.clients.dynamodb,
+        payload.table,
+        retry_policy=context.retry_policy,
+        suggest=context.access.paths,
     )
     if table.id != existing.table.id:
-        # Usually a table or queue of the same name that was deleted and created again.
+        # Usually a table of the same name that was deleted and created again.
         raise RunMismatch(
-            f"run {existing.run} wrote to another {existing.table.kind} (or to an earlier one of"
-            " the same name, since deleted): start a new run for this one"
+            f"run {existing.run} wrote to another table (or to an earlier one of the same name,"
+            " since deleted): start a new run for this one"
         )
     if not existing.loads_nothing:
         _check_same_source(existing, payload, ledger, context)
@@ -163,9 +166,8 @@ def take_up_run(
             claim_load(existing, ledger, context)
     options = _settled_options(payload.options, existing.payload.options)
     limits = settle_limits(options, table.name, described, context)
-    most_workers = 1 if table.is_ordered else limits.most_workers
     record = existing.with_limits(
-        replace(payload, options=limits.options), most_workers, limits.write_price
+        replace(payload, options=limits.options), limits.most_workers, limits.write_price
     )
     if record == existing:
         return existing
@@ -181,9 +183,8 @@ def _check_same_ask(existing: RunRecord, payload: Payload, ledger: Ledger) -> No
     key = hmac_key(payload)
     if key is not None and key_fingerprint(key, existing.run) != existing.hmac_key:
         names.append(f"key in {HMAC_KEY}")
-    if payload.target != existing.payload.target or payload.table != existing.payload.table:
-        both_tables = payload.target is None and existing.payload.target is None
-        names = ["table" if both_tables else "target", *(n for n in names if n != "target")]
+    if payload.table != existing.payload.table:
+        names.insert(0, "table")
     if names:
         raise RunMismatch(
             f"run {existing.run} began with another {', '.join(names)}; give the same, or another"

@@ -38,7 +38,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
         ledger = context.ledger(run)
         earlier = keep_request(ledger, payload, task.execution, context)
         _require_not_cancelled(ledger)
-        context.access.check_target(payload)
+        context.access.check_table(payload.table)
         check_settings(payload)
         listing = list_source(
             payload.source, ledger, context, earlier, task.cursor, context.must_end
@@ -88,8 +88,8 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
 
 
 def _warn(record: RunRecord, context: Context) -> None:
-    """Pass on the warnings about the table, if somebody reads them."""
-    if context.notice is None or not record.table.is_table or record.loads_nothing:
+    """Report warnings about the table to `context.notice`, if set."""
+    if context.notice is None or record.loads_nothing:
         return
     options = record.payload.options
     # A function may not send statements in preflight, and AWS knows them.

@@ -26,7 +26,7 @@ from ddbload.pipeline.preflight.detect_format import DetectedFormat, detect_form
 from ddbload.pipeline.preflight.find_objects import list_source
 from ddbload.pipeline.preflight.run_limits import RunLimits, settle_limits
 from ddbload.pipeline.preflight.table_checks import settle_types
-from ddbload.pipeline.table_description import describe_target
+from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.reading.header import Header, read_header, wanted_columns
 from ddbload.reading.open_sources import (
     known_size,
@@ -108,9 +108,9 @@ def prepare_run(
     with closing(_open_objects(payload.source, listing, ledger, context)) as objects:
         raw = next(objects)
         if table is None:
-            table, described = describe_target(
-                payload,
-                context.clients,
+            table, described = describe_table_with_response(
+                context.clients.dynamodb,
+                payload.table,
                 retry_policy=context.retry_policy,
                 suggest=context.access.paths,
             )
@@ -122,8 +122,6 @@ def prepare_run(
         listing = _list_row_groups(first, listing, ledger, context, reads)
     options = _settle_scan(payload.options, first, listing)
     limits = settle_limits(options, table.name, described, context)
-    if table.is_ordered:
-        limits = replace(limits, most_workers=1)
     payload = replace(payload, run=run, options=limits.options)
     record = _make_record(payload, asked, first, listing, table, limits, context.now())
     for notice in first.cells.notices:

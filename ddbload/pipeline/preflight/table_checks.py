@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
-from ddbload.contracts.column_mapping import ColumnChanges, column_changes, row_writes
+from ddbload.contracts.column_mapping import column_changes, row_writes
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import CELL_TYPES, Payload
 from ddbload.contracts.run_record import KeyAttribute, Table
@@ -14,7 +14,6 @@ from ddbload.dynamodb.limits import MAX_NAME_BYTES
 from ddbload.dynamodb.row_writes import MAX_EXPRESSION_BYTES, SETS, RowWrites, longest_update
 from ddbload.dynamodb.write_modes import UPDATE
 from ddbload.errors import (
-    DuplicateColumn,
     InvalidPayload,
     KeyColumnMissing,
     KeyTypeMismatch,
@@ -62,7 +61,6 @@ def settle_types(
             named = dict.fromkeys(writes.adds, payload.source.kind.set_type)
             check_adds(writes, {**named, **payload.types})
         return SettledCells()
-    _check_reserved(header.columns, changes, payload)
     layout = item_layout(header.columns, payload, hmac_key(payload))
     check_position(payload.options.position_attribute, layout.attributes, table)
     if not header.columns:
@@ -86,19 +84,6 @@ def settle_types(
         check_row_writes(writes, layout.attributes, types, header.columns)
     row_filter(header.columns, layout, types, changes, payload)
     return settle_cells(layout, types, _sample_columns(file, header, payload))
-
-
-def _check_reserved(columns: Sequence[str], changes: ColumnChanges, payload: Payload) -> None:
-    """Raise `DuplicateColumn` for a column whose name is that of a text made for the target."""
-    if payload.target is None:
-        return
-    for name in payload.target.templates.keys() & set(columns):
-        if name not in changes.drop and name not in changes.rename:
-            raise DuplicateColumn(
-                f"the file has a column {shown(name)}, and ddbload makes an attribute of this name"
-                f" for {payload.table}: rename the column (--rename={name}=NEW), or leave it out"
-                f" (--drop={name})"
-            )
 
 
 def _sample_columns(file: DecodedSource, header: Header, payload: Payload) -> Iterator[Columns]:

@@ -234,9 +234,7 @@ def _examples(groups: Iterable[RejectGroup], tally: RejectTally) -> Markup:
 
 
 def cost_section(facts: RunFacts) -> Markup | None:
-    """Show the write units and their price, which only a table has."""
-    if facts.report.target is not None:
-        return None
+    """Show the write units and their price."""
     report = facts.report
     work, planned = report.work, report.planned
     rows: list[TableRow] = []
@@ -291,16 +289,11 @@ def source_section(record: RunRecord | None) -> Markup | None:
                 [*names, f" … and {left:,} more"] if left else names,
             )
         )
-    if payload.target is None:
-        rows.append(("Table", [data(record.table.name), " (id ", data(record.table.id), ")"]))
-        keys = ", ".join(f"{key.name} ({key.type})" for key in record.table.keys)
-        rows.append(("Keys", data(keys)))
-    else:
-        rows.append(("Target", data(record.table.name)))
-        rows += [(name, data(text)) for name, text in payload.target.templates.items()]
+    rows.append(("Table", [data(record.table.name), " (id ", data(record.table.id), ")"]))
+    keys = ", ".join(f"{key.name} ({key.type})" for key in record.table.keys)
+    rows.append(("Keys", data(keys)))
     rows.append(("Mode", payload.options.mode))
-    title = "Source and table" if payload.target is None else "Source and target"
-    return section(title, facts_table(rows))
+    return section("Source and table", facts_table(rows))
 
 
 def _version(record: RunRecord) -> Iterator[tuple[str, Markup]]:
@@ -334,12 +327,9 @@ def limits_section(facts: RunFacts) -> Markup | None:
     if record is None:
         return None
     options, control = record.payload.options, facts.limits or Control()
-    units: list[TableRow] = [
+    rows: list[TableRow] = [
         ("Write units a second (max_wcu)", _limit(control.max_wcu)),
         ("Dollars of write units (max_cost)", _limit(control.max_cost, "$")),
-    ]
-    rows: list[TableRow] = [
-        *(units if record.table.is_table else ()),
         ("Rejects (max_rejects)", str(options.reject_limit)),
         ("Workers", f"{record.workers:,}"),
         ("Requests in flight in a worker (concurrency)", f"{options.concurrency:,}"),

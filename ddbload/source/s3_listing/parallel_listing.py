@@ -271,14 +271,14 @@ class ParallelListing:
         Some S3-compatible stores ignore start-after or list in another order.
         """
         start = key_range.last or key_range.after
-        is_ordered = is_sorted(objects)
-        if is_ordered and (start is None or objects[0].key > start):
+        in_order = is_sorted(objects)
+        if in_order and (start is None or objects[0].key > start):
             return True
         if not self._is_divided:
             # The order of the store is kept.
             self._may_divide = False
             return True
-        if is_ordered and not key_range.taken and not self._has_restarted:
+        if in_order and not key_range.taken and not self._has_restarted:
             self._restart()
             return False
         raise SourceUnreadable(

@@ -6,8 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ddbload.errors import DdbloadError
-from ddbload.write.pacing.pacing import MAX_LEVEL, NOTHING_RETURNED, Pacing, SentUnits
-from ddbload.write.scheduler.batch_size import BatchSize
+from ddbload.write.pacing.pacing import (
+    MAX_LEVEL,
+    NOTHING_RETURNED,
+    Pacing,
+    ReturnedUnits,
+    SentUnits,
+)
 from ddbload.write.scheduler.key_ordering import QueuedRow
 from ddbload.write.scheduler.messages import (
     Accepted,
@@ -18,7 +23,6 @@ from ddbload.write.scheduler.messages import (
     Unsure,
 )
 from ddbload.write.scheduler.outcome_tracker import OutcomeTracker, RowOutcome
-from ddbload.write.scheduler.returned_rows import returned_units
 from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch
 from ddbload.write.scheduler.unsettled_rows import UnsettledRows
 
@@ -30,10 +34,55 @@ others, which may run ahead of it by `MAX_AHEAD` rows only.
 """
 FOREIGN_SECONDS = 30.0
 """Time in which only another server than the service's answers, after which the run ends."""
-FAILED_LEVEL = 6
-"""Highest back-off level of a row that fails in requests whose other rows pass: up to 3.2 s."""
+STUBBORN_ATTEMPTS = 2
+"""A row returned more often than this is no evidence for others: the table may refuse it alone."""
+WINDOW_ROWS = 200
+"""Rows over which the share of those that found an item is averaged."""
+MOST_FOUND = 0.1
+"""Share from which on rows go alone: they cost at most a tenth more write units than they must."""
+FEW_FOUND = 0.05
+"""Share below which rows go together again."""
 _MAY_BE_OWN = frozenset((RowOutcome.IDENTICAL, RowOutcome.UNSEEN))
 """Outcomes of rows whose item this run may have put before."""
+
+
+class BatchSize:
+    """Most rows of a request, where rows may have to be sent a second time, alone.
+
+    In mode `insert` the answer for a batch does not show what a row found in the table, so each row
+    that found an item is sent again by itself. That is cheap while few do: one request for 25 rows
+    instead of 25. But DynamoDB bills the row twice, so where many rows find an item, each goes
+    alone at once.
+    """
+
+    def __init__(self, most_rows: int) -> None:
+        self.rows = self._most_rows = most_rows
+        """Most rows of a request now."""
+        self._found = 0.0
+
+    def answered(self, rows: int, answer: Accepted) -> bool:
+        """Learn from the answer to a request's first attempt; return whether `rows` changed."""
+        if self._most_rows == 1:
+            return False
+        if answer.single_rows:
+            self.rows = self._most_rows = 1
+            return True
+        if answer.outcome is RowOutcome.WRITTEN:
+            found = len(answer.alone) - len(answer.unsure)
+            if not found and not self._found:
+                return False
+        else:
+            found = rows
+        weight = min(1.0, rows / WINDOW_ROWS)
+        self._found += (found / rows - self._found) * weight
+        if self._found < 0.5 / WINDOW_ROWS:
+            self._found = 0.0
+        before = self.rows
+        if self._found > MOST_FOUND:
+            self.rows = 1
+        elif self._found < FEW_FOUND:
+            self.rows = self._most_rows
+        return self.rows != before
 
 
 @dataclass(slots=True)
@@ -147,8 +196,8 @@ class Answers:
     ) -> None:
         unprocessed, consumed = set(answer.unprocessed), answer.consumed
         self.consumed_units += consumed
-        returned = returned_units(self._rows.hot_keys, rows, unprocessed, sent.at, now)
-        alone, failed = set(answer.alone), set(answer.failed)
+        returned = self._returned_units(rows, unprocessed, sent, now)
+        alone = set(answer.alone)
         self.maybe_written.update(rows[index].handle for index in answer.unsure)
         if not rows[0].alone:
             self._learn_batch_size(len(rows), answer)
@@ -160,24 +209,12 @@ class Answers:
                 # DynamoDB bills a condition that does not hold.
                 written += row.units
                 self._rows.send_alone(row)
-            elif index in failed:
-                # No evidence of a limit, as long as other rows pass.
-                written += row.units
-            elif index in answer.refused:
-                written += row.units
-                self._reject_refused(row, answer.refused[index])
             else:
                 written += row.units
                 self._settle_written(row, answer.outcome)
         if unprocessed:
             self.last_error = "UnprocessedItems"
             self.throttled_requests += 1
-        if failed:
-            self.last_error = "Failed"
-            self._rows.retry_together([rows[index] for index in sorted(failed)], now, FAILED_LEVEL)
-            if len(failed) == len(rows):
-                self._pacing.unsure(sent, now)
-                return
         self._pacing.accepted(sent, written, returned, consumed, now)
 
     def _learn_batch_size(self, rows: int, answer: Accepted) -> None:
@@ -190,10 +227,30 @@ class Answers:
         self.last_error = answer.code
         self.throttled_requests += 1
         indexes = set(range(len(rows)))
-        hot_keys, key_range = self._rows.hot_keys, answer.key_range
-        returned = returned_units(hot_keys, rows, indexes, sent.at, now, key_range=key_range)
+        returned = self._returned_units(rows, indexes, sent, now, key_range=answer.key_range)
         self._pacing.throttled(sent, returned, now)
         self._retry(rows, now, RETURNED_LEVEL)
+
+    def _returned_units(
+        self,
+        rows: Sequence[QueuedRow],
+        returned: set[int],
+        sent: SentUnits,
+        now: float,
+        *,
+        key_range: bool = False,
+    ) -> ReturnedUnits:
+        """Sum up the returned units that are due to the table, and not to a hot key.
+
+        `returned`: indexes of the rows that came back. `key_range`: the reasons name a partition.
+        """
+        explained = self._rows.hot_keys.answered(rows, returned, sent.at, now, key_range=key_range)
+        units = sum(rows[index].units for index in returned)
+        stubborn = sum(
+            rows[index].units for index in returned if rows[index].attempts > STUBBORN_ATTEMPTS
+        )
+        evidence = max(0, units - explained - stubborn)
+        return ReturnedUnits(units - explained, evidence, units - evidence)
 
     def _retry(self, rows: Sequence[QueuedRow], now: float, max_level: int) -> None:
         for row in rows:

@@ -49,12 +49,7 @@ class _HotKey:
 class HotKeys:
     """Hot partition keys, and their rows that are ready to be sent."""
 
-    def __init__(
-        self,
-        batch_rows: int = limits.MAX_BATCH_ROWS,
-        max_bytes: int = limits.MAX_BATCH_BYTES,
-    ) -> None:
-        self._max_bytes = max_bytes
+    def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
         self.batch_rows = batch_rows
         self.by_key: dict[Hashable, _HotKey] = {}
         # By key: units, returned units, time of the first and of the last return.
@@ -95,7 +90,7 @@ class HotKeys:
             while queue and len(rows) < self.batch_rows and units < max_total:
                 row = queue.peek()
                 size += row.bytes
-                if rows and (size > self._max_bytes or units >= max_units):
+                if rows and (size > limits.MAX_BATCH_BYTES or units >= max_units):
                     return rows
                 if rows and (row.alone or rows[0].alone):
                     return rows

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ddbload.errors import DdbloadError
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
@@ -31,7 +31,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The service carried the request out, except for the rows named here by their indexes."""
+    """DynamoDB carried the request out, except for the rows named here by their indexes."""
 
     unprocessed: Sequence[int] = ()
     """Indexes of rows within the batch that were returned for want of capacity."""
@@ -41,12 +41,8 @@ class Accepted:
     """The outcome of all other rows: not WRITTEN where a condition failed."""
     alone: Sequence[int] = ()
     """Indexes of rows without an outcome that must be sent again, each in a request of its own."""
-    failed: Sequence[int] = ()
-    """Indexes of rows that failed for another reason of the service's, to be sent again."""
     unsure: Sequence[int] = ()
-    """Those of `alone` and `failed` that may have been written."""
-    refused: Mapping[int, Refused] = field(default_factory=dict)
-    """Indexes of rows that the service rejects, with its reasons."""
+    """Those of `alone` that may have been written."""
     single_rows: bool = False
     """From now on every row must go in a request of its own."""
     fatal: DdbloadError | None = None
@@ -55,7 +51,7 @@ class Accepted:
     @property
     def is_complete(self) -> bool:
         """Every row has the outcome."""
-        return not (self.unprocessed or self.alone or self.failed or self.refused)
+        return not (self.unprocessed or self.alone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +69,7 @@ class Unsure:
 
     reason: str
     refused: bool = False
-    """The service says that it did nothing; the request may pass when repeated."""
+    """DynamoDB states that it did nothing; the request may pass when repeated."""
     error: DdbloadError | None = None
     """Error that ends the run if no request is answered otherwise for `FOREIGN_SECONDS`."""
 

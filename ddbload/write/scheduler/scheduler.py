@@ -20,12 +20,10 @@ from ddbload.contracts.results import WriteStats
 from ddbload.dynamodb import limits
 from ddbload.errors import DdbloadError
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.scheduler.answers import Answers, InFlight
-from ddbload.write.scheduler.batch_size import BatchSize
+from ddbload.write.scheduler.answers import Answers, BatchSize, InFlight
 from ddbload.write.scheduler.key_ordering import QueuedRow, RowMerger, RowOrder
 from ddbload.write.scheduler.messages import Answer, Batch, Finished, Step, Wait
 from ddbload.write.scheduler.outcome_tracker import OutcomeTracker, RowOutcome
-from ddbload.write.scheduler.request_limits import BATCH_WRITE, RequestLimits
 from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch
 from ddbload.write.scheduler.unsettled_rows import UnsettledRows
 
@@ -57,9 +55,6 @@ class Scheduler:
 
     SETTLE_SECONDS = 10.0
     """Longest time after a stop in which rows that were sent are settled."""
-    DEADLINE_SETTLE_SECONDS = 60.0
-    """The same after the deadline, where nobody waits for the end; only where a row that is sent
-    twice is there twice."""
 
     def __init__(
         self,
@@ -69,12 +64,10 @@ class Scheduler:
         rng: random.Random,
         now: float = -math.inf,
         pacing: Pacing | None = None,
-        batch_rows: int | None = None,
-        request_limits: RequestLimits = BATCH_WRITE,
+        batch_rows: int = limits.MAX_BATCH_ROWS,
         order: RowOrder = RowOrder.LAST_WINS,
         merger: RowMerger | None = None,
         unanswered: set[Hashable] | None = None,
-        keeps_duplicates: bool = False,
         is_proven: Callable[[], bool] = lambda: True,
         on_release: Callable[[Sequence[int]], None] = lambda _handles: None,
     ) -> None:
@@ -85,15 +78,11 @@ class Scheduler:
         `_may_ask_once_more`.
         `now`: the time; by default long before the deadline.
         `pacing`: the worker's, if it writes several byte ranges.
-        `request_limits`: those of the service that rows are sent to.
-        `batch_rows`: most rows of a request; None: as many as the service takes.
+        `batch_rows`: most rows of a request.
         `order`: how rows with equal keys are written.
         `merger`: merges rows with equal keys that are written one after the other.
         `unanswered`: the worker's keys of rows that had a request without an answer. It may arrive
         after that of a later row with the key.
-        `keeps_duplicates`: the target keeps a row that is sent twice, as a queue does. So rows go
-        in their order, and those that were sent are settled at the deadline, too, and not only
-        after `stop`: rows beyond an unsettled one are sent again by the next invocation.
         `is_proven`: until it returns true, one request is in flight at a time.
         `on_release`: called once for each row, with handles whose items are not needed any more.
         """
@@ -106,14 +95,12 @@ class Scheduler:
         self._concurrency = concurrency
         self._is_proven = is_proven
         self._pacing = pacing or Pacing(rng)
-        self._request_rows = request_limits.rows
-        self._batch = BatchSize(request_limits.rows if batch_rows is None else batch_rows)
-        self._rows = UnsettledRows(self._batch.rows, rng, order, request_limits, merger, unanswered)
+        self._batch = BatchSize(batch_rows)
+        self._rows = UnsettledRows(batch_rows, rng, order, merger, unanswered)
         self._answers = Answers(self._rows, self.outcomes, self._pacing, self._batch, on_release)
         self.refused, self.identical = self._answers.refused, self._answers.identical
-        self._keeps_duplicates = keeps_duplicates
-        # When settling the rows that were sent began, after a stop or the deadline.
-        self._settles_from: float | None = None
+        # Time at which settling the rows that were sent ends, after a stop.
+        self._settles_until: float | None = None
         # No request is in flight that was sent before then.
         self._settles_rest = False
         self._told_to_stop = False
@@ -132,11 +119,9 @@ class Scheduler:
             return 0
         if self._rows.bytes >= self.MAX_HELD_BYTES:
             return 0
-        most = self.READY_ROWS
-        if not self._keeps_duplicates:
-            # Before the deadline, so that all rows that are spread are sent in time.
-            in_time = self._rows_in((self.deadline - self._now) / 2)
-            most = int(min(most, max(self._batch.rows, in_time)))
+        # So few before the deadline that all rows that are spread are sent in time.
+        in_time = self._rows_in((self.deadline - self._now) / 2)
+        most = int(min(self.READY_ROWS, max(self._batch.rows, in_time)))
         if self._rows.ready >= most:
             return 0
         return min(most, self.MAX_AHEAD - self.outcomes.ahead)
@@ -174,8 +159,7 @@ class Scheduler:
     ) -> None:
         """Add several rows, in order. `units`: write units of each row; None: one each.
 
-        `row_bytes`: average bytes of JSON of a row. No row of a table may exceed 1/25 of a request;
-        a transport may refuse a request of others that is too long, which splits it.
+        `row_bytes`: average bytes of JSON of a row. No row may exceed 1/25 of a request.
         """
         self._rows.add_all(handles, keys, units, row_bytes, self._spread_rows())
 
@@ -211,9 +195,7 @@ class Scheduler:
         finish more. Fewer before the deadline, so that they are settled until then: rows beyond an
         unsettled one are sent again, and consume write units again.
         """
-        if self._keeps_duplicates:
-            return self._batch.rows
-        at_once = self._request_rows * self._concurrency
+        at_once = limits.MAX_BATCH_ROWS * self._concurrency
         most = min(self.SPREAD_ROUNDS * at_once, max(at_once, self.outcomes.frontier))
         left = self.deadline - self._now - self._rows.ready / max(1.0, self._pacing.limit)
         slow = self._rows_in(min(self.SPREAD_SECONDS, left / 2))
@@ -269,16 +251,12 @@ class Scheduler:
         one count, and the next invocation begins there. So the rows up to the last one that may
         have been written are then sent: those that were returned, and those that waited for others.
         """
-        is_settling = self._told_to_stop and now < self.deadline
-        if not is_settling and not self._keeps_duplicates:
+        if not self._told_to_stop or now >= self.deadline:
             # After the deadline or an error. Requests have time limits of their own.
             return Wait(None) if self._in_flight else Finished()
-        if self._settles_from is None:
-            self._settles_from = now
-        longest = self.SETTLE_SECONDS if self._told_to_stop else self.DEADLINE_SETTLE_SECONDS
-        until = self._settles_from + longest
-        if not self._keeps_duplicates:
-            until = min(until, self.deadline)
+        if self._settles_until is None:
+            self._settles_until = min(now + self.SETTLE_SECONDS, self.deadline)
+        until = self._settles_until
         if now >= until:
             self._abandon_requests()
             return Finished()
@@ -287,11 +265,11 @@ class Scheduler:
         if self.fatal is not None:
             return Finished()
         if not self._settles_rest:
-            unknown = bool(self._answers.maybe_written) and not self._keeps_duplicates
-            if self.outcomes.last_written() is None and not unknown:
+            last = self.last_possible_write()
+            if last is None:
                 # No row that the next invocation would send again is there already.
                 return Finished()
-            self._rows.keep_up_to(self.last_possible_write() or 0, now + SETTLE_BACKOFF_SECONDS)
+            self._rows.keep_up_to(last, now + SETTLE_BACKOFF_SECONDS)
             self._settles_rest = True
         if len(self._in_flight) >= self._concurrency:
             return Wait(until)
@@ -314,9 +292,6 @@ class Scheduler:
 
     def _make_batch(self, now: float) -> Batch | None:
         max_units = self._pacing.request_units(self._concurrency)
-        if self._keeps_duplicates:
-            # Queues limit requests, not what these carry.
-            max_units = math.inf
         if max_units <= 0:
             # Another thread has just taken the limit away.
             return None

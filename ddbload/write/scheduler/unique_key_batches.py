@@ -103,15 +103,9 @@ class UniqueKeyBatch:
 class UniqueKeyQueue:
     """Batches that are ready or in flight, in the order in which they are sent."""
 
-    def __init__(
-        self,
-        batch_rows: int = limits.MAX_BATCH_ROWS,
-        request_rows: int = limits.MAX_BATCH_ROWS,
-    ) -> None:
-        """`request_rows`: most rows of a request of the service."""
+    def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
         self.batch_rows = batch_rows
         """Most rows of a request now."""
-        self._request_rows = request_rows
         self.waiting = 0
         """Number of rows in batches that are not in flight."""
         self._groups: dict[int, BatchGroup] = {}
@@ -175,7 +169,7 @@ class UniqueKeyQueue:
         row_bytes: int,
     ) -> None:
         add = self._groups[group].add
-        batches = -(-len(handles) // self._request_rows)
+        batches = -(-len(handles) // limits.MAX_BATCH_ROWS)
         for first in range(batches):
             every = slice(first, None, batches)
             batch_handles = handles[every]

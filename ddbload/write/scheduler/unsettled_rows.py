@@ -27,7 +27,6 @@ from ddbload.write.scheduler.key_ordering import (
     RowQueue,
     SequentialOrdering,
 )
-from ddbload.write.scheduler.request_limits import BATCH_WRITE, RequestLimits
 from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch, UniqueKeyQueue
 
 
@@ -39,17 +38,16 @@ class UnsettledRows:
         batch_rows: int,
         rng: random.Random,
         order: RowOrder,
-        request_limits: RequestLimits = BATCH_WRITE,
         merger: RowMerger | None = None,
         unanswered: set[Hashable] | None = None,
     ) -> None:
         """See `Scheduler`."""
         self.bytes = 0
         """Bytes of JSON of all unsettled rows."""
-        self.hot_keys = HotKeys(batch_rows, request_limits.bytes)
+        self.hot_keys = HotKeys(batch_rows)
         """Partition keys that are slowed separately."""
         self._rng = rng
-        self._unique = UniqueKeyQueue(batch_rows, request_limits.rows)
+        self._unique = UniqueKeyQueue(batch_rows)
         self._ordering: KeyOrdering | SequentialOrdering = (
             KeyOrdering()
             if order is RowOrder.LAST_WINS
@@ -60,7 +58,7 @@ class UnsettledRows:
         self._unanswered: set[Hashable] = set() if unanswered is None else unanswered
         # Handles of rows that were not the first of their key, in order.
         self._repeated = array("Q")
-        self._queues = RetryQueues(self.hot_keys, batch_rows, request_limits.bytes)
+        self._queues = RetryQueues(self.hot_keys, batch_rows)
         # Rows beyond this one are not sent.
         self._last: float = math.inf
 
@@ -172,12 +170,6 @@ class UnsettledRows:
         row = self._ordering.row_to_retry(row)
         self._queues.push_backing_off(row, now + full_jitter(attempts, self._rng))
 
-    def retry_together(self, rows: Sequence[QueuedRow], now: float, max_level: int) -> None:
-        """Queue rows again after one back-off, so that one request can carry them."""
-        at = now + full_jitter(min(max(row.attempts for row in rows), max_level), self._rng)
-        for row in rows:
-            self._queues.push_backing_off(self._ordering.row_to_retry(row), at)
-
     @property
     def any_alone(self) -> bool:
         """A row waits for a request of its own."""
@@ -245,9 +237,8 @@ class UnsettledRows:
 class RetryQueues:
     """Queues of single rows, and the choice of the queue that fills the next request."""
 
-    def __init__(self, hot_keys: HotKeys, batch_rows: int, max_bytes: int) -> None:
+    def __init__(self, hot_keys: HotKeys, batch_rows: int) -> None:
         self._hot_keys = hot_keys
-        self._max_bytes = max_bytes
         self.batch_rows = batch_rows
         self._ready = RowQueue()
         self._backing_off: list[tuple[float, int, QueuedRow]] = []
@@ -351,7 +342,7 @@ class RetryQueues:
         while queue and len(rows) < self.batch_rows:
             row = queue.peek()
             size += row.bytes
-            if rows and (size > self._max_bytes or units >= max_units):
+            if rows and (size > limits.MAX_BATCH_BYTES or units >= max_units):
                 break
             if rows and (row.alone or rows[0].alone):
                 break

@@ -318,32 +318,6 @@ def test_partial_response_has_the_received_chunks():
     assert reader.feed(b"fg\r\n0\r\n\r\n").body == b"abcdefg"
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        "HTTP/1.1 200 OK\r\nContent-Length: 5000000000\r\n\r\n",
-        "HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n",
-        "HTTP/1.1 404 Not Found\r\n\r\n",
-    ],
-)
-@pytest.mark.parametrize("cut", [None, 20])
-def test_reader_expects_no_body_after_a_head_request(head, cut):
-    reader = ResponseReader()
-    reader.has_body = False
-    data = head.encode()
-    response = reader.feed(data[:cut])
-    if cut is not None:
-        assert response is None
-        response = reader.feed(data[cut:])
-    assert response is not None
-    assert (response.body, response.keep_alive) == (b"", True)
-    # The connection goes on with requests whose responses have bodies.
-    reader.has_body = True
-    later = reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-    assert later is not None
-    assert later.body == b"ok"
-
-
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 ENDLESS = {
     "interim responses": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),

@@ -17,7 +17,6 @@ from ddbload import __version__
 from ddbload.aws.signing.sigv4 import (
     Credentials,
     GetSigner,
-    ObjectSigner,
     encoded_path,
     encoded_query,
 )
@@ -131,9 +130,6 @@ def test_line_end_in_credentials_is_refused(bad):
 def test_line_end_in_a_header_of_a_request_is_refused(name, value):
     with pytest.raises(RequestRefused, match=f"header {name} has a line end"):
         signer().request("/k", "", {name: value}, PLAIN, NOW)
-    objects = ObjectSigner(service="s3", region="us-east-1", host="h", amz_headers={})
-    with pytest.raises(RequestRefused, match=f"header {name} has a line end"):
-        objects.request("/k", b"", {name: value}, PLAIN, NOW)
 
 
 TERMS = {"x-amz-request-payer": "requester", "x-amz-expected-bucket-owner": "123456789012"}
@@ -152,31 +148,3 @@ def test_headers_of_a_buckets_terms_are_signed_as_botocores(credentials):
 def test_terms_with_control_characters_are_refused():
     with pytest.raises(AwsConfiguration):
         signer(amz_headers={"x-amz-request-payer": "a\r\nb: c"})
-
-
-@pytest.mark.parametrize("credentials", [PLAIN, TEMPORARY], ids=["plain", "temporary"])
-@pytest.mark.parametrize("body", [None, b"{}", "é".encode() * 5000], ids=["head", "put", "long"])
-def test_requests_for_objects_have_botocores_signatures(credentials, body):
-    more = {"x-amz-expected-bucket-owner": "123456789012"}
-    own = ObjectSigner(service="s3", region="eu-west-1", host=HOST, amz_headers=more)
-    headers = {} if body is None else {"content-type": "a/b", "if-none-match": "*"}
-    headers["x-amz-meta-ddbload-run"] = "run/1  2"
-    path = encoded_path("/p/é a+b%//x.json")
-    request = own.request(path, body, headers, credentials, NOW)
-    head, _, sent_body = request.partition(b"\r\n\r\n")
-    first, sent = parsed(head + b"\r\n\r\n")
-    method = "HEAD" if body is None else "PUT"
-    assert first == f"{method} {path} HTTP/1.1"
-    assert sent_body == (body or b"")
-    assert sent.get("content-length") == (None if body is None else str(len(body)))
-    stamp = dt.datetime.fromtimestamp(int(NOW), dt.UTC).replace(tzinfo=None)
-    theirs = AWSRequest(method, f"https://{HOST}{path}", headers={**headers, **more}, data=body)
-    keys = BotocoreCredentials(credentials.access_key, credentials.secret_key, credentials.token)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(auth, "get_current_datetime", lambda: stamp)
-        # By default botocore leaves the body out over https.
-        theirs.context["payload_signing_enabled"] = True
-        auth.S3SigV4Auth(keys, "s3", "eu-west-1").add_auth(theirs)
-    wanted = {name.lower(): value for name, value in theirs.headers.items()}
-    assert sent["authorization"] == wanted["Authorization".lower()]
-    assert sent["x-amz-content-sha256"] == wanted["x-amz-content-sha256"]

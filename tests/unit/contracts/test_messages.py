@@ -12,7 +12,7 @@ import pytest
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice, PreflightCursor, SeekPoint
 from ddbload.contracts.messages import Message
-from ddbload.contracts.options import ENGINES, Options
+from ddbload.contracts.options import Options
 from ddbload.contracts.payload import TYPES, Payload, check_run_id
 from ddbload.contracts.results import (
     Failure,
@@ -28,7 +28,6 @@ from ddbload.contracts.source import Source
 from ddbload.contracts.states import ReportTask
 from ddbload.dynamodb.attribute_values import VALUE_TYPES
 from ddbload.errors import InvalidPayload
-from ddbload.write.drivers.engines import ENGINES_BY_NAME
 from tests.unit.contracts.message_samples import PAYLOAD, RECORD, REPORT, SEGMENT, SOURCE, TABLE
 
 INPUT: dict[str, Any] = {
@@ -511,10 +510,6 @@ def test_field_of_an_unsupported_type_has_no_reader() -> None:
 
 def test_types_are_those_of_dynamodb_and_epoch() -> None:
     assert set(TYPES) == VALUE_TYPES | {"epoch"}
-
-
-def test_engines_are_those_of_the_write_drivers() -> None:
-    assert set(ENGINES) == set(ENGINES_BY_NAME)
 
 
 def test_report_task_reads_state_of_preflight_that_failed_in_a_later_invocation():

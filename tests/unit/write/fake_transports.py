@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from ddbload.contracts.results import RowCounts
-from ddbload.write.drivers.driver import Job
+from ddbload.write.drivers import Job
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.requests import ItemOrKey
 from ddbload.write.scheduler.messages import Accepted, Answer

@@ -10,10 +10,10 @@ from botocore.exceptions import ClientError
 
 from ddbload.dynamodb.write_modes import INSERT, Deletion, write_condition
 from ddbload.errors import AccessDenied, RequestRefused, TableNotFound
-from ddbload.write.drivers.blocking import BotoTransport
 from ddbload.write.requests import BatchRequests, ConditionalPutRequests
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
+from ddbload.write.transports import BotoTransport
 from tests.fakes.client import connect_timeout, connection_closed, read_timeout, unreachable
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.dynamodb_faults import (

@@ -10,17 +10,16 @@ from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.write_modes import position
 from ddbload.errors import AccessDenied, TableNotFound
-from ddbload.write.drivers.blocking import BotoTransport
 from ddbload.write.requests import (
     BatchRequests,
     ConditionalPutRequests,
     InsertRequests,
     requests_for,
-    row_order,
 )
 from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
+from ddbload.write.transports import BotoTransport
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.dynamodb_faults import Fault, empty_answer, error, fails
@@ -76,7 +75,8 @@ def test_requests_for_chooses_by_mode():
         "last-wins": ConditionalPutRequests,
         "delete": BatchRequests,
     }
-    assert [row_order(each) for each in (Options(), INSERT, LAST_WINS, DELETE)] == [
+    modes = (Options(), INSERT, LAST_WINS, DELETE)
+    assert [requests_for(each, TABLE).order for each in modes] == [
         RowOrder.LAST_WINS,
         RowOrder.FIRST_WINS,
         RowOrder.LAST_WINS,

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from ddbload.contracts.options import ENGINES, Options
 from ddbload.contracts.results import RowCounts
 from ddbload.errors import TableNotFound
-from ddbload.write.drivers.blocking import SyncDriver, ThreadsDriver
-from ddbload.write.drivers.driver import DRIVER_POLL_SECONDS, Driver
-from ddbload.write.drivers.engines import ENGINES_BY_NAME
-from ddbload.write.drivers.event_loop import EventLoopDriver
+from ddbload.write.drivers import (
+    DRIVER_POLL_SECONDS,
+    Driver,
+    EventLoopDriver,
+    ThreadsDriver,
+    driver_for,
+)
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.fake_transports import Clock, FakeRows, FakeTable, at_row
@@ -19,7 +23,7 @@ from tests.unit.write.fake_transports import Clock, FakeRows, FakeTable, at_row
 
 @pytest.fixture(params=["sync", "threads"])
 def driver(request) -> Iterator[Driver]:
-    made = ENGINES_BY_NAME[request.param].driver(4)
+    made = driver_for(Options(engine=request.param, concurrency=4))
     yield made
     made.close()
 
@@ -36,9 +40,9 @@ def always(answer: Answer):
 
 
 def test_engines_make_their_drivers():
-    made = {name: engine.driver(2) for name, engine in ENGINES_BY_NAME.items()}
+    made = {name: driver_for(Options(engine=name)) for name in ENGINES}
     assert {name: type(driver) for name, driver in made.items()} == {
-        "sync": SyncDriver,
+        "sync": ThreadsDriver,
         "threads": ThreadsDriver,
         "async": EventLoopDriver,
     }
@@ -167,7 +171,7 @@ def test_driver_stops_at_the_deadline(driver):
 def test_sync_driver_sleeps_until_the_scheduler_is_ready():
     clock = Clock()
     rows, table = FakeRows("a"), FakeTable(*[always(Throttled("ThrottlingException"))] * 12)
-    driver = SyncDriver()
+    driver = ThreadsDriver(1)
     driver.run(rows.job(table, clock=clock, sleep=clock.sleep))
     assert table.items == {"a": 0}
     assert clock.now > 5.0
@@ -180,7 +184,7 @@ def test_sync_driver_stops_during_a_wait():
     clock = Clock()
     rows, table = FakeRows("a"), FakeTable(otherwise=always(Throttled("ThrottlingException")))
     job = rows.job(table, clock=clock, sleep=clock.sleep, should_stop=lambda: clock.now > 1.0)
-    SyncDriver().run(job)
+    ThreadsDriver(1).run(job)
     assert clock.now <= 1.0 + 2 * DRIVER_POLL_SECONDS
     assert rows.counts == RowCounts()
 
@@ -188,5 +192,5 @@ def test_sync_driver_stops_during_a_wait():
 def test_sync_driver_keeps_to_the_budget():
     clock = Clock()
     rows, table = FakeRows(*range(1000), max_wcu=100.0), FakeTable()
-    SyncDriver().run(rows.job(table, clock=clock, sleep=clock.sleep))
+    ThreadsDriver(1).run(rows.job(table, clock=clock, sleep=clock.sleep))
     assert 9.5 < clock.now < 10.5

@@ -22,9 +22,9 @@ from ddbload.aws.failures import failure_of_code
 from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.errors import AccessDenied
-from ddbload.write.drivers.blocking import BotoTransport
 from ddbload.write.requests import EndpointFeatures, InsertRequests, requests_for
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Throttled, Unsure
+from ddbload.write.transports import BotoTransport
 from tests.fakes.dynamodb import FakeDynamoDB
 
 TABLE = Table("table", "id", (KeyAttribute("id", "S", "HASH"),))

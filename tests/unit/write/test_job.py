@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ddbload.contracts.results import RowCounts
-from ddbload.write.drivers.driver import Job
+from ddbload.write.drivers import Job
 from ddbload.write.scheduler.messages import Accepted, Batch, Finished, Wait
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.fake_transports import Clock, FakeRows, FakeTable

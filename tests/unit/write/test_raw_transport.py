@@ -10,9 +10,9 @@ import pytest
 from ddbload.aws.http_client.event_loop import RequestLost
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
-from ddbload.write.drivers.event_loop import RawTransport
 from ddbload.write.requests import BatchRequests
 from ddbload.write.scheduler.messages import Accepted, Answer, Unsure
+from ddbload.write.transports import RawTransport
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from ddbload.write.scheduler.answers import STUBBORN_ATTEMPTS
 from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Throttled, Unsure, Wait
-from ddbload.write.scheduler.returned_rows import STUBBORN_ATTEMPTS
 from tests.unit.write.manual_driver import SMALL, ManualDriver
 
 

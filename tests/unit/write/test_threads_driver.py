@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from ddbload.write.drivers.blocking import ThreadsDriver
+from ddbload.write.drivers import ThreadsDriver
 from ddbload.write.scheduler.messages import Accepted
 from tests.unit.write.fake_transports import FakeRows, FakeTable
 

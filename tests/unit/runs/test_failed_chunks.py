@@ -1,13 +1,10 @@
-"""A run into a FIFO queue imports chunk after chunk, and ends at the first that fails."""
+"""A chunk that fails because of its own rows does not end the run."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
-
-import pytest
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.options import Options
@@ -31,10 +28,9 @@ class Worker:
         """Nothing is open."""
 
 
-def record(*, is_ordered: bool) -> Any:
+def record() -> Any:
     return SimpleNamespace(
         run="r",
-        table=SimpleNamespace(is_ordered=is_ordered),
         payload=SimpleNamespace(options=Options()),
         most_rows_besides=lambda _: 0,
     )
@@ -58,34 +54,9 @@ def tasks() -> deque[ImportTask]:
     return deque(ImportTask("r", Chunk(n, n * 10, n * 10 + 10, 1)) for n in range(3))
 
 
-@pytest.mark.parametrize(("is_ordered", "imported"), [(True, 1), (False, 3)])
-def test_run_ends_at_the_first_failed_chunk_if_rows_have_an_order(
-    monkeypatch, is_ordered, imported
-):
+def test_run_imports_all_chunks_when_one_fails_because_of_its_rows(monkeypatch):
     assert RowTooLong.chunk_local
     worker = Worker()
     monkeypatch.setattr(run_import, "ChunkWorker", lambda *_: worker)
-    where = (progress(), context(), SimpleNamespace(), record(is_ordered=is_ordered))
-    assert run_import._import_tasks(tasks(), 1, *where)
-    assert len(worker.tasks) == imported
-
-
-@pytest.mark.parametrize("is_ordered", [True, False])
-def test_one_worker_imports_all_chunks_if_rows_have_an_order(monkeypatch, is_ordered):
-    chosen = []
-
-    class Pool:
-        def __init__(self, count: int, *_: Any, **__: Any) -> None:
-            chosen.append(count)
-
-        def __class_getitem__(cls, _: object) -> type[Pool]:
-            return cls
-
-        def map_as_done(self, tasks: deque[ImportTask], _: Any) -> Iterator[Any]:
-            yield from ((task, RowTooLong("row 1 has no end")) for task in tasks)
-
-    monkeypatch.setattr(run_import, "ChunkWorker", Worker)
-    monkeypatch.setattr("ddbload.reading.processes.ProcessPool", Pool)
-    where = (progress(), context(), SimpleNamespace(), record(is_ordered=is_ordered))
-    run_import._import_tasks(tasks(), 2, *where)
-    assert chosen == ([] if is_ordered else [2])
+    assert run_import._import_tasks(tasks(), 1, progress(), context(), SimpleNamespace(), record())
+    assert len(worker.tasks) == 3
