@@ -42,11 +42,10 @@ from ddbload.items.item_layout import ItemLayout, item_layout
 from ddbload.items.json_values import Members, parse_object
 from ddbload.items.row_filter import FILTERED, row_filter
 from ddbload.rows.block_splitter import Block
-from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE, JsonLineBoundaries, RowBoundaries
-from ddbload.rows.boundaries.row_edges import RowEdges
 from ddbload.rows.columns import Columns
+from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.rows.reject_lines import Defect, field_count
+from ddbload.rows.row_boundaries import WHITE_SPACE, JsonLineBoundaries, RowBoundaries
 from ddbload.rows.row_parser import ColumnReader, ReorderedReader, RowParser
 from ddbload.rows.row_positions import RowPositions
 
@@ -128,8 +127,6 @@ class FieldEncoder:
             # Last, where the request's body looks for it.
             attributes, types = (*attributes, position_attribute), (*types, "S")
         self._layout = layout
-        self.takes_escaped = layout.is_plain
-        """True if cells may come escaped for JSON: null markers and templates need their text."""
         self._builder = ItemBuilder(attributes, types, table, nulls, needs)
         marks = mode == INSERT or writes is not None
         self._encoder = BatchEncoder(attributes, types, table, nulls, needs, marks=marks)
@@ -207,15 +204,12 @@ class DelimitedRowEncoder:
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
         # Columns are not kept: a row's JSON takes less memory than its cells.
-        places, columns = self.columns(block, escape=self._fields.takes_escaped)
+        places, columns = self.columns(block)
         return places, self.encode(columns, places)
 
-    def columns(self, block: Block, *, escape: bool = False) -> tuple[RowPositions, Columns]:
-        """Return the positions of a block's rows, and their cells.
-
-        `escape`: the cells may be escaped for JSON, where that saves time.
-        """
-        columns = self.reader.read(block, escape=escape)
+    def columns(self, block: Block) -> tuple[RowPositions, Columns]:
+        """Return the positions of a block's rows, and their cells."""
+        columns = self.reader.read(block)
         places = RowPositions(block, self.ends, columns.count)
         if self._filter is None:
             return places, columns
@@ -337,11 +331,6 @@ class DocumentEncoder:
 def row_boundaries_for(source: Source) -> RowBoundaries:
     """Return what finds the row ends of a source."""
     return dialect_boundaries(Dialect.of(source)) if source.delimited else JsonLineBoundaries()
-
-
-def row_edges_for(source: Source) -> RowEdges:
-    """Return what proves row ends in windows of a source."""
-    return RowEdges(row_boundaries_for(source), Dialect.of(source) if source.delimited else None)
 
 
 def row_encoder_for(record: RunRecord, hmac_key: bytes | None = None) -> RowEncoder:

@@ -29,8 +29,8 @@ from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import RowEncoder
 from ddbload.items.row_filter import FILTERED
 from ddbload.rows.block_splitter import Block
-from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.reject_lines import Defect
+from ddbload.rows.row_boundaries import RowBoundaries
 from ddbload.rows.row_positions import RowPositions
 
 
