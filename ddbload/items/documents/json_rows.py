@@ -13,7 +13,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Any, NamedTuple
 
 from ddbload.contracts.template import Template
-from ddbload.dynamodb.attribute_values import AttributeValue
+from ddbload.dynamodb.attribute_values import AttributeValue, check_name
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.items.documents.document_builder import AttributeDefect, DocumentBuilder, identity
@@ -40,7 +40,7 @@ class _Slot(NamedTuple):
     """Attribute of a shape."""
 
     form: str
-    """JSON of name and value, with `%s` for the value unless it is a constant."""
+    """JSON of name and value, with `%s` for the value unless it is a constant; empty for none."""
     encode: Callable[[Any], str] | None = None
     """Encoder of the value; None for a constant."""
     identify: Callable[[Any], Hashable] | None = None
@@ -51,14 +51,14 @@ class _Shape(NamedTuple):
     """Compiled encoding of rows with the same names and types."""
 
     form: str
-    encoders: Sequence[tuple[int, Callable[[Any], str]]]
-    """For each `%s` in the form the place of its value, and its encoder."""
+    encoders: Sequence[Callable[[Any], str] | None]
+    """Encoder of each value; None for one that is not in the form."""
+    places: Sequence[int] | None
+    """Place of each of these values among those of the row; None if they are the same."""
     keys: Sequence[tuple[int, Callable[[Any], Hashable]]]
     """For each key, those of the table first, the place of its value, and its check."""
     size: int
     """Bytes of all attributes' JSON that DynamoDB does not count, at least."""
-    is_extended: bool
-    """True if the row as a whole, and its position, stand behind the values."""
 
 
 class JsonRows:
@@ -66,10 +66,21 @@ class JsonRows:
 
     def __init__(self, builder: DocumentBuilder) -> None:
         self._builder = builder
-        self._keys = {key.name: key for key in builder.checked_keys}
+        self._limits: dict[str, tuple[str, int]] = {}
+        """Type and most bytes of each key, those of the table first."""
+        for key in builder.checked_keys:
+            _, most = self._limits.get(key.name, ("", key.max_bytes))
+            self._limits[key.name] = (key.type, min(most, key.max_bytes))
+        self._table_keys = set(builder.key_names)
         self._markers = builder.rules.markers
+        self._is_plain = (
+            builder.rules.changes.is_empty
+            and builder.rules.mode != DELETE
+            and builder.position_attribute is None
+        )
+        """True if the attributes of a row are its members."""
         self._shapes: dict[tuple[object, ...], _Shape | None] = {}
-        self._slots: dict[tuple[str, type], _Slot | None] = {}
+        self._slots: dict[tuple[str, type], _Slot] = {}
         self._found: dict[str, AttributeValue] = {}
         """Last values that the builder read, by attribute."""
 
@@ -97,11 +108,14 @@ class JsonRows:
             shape = self._shape(names, kinds)
         if shape is None:
             return FOR_BUILDER
-        if shape.is_extended:
+        if shape.places is not None:
+            # Templates take the row as a whole.
             values = (*values, dict(zip(names, values, strict=True)), position)
-        put = to_octets(shape.form % tuple([encode(values[at]) for at, encode in shape.encoders]))
+            values = tuple([values[at] for at in shape.places])
+        cells = [each(value) for each, value in zip(shape.encoders, values) if each]  # noqa: B905
+        put = to_octets(shape.form % tuple(cells))
         keys = [identify(values[at]) for at, identify in shape.keys]
-        return put, tuple(keys[: len(self._builder.key_names)]), len(put) - shape.size
+        return put, tuple(keys[: len(self._table_keys)]), len(put) - shape.size
 
     def _shape(self, names: tuple[str, ...], kinds: tuple[type, ...]) -> _Shape | None:
         """Compile the rows of one shape, once; None if they are for the builder."""
@@ -109,74 +123,88 @@ class JsonRows:
             shape = self._compiled(names, kinds)
         except (BadValue, AttributeDefect):
             shape = None
-        if len(self._shapes) >= MAX_SHAPES:
-            self._shapes.clear()
-        if sum(map(len, names)) <= LONGEST_SHAPE:
+        # Where hardly two rows are alike, to compile each is cheaper than to keep it.
+        if len(self._shapes) < MAX_SHAPES and sum(map(len, names)) <= LONGEST_SHAPE:
             self._shapes[names, kinds] = shape
         return shape
 
     def _compiled(self, names: tuple[str, ...], kinds: tuple[type, ...]) -> _Shape | None:
-        builder = self._builder
-        forms: list[str] = []
-        encoders: list[tuple[int, Callable[[Any], str]]] = []
-        keys: dict[str, tuple[int, Callable[[Any], Hashable]]] = {}
-        whole_row, position = len(names), len(names) + 1
-        sources = builder.sources(zip(names, range(len(names)), strict=True))
-        for name, source in sources.items():
-            if builder.rules.mode == DELETE and name not in builder.kept_names:
-                continue
-            if isinstance(source, Template):
-                read = partial(builder.composed, name, source.named(names))
-                at, slot = whole_row, self._built(name, read)
-            else:
-                at, slot = source, self._slot(name, kinds[source])
-            if slot is None:
-                continue
-            forms.append(slot.form)
-            if slot.encode is not None:
-                encoders.append((at, slot.encode))
-            if slot.identify is not None:
-                keys[name] = (at, slot.identify)
-        if any(name not in keys for name in builder.key_names):
-            return None
-        if builder.position_attribute is not None:
-            if builder.position_attribute in sources:
+        # Rows of which hardly two are alike have a shape each, so this has to be fast.
+        known, places = self._slots, None
+        if self._is_plain:
+            if len(set(names)) < len(names):
                 return None
-            forms.append(f'{_name_form(builder.position_attribute)}{{"S":"%s"}}')
-            encoders.append((position, str))
+            attributes: Sequence[str] = names
+            slots = [known.get(each) or self._slot(*each) for each in zip(names, kinds)]  # noqa: B905
+        else:
+            sources = self._sources(names)
+            attributes = [*sources]
+            places = [len(names) if isinstance(at, Template) else at for at in sources.values()]
+            slots = [self._slot_of(name, at, names, kinds) for name, at in sources.items()]
+        forms = [slot.form for slot in slots if slot.form]
+        encoders = [slot.encode for slot in slots]
+        keys: list[tuple[int, Callable[[Any], Hashable]]] = []
+        for name in self._limits:
+            if name in attributes:
+                at = attributes.index(name)
+                if slots[at].identify is not None:
+                    keys.append((at, slots[at].identify))
+            elif name in self._table_keys:
+                return None
+        if places is not None and self._builder.position_attribute is not None:
+            if self._builder.position_attribute in attributes:
+                return None
+            forms.append(f'{_name_form(self._builder.position_attribute)}{{"S":"%s"}}')
+            encoders.append(str)
+            places.append(len(names) + 1)
         form = f"{PUT_BEGIN}{','.join(forms)}{PUT_END}"
-        ordered = [keys[name] for name in self._keys if name in keys]
-        is_extended = any(at >= whole_row for at, _ in encoders)
-        return _Shape(form, encoders, ordered, UNCOUNTED_BYTES * len(forms), is_extended)
+        return _Shape(form, encoders, places, keys, UNCOUNTED_BYTES * len(forms))
 
-    def _slot(self, name: str, kind: type) -> _Slot | None:
-        """Return the encoding of an attribute's values of one type; None to leave it out."""
-        if (name, kind) not in self._slots:
-            slot = self._new_slot(name, kind)
-            if len(name) > LONGEST_NAME:
-                return slot
-            if len(self._slots) >= MAX_SLOTS:
-                self._slots.clear()
+    def _sources(self, names: Sequence[str]) -> dict[str, int | Template]:
+        """Return the place of the value, or the template, of each attribute that is encoded."""
+        builder = self._builder
+        sources = builder.sources((name, at) for at, name in enumerate(names))
+        if builder.rules.mode == DELETE:
+            sources = {name: at for name, at in sources.items() if name in builder.kept_names}
+        return sources
+
+    def _slot_of(
+        self, name: str, source: int | Template, names: Sequence[str], kinds: Sequence[type]
+    ) -> _Slot:
+        if isinstance(source, Template):
+            return self._built(name, partial(self._builder.composed, name, source.named(names)))
+        kind = kinds[source]
+        return self._slots.get((name, kind)) or self._slot(name, kind)
+
+    def _slot(self, name: str, kind: type) -> _Slot:
+        """Compile an attribute's values of one type, once."""
+        check_name(name)
+        slot = self._new_slot(name, kind)
+        if len(self._slots) >= MAX_SLOTS:
+            self._slots.clear()
+        if len(name) <= LONGEST_NAME:
             self._slots[name, kind] = slot
-        return self._slots[name, kind]
+        return slot
 
-    def _new_slot(self, name: str, kind: type) -> _Slot | None:
-        builder, form, key = self._builder, _name_form(name), self._keys.get(name)
-        declared = builder.declared.get(name)
+    def _new_slot(self, name: str, kind: type) -> _Slot:
+        builder, form = self._builder, _name_form(name)
+        declared, is_key = builder.declared.get(name), name in self._limits
+        key_type, most = self._limits.get(name, (None, 0))
+        text_key = partial(_text_key, most) if is_key else None
         if kind is type(None):
             null = builder.attribute_of(name, None)
-            return None if null is None else _Slot(form + compact_json(null).replace("%", "%%"))
-        if kind is str and declared in (None, "S") and (key is None or key.type == "S"):
-            identify = None if key is None else partial(_text_key, key.max_bytes)
-            return _Slot(f'{form}{{"S":%s}}', quoted, identify)
-        if kind is bytes and declared == "S" and (key is None or key.type == "S"):
-            identify = None if key is None else partial(_text_key, key.max_bytes)
-            return _Slot(f'{form}{{"S":"%s"}}', bytes.decode, identify)
-        if kind is bytes and declared in (None, "N") and (key is None or key.type == "N"):
-            return _Slot(f'{form}{{"N":"%s"}}', number_text, None if key is None else _number_key)
-        if kind is bool and declared in (None, "BOOL") and key is None:
+            if null is None:
+                return _Slot("", None, _no_key if name in self._table_keys else None)
+            return _Slot(form + compact_json(null).replace("%", "%%"))
+        if kind is str and declared in (None, "S") and key_type in (None, "S"):
+            return _Slot(f'{form}{{"S":%s}}', quoted, text_key)
+        if kind is bytes and declared == "S" and key_type in (None, "S"):
+            return _Slot(f'{form}{{"S":"%s"}}', bytes.decode, text_key)
+        if kind is bytes and declared in (None, "N") and key_type in (None, "N"):
+            return _Slot(f'{form}{{"N":"%s"}}', number_text, _number_key if is_key else None)
+        if kind is bool and declared in (None, "BOOL") and not is_key:
             return _Slot(f'{form}{{"BOOL":%s}}', _BOOLEANS.__getitem__)
-        if kind in (list, tuple) and declared is None and key is None:
+        if kind in (list, tuple) and declared is None and not is_key:
             return _Slot(f"{form}%s", attribute_json)
         return self._built(name, partial(builder.attribute_of, name))
 
@@ -191,7 +219,7 @@ class JsonRows:
             self._found[name] = found
             return compact_json(found)
 
-        is_key = name in self._builder.key_names
+        is_key = name in self._table_keys
         return _Slot(
             f"{_name_form(name)}%s",
             encode,
@@ -209,6 +237,10 @@ def _text_key(most: int, value: str | bytes) -> str:
     if not 0 < len(text) <= most:
         raise BadValue("", "left to the builder")
     return text
+
+
+def _no_key(_value: object) -> Hashable:
+    raise BadValue("", "left to the builder")
 
 
 def _number_key(value: bytes) -> str:
