@@ -22,8 +22,8 @@ from collections.abc import Callable
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows.block_splitter import BlockSplitter
-from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.boundaries.row_boundaries import count_line_ends
+from ddbload.rows.dialect_grammar import dialect_boundaries
+from ddbload.rows.row_boundaries import count_line_ends
 from ddbload.rows.row_parser import RowParser
 
 Measured = Callable[[bytes, Dialect], int]

@@ -127,11 +127,6 @@ class Dialect:
             what = "UTF-8" if self.encoding == UTF_8 else self.encoding
             raise InvalidPayload(f"'source.{name}' is not a character of {what}") from None
 
-    @property
-    def is_plain(self) -> bool:
-        """True with a delimiter of one character, no escape and no comment."""
-        return len(self.delimiter) == 1 and self.escape is None and self.comment is None
-
     @classmethod
     def of(cls, source: Source) -> Dialect:
         """Make the dialect of a payload's source. Raises `InvalidPayload`.

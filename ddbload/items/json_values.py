@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from ddbload.dynamodb.attribute_values import AttributeValue, check_name, nesting_error, utf8_size
 from ddbload.dynamodb.limits import MAX_DEPTH, MAX_DIGITS
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
-from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
+from ddbload.rows.row_boundaries import WHITE_SPACE
 
 Members = tuple[tuple[str, "Json"], ...]
 """Names and values of an object, in order; a name may occur twice."""
@@ -53,11 +53,7 @@ def attribute(value: Json, depth: int = 0) -> AttributeValue:
         utf8_size(value)
         return {"S": value}
     if isinstance(value, bytes):
-        text = value.decode()
-        # So short and without an exponent, it is neither too long nor out of range.
-        if len(text) > MAX_DIGITS or "e" in text or "E" in text:
-            text = parse_number(text).text
-        return {"N": text}
+        return {"N": number_text(value)}
     if value is None:
         return {"NULL": True}
     if isinstance(value, bool):
@@ -70,6 +66,15 @@ def attribute(value: Json, depth: int = 0) -> AttributeValue:
     return {"M": {name: attribute(member, depth + 1) for name, member in members.items()}}
 
 
+def number_text(value: bytes) -> str:
+    """Return a JSON number as DynamoDB takes it. Raises `BadValue`."""
+    text = value.decode()
+    # So short and without an exponent, it is neither too long nor out of range.
+    if len(text) > MAX_DIGITS or "e" in text or "E" in text:
+        text = parse_number(text).text
+    return text
+
+
 def attribute_json(value: Json, depth: int = 0) -> str:
     """Return `attribute` of parsed JSON, encoded as JSON. Raises `BadValue`.
 
@@ -80,10 +85,7 @@ def attribute_json(value: Json, depth: int = 0) -> str:
     if isinstance(value, str):
         return f'{{"S":{quoted(value)}}}'
     if isinstance(value, bytes):
-        text = value.decode()
-        if len(text) > MAX_DIGITS or "e" in text or "E" in text:
-            text = parse_number(text).text
-        return f'{{"N":"{text}"}}'
+        return f'{{"N":"{number_text(value)}"}}'
     if value is None:
         return '{"NULL":true}'
     if isinstance(value, bool):

@@ -6,9 +6,10 @@ attributes that are sent: `last-wins` adds each row's position, and `delete` sen
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import repeat
 from typing import Protocol
 
 from ddbload.contracts.column_mapping import column_changes, encoded_changes, row_writes
@@ -18,8 +19,8 @@ from ddbload.contracts.run_record import RunRecord, Table
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, PARQUET, Source
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.row_writes import RowWrites
+from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.dynamodb.write_modes import DELETE, INSERT, LAST_WINS, POSITION_LENGTH, PUT, position
-from ddbload.items.documents.attribute_templates import AttributeTemplate, string_template
 from ddbload.items.documents.ddb_json_rows import DynamoDBJsonRows
 from ddbload.items.documents.document_builder import (
     DocumentBuilder,
@@ -28,7 +29,7 @@ from ddbload.items.documents.document_builder import (
     export_line,
     item_line,
 )
-from ddbload.items.documents.json_columns import JsonColumns
+from ddbload.items.documents.json_rows import FOR_BUILDER, JsonRows
 from ddbload.items.encode.batch_encoder import MAX_ROW_BYTES, BatchEncoder, EncodedRows
 from ddbload.items.encode.insert_statements import (
     InsertStatements,
@@ -42,11 +43,10 @@ from ddbload.items.item_layout import ItemLayout, item_layout
 from ddbload.items.json_values import Members, parse_object
 from ddbload.items.row_filter import FILTERED, row_filter
 from ddbload.rows.block_splitter import Block
-from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE, JsonLineBoundaries, RowBoundaries
-from ddbload.rows.boundaries.row_edges import RowEdges
 from ddbload.rows.columns import Columns
+from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.rows.reject_lines import Defect, field_count
+from ddbload.rows.row_boundaries import WHITE_SPACE, JsonLineBoundaries, RowBoundaries
 from ddbload.rows.row_parser import ColumnReader, ReorderedReader, RowParser
 from ddbload.rows.row_positions import RowPositions
 
@@ -57,6 +57,8 @@ _ENVELOPES = {
     DYNAMODB_EXPORT: export_line,
 }
 
+LONGEST_PUT = 200_000
+"""Most bytes of JSON for a row. Written in ASCII it would take three times as many at most."""
 LONGEST_LINE = 500_000
 """Most characters of a line that is read with others; a longer one is built by itself."""
 
@@ -128,8 +130,6 @@ class FieldEncoder:
             # Last, where the request's body looks for it.
             attributes, types = (*attributes, position_attribute), (*types, "S")
         self._layout = layout
-        self.takes_escaped = layout.is_plain
-        """True if cells may come escaped for JSON: null markers and templates need their text."""
         self._builder = ItemBuilder(attributes, types, table, nulls, needs)
         marks = mode == INSERT or writes is not None
         self._encoder = BatchEncoder(attributes, types, table, nulls, needs, marks=marks)
@@ -207,15 +207,12 @@ class DelimitedRowEncoder:
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
         # Columns are not kept: a row's JSON takes less memory than its cells.
-        places, columns = self.columns(block, escape=self._fields.takes_escaped)
+        places, columns = self.columns(block)
         return places, self.encode(columns, places)
 
-    def columns(self, block: Block, *, escape: bool = False) -> tuple[RowPositions, Columns]:
-        """Return the positions of a block's rows, and their cells.
-
-        `escape`: the cells may be escaped for JSON, where that saves time.
-        """
-        columns = self.reader.read(block, escape=escape)
+    def columns(self, block: Block) -> tuple[RowPositions, Columns]:
+        """Return the positions of a block's rows, and their cells."""
+        columns = self.reader.read(block)
         places = RowPositions(block, self.ends, columns.count)
         if self._filter is None:
             return places, columns
@@ -265,7 +262,7 @@ class DocumentEncoder:
         self.batches = True
         self._builder = DocumentBuilder(rules)
         self._started = rules.started
-        self._reader = (DynamoDBJsonRows if rules.typed else JsonColumns)(self._builder)
+        self._rows = (DynamoDBJsonRows if rules.typed else JsonRows)(self._builder)
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
@@ -275,29 +272,48 @@ class DocumentEncoder:
         for_builder = {row for row, is_good in enumerate(is_utf8) if not is_good}
         if self._builder.filter is not None:
             lines, parsed, for_builder = self._select(lines, places, for_builder)
-        collected = _RowCollector(len(lines))
-
-        def positions(rows: Sequence[int]) -> AttributeTemplate | None:
-            name = self._builder.position_attribute
-            if name is None:
-                return None
-            return string_template(
-                name, [position(self._started, places.byte(row)) for row in rows], set()
-            )
-
-        for rows, encoded in self._reader.read(lines, positions, parsed):
-            collected.add(rows, encoded)
-        # Bad UTF-8 is the reason to report, whatever else is wrong with such a row.
-        collected.missing |= for_builder
-        for row in collected.missing:
-            collected.add_built(row, self._builder.build(places.data(row), places.byte(row)))
-        encoded = collected.rows()
+        encoded = self._encode(lines, parsed or repeat(None), places, for_builder)
         if self._statements is not None:
             _mark_values(encoded, self._statements)
         needs = self._builder.needs
         if needs.values or needs.sets:
             _leave_unsuitable(encoded, self._builder)
         return places, encoded
+
+    def _encode(
+        self,
+        lines: Sequence[str],
+        parsed: Iterable[Members | None],
+        places: RowPositions,
+        for_builder: Collection[int],
+    ) -> EncodedRows:
+        """Encode the rows of a block one by one. Rejected rows, and very long ones, are odd."""
+        encoded = EncodedRows([], [], None, 0)
+        units: list[int] = []
+        has_position = self._builder.position_attribute is not None
+        for row, (line, members) in enumerate(zip(lines, parsed, strict=False)):
+            put, key, size = FOR_BUILDER
+            # Bad UTF-8 is the reason to report, whatever else is wrong with such a row.
+            if row not in for_builder:
+                at = position(self._started, places.byte(row)) if has_position else None
+                try:
+                    put, key, size = self._rows.encode(line, at, members)
+                except (BadValue, UnicodeEncodeError):
+                    put = ""
+            if not put or len(put) > LONGEST_PUT:
+                built = self._builder.build(places.data(row), places.byte(row))
+                if isinstance(built, Defect) or built.wire_bytes > MAX_ROW_BYTES:
+                    encoded.odd.add(row)
+                    put, key, size = FOR_BUILDER
+                else:
+                    put, key, size = batch_request(built), built.key, built.size
+            encoded.puts.append(put)
+            encoded.keys.append(key)
+            units.append(max(1, -(-size // WRITE_UNIT_BYTES)))
+        encoded.units = units if max(units, default=1) > 1 else None
+        good = max(1, len(encoded) - len(encoded.odd))
+        encoded.row_bytes = -(-sum(map(len, encoded.puts)) // good)
+        return encoded
 
     def _select(
         self, lines: Sequence[str], places: RowPositions, for_builder: Collection[int]
@@ -339,12 +355,6 @@ def row_boundaries_for(source: Source) -> RowBoundaries:
     if source.kind.has_columns:
         return dialect_boundaries(Dialect.of(source))
     return JsonLineBoundaries()
-
-
-def row_edges_for(source: Source) -> RowEdges:
-    """Return what proves row ends in windows of a source."""
-    dialect = Dialect.of(source) if source.kind.has_columns else None
-    return RowEdges(row_boundaries_for(source), dialect)
 
 
 def row_encoder_for(record: RunRecord, hmac_key: bytes | None = None) -> RowEncoder:
@@ -403,56 +413,6 @@ def _document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
         envelope=_ENVELOPES[file_format],
         writes=row_writes(payload, record.table),
     )
-
-
-class _RowCollector:
-    """Requests for the rows of a block, collected in any order."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._puts = [""] * count
-        self._keys: list[tuple[Hashable, ...]] = [()] * count
-        self._units: list[int] | None = None
-        self._odd: set[int] = set()
-        self.missing = set(range(count))
-        """Numbers of rows without a request yet."""
-
-    def add(self, rows: Sequence[int], encoded: EncodedRows) -> None:
-        """Add rows that were encoded together. Those that are odd stay missing."""
-        if len(rows) == self._count:
-            self._puts, self._keys, self._units = encoded.puts, encoded.keys, encoded.units
-            self.missing = set(encoded.odd)
-            return
-        puts, keys = self._puts, self._keys
-        for row, put, key in zip(rows, encoded.puts, encoded.keys, strict=True):
-            puts[row] = put
-            keys[row] = key
-        if encoded.units is not None:
-            if self._units is None:
-                self._units = [1] * self._count
-            for row, units in zip(rows, encoded.units, strict=True):
-                self._units[row] = units
-        self.missing.difference_update(rows)
-        self.missing.update([rows[place] for place in encoded.odd])
-
-    def add_built(self, row: int, built: Item | Defect) -> None:
-        """Add a row that the builder judged. It is odd if rejected, or too long for a batch."""
-        if isinstance(built, Defect) or built.wire_bytes > MAX_ROW_BYTES:
-            self._odd.add(row)
-            self._puts[row], self._keys[row] = "", ()
-            return
-        self._puts[row], self._keys[row] = batch_request(built), built.key
-        units = max(1, -(-built.size // WRITE_UNIT_BYTES))
-        if units > 1 and self._units is None:
-            self._units = [1] * self._count
-        if self._units is not None:
-            self._units[row] = units
-
-    def rows(self) -> EncodedRows:
-        """Return all rows of the block, once none is missing."""
-        size = sum(map(len, self._puts))
-        good = max(1, self._count - len(self._odd))
-        return EncodedRows(self._puts, self._keys, self._units, -(-size // good), self._odd)
 
 
 def _lines(data: bytes) -> tuple[list[str], Sequence[bool]]:

@@ -31,7 +31,6 @@ from ddbload.errors import InvalidPayload, UnknownColumn
 from ddbload.items.encode.column_encoders import are_plain_numbers
 from ddbload.items.item_layout import ItemLayout, missing
 from ddbload.rows.columns import Columns, to_octets
-from ddbload.rows.quoted_text import unescaped
 from ddbload.rows.reject_lines import Defect
 
 FILTERED = Defect("filtered", "left out by 'where'")
@@ -154,8 +153,6 @@ class RowFilter:
         mask: Sequence[bool] = ()
         for test in self._tests:
             column = columns.cells[test.place]
-            if columns.escaped:
-                column = unescaped(column)
             if not self._octets.isdisjoint(column):
                 column = ["" if cell in self._octets else cell for cell in column]
             found = test.mask(column, bad)
@@ -178,7 +175,7 @@ class RowFilter:
     @staticmethod
     def _compressed(columns: Columns, mask: Sequence[bool], count: int, odd: set[int]) -> Columns:
         cells: list[Sequence[str]] = [list(compress(column, mask)) for column in columns.cells]
-        return Columns(count, cells, odd, columns.longest, columns.plain, columns.escaped)
+        return Columns(count, cells, odd, columns.longest, columns.plain)
 
 
 def row_filter(

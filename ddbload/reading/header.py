@@ -23,8 +23,7 @@ from ddbload.errors import (
 )
 from ddbload.reading.open_sources import known_size
 from ddbload.rows.block_splitter import BlockSplitter
-from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
+from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.rows.file_signatures import (
     BYTE_ORDER_MARK,
     LONGEST_SIGNATURE,
@@ -45,6 +44,7 @@ from ddbload.rows.json_shape import (
     shape_of_json,
 )
 from ddbload.rows.reject_lines import Defect
+from ddbload.rows.row_boundaries import WHITE_SPACE
 from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
 from ddbload.rows.sniff_json import sniff_framed
 from ddbload.source.decoding.decoded_source import DecodedSource

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import RowTooLong
-from ddbload.rows.boundaries.row_boundaries import RowBoundaries, count_line_ends
+from ddbload.rows.row_boundaries import RowBoundaries, count_line_ends
 
 BLOCK_BYTES = 1024 * 1024
 """Most bytes to read at a time."""

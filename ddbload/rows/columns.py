@@ -36,8 +36,6 @@ class Columns:
     """Upper bound for the bytes of a row's cells together; None when unknown."""
     plain: bool = False
     """True when it is certain that no cell needs escapes in JSON."""
-    escaped: bool = False
-    """True when cells have been escaped as in a JSON string; see `rows.quoted_text`."""
 
     @property
     def height(self) -> int:

@@ -2,8 +2,8 @@
 
 Works on octets: UTF-8 with one character for each byte (`rows.columns`). The standard library's
 `csv` reader does the splitting wherever it can. It takes marks of one character only, so a longer
-mark is replaced by a byte that UTF-8 never contains. Where such a replacement would not be exact,
-one regular expression finds field after field. Malformed rows are left to `RowSplitter`.
+mark is replaced by a byte that UTF-8 never contains. Malformed rows, and blocks in which such a
+replacement would not be exact, are left to `RowSplitter`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ import csv
 import io
 import re
 from collections.abc import Collection
-from dataclasses import replace
 
 from ddbload.contracts.dialect import UTF_8, Dialect
-from ddbload.rows.boundaries.general_boundaries import Grammar
-from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.columns import to_octets
-from ddbload.rows.row_splitter import EscapeRules
+from ddbload.rows.row_boundaries import RowBoundaries
 
 # Rows are limited by max_row_bytes, so `csv` must not add a limit for fields: it is 128 KiB by
 # default, and holds for the whole process.
@@ -56,17 +53,12 @@ class FieldSplitter:
             for mark, other in zip(self._marks, single, strict=True)
             if mark is not None and other is not None and mark != other
         ]
-        self.is_rfc_4180 = (
-            self._quote == '"' and self._escape is None and not self._replaced
-        ) and self.delimiter != "\\"
-        """True for the quote `"`, no escape, and a delimiter of one byte, not a backslash."""
         self._markers = _NullMarkers(dialect, markers)
         # An escape may stand before the first character of a delimiter of several, which then is
         # not a delimiter. `csv` cannot know that once the delimiter is replaced.
         several = dialect.escape is not None and len(dialect.delimiter) > 1
         first = f"{dialect.escape}{dialect.delimiter[0]}"
         self._escaped_first = [to_octets(first)] if several else []
-        self._pattern: re.Pattern[str] | None = None
 
     def octets(self, data: bytes) -> str:
         """Return a block's text as octets, without comments. Raises `UnicodeDecodeError`."""
@@ -92,11 +84,11 @@ class FieldSplitter:
     def fields(self, octets: str) -> list[list[str]]:
         """Split octets into rows of fields, without empty lines.
 
-        Raises `csv.Error` where a row is malformed.
+        Raises `csv.Error` where a row is malformed, or may be read otherwise by `RowSplitter`.
         """
         unmarked = self._markers.removed_from(octets)
         if unmarked is None or any(each in octets for each in self._escaped_first):
-            return self._fields_by_pattern(octets)
+            raise csv.Error
         rows = _read_fields(
             self.with_short_marks(unmarked), self.delimiter, self._quote, self._escape
         )
@@ -111,39 +103,6 @@ class FieldSplitter:
         for mark, other in self._replaced:
             cell = cell.replace(other, mark)
         return cell
-
-    def _fields_by_pattern(self, octets: str) -> list[list[str]]:
-        if self._pattern is None:
-            grammar = Grammar(replace(self._dialect, encoding=UTF_8))
-            one = rb"%b(%b)(%b|\r\n?+|\n|\Z)|(.)"
-            pattern = one % (grammar.quoted_or_not, grammar.unquoted, grammar.delimiter)
-            self._pattern = re.compile(pattern.decode("latin-1"), re.DOTALL)
-        delimiter, quote, escape = self._marks
-        escapes, marks = EscapeRules(quote, escape), len(quote or "")
-        # Without an escape, test for a character that no unquoted field can contain.
-        escape = escape or "\n"
-        rows: list[list[str]] = []
-        row: list[str] = []
-        for quoted, unquoted, end, unclosed in self._pattern.findall(octets):
-            value = unquoted
-            if quoted:
-                if unquoted:
-                    raise csv.Error
-                value = escapes.quoted(quoted[marks:-marks])
-            elif escape in unquoted:
-                if not end:
-                    # The last row ends with an escape, which `RowSplitter` judges.
-                    raise csv.Error
-                value = "" if unquoted in self._markers.texts else escapes.unquoted(unquoted)
-            if end == delimiter:
-                row.append(value)
-            elif unclosed:
-                raise csv.Error
-            elif row or quoted or unquoted:
-                row.append(value)
-                rows.append(row)
-                row = []
-        return rows
 
 
 class _NullMarkers:
@@ -170,7 +129,7 @@ class _NullMarkers:
         return re.compile(rf"(?:{either})(?![^{ends}])")
 
     def removed_from(self, octets: str) -> str | None:
-        """Return the octets without markers; None where only the pattern can find them."""
+        """Return the octets without markers; None where only `RowSplitter` can find them."""
         if not any(each in octets for each in self.texts):
             return octets
         # Without its marker a row of one field would be an empty line, and get lost.

@@ -13,8 +13,8 @@ from itertools import islice
 
 from ddbload.contracts import source as layouts
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON
-from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
 from ddbload.rows.json_framing import rows_begin
+from ddbload.rows.row_boundaries import WHITE_SPACE
 
 OBJECTS = "a JSON array of objects"
 OTHERS = "a JSON array of values that are not objects"

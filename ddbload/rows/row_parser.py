@@ -15,14 +15,13 @@ from dataclasses import replace
 from ddbload.contracts.dialect import UTF_8, Dialect
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.rows.block_splitter import Block
-from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.columns import JSON_ESCAPED, Columns, from_octets, has_none_of, to_octets
+from ddbload.rows.dialect_grammar import RowSplitter
 from ddbload.rows.field_splitter import FieldSplitter
 from ddbload.rows.file_signatures import bad_byte
-from ddbload.rows.quoted_text import LONG_CELL_BYTES, escaped_columns
 from ddbload.rows.reject_lines import Defect, field_count
+from ddbload.rows.row_boundaries import RowBoundaries
 from ddbload.rows.row_positions import RowPositions
-from ddbload.rows.row_splitter import RowSplitter
 
 _MOST_BYTES = 2_000_000
 """Bytes of a block that are split at once, if they may have as many fields. Most blocks are far
@@ -78,7 +77,7 @@ class RowParser:
     def parse_row(self, data: bytes) -> ParsedRow:
         """Parse one row, with its line end or without."""
         encoding = self.dialect.encoding
-        fields, defect = self._rows.split(data.decode(encoding, "surrogateescape"))
+        fields, defect = self._rows.split(data)
         for column, value in enumerate(fields):
             found = _UNDECODABLE.search(value)
             if found:
@@ -111,14 +110,11 @@ class ColumnReader:
         """Parse one row, with its line end or without."""
         return self._parser.parse_row(data)
 
-    def read(self, block: Block, *, escape: bool = False) -> Columns:
-        """Read a block's rows as columns, without empty lines and comments.
-
-        `escape`: the cells may be escaped for JSON, where that saves time.
-        """
+    def read(self, block: Block) -> Columns:
+        """Read a block's rows as columns, without empty lines and comments."""
         try:
             if not self._parser.has_too_many_fields(block):
-                return self._read(block, escape=escape)
+                return self._read(block)
         except (UnicodeDecodeError, csv.Error):
             pass
         records = self._parser.parse_rows(block)
@@ -129,17 +125,10 @@ class ColumnReader:
             ],
         )
 
-    def _read(self, block: Block, *, escape: bool) -> Columns:
+    def _read(self, block: Block) -> Columns:
         splitter = self._splitter
         octets = splitter.octets(block.data)
         if not splitter.is_bare(octets):
-            long_cells = len(octets) >= LONG_CELL_BYTES * self._count * (
-                block.end.line - block.start.line
-            )
-            if escape and long_cells and splitter.is_rfc_4180:
-                escaped = escaped_columns(octets, splitter.delimiter, self._count)
-                if escaped is not None:
-                    return Columns(len(escaped[0]), escaped, plain=True, escaped=True)
             return self._transpose(splitter.fields(octets))
         if "\r" in octets:
             octets = octets.replace("\r\n", "\n")
@@ -204,9 +193,9 @@ class ReorderedReader:
             fields[place] = field
         return fields
 
-    def read(self, block: Block, *, escape: bool = False) -> Columns:
+    def read(self, block: Block) -> Columns:
         """Read a block's rows as columns, in the order of the run's."""
-        columns = self._reader.read(block, escape=escape)
+        columns = self._reader.read(block)
         cells: list[Sequence[str]] = [("",) * columns.height] * self._count
         for place, column in zip(self._places, columns.cells, strict=True):
             cells[place] = column

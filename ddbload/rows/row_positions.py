@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import SplitMismatch
 from ddbload.rows.block_splitter import Block
-from ddbload.rows.boundaries.row_boundaries import RowBoundaries
+from ddbload.rows.row_boundaries import RowBoundaries
 
 _FINAL_LINE_END = re.compile(r"(?:\r\n?|\n)\Z")
 

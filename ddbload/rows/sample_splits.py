@@ -12,7 +12,7 @@ from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import InvalidPayload
 from ddbload.rows.block_splitter import Block
-from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
+from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
 

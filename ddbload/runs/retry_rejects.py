@@ -31,9 +31,9 @@ from ddbload.pipeline.counted_chunks import counted_rejects
 from ddbload.pipeline.run_requests import may_begin
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.block_splitter import Block
-from ddbload.rows.boundaries.row_boundaries import RowBoundaries
+from ddbload.rows.dialect_grammar import RowSplitter
+from ddbload.rows.row_boundaries import RowBoundaries
 from ddbload.rows.row_positions import RowPositions
-from ddbload.rows.row_splitter import RowSplitter
 
 
 def iter_rejects(run: str, context: Context) -> Iterator[bytes]:
@@ -241,12 +241,14 @@ class _RowRewriter:
         source = _source_of(record)
         self._quote, self._escape = source.quote, source.escape
         self._delimiter = source.delimiter
-        self._splitter = RowSplitter(Dialect.of(source), record.payload.nulls.markers)
+        dialect = Dialect.of(source)
+        self._encoding = dialect.encoding
+        self._splitter = RowSplitter(dialect, record.payload.nulls.markers)
         self._columns = record.columns
 
     def reorder(self, raw: str, columns: Sequence[str]) -> str | None:
         """Return a row with its fields in the run's order; None if it is not a row of `columns`."""
-        fields, defect = self._splitter.split(raw)
+        fields, defect = self._splitter.split(raw.encode(self._encoding, "surrogateescape"))
         known = dict(zip(columns, fields, strict=False))
         if defect or len(fields) != len(columns) or len(known) < len(fields):
             return None

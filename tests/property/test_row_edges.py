@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from ddbload.errors import RowTooLong, SplitMismatch, UnterminatedQuote
 from ddbload.pipeline.preflight import edge_probe
-from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.boundaries.row_edges import RowEdges
+from ddbload.rows.dialect_grammar import dialect_boundaries
 from tests.oracle.csv_machine import read_rows
 from tests.property.rows_files import File, files
 from tests.unit.pipeline.expected import assert_rejects_are, status_for, table_of
@@ -29,16 +28,13 @@ def _rows(data: bytes, file: File) -> list[tuple[list[str], str | None]]:
 def test_proved_row_end_parts_the_rows(file: File, data: st.DataObject) -> None:
     content = b"x\n" + file.data
     ends = dialect_boundaries(file.dialect)
-    edges = RowEdges(ends, file.dialect)
     lines = ends.all(content)
     longest = max(end - start for start, end in zip([0, *lines], lines, strict=False))
     for _ in range(4):
         start = data.draw(st.integers(2, len(content)))
         size = data.draw(st.sampled_from([3, 9, longest, longest + 1, longest + 9]))
         window = content[start : start + size]
-        found = edges.find(
-            window, final=start + size >= len(content), longest=len(window) > longest
-        )
+        found = ends.edge(window, final=start + size >= len(content), longest=len(window) > longest)
         assert 0 <= found <= len(window)
         if found:
             cut = start + found

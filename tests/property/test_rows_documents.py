@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
-from ddbload.items.documents import json_columns
 from ddbload.items.documents.document_builder import DocumentRules, item_line
 from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.row_encoder import DocumentEncoder
@@ -40,13 +38,6 @@ def read(
 ) -> list[Found]:
     """Read every row as the pipeline does."""
     rows = DocumentEncoder(rules)
-    with patch.object(json_columns, "MIN_COLUMN_ROWS", len(piece_bytes)):
-        return _read(data, rows, chunk_bytes, piece_bytes)
-
-
-def _read(
-    data: bytes, rows: DocumentEncoder, chunk_bytes: int, piece_bytes: list[int]
-) -> list[Found]:
     start = Cursor(1000, 7)
     found: list[Found] = []
     for chunk in chunks_of(data, rows.ends, start, chunk_bytes):

@@ -18,8 +18,8 @@ from ddbload.items.item_builder import Item
 from ddbload.items.item_layout import ItemLayout
 from ddbload.items.row_encoder import FieldEncoder
 from ddbload.rows.block_splitter import Block
-from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import Columns, from_octets, to_octets
+from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_positions import RowPositions
 

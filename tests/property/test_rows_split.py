@@ -5,17 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.rows.boundaries.general_boundaries import GeneralBoundaries
-from ddbload.rows.boundaries.plain_boundaries import PlainBoundaries
-from ddbload.rows.boundaries.row_boundaries import RowBoundaries
+from ddbload.rows.dialect_grammar import DelimitedBoundaries
+from ddbload.rows.row_boundaries import RowBoundaries
 from tests.property.rows_files import File, files
 from tests.unit.rows.expected import certain_ends, row_ends, terminated_ends
 
 
 def _ends_of(file: File) -> RowBoundaries:
     """Return boundaries that look back a few bytes only, even in files as small as these."""
-    kind = PlainBoundaries if file.dialect.is_plain else GeneralBoundaries
-    return kind(file.dialect, 1 + len(file.data) % 5)
+    return DelimitedBoundaries(file.dialect, 1 + len(file.data) % 5)
 
 
 @given(files())

@@ -9,7 +9,7 @@ does not pass the checks is left to the builder, which knows the reason.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from json.decoder import JSONDecodeError
 from json.encoder import encode_basestring as quoted
 
@@ -24,19 +24,13 @@ from ddbload.dynamodb.attribute_values import (
 from ddbload.dynamodb.limits import MAX_DEPTH
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.dynamodb.write_modes import DELETE
-from ddbload.items.documents.attribute_templates import (
-    FOR_BUILDER,
-    AttributeTemplate,
-    EncodedRow,
-    encode_rows,
-)
 from ddbload.items.documents.document_builder import (
     AttributeDefect,
     DocumentBuilder,
     export_line,
     identity,
 )
-from ddbload.items.encode.batch_encoder import EncodedRows
+from ddbload.items.documents.json_rows import FOR_BUILDER, UNCOUNTED_BYTES, EncodedRow
 from ddbload.items.encode.request_json import (
     DELETE_BEGIN,
     DELETE_END,
@@ -45,8 +39,8 @@ from ddbload.items.encode.request_json import (
     compact_json,
 )
 from ddbload.items.json_values import Json, Members, parse_object, plain, scan
-from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
 from ddbload.rows.columns import to_octets
+from ddbload.rows.row_boundaries import WHITE_SPACE
 
 MAX_LEGAL_NAMES, LONGEST_LEGAL_NAME = 10_000, 100
 """Limits of the names that are remembered as legal: a megabyte at most."""
@@ -56,8 +50,6 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _is_plain_number = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,19})?").fullmatch
 """Matches numbers of 38 digits at most, without an exponent: DynamoDB takes them as they are."""
 _NULL = (("NULL", True),)
-_MARKUP = len('"":{"L":[]},') - 3
-"""Fewest bytes of JSON around an attribute's value that DynamoDB does not count."""
 
 
 class DynamoDBJsonRows:
@@ -86,25 +78,15 @@ class DynamoDBJsonRows:
         self._names: dict[str, str] = {}
         """Legal attribute names, each as JSON with its colon."""
 
-    def read(
+    def encode(
         self,
-        lines: Sequence[str],
-        positions: Callable[[Sequence[int]], AttributeTemplate | None],
-        parsed: Sequence[Members | None] | None = None,  # noqa: ARG002 - the text counts, too
-    ) -> Iterator[tuple[Sequence[int], EncodedRows]]:
-        """Encode the rows of a block. `positions` gives rows the position attribute, if any."""
-        rows = range(len(lines))
-        added = positions(rows)
-        if added is None:
-            yield rows, encode_rows(lines, self._encode)
-        else:
-            with_positions = list(zip(lines, added.texts, strict=True))
-            yield rows, encode_rows(with_positions, lambda row: self._encode(*row))
+        line: str,
+        position: str | None = None,
+        parsed: Members | None = None,  # noqa: ARG002 - the text counts, too
+    ) -> EncodedRow:
+        """Encode a row, with the position attribute if any; `FOR_BUILDER` if it is not plain.
 
-    def _encode(self, line: str, position: str | None = None) -> EncodedRow:
-        """Return a row's request, key and uncounted bytes; no request if it is for the builder.
-
-        Raises `BadValue` and `UnicodeEncodeError` for the same.
+        Raises `BadValue` and `UnicodeEncodeError` for rows that are for the builder, too.
         """
         try:
             found = self._parse_item(line)
@@ -114,7 +96,8 @@ class DynamoDBJsonRows:
                     key = self._key_if_unchanged(members, text)
                     if key is not None:
                         put = f"{PUT_BEGIN[:-1]}{text}{PUT_END[1:]}"
-                        return to_octets(put), key, -_MARKUP * len(members)
+                        put = to_octets(put)
+                        return put, key, len(put) - UNCOUNTED_BYTES * len(members)
                 return self._rewrite(members, position)
             whole = parse_object(line)
             if whole is None:
@@ -262,11 +245,8 @@ class DynamoDBJsonRows:
         is_deletion = deleted and not self._deletes
         opening, closing = (DELETE_BEGIN, DELETE_END) if is_deletion else (PUT_BEGIN, PUT_END)
         key = tuple([keys[name] for name in key_names])
-        return (
-            to_octets(f"{opening}{','.join(attributes)}{closing}"),
-            key,
-            -_MARKUP * len(attributes),
-        )
+        put = to_octets(f"{opening}{','.join(attributes)}{closing}")
+        return put, key, len(put) - UNCOUNTED_BYTES * len(attributes)
 
     def _is_null(self, value: Json) -> bool:
         """Return whether a value stands for null, and the run does not keep it."""

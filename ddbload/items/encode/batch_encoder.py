@@ -36,7 +36,6 @@ from ddbload.items.encode.request_json import (
 from ddbload.items.item_builder import NO_NEEDS, RowNeeds, key_limits
 from ddbload.items.typed_values import REFUSED, null_of
 from ddbload.rows.columns import FILLER, Columns, to_octets
-from ddbload.rows.quoted_text import unescaped
 
 MAX_ROW_BYTES = 600_000
 """Most bytes of JSON for a row that is sent with others: 25 such rows fit in a 16 MB request."""
@@ -135,10 +134,7 @@ class BatchEncoder:
         # Numbers of rows among those that have cells.
         odd: set[int] = set()
         cells, parsed, short = self._checked_cells(columns, odd)
-        key_cells = [
-            self._identities(place, cells, parsed, short=short, escaped=columns.escaped)
-            for place in self._keys
-        ]
+        key_cells = [self._identities(place, cells, parsed, short=short) for place in self._keys]
         keys: list[tuple[Hashable, ...]] = list(zip(*key_cells, strict=True))
         around = self._encode_cells(columns, cells, parsed, odd, self._anchor, short=short)
         if self._anchor is None:
@@ -187,7 +183,7 @@ class BatchEncoder:
         parsed = {
             place: encode_values(
                 self._types[place],
-                unescaped(cells[place]) if columns.escaped else cells[place],
+                cells[place],
                 odd,
                 self._binary_limits.get(place),
             )
@@ -238,13 +234,12 @@ class BatchEncoder:
         parsed: Mapping[int, EncodedColumn],
         *,
         short: bool,
-        escaped: bool,
     ) -> Sequence[Hashable]:
         if place in parsed:
             return parsed[place].identities
         if self._types[place] == "N":
             return key_identities(cells[place], short=short)
-        return unescaped(cells[place]) if escaped else cells[place]
+        return cells[place]
 
     def _check_limits(
         self, cells: Sequence[Sequence[str]], longest: int | None, odd: set[int]

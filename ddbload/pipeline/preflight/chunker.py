@@ -17,7 +17,7 @@ from ddbload.contracts.messages import MAX_WHOLE
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import DdbloadError, Interrupted, NoProgress
-from ddbload.items.row_encoder import row_edges_for
+from ddbload.items.row_encoder import row_boundaries_for
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import iter_objects
 from ddbload.pipeline.context import Context
@@ -223,7 +223,7 @@ class Chunker:
         first = base + ((begin - base) // step + 1) * step
         wished = (byte + offset for byte in range(first, object_slice.end, step))
         probe = EdgeProbe(
-            row_edges_for(self._record.payload.source),
+            row_boundaries_for(self._record.payload.source),
             lambda windows: self._read_windows(raw, windows),
             object_slice.end + offset,
             self._record.payload.options.row_limit,

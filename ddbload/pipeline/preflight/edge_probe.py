@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from itertools import islice
 
-from ddbload.rows.boundaries.row_edges import RowEdges
+from ddbload.rows.row_boundaries import RowBoundaries
 
 FIRST_WINDOW_BYTES = 16 * 1024
 """Bytes of the window that is asked first. In quoted text it usually suffices."""
@@ -30,7 +30,7 @@ class EdgeProbe:
 
     def __init__(
         self,
-        edges: RowEdges,
+        boundaries: RowBoundaries,
         read_windows: Callable[[Windows], Generator[bytes]],
         size: int,
         max_row_bytes: int,
@@ -39,7 +39,7 @@ class EdgeProbe:
         """Make a finder.
 
         Args:
-            edges: Rule of the dialect.
+            boundaries: Row boundaries of the source's format.
             read_windows: Reads ranges of the source, in order.
             size: Bytes of the source.
             max_row_bytes: Bytes of the longest allowed row.
@@ -47,7 +47,7 @@ class EdgeProbe:
         """
         self.undecided = undecided
         """Offsets in a row, the last ones of those that were returned, without a row end."""
-        self._edges = edges
+        self._boundaries = boundaries
         self._read_windows = read_windows
         self._size = size
         self._longest = max_row_bytes + 1
@@ -105,7 +105,7 @@ class EdgeProbe:
                 yield offset, found[offset]
 
     def _prove(self, offset: int, window: bytes) -> int | None:
-        end = self._edges.find(
+        end = self._boundaries.edge(
             window,
             final=offset + len(window) >= self._size,
             longest=len(window) >= self._longest,

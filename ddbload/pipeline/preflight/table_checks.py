@@ -29,8 +29,8 @@ from ddbload.reading.header import Header
 from ddbload.reading.open_sources import known_size
 from ddbload.reading.row_blocks import hmac_key, iter_row_blocks
 from ddbload.rows.block_splitter import BlockSplitter
-from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import Columns
+from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.rows.row_parser import ColumnReader, RowParser
 from ddbload.source.decoding.decoded_source import DecodedSource
 

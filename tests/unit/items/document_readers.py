@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
-from unittest.mock import patch
 
 from ddbload.contracts.column_mapping import ColumnChanges
 from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
 from ddbload.dynamodb.attribute_values import item_size
 from ddbload.dynamodb.item_equality import same_item
-from ddbload.items.documents import json_columns
 from ddbload.items.documents.document_builder import DocumentRules
 from ddbload.items.encode.batch_encoder import MAX_ROW_BYTES
 from ddbload.items.encode.request_json import VALUE_MARK, batch_request, item_of_request
@@ -62,14 +60,6 @@ def lines(*rows: Any) -> bytes:
 
 def read(data: bytes, rules: DocumentRules) -> list[Item | Defect]:
     """Read every row, encoded together and built one by one: both must be the same."""
-    with patch.object(json_columns, "MIN_COLUMN_ROWS", 0):
-        found = _read(data, rules)
-    if len(data) < 700_000:
-        assert _read(data, rules) == found
-    return found
-
-
-def _read(data: bytes, rules: DocumentRules) -> list[Item | Defect]:
     rows = DocumentEncoder(rules)
     block = Block(
         data, START, terminated=data.endswith(b"\n"), line_ends=rows.ends.count_lines(data)

@@ -8,7 +8,7 @@ from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import RowTooLong
 from ddbload.rows.block_splitter import BLOCK_BYTES, Block, BlockSplitter
-from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
+from ddbload.rows.dialect_grammar import dialect_boundaries
 
 
 def _cutter(max_row_bytes: int = 1000, start: Cursor | None = None) -> BlockSplitter:

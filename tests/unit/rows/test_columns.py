@@ -9,18 +9,16 @@ import pytest
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows.block_splitter import Block
-from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import Columns
+from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.rows.row_parser import ColumnReader, RowParser
 
 
-def read(
-    data: str, count: int = 2, dialect: Dialect | None = None, *, escape: bool = False
-) -> Columns:
+def read(data: str, count: int = 2, dialect: Dialect | None = None) -> Columns:
     dialect = dialect or Dialect()
     reader = ColumnReader(RowParser(dialect, dialect_boundaries(dialect)), count)
     block = Block(data.encode(errors="surrogateescape"), Cursor(0, 1))
-    return reader.read(block, escape=escape)
+    return reader.read(block)
 
 
 def good(columns: Columns) -> list[tuple[str, ...]]:
@@ -78,58 +76,15 @@ def test_cells_of_short_rows_take_no_memory_under_a_wide_header(row: str) -> Non
     assert columns.cells_without(set()) is columns.cells
 
 
-LONG = "a text that is long enough to be escaped, at once, with some quotes"
-
-
-def test_long_quoted_texts_come_escaped() -> None:
-    columns = read(f'1,"{LONG}\n""quoted"" by \\"\n2,"""{LONG}"""\n', escape=True)
-    assert columns.escaped
-    assert columns.plain
-    assert columns.cells == [
-        ["1", "2"],
-        [f'{LONG}\\n\\"quoted\\" by \\\\', f'\\"{LONG}\\"'],
-    ]
-
-
 def test_doubled_quotes_take_little_memory() -> None:
     """Pieces between quotes took fifty times the size of the text: 840 MB for a row of 16 MB."""
     doubled = 200_000 * '""'
     data = f'1,"{doubled}"\n'
     tracemalloc.start()
     try:
-        columns = read(data, escape=True)
+        columns = read(data)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert len(columns.cells[1][0]) == 200_000
     assert peak < 20 * len(data)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        '1,"short"\n',
-        f'1,"{LONG}"',
-        f'1,"{LONG}"\r2,"{LONG}"\r',
-        f'1,"{LONG}"\n\n2,"{LONG}"\n',
-        f'1,"{LONG}"\n2,"{LONG}",3\n',
-        f'1,"{LONG}\x01"\n',
-        f'1,5" {LONG}"\n',
-        f'1,{LONG} 5""\n',
-        f'{LONG},"quoted"\n',
-    ],
-)
-def test_other_blocks_are_read_as_they_are(data: str) -> None:
-    columns = read(data, escape=True)
-    assert not columns.escaped
-    assert columns == read(data)
-
-
-@pytest.mark.parametrize(
-    "dialect", [Dialect(quote="'"), Dialect(delimiter="\\"), Dialect(escape="\\")]
-)
-def test_other_dialects_are_read_as_they_are(dialect: Dialect) -> None:
-    text = f'{dialect.quote}{LONG} a "b" c{dialect.quote}' if dialect.quote == "'" else f'"{LONG}"'
-    columns = read(f"1{dialect.delimiter}{text}\n", dialect=dialect, escape=True)
-    assert not columns.escaped
-    assert good(columns) == [("1", text[1:-1])]

@@ -9,12 +9,11 @@ import pytest
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows.block_splitter import Block
-from ddbload.rows.boundaries.general_boundaries import GeneralBoundaries
-from ddbload.rows.boundaries.plain_boundaries import PlainBoundaries
-from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries as ends_of
-from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.columns import to_octets
+from ddbload.rows.dialect_grammar import DelimitedBoundaries
+from ddbload.rows.dialect_grammar import dialect_boundaries as ends_of
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK
+from ddbload.rows.row_boundaries import RowBoundaries
 from ddbload.rows.row_parser import ColumnReader, RowParser
 from tests.golden.cases import Golden, load_all
 from tests.oracle.csv_machine import Row
@@ -30,7 +29,7 @@ each_file = pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golde
 
 def row_ends_near(dialect: Dialect, near_bytes: int) -> RowBoundaries:
     """Return boundaries that look back a few bytes only, even in texts as short as these."""
-    return (PlainBoundaries if dialect.is_plain else GeneralBoundaries)(dialect, near_bytes)
+    return DelimitedBoundaries(dialect, near_bytes)
 
 
 def _dialect(golden: Golden) -> Dialect:
@@ -97,7 +96,7 @@ def test_every_short_text_is_read_as_the_oracle_reads_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if old_python:
-        monkeypatch.setattr("ddbload.rows.boundaries.row_boundaries._POSSESSIVE_IS_BROKEN", True)
+        monkeypatch.setattr("ddbload.rows.row_boundaries._POSSESSIVE_IS_BROKEN", True)
     marks = {",": delimiter, '"': quote or '"'}
     alphabet = [marks.get(symbol, symbol).encode() for symbol in SYMBOLS]
     dialect = Dialect(delimiter, quote)

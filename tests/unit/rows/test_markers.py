@@ -12,8 +12,8 @@ from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.source import Source
 from ddbload.items.item_layout import item_layout
 from ddbload.rows.block_splitter import Block
-from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import from_octets
+from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.rows.row_parser import ColumnReader, RowParser
 
 BACKSLASHES = Source(delimiter="\t", quote=None, escape="\\", path="x")

@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.source import Source
-from ddbload.items.row_encoder import row_edges_for
+from ddbload.items.row_encoder import row_boundaries_for
 from tests.golden.cases import Golden, load_all
 
 CSV = Dialect()
@@ -15,7 +15,7 @@ CSV = Dialect()
 def find(window: bytes, *, final: bool = False, longest: bool = False, **marks: str | None) -> int:
     """Find a row end; `marks` are those of the source."""
     source = Source(path="a.csv", **marks)  # type: ignore[arg-type]
-    return row_edges_for(source).find(window, final=final, longest=longest)
+    return row_boundaries_for(source).edge(window, final=final, longest=longest)
 
 
 @pytest.mark.parametrize(
@@ -108,14 +108,14 @@ GOLDEN = [each for each in load_all() if len(each.data) < 3000]
 @pytest.mark.parametrize("golden", GOLDEN, ids=[each.name for each in GOLDEN])
 def test_no_row_of_a_golden_file_is_cut(golden: Golden) -> None:
     data = golden.data
-    edges = row_edges_for(Source(path="a", delimiter=golden.delimiter, quote=golden.quote))
+    ends = row_boundaries_for(Source(path="a", delimiter=golden.delimiter, quote=golden.quote))
     longest = max((row.end_byte - row.byte for row in golden.rows), default=0)
     inside = {byte for row in golden.rows for byte in range(row.byte + 1, row.end_byte)}
     step = 1 + len(data) // 100
     for start in range(4, len(data), step):
         for size in (2, 7, 30, longest + 1, longest + 8):
             window = data[start : start + size]
-            found = edges.find(
+            found = ends.edge(
                 window, final=start + size >= len(data), longest=len(window) > longest
             )
             assert found == 0 or start + found not in inside

@@ -7,11 +7,11 @@ import pytest
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import SplitMismatch
+from ddbload.rows import row_boundaries
 from ddbload.rows.block_splitter import Block
-from ddbload.rows.boundaries import row_boundaries
-from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.boundaries.row_boundaries import count_line_ends
+from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.rows.reject_lines import Defect
+from ddbload.rows.row_boundaries import count_line_ends
 from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
 from ddbload.rows.row_positions import RowPositions
 

@@ -12,11 +12,6 @@ from ddbload.contracts.dialect import UTF_8
 _POSSESSIVE_IS_BROKEN = sys.version_info < (3, 11, 5)
 """True for Pythons where `(?:...)*+` may resume at a failed try (CPython gh-100061, gh-106052)."""
 
-NEAR_BYTES = 1024
-"""Bytes to look back from an offset, at first, for a position whose state is known."""
-FARTHER = 8
-"""Factor by which to look farther back after each search without a result."""
-
 WHITE_SPACE = " \t\r\n"
 """White space of RFC 8259. It includes CR, so a CR before a line feed belongs to the line."""
 _WHITE_SPACE = WHITE_SPACE.encode()
@@ -71,6 +66,14 @@ class RowBoundaries(ABC):
     @abstractmethod
     def closes(self, data: bytes) -> bool:
         """Return whether every quoted field of a buffer is closed within it."""
+
+    @abstractmethod
+    def edge(self, window: bytes, *, final: bool, longest: bool) -> int:
+        """Return the offset of a row end in a window of a file; 0 if the window proves none.
+
+        The window begins anywhere after the first row's start. `final`: it ends with the file.
+        `longest`: no row may be as long as the window.
+        """
 
     def count_lines(self, data: bytes, start: int = 0, end: int | None = None) -> int:
         """Count the line ends in a range of a buffer, those inside fields included."""
@@ -132,6 +135,10 @@ class JsonLineBoundaries(RowBoundaries):
     def closes(self, data: bytes) -> bool:  # noqa: ARG002 - as others
         """Return True: no row of JSON Lines goes on after a line feed."""
         return True
+
+    def edge(self, window: bytes, *, final: bool, longest: bool) -> int:  # noqa: ARG002 - as others
+        """Return the offset after the first line feed; 0 without one."""
+        return window.find(b"\n") + 1
 
     def count_lines(self, data: bytes, start: int = 0, end: int | None = None) -> int:
         """Count the line feeds in a range of a buffer."""

@@ -1,0 +1,318 @@
+"""Compiles a dialect of delimited text: where rows end, and what the fields of a row are.
+
+`Grammar` writes the regular expressions of a dialect, in bytes. `DelimitedBoundaries` finds row
+ends with them, and `RowSplitter` the fields of one row.
+
+The reader of delimited text is at a field's start, in an unquoted field, in a quoted one, or after
+a quote in a quoted one. Whichever it was, it is outside quotes after
+
+    a byte of text, an odd number of quotes, and a delimiter or line end
+
+where text is a byte that no mark contains, and neither CR nor LF. The text ends every state but
+unquoted and quoted; in an unquoted field the quotes are text, and in a quoted one all but the last
+are pairs. So a search for a row end need not begin at the start of a buffer, nor of the file. In a
+comment neither quotes nor delimiters count, so a line end has to follow, with no other quote.
+
+A window of a file without such a place proves nothing if it is short. But inside a quoted field an
+even number of quotes changes nothing: a window that begins in one, and has only even runs of
+quotes, ends in it. So if the window is longer than any row may be, it began outside, and each of
+its line ends is a row end. A run at either end of the window may continue beyond, and changes
+nothing in between.
+
+Rows longer than allowed can lead to a wrong row end. The import notices, because the chunk that
+should end there does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from itertools import accumulate, pairwise
+
+from ddbload.contracts.dialect import Dialect
+from ddbload.dynamodb.limits import MAX_COLUMNS
+from ddbload.rows.reject_lines import Defect
+from ddbload.rows.row_boundaries import RowBoundaries, repeated
+
+NEAR_BYTES = 1024
+"""Bytes to look back from an offset, at first, for a certain row end."""
+FARTHER = 8
+"""Factor by which to look farther back after each search without a result."""
+
+_LINE_END = {False: rb"(?:\r\n|\n|\r(?!\Z))", True: rb"(?:\r\n?+|\n)"}
+"""Line end in buffers that end the source, and in others, where an LF may follow a final CR."""
+
+
+class Grammar:
+    """Regular expressions for the parts of a dialect. None of them backtracks."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        encoding = dialect.encoding
+        self.delimiter = dialect.delimiter.encode(encoding)
+        self.quote, self.escape, self.comment = (
+            None if mark is None else mark.encode(encoding)
+            for mark in (dialect.quote, dialect.escape, dialect.comment)
+        )
+        quote, escape, between = self.quote, self.escape, re.escape(self.delimiter)
+        escaped = [] if escape is None else [re.escape(escape) + rb"(?:.|\Z)"]
+        unquoted = _text(self.delimiter, escape, line_end=True)
+        if escaped:
+            unquoted += repeated(escaped[0] + unquoted)
+        field, quoted_or_not = unquoted, b"()"
+        if quote is not None:
+            mark, plain = re.escape(quote), _text(quote, escape)
+            inner = b"|".join([mark + mark, *escaped])
+            quoted = mark + plain + repeated(rb"(?:%b)%b" % (inner, plain)) + mark
+            quoted_or_not = rb"(?:(%b)|(?!%b))" % (quoted, mark)
+            field = rb"(?:%b|(?!%b))%b" % (quoted, mark, unquoted)
+        self.field = _compiled(rb"%b(%b)" % (quoted_or_not, unquoted))
+        """Field: a quoted one with its quotes, if it is one, and what stands outside quotes."""
+        row = field + repeated(between + field)
+        if self.comment is not None:
+            row = rb"(?>%b[^\r\n]*+|%b)" % (re.escape(self.comment), row)
+        self.row = row
+        """Row, empty line or comment, without its line end."""
+        # A line end after an escape may be text. Show what stands before it.
+        unescaped = b""
+        if escape is not None:
+            unescaped = rb"(?<=[\x00-\xff]{%d})(?<!%b)" % (len(escape), re.escape(escape))
+        self.end_of_bare = {final: _compiled(unescaped + end) for final, end in _LINE_END.items()}
+        """Line end that ends a row in text without quotes."""
+        self.end_of_quoted = self.end_of_bare
+        """Last bytes of a row, which ends there wherever it began."""
+        if quote is None:
+            return
+        marks = re.escape(b"".join((self.delimiter, quote, escape or b"", self.comment or b"")))
+        odd = rb"%b(?<=[^%b\r\n]%b)%b" % (mark, marks, mark, repeated(mark + mark))
+        # Finds quotes fast: patterns that begin with a byte are searched by it.
+        self.field_end = _compiled(rb"%b(?=%b|[\r\n])" % (odd, between))
+        """Last bytes of a field, after which the reader is outside quotes."""
+        firsts = re.escape(quote[:1] + (escape or b"")[:1])
+        rest = rb"(?:%b[^%b\r\n]*+)?+" % (between, firsts)
+        self.end_of_quoted = {
+            final: _compiled(odd + rest + end) for final, end in _LINE_END.items()
+        }
+        self.quotes = _compiled(rb"(?:%b)+" % mark)
+
+
+@lru_cache(maxsize=16)
+def dialect_boundaries(dialect: Dialect) -> DelimitedBoundaries:
+    """Return the row boundaries of a dialect. They have no state, so all objects share them."""
+    return DelimitedBoundaries(dialect)
+
+
+class DelimitedBoundaries(RowBoundaries):
+    """Row boundaries of delimited text."""
+
+    def __init__(self, dialect: Dialect, near_bytes: int = NEAR_BYTES) -> None:
+        self.encoding = dialect.encoding
+        self._near_bytes = near_bytes
+        self._grammar = grammar = Grammar(dialect)
+        self._row = {end: _compiled(grammar.row + _LINE_END[end]) for end in _LINE_END}
+        self._rows = {end: _compiled(repeated(grammar.row + _LINE_END[end])) for end in _LINE_END}
+        # A row that does not match has a field that is never closed: it takes the rest.
+        self._line = _compiled(rb"%b(?:%b|\Z)|.+" % (grammar.row, _LINE_END[True]))
+        self._closed = _compiled(grammar.row)
+
+    def all(self, data: bytes) -> list[int]:
+        grammar = self._grammar
+        if not _contains(data, grammar.quote) and not _contains(data, grammar.escape):
+            # Line ends of bytes are those of a row.
+            return list(accumulate(map(len, data.splitlines(keepends=True))))
+        ends = [found.end() for found in self._line.finditer(data)]
+        # The pattern also matches the empty text after a final line end, which is not a row.
+        if len(ends) > 1 and ends[-2] == len(data):
+            ends.pop()
+        return ends
+
+    def spans(self, data: bytes) -> list[tuple[int, int]]:
+        spans = list(pairwise([0, *self.all(data)]))
+        comment = self._grammar.comment
+        if not _contains(data, comment):
+            comment = None
+            if b"\n\n" not in data and b"\r" not in data and not data.startswith(b"\n"):
+                # No line is empty.
+                return spans
+        return [
+            (start, end)
+            for start, end in spans
+            if data[start] not in b"\r\n"
+            and not (comment is not None and data.startswith(comment, start))
+        ]
+
+    def last(self, data: bytes, *, final: bool) -> int:
+        if b"\n" not in data and b"\r" not in data:
+            return 0
+        position = next(self._row_ends_near(data, 0, len(data)))
+        return _end(self._rows[final], data, position, len(data))
+
+    def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:
+        # A row end that is certain in a part of the buffer is certain in the whole.
+        before = max(start, offset - 1)
+        position = next(self._row_ends_near(data, start, before))
+        position = _end(self._rows[False], data, position, before)
+        while (found := self._row[final].match(data, position)) is not None:
+            position = found.end()
+            if position >= offset:
+                return position
+        return 0
+
+    def _row_ends_near(self, data: bytes, start: int, limit: int) -> Iterator[int]:
+        """Yield certain row ends up to `limit`, the nearest first.
+
+        The last is `start`, where a row begins.
+        """
+        grammar = self._grammar
+        is_bare = grammar.quote is None or data.find(grammar.quote, start, limit) < 0
+        pattern = (grammar.end_of_bare if is_bare else grammar.end_of_quoted)[False]
+        back = self._near_bytes
+        while limit - back > start:
+            found = pattern.search(data, limit - back, limit)
+            if found is not None:
+                yield found.end()
+            back *= FARTHER
+        yield start
+
+    def closes(self, data: bytes) -> bool:
+        position = self.last(data, final=True)
+        return _end(self._closed, data, position, len(data)) == len(data)
+
+    def edge(self, window: bytes, *, final: bool, longest: bool) -> int:
+        grammar = self._grammar
+        quote = grammar.quote
+        if quote is not None and quote in window:
+            found = self._edge_after_quotes(window, final)
+            if found is not None:
+                return found
+            if grammar.escape is not None or not longest or self._has_odd_quotes(window):
+                return 0
+        elif quote is not None and not longest:
+            return 0
+        found_end = grammar.end_of_bare[final].search(window)
+        return 0 if found_end is None else found_end.end()
+
+    def _edge_after_quotes(self, window: bytes, final: bool) -> int | None:
+        """Return the first row end after a place outside quotes; None without such a place."""
+        grammar = self._grammar
+        if grammar.comment is not None:
+            found = grammar.end_of_quoted[final].search(window)
+            return None if found is None else found.end()
+        found = grammar.field_end.search(window)
+        if found is None:
+            return None
+        # As if a row began there, with an empty field.
+        at = found.end()
+        return self.first_from(window, at + 1, start=at, final=final)
+
+    def _has_odd_quotes(self, window: bytes) -> bool:
+        size = len(self._grammar.quote or b"")
+        return any(
+            run.start() > 0 and run.end() < len(window) and len(run[0]) // size % 2
+            for run in self._grammar.quotes.finditer(window)
+        )
+
+
+class RowSplitter:
+    """Splitter of single rows into fields, which finds the first fault of a malformed one.
+
+    Unquoted fields equal to one of the null `markers` become empty.
+    """
+
+    def __init__(self, dialect: Dialect, markers: Collection[str] = ()) -> None:
+        grammar = Grammar(dialect)
+        self._encoding = dialect.encoding
+        self._delimiter, self._quote = grammar.delimiter, grammar.quote or b""
+        self._field = grammar.field
+        self._markers = frozenset(marker.encode(self._encoding) for marker in markers)
+        self._escaped = self._escaped_or_doubled = None
+        if grammar.escape is not None:
+            escaped = rb"%b(.?)" % re.escape(grammar.escape)
+            self._escaped = _compiled(escaped)
+            # One pattern for both: an escaped quote is not the first half of a doubled one.
+            self._escaped_or_doubled = _compiled(
+                rb"%b|(%b)%b" % (escaped, re.escape(self._quote), re.escape(self._quote))
+            )
+
+    def split(self, row: bytes) -> tuple[list[str], Defect | None]:
+        """Return the fields of a row, with its line end or without, and its first fault.
+
+        Bytes that cannot be decoded become surrogates. Stops after `MAX_COLUMNS` + 1 fields: no
+        file has a row of more.
+        """
+        fields: list[str] = []
+        defect: Defect | None = None
+        position = 0
+        while True:
+            found = self._field.match(row, position)
+            if found is None:
+                column = len(fields)
+                fields.append(self._decoded(self._inside(row[position + len(self._quote) :])))
+                return fields, defect or Defect(
+                    "unterminated_quote", "the quoted field is not closed", column
+                )
+            quoted, rest = found.groups()
+            position = found.end()
+            value = b""
+            if quoted:
+                value = self._inside(quoted[len(self._quote) : -len(self._quote)])
+                if rest:
+                    defect = defect or Defect(
+                        "bad_quote",
+                        "text after the closing quote; inside a quoted field a quote is doubled",
+                        len(fields),
+                    )
+            if quoted or rest not in self._markers:
+                if position == len(row) and self._ends_with_escape(rest):
+                    defect = defect or Defect(
+                        "bad_escape", "the last row ends with an escape", len(fields)
+                    )
+                value += rest if self._escaped is None else self._escaped.sub(rb"\1", rest)
+            fields.append(self._decoded(value))
+            if not row.startswith(self._delimiter, position) or len(fields) > MAX_COLUMNS:
+                return fields, defect
+            position += len(self._delimiter)
+
+    def _decoded(self, value: bytes) -> str:
+        return value.decode(self._encoding, "surrogateescape")
+
+    def _inside(self, field: bytes) -> bytes:
+        """Return the text of a quoted field, given without its quotes."""
+        if self._escaped_or_doubled is None:
+            return field.replace(self._quote * 2, self._quote)
+        return self._escaped_or_doubled.sub(lambda found: found[1] or found[2] or b"", field)
+
+    def _ends_with_escape(self, unquoted: bytes) -> bool:
+        """Return whether a field ends with an escape before nothing, or before a line end."""
+        if self._escaped is None:
+            return False
+        return any(
+            last.end() == len(unquoted) and last[1] in (b"", b"\r", b"\n")
+            for last in deque(self._escaped.finditer(unquoted), maxlen=1)
+        )
+
+
+def _contains(data: bytes, mark: bytes | None) -> bool:
+    return mark is not None and mark in data
+
+
+def _text(mark: bytes, other: bytes | None, *, line_end: bool = False) -> bytes:
+    """Return a pattern for text up to one of the marks, and without line ends if asked."""
+    marks = [mark] if other is None else [mark, other]
+    # The first byte of a character tells: in UTF-8 it occurs at no other place in a character.
+    firsts = b"".join(sorted({re.escape(each[:1]) for each in marks}))
+    plain = rb"[^%b%b]*+" % (firsts, rb"\r\n" if line_end else b"")
+    if all(len(each) == 1 for each in marks):
+        return plain
+    none = b"|".join(re.escape(each) for each in marks)
+    return plain + repeated(rb"(?!%b)[%b]%b" % (none, firsts, plain))
+
+
+def _compiled(pattern: bytes) -> re.Pattern[bytes]:
+    return re.compile(pattern, re.DOTALL)
+
+
+def _end(pattern: re.Pattern[bytes], data: bytes, start: int, stop: int) -> int:
+    found = pattern.match(data, start, stop)
+    return start if found is None else found.end()
