@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from ddbload.contracts.results import ALREADY_LOADED, FAILED, SUCCEEDED
 from ddbload.dynamodb.write_modes import DELETE
-from ddbload.pipeline.report_page.charts import duration_text
 from ddbload.pipeline.report_page.markup import (
     Content,
     Markup,
+    TableRow,
     data,
     document,
+    duration_text,
     element,
+    muted,
+    section,
     style_sheet,
+    table,
+    utc_text,
 )
-from ddbload.pipeline.report_page.parts import MAX_MESSAGE, TableRow, section, table, utc_text
 from ddbload.pipeline.report_page.run_facts import (
     RunFacts,
     list_next_steps,
@@ -33,12 +37,15 @@ from ddbload.pipeline.report_page.style import CSS, POLICY
 from ddbload.pipeline.report_page.timeline import make_timeline
 
 _GUIDE = "https://github.com/ddbload/ddbload/blob/main/docs/"
+MAX_MESSAGE = 2000
+"""Characters of an error message that the page shows."""
 _STATUS_CLASSES = {SUCCEEDED: "good", ALREADY_LOADED: "good", FAILED: "bad"}
 
 
 def draw_page(facts: RunFacts) -> str:
     """Return the text of the page."""
-    timeline = make_timeline(facts.chains, facts.report.failures)
+    limited = facts.limits is not None and facts.limits.max_wcu is not None
+    timeline = make_timeline(facts.chains, facts.report.failures, limited=limited)
     return document(
         element(
             "head",
@@ -73,6 +80,7 @@ def draw_page(facts: RunFacts) -> str:
 
 def _head(facts: RunFacts) -> Markup:
     report, record = facts.report, facts.record
+    kind = _STATUS_CLASSES.get(report.status, "warn")
     if record is None:
         title: Content = ["Run ", data(report.run)]
         began: Content = None
@@ -87,19 +95,10 @@ def _head(facts: RunFacts) -> Markup:
             title = [*title, " (deletes keys)"]
     return element(
         "header",
-        element("span", data(report.status), class_=f"status {_status_class(report.status)}"),
+        element("span", data(report.status), class_=f"status {kind}"),
         element("h1", title),
-        element(
-            "p",
-            began,
-            f"took {duration_text(report.seconds)}",
-            class_="sub",
-        ),
+        element("p", began, f"took {duration_text(report.seconds)}", class_="sub"),
     )
-
-
-def _status_class(status: str) -> str:
-    return _STATUS_CLASSES.get(status, "warn")
 
 
 def _error(facts: RunFacts) -> Markup | None:
@@ -135,9 +134,7 @@ def _commands(facts: RunFacts) -> Markup:
     rows: list[TableRow] = [
         (element("code", data(each.words, 4000)), each.purpose) for each in list_next_steps(facts)
     ]
-    note = None
-    if facts.deployed:
-        note = element("p", "Add --stack NAME if the stack is not called ddbload.", class_="muted")
+    note = muted("Add --stack NAME if the stack is not called ddbload.") if facts.deployed else None
     return section("Commands", table("Next steps", ("Command", "Purpose"), rows), note)
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.control import Control
-from ddbload.contracts.queue_messages import DELIVERY_TEXTS
 from ddbload.contracts.results import ALREADY_LOADED, DONE, Report, Segment, repeated_keys
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import (
@@ -53,16 +52,20 @@ class RunFacts:
         return self.record is not None and self.record.payload.options.mode == PLAN
 
     @property
-    def segments(self) -> list[Segment]:
-        """All segments that count."""
-        return [each for chain in self.chains for each in chain]
-
-    @property
     def limits(self) -> Control | None:
         """Limits in force at the end."""
         if self.control is not None or self.record is None:
             return self.control
         return Control.of(self.record.payload.options)
+
+    @property
+    def limits_changed(self) -> bool:
+        """True if the limits at the end are not those that the run began with."""
+        limits = self.limits
+        if self.record is None or limits is None:
+            return False
+        first = Control.of(self.record.payload.options)
+        return (limits.max_wcu, limits.max_cost) != (first.max_wcu, first.max_cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +109,11 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
     """Write what a reader should know, and could overlook among the figures."""
     report, record = facts.report, facts.record
     rows, work = report.rows, report.work
-    noun, word = report.target or "table", written_word(report.mode)
+    word = written_word(report.mode)
     loaded = report.loaded_before
     if loaded is not None:
         what = "nothing was left to load" if report.status == ALREADY_LOADED else "left out"
-        yield f"{what}: the {noun} had loaded {loaded.text}"
+        yield f"{what}: the table had loaded {loaded.text}"
     if rows.rejected:
         yield (
             f"{rows.rejected:,} of {rows.read:,} rows were rejected and not {word}; they are kept"
@@ -118,8 +121,6 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
         )
     if report.uncertain:
         yield report.written_text
-    if report.delivery is not None:
-        yield f"messages were delivered {DELIVERY_TEXTS[report.delivery]}"
     if rows.superseded:
         where = ", in this file or in the table" if report.mode == LAST_WINS else ""
         were = "1 row was" if rows.superseded == 1 else f"{rows.superseded:,} rows were"
@@ -129,9 +130,7 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
     if rows.skipped and not facts.is_plan:
         same = "" if report.identical is None else f"; {report.identical:,} of these are identical"
         reason = f"the table has an item of their key{same}"
-        if report.target is not None:
-            reason = "their object was there"
-        elif record is not None and record.payload.options.mode != INSERT:
+        if record is not None and record.payload.options.mode != INSERT:
             reason = "the run's condition on the item in the table was false"
         yield f"{rows.skipped:,} rows were skipped because {reason}"
     if rows.filtered:
@@ -148,10 +147,9 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
             " invocations"
         )
     if work.throttled > _THROTTLED_SHARE * max(1, work.requests):
-        limit_of = "write capacity, or that of single partitions," if noun == "table" else "service"
         yield (
             f"{work.throttled / max(1, work.requests):.0%} of the requests were throttled: the"
-            f" {noun}'s {limit_of} limited the speed"
+            " table's write capacity, or that of single partitions, limited the speed"
         )
     limit = None if record is None else record.payload.options.reject_limit
     if limit is not None and limit.exceeded(rows.rejected, rows.read):

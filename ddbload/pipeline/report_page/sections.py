@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ddbload.contracts.control import Control
-from ddbload.contracts.options import EDGES, WHOLE
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import amount_text
 from ddbload.dynamodb.write_modes import written_word
-from ddbload.pipeline.report_page.charts import (
+from ddbload.pipeline.report_page.marks import (
+    LEFT,
+    MAX_SINGLE_BARS,
+    PLOT,
+    TICKS,
+    Bar,
     Panel,
-    chunks_chart,
-    duration_text,
-    outcome_bar,
+    bars,
+    figure,
     rates_chart,
-    short,
-    work_chart,
+    time_grid,
 )
-from ddbload.pipeline.report_page.markup import Content, Markup, data, element
-from ddbload.pipeline.report_page.parts import (
+from ddbload.pipeline.report_page.markup import (
+    Content,
+    Markup,
     TableRow,
+    data,
+    duration_text,
+    element,
     facts_table,
     legend,
+    muted,
     section,
-    shown_of,
+    short,
+    shorten,
     size_text,
     table,
     tile,
     utc_text,
 )
-from ddbload.pipeline.report_page.reject_causes import RejectGroup, RejectTally
+from ddbload.pipeline.report_page.reject_causes import RejectTally
 from ddbload.pipeline.report_page.run_facts import RunFacts
-from ddbload.pipeline.report_page.timeline import Timeline
+from ddbload.pipeline.report_page.timeline import LIMIT_SECONDS, Timeline, WorkBlock
 
 MAX_FAILURES_SHOWN = 50
 MAX_FAILURE_MESSAGE = 400
@@ -47,74 +55,90 @@ def rows_section(facts: RunFacts) -> Markup | None:
     """Show the conservation law with the run's counts."""
     if facts.record is None:
         return None
-    rows, word = facts.report.rows, written_word(facts.report.mode)
-    skipped = "would be written" if facts.is_plan else "skipped"
-    counts = (
-        *((rows.written, word), (rows.rejected, "rejected")),
-        *((rows.superseded, "superseded"), (rows.skipped, skipped)),
-        *([(rows.filtered, "filtered")] if rows.filtered else []),
-    )
+    rows = facts.report.rows
+    words = {"written": written_word(facts.report.mode)}
+    if facts.is_plan:
+        words["skipped"] = "would be written"
+    counts = [each for each in rows.outcomes.items() if each != ("filtered", 0)]
+    shown = [(name, words.get(name, name), count) for name, count in counts]
     parts: list[Content] = [tile(f"{rows.read:,}", "rows read")]
-    for sign, (count, name) in zip("=++++", counts, strict=False):
-        parts += [element("span", sign, class_="sign"), tile(f"{count:,}", name)]
+    for place, (_, word, count) in enumerate(shown):
+        sign = element("span", "+" if place else "=", class_="sign")
+        parts += [sign, tile(f"{count:,}", word)]
     if not rows.conserved:
         says = element("p", "The counts do not add up: please report it.", class_="bad")
     elif rows.read:
         says = element("p", "Every row that was read is accounted for.", class_="good")
     else:
-        says = element("p", "No row was read.", class_="muted")
-    kinds = [
-        (f"row-{name}", shown) for name, (_, shown) in zip(rows.outcomes, counts, strict=False)
-    ]
-    return section(
-        "Rows",
-        element("div", parts, class_="law"),
-        outcome_bar(rows, word) if rows.read else None,
-        legend(kinds) if rows.read else None,
-        says,
-    )
+        says = muted("No row was read.")
+    drawn: Content = None
+    if rows.read:
+        kinds = [(f"row-{name}", word) for name, word, _ in shown]
+        drawn = [_outcome_bar(shown), legend(kinds)]
+    return section("Rows", element("div", parts, class_="law"), drawn, says)
+
+
+def _outcome_bar(counts: list[tuple[str, str, int]]) -> Markup:
+    """Draw the outcomes of all rows as one bar."""
+    total = max(1, sum(count for _, _, count in counts))
+    # One rejected row of a million is seen, too.
+    shares = [max(0.004, count / total) if count else 0.0 for _, _, count in counts]
+    found, left = [], 0.0
+    for (name, word, count), share in zip(counts, shares, strict=True):
+        right = left + share / max(1.0, sum(shares))
+        if count:
+            found.append(Bar(left, right, f"row-{name}", f"{count:,} {word}"))
+        left = right
+    described = ", ".join(f"{count:,} {word}" for _, word, count in counts)
+    return figure("outcomes", "Outcomes of all rows", described, 14, bars(found, 16, 0, 0))
 
 
 def speed_section(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
-    """Show how fast rows were settled, on average and over time."""
+    """Show how fast rows were written, on average and over time."""
     report = facts.report
     if timeline is None and not report.rows.read:
         return None
     seconds = report.seconds if timeline is None else timeline.axis.seconds
-    busy = max(seconds, 0.001)
     tiles = [
         tile(duration_text(seconds), "of work"),
-        tile(f"{short(report.rows.read / busy)}/s", "rows, on average"),
+        tile(f"{short(report.rows.read / max(seconds, 0.001))}/s", "rows, on average"),
         tile(size_text(report.bytes), "of the source"),
         tile(f"{report.work.requests:,}", "requests"),
         tile(f"{report.work.throttled:,}", "throttled"),
         tile(f"{report.work.retries:,}", "repeated"),
     ]
-    if timeline is None:
-        why = "Times are not known: an earlier version of ddbload did not record them."
-        charts: Content = element("p", why, class_="muted")
-    else:
-        charts = _rates(facts, timeline)
+    charts = None if timeline is None else _rates(facts, timeline)
     return section("Speed", element("div", tiles, class_="tiles"), charts)
 
 
 def _rates(facts: RunFacts, timeline: Timeline) -> list[Content]:
-    rates, limits = timeline.rates, facts.limits
-    most = None if limits is None else limits.max_wcu
-    panels = [Panel("Rows per second", rates.rows, "rate-rows")]
+    rates, axis = timeline.rates, timeline.axis
+    limit = None if facts.limits is None else facts.limits.max_wcu
+    units = "Write units per second"
+    if limit is not None:
+        units += f" (limit {limit:,.0f}{' at the end' if facts.limits_changed else ''})"
+    # Where the limit was another before, or a window is too short, no line would be true.
+    is_drawn = rates.comparable and not facts.limits_changed
+    panels = [Panel("Rows per second", rates.windows, rates.rows, "rate-rows")]
     if any(rates.units):
-        panels.append(Panel("Write units per second", rates.units, "rate-units", most))
+        line = limit if is_drawn else None
+        panels.append(Panel(units, rates.windows, rates.units, "rate-units", line))
     if any(rates.throttled):
-        panels.append(Panel("Throttled requests per second", rates.throttled, "rate-throttled"))
-    axis = timeline.axis
-    notes = [f"Times are UTC, from {utc_text(axis.began)} to {utc_text(axis.ended)}."]
+        title = "Throttled requests per second"
+        panels.append(Panel(title, rates.windows, rates.throttled, "rate-throttled"))
+    length = max(window.ended - window.began for window in rates.windows)
+    notes = [
+        f"Times are UTC, from {utc_text(axis.began)} to {utc_text(axis.ended)}.",
+        f"Each bar is the average of {duration_text(length)}, of what DynamoDB accepted then.",
+    ]
+    if limit is not None and not rates.comparable:
+        least = f"{LIMIT_SECONDS:.0f} seconds"
+        notes.append(f"The limit is not drawn: it holds over {least}, and there was less work.")
     if len(axis.spans) > 1:
         notes.append("Pauses are cut short; they are the dashed areas.")
     if not any(rates.throttled):
         notes.append("No request was throttled.")
-    if timeline.untimed:
-        notes.append(f"{timeline.untimed:,} segments of an earlier version have no times.")
-    return [rates_chart(axis, panels), element("p", " ".join(notes), class_="muted")]
+    return [rates_chart(axis, panels), muted(" ".join(notes))]
 
 
 def work_section(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
@@ -129,12 +153,40 @@ def work_section(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
         note += f" {timeline.workers:,} workers share {timeline.lanes} lanes."
     if timeline.failures:
         note += " A cross is a failure of a chunk."
-    return section(
-        "Workers",
-        work_chart(timeline),
-        legend(kinds),
-        element("p", note, class_="muted"),
+    return section("Workers", work_chart(timeline), legend(kinds), muted(note))
+
+
+def work_chart(timeline: Timeline) -> Markup:
+    """Draw a lane for each worker with the invocations that it worked on."""
+    lanes = timeline.lanes
+    lane = 20.0 if lanes <= 24 else 10.0 if lanes <= 60 else 5.0
+    top = 22.0 if timeline.failures else 6.0
+    bottom = top + lane * lanes
+    parts: list[Content] = [time_grid(timeline.axis, 2, bottom)]
+    for place in range(0, lanes, round(100 / lane) if lane < 20 else 1):
+        y = top + place * lane + lane / 2 + 4
+        parts.append(element("text", f"worker {place + 1}", x=LEFT - 8, y=y, class_="label end"))
+    parts += bars([_work_bar(each) for each in timeline.blocks], lane, top)
+    if timeline.failures:
+        parts.append(element("text", "failures", x=LEFT - 8, y=15, class_="label end"))
+    for failure in timeline.failures[:MAX_SINGLE_BARS]:
+        x = LEFT + PLOT * timeline.axis.place(failure.at or 0.0)
+        title = element("title", f"chunk {failure.chunk}: {shorten(failure.name, 80)}")
+        parts.append(element("path", title, d=f"M{x - 4:.1f} 6l8 8m0 -8l-8 8", class_="mark"))
+    described = f"{timeline.workers:,} workers, {len(timeline.blocks):,} invocations"
+    return figure("work", "Work of each worker over time", described, bottom + TICKS, parts)
+
+
+def _work_bar(block: WorkBlock) -> Bar:
+    segment, times = block.segment, block.segment.times
+    seconds = 0.0 if times is None else times.ended - times.began
+    text = (
+        f"chunk {segment.chunk}{', continuation' if block.kind == 'more' else ''}:"
+        f" {segment.rows.read:,} rows in {duration_text(seconds)},"
+        f" {segment.work.throttled:,} requests throttled, {segment.work.retries:,} repeated"
+        f"{', then it failed' if block.kind == 'failed' else ''}"
     )
+    return Bar(block.left, block.right, block.kind, text, str(segment.chunk), block.lane)
 
 
 def chunks_section(facts: RunFacts) -> Markup | None:
@@ -146,18 +198,41 @@ def chunks_section(facts: RunFacts) -> Markup | None:
     kinds = [("first", "imported"), ("open", "not imported")]
     if failed:
         kinds.insert(1, ("failed", "failed"))
-    invocations = len(facts.segments)
+    count = sum(map(len, facts.chains))
+    invocations = "1 invocation" if count == 1 else f"{count:,} invocations"
+    text = f"{report.chunks_done:,} of {report.chunks:,} chunks imported, by {invocations}."
+    failures = _failures(facts) if report.failures else None
     return section(
-        "Chunks",
-        element(
-            "p",
-            f"{report.chunks_done:,} of {report.chunks:,} chunks imported, by"
-            f" {invocations:,} {'invocation' if invocations == 1 else 'invocations'}.",
-        ),
-        chunks_chart(facts.chunks, facts.chains, failed),
-        legend(kinds),
-        _failures(facts) if report.failures else None,
+        "Chunks", element("p", text), chunks_chart(facts, failed), legend(kinds), failures
     )
+
+
+def chunks_chart(facts: RunFacts, failed: frozenset[int]) -> Markup:
+    """Draw the source from its first byte to its last: imported, failed or not imported."""
+    chunks, chains = facts.chunks, facts.chains
+    first = chunks[0].start
+    size = max(1, chunks[-1].end - first)
+    found = []
+    for chunk, chain in zip(chunks, chains, strict=True):
+        reached = chain[-1].end.byte if chain else chunk.start
+        done = (reached - chunk.start) / max(1, chunk.end - chunk.start)
+        kind, words = ("failed", "failed") if chunk.chunk in failed else ("open", "not imported")
+        for start, end, each, text in (
+            (chunk.start, reached, "first", "imported"),
+            (reached, chunk.end, kind, f"{words}, {done:.0%} done"),
+        ):
+            if end > start:
+                left, right = (start - first) / size, (end - first) / size
+                found.append(Bar(left, right, each, f"chunk {chunk.chunk}: {text}"))
+    parts = [
+        element("rect", x=LEFT, y=4, width=PLOT, height=22, class_="open"),
+        *bars(found, 24, 4),
+        element("text", "first byte", x=LEFT, y=42, class_="label"),
+        element("text", "last byte", x=LEFT + PLOT, y=42, class_="label end"),
+    ]
+    complete = sum(bool(chain) and chain[-1].proven for chain in chains)
+    described = f"{complete:,} of {len(chunks):,} chunks are imported, {len(failed):,} failed"
+    return figure("chunks", "Chunks in the order of the source", described, 50, parts)
 
 
 def _failures(facts: RunFacts) -> Markup:
@@ -171,11 +246,13 @@ def _failures(facts: RunFacts) -> Markup:
         )
         for each in failures[:MAX_FAILURES_SHOWN]
     ]
-    caption = shown_of("failed chunks", len(rows), len(failures))
-    return table(caption, ("Chunk", "When", "Error", "Message"), rows, numbers=1)
+    caption = _caption("failed chunks", len(rows), len(failures))
+    return table(caption, ("Chunk", "When", "Error", "Message"), rows, numbers=[0])
 
 
-# Rejects.
+def _caption(what: str, shown: int, total: int) -> str:
+    """Write a caption that says if a table is not complete."""
+    return what.capitalize() if shown == total else f"The first {shown:,} of {total:,} {what}"
 
 
 def rejects_section(facts: RunFacts) -> Markup | None:
@@ -183,43 +260,37 @@ def rejects_section(facts: RunFacts) -> Markup | None:
     tally = facts.rejects
     if tally is None or not facts.report.rows.rejected:
         return None
-    groups = tally.groups
+    groups = tally.groups[:MAX_GROUPS_SHOWN]
     rows = [
-        (
-            f"{each.rows:,}",
-            data(each.cause),
-            "-" if each.column is None else data(each.column, 120),
-        )
-        for each in groups[:MAX_GROUPS_SHOWN]
+        (f"{each.rows:,}", data(each.cause), "-" if each.column is None else data(each.column, 120))
+        for each in groups
     ]
-    notes = []
-    if tally.others:
-        notes.append(f"{tally.others:,} more rejects were not read for this page.")
+    note = f"{tally.others:,} more rejects were not read for this page."
+    caption = _caption("causes", len(rows), len(tally.groups))
     return section(
         "Rejects",
-        table(shown_of("causes", len(rows), len(groups)), ("Rows", "Cause", "Column"), rows, 1),
-        *(element("p", note, class_="muted") for note in notes),
-        _examples(groups[:MAX_GROUPS_SHOWN], tally),
+        table(caption, ("Rows", "Cause", "Column"), rows, numbers=[0]),
+        muted(note) if tally.others else None,
+        _examples(tally),
     )
 
 
-def _examples(groups: Iterable[RejectGroup], tally: RejectTally) -> Markup:
-    several = any(each.source for group in groups for each in group.examples)
+def _examples(tally: RejectTally) -> Markup:
+    examples = [each for group in tally.groups[:MAX_GROUPS_SHOWN] for each in group.examples]
+    several = any(each.source for each in examples)
     rows: list[TableRow] = []
-    for group in groups:
-        for each in group.examples:
-            source = [] if not several else [data(each.source or "-", 120)]
-            more = each.characters - len(each.row)
-            left_out = f" … ({more:,} more characters)" if more > 0 else None
-            rows.append(
-                (
-                    *source,
-                    "-" if each.line is None else f"{each.line:,}",
-                    f"{each.byte:,}",
-                    data(each.detail, 200),
-                    (element("code", element("bdi", each.row)), left_out),
-                )
+    for each in examples:
+        more = each.characters - len(each.row)
+        left_out = f" … ({more:,} more characters)" if more > 0 else None
+        rows.append(
+            (
+                *([data(each.source or "-", 120)] if several else ()),
+                "-" if each.line is None else f"{each.line:,}",
+                f"{each.byte:,}",
+                data(each.detail, 200),
+                (element("code", element("bdi", each.row)), left_out),
             )
+        )
     words = "Examples"
     if tally.masked:
         words += (
@@ -227,18 +298,13 @@ def _examples(groups: Iterable[RejectGroup], tally: RejectTally) -> Markup:
             " --html FILE --show-rows shows them"
         )
     head = (*(("Source",) if several else ()), "Line", "Byte", "Why", "Row")
-    return table(words, head, rows, numbers=2, numbers_from=int(several))
-
-
-# Input and cost.
+    return table(words, head, rows, numbers=[int(several), int(several) + 1])
 
 
 def cost_section(facts: RunFacts) -> Markup | None:
-    """Show the write units and their price, which only a table has."""
-    if facts.report.target is not None:
-        return None
-    report = facts.report
-    work, planned = report.work, report.planned
+    """Show the write units and their price."""
+    report, price = facts.report, None if facts.record is None else facts.record.write_price
+    work, planned, written = report.work, report.planned, report.rows.written
     rows: list[TableRow] = []
     if planned is not None:
         rows += [
@@ -248,72 +314,52 @@ def cost_section(facts: RunFacts) -> Markup | None:
             ("Largest item", f"{planned.largest_item:,} bytes"),
         ]
     elif work.requests or work.consumed_wcu:
-        written = report.rows.written
-        rows += [("Write units, indexes included", f"{work.consumed_wcu:,.0f}")]
+        rows.append(("Write units, indexes included", f"{work.consumed_wcu:,.0f}"))
         if written:
             word = written_word(report.mode)
             rows.append((f"Write units for each {word} row", f"{work.consumed_wcu / written:,.2f}"))
-        rows += _price(facts.record, work.consumed_wcu)
+        if price is not None and price.dollars_per_million:
+            dollars = amount_text(price.dollars(work.consumed_wcu))
+            rows.append(("Price of these write units", dollars))
+        if price is not None:
+            rows.append(("Price of write units", data(price.text)))
     return section("Write units and cost", facts_table(rows)) if rows else None
-
-
-def _price(record: RunRecord | None, units: float) -> Iterator[TableRow]:
-    price = None if record is None else record.write_price
-    if price is None:
-        return
-    if price.dollars_per_million:
-        yield "Price of these write units", amount_text(price.dollars(units))
-    yield "Price of write units", data(price.text)
 
 
 def source_section(record: RunRecord | None) -> Markup | None:
     """Show which version of the source was read, how, and the table."""
     if record is None:
         return None
-    payload, source = record.payload, record.payload.source
-    rows: list[TableRow] = [("Source", data(source.uri))]
+    size = "known only by reading" if record.size is None else size_text(record.size)
+    rows: list[TableRow] = [("Source", data(record.payload.source.uri))]
     if record.objects is not None:
         rows.append(("Objects", f"{record.objects:,}"))
-    rows += [(name, value) for name, value in _version(record)]
-    rows.append(
-        ("Size", "known only by reading" if record.size is None else size_text(record.size))
-    )
-    rows.append(("Format", _format(record)))
+    rows += [*_version(record), ("Size", size), ("Format", _format(record))]
     if record.columns:
-        shown = record.columns[:MAX_COLUMNS_SHOWN]
         names: list[Content] = []
-        for name in shown:
+        for name in record.columns[:MAX_COLUMNS_SHOWN]:
             names += [", " if names else None, element("code", data(name, 80))]
-        left = len(record.columns) - len(shown)
-        rows.append(
-            (
-                f"Columns ({len(record.columns):,})",
-                [*names, f" … and {left:,} more"] if left else names,
-            )
-        )
-    if payload.target is None:
-        rows.append(("Table", [data(record.table.name), " (id ", data(record.table.id), ")"]))
-        keys = ", ".join(f"{key.name} ({key.type})" for key in record.table.keys)
-        rows.append(("Keys", data(keys)))
-    else:
-        rows.append(("Target", data(record.table.name)))
-        rows += [(name, data(text)) for name, text in payload.target.templates.items()]
-    rows.append(("Mode", payload.options.mode))
-    title = "Source and table" if payload.target is None else "Source and target"
-    return section(title, facts_table(rows))
+        left = len(record.columns) - MAX_COLUMNS_SHOWN
+        names += [f" … and {left:,} more"] if left > 0 else []
+        rows.append((f"Columns ({len(record.columns):,})", names))
+    keys = ", ".join(f"{key.name} ({key.type})" for key in record.table.keys)
+    rows += [
+        ("Table", [data(record.table.name), " (id ", data(record.table.id), ")"]),
+        ("Keys", data(keys)),
+        ("Mode", record.payload.options.mode),
+    ]
+    return section("Source and table", facts_table(rows))
 
 
-def _version(record: RunRecord) -> Iterator[tuple[str, Markup]]:
+def _version(record: RunRecord) -> Iterator[TableRow]:
     """Yield the fields that pin the source's version."""
-    pinned = record.pinned
     words = {"version_id": "Version", "etag": "ETag", "mtime_ns": "Changed", "sha256": "SHA-256"}
     for field, name in words.items():
-        value = pinned.get(field)
-        if value is None:
-            continue
+        value = record.pinned.get(field)
         if field == "mtime_ns" and isinstance(value, int):
             value = utc_text(value / 1e9)
-        yield name, data(str(value))
+        if value is not None:
+            yield name, data(str(value))
 
 
 def _format(record: RunRecord) -> Content:
@@ -334,22 +380,17 @@ def limits_section(facts: RunFacts) -> Markup | None:
     if record is None:
         return None
     options, control = record.payload.options, facts.limits or Control()
-    units: list[TableRow] = [
+    rows: list[TableRow] = [
         ("Write units a second (max_wcu)", _limit(control.max_wcu)),
         ("Dollars of write units (max_cost)", _limit(control.max_cost, "$")),
-    ]
-    rows: list[TableRow] = [
-        *(units if record.table.is_table else ()),
         ("Rejects (max_rejects)", str(options.reject_limit)),
         ("Workers", f"{record.workers:,}"),
         ("Requests in flight in a worker (concurrency)", f"{options.concurrency:,}"),
         ("Bytes of a chunk", f"{record.chunk_bytes:,}"),
         ("Bytes of a row (max_row_bytes)", f"{options.row_limit:,}"),
-        ("Read before the first write (scan)", EDGES if options.scan == EDGES else WHOLE),
-        ("Engine", options.engine),
     ]
     caption = "At the end of the run"
-    if control != Control.of(options):
+    if facts.limits_changed:
         caption += ", after they were changed while it ran"
     if control.cancelled:
         caption += ". The run was cancelled"

@@ -1,17 +1,22 @@
-"""Arrange a run's work in time: who worked when, and how much was done in each moment. Pure."""
+"""Arrange a run's work in time: the axis, rates by windows, and the work of each worker. Pure."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import pairwise
 
 from ddbload.contracts.results import Failure, Segment
-from ddbload.contracts.segment_times import ProgressSample, SegmentTimes
+from ddbload.contracts.segment_times import FIRST_PERIOD, ProgressSample
 
-TIME_COLUMNS = 240
-"""Columns of time for which rates are computed."""
+MOST_WINDOWS = 120
+"""Windows of time for which rates are computed, about."""
+LIMIT_SECONDS = 10.0
+"""Shortest window over which write units are compared with `max_wcu`.
+
+Each worker's bucket holds 0.2 s of unused units and may be overdrawn by one request, so that single
+seconds are up to 40 % above the limit."""
 MAX_LANES = 120
 """Lanes of workers. With more workers, several share a lane."""
 _PAUSE_SHARE = 0.04
@@ -19,8 +24,6 @@ _PAUSE_SHARE = 0.04
 _PAUSE_SECONDS = 30.0
 """Longest time without work that is drawn in full."""
 _SHORTEST_SECONDS = 0.1
-_SAMPLED_SEGMENTS = 5_000
-"""Segments of which all samples are used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class TimeAxis:
     """Axis from 0 to 1 for a time in seconds since the epoch. Long pauses are cut short."""
 
     def __init__(self, busy: Iterable[tuple[float, float]]) -> None:
-        """`busy`: times in which somebody worked, at least one."""
+        """`busy`: times of work, at least one."""
         times = _merge(busy)
         seconds = max(sum(ended - began for began, ended in times), _SHORTEST_SECONDS)
         # Of many pauses each takes less, so that work has most of the width.
@@ -53,22 +56,10 @@ class TimeAxis:
         stretched = last.ended if last.right > 1 - 1e-9 else last.began + (1 - last.left) / unit
         spans[-1] = Span(last.began, stretched, last.left, 1.0)
         self.spans: tuple[Span, ...] = tuple(spans)
-        self._starts = [span.began for span in spans]
-
-    @property
-    def began(self) -> float:
-        """Beginning of the axis, in seconds since the epoch."""
-        return self.spans[0].began
-
-    @property
-    def ended(self) -> float:
-        """End of the axis, in seconds since the epoch."""
-        return self.spans[-1].ended
-
-    @property
-    def seconds(self) -> float:
+        self.began, self.ended = spans[0].began, spans[-1].ended
+        self.seconds = sum(span.ended - span.began for span in spans)
         """Seconds of the axis, without pauses."""
-        return sum(span.ended - span.began for span in self.spans)
+        self._starts = [span.began for span in spans]
 
     def place(self, time: float) -> float:
         """Return the place of a time, from 0 to 1; of one in a pause, that of the pause."""
@@ -79,6 +70,21 @@ class TimeAxis:
             return span.left
         share = (time - span.began) / (span.ended - span.began)
         return span.left + share * (span.right - span.left)
+
+    def windows(self, shortest: float) -> list[Span]:
+        """Divide each span into equal windows of at least `shortest` seconds, or take it whole."""
+        width = max(shortest, self.seconds / MOST_WINDOWS)
+        windows = []
+        for span in self.spans:
+            length = span.ended - span.began
+            count = max(1, int(length / width))
+            ends = [span.began + length * place / count for place in range(count + 1)]
+            windows += [
+                Span(began, ended, self.place(began), self.place(ended))
+                for began, ended in pairwise(ends)
+                if ended > began
+            ]
+        return windows
 
 
 def _merge(busy: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -95,37 +101,16 @@ def _merge(busy: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return merged
 
 
-class TimeColumns:
-    """Amounts by column of an axis, spread evenly over the time in which they arose."""
-
-    def __init__(self, axis: TimeAxis) -> None:
-        self._axis = axis
-        self.amounts = [0.0] * TIME_COLUMNS
-
-    def add(self, began: float, ended: float, amount: float) -> None:
-        """Add an amount that arose between two times."""
-        if not amount:
-            return
-        count = len(self.amounts)
-        left, right = (self._axis.place(each) * count for each in (began, ended))
-        first, last = (min(count - 1, int(each)) for each in (left, right))
-        if first == last:
-            self.amounts[first] += amount
-            return
-        each = amount / (right - left)
-        self.amounts[first] += each * (first + 1 - left)
-        for column in range(first + 1, last):
-            self.amounts[column] += each
-        self.amounts[last] += each * (right - last)
-
-
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Work per second, by column of the axis."""
+    """Work per second in each window."""
 
-    rows: tuple[float, ...]
-    units: tuple[float, ...]
-    throttled: tuple[float, ...]
+    windows: Sequence[Span]
+    rows: Sequence[float]
+    units: Sequence[float]
+    throttled: Sequence[float]
+    comparable: bool
+    """True if each window is long enough to compare its units with a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +120,9 @@ class WorkBlock:
     lane: int
     left: float
     right: float
-    part: int
-    """0 for the first invocation on the chunk, 1 for its first continuation."""
-    failed: bool
-    """True for the last invocation on a chunk that failed."""
+    kind: str
+    """`first` for the first invocation on the chunk, `more` for others; `failed` for the last
+    invocation on a chunk that failed."""
     segment: Segment
 
 
@@ -148,25 +132,26 @@ class Timeline:
 
     axis: TimeAxis
     rates: Rates
-    blocks: tuple[WorkBlock, ...]
+    blocks: Sequence[WorkBlock]
     """Work of all workers, by lane and time."""
     lanes: int
     workers: int
-    failures: tuple[Failure, ...]
+    failures: Sequence[Failure]
     """Failures of chunks at a known time."""
-    untimed: int
-    """Segments whose times are not known."""
 
 
 def make_timeline(
-    chains: Sequence[Sequence[Segment]], failures: Sequence[Failure]
+    chains: Sequence[Sequence[Segment]], failures: Sequence[Failure], *, limited: bool = False
 ) -> Timeline | None:
-    """Arrange the segments of each chunk; None if no segment has times."""
+    """Arrange the segments of each chunk; None if no segment has times.
+
+    `limited`: windows of rates are at least `LIMIT_SECONDS` long.
+    """
     timed = [(each.times, each) for chain in chains for each in chain if each.times is not None]
     if not timed:
         return None
     timed.sort(key=lambda each: each[0].began)
-    marked = tuple(each for each in failures if each.at is not None)
+    marked = [each for each in failures if each.at is not None]
     busy = [(times.began, times.ended) for times, _ in timed]
     axis = TimeAxis([*busy, *((each.at, each.at) for each in marked if each.at is not None)])
     # By their first work: a worker that started later has a lower lane.
@@ -174,51 +159,68 @@ def make_timeline(
     lanes = min(len(workers), MAX_LANES)
     lane_of = {worker: number * lanes // len(workers) for number, worker in enumerate(workers)}
     failed = {each.chunk for each in failures}
-    blocks = []
-    for chain in chains:
-        for part, segment in enumerate(chain):
-            times = segment.times
-            if times is not None:
-                ends_badly = segment is chain[-1] and segment.chunk in failed
-                left, right = axis.place(times.began), axis.place(times.ended)
-                lane = lane_of[times.worker]
-                blocks.append(WorkBlock(lane, left, right, part, ends_badly, segment))
-    blocks.sort(key=lambda each: (each.lane, each.left))
-    return Timeline(
-        axis=axis,
-        rates=_rates(axis, timed),
-        blocks=tuple(blocks),
-        lanes=lanes,
-        workers=len(workers),
-        failures=marked,
-        untimed=sum(map(len, chains)) - len(timed),
-    )
-
-
-def _rates(axis: TimeAxis, timed: Sequence[tuple[SegmentTimes, Segment]]) -> Rates:
-    # Of many segments together fewer samples each draw the same curve.
-    every = 1 + len(timed) // _SAMPLED_SEGMENTS
-    rows, units, throttled, seconds = (TimeColumns(axis) for _ in range(4))
-    for span in axis.spans:
-        seconds.add(span.began, span.ended, span.ended - span.began)
-    for times, segment in timed:
-        began, work = times.began, segment.work
-        total = ProgressSample(
-            *(times.ended - began, segment.rows.read, round(work.consumed_wcu), work.throttled)
+    lasts = {id(chain[-1]) for chain in chains if chain and chain[-1].chunk in failed}
+    firsts = {id(chain[0]) for chain in chains if chain}
+    blocks = [
+        WorkBlock(
+            lane=lane_of[times.worker],
+            left=axis.place(times.began),
+            right=axis.place(times.ended),
+            kind="failed" if id(each) in lasts else "first" if id(each) in firsts else "more",
+            segment=each,
         )
-        earlier = ProgressSample(0.0, 0, 0, 0)
-        is_short = axis.place(times.ended) - axis.place(began) < 2 / TIME_COLUMNS
-        for sample in (*(() if is_short else islice(times.iter_samples(), 0, None, every)), total):
-            start, end = began + earlier.seconds, began + max(sample.seconds, earlier.seconds)
-            rows.add(start, end, sample.rows - earlier.rows)
-            units.add(start, end, sample.units - earlier.units)
-            throttled.add(start, end, sample.throttled - earlier.throttled)
-            earlier = sample
-    return Rates(*(_per_second(each, seconds) for each in (rows, units, throttled)))
+        for times, each in timed
+    ]
+    blocks.sort(key=lambda each: (each.lane, each.left))
+    rates = _rates(axis, [each for _, each in timed], limited=limited)
+    return Timeline(axis, rates, blocks, lanes, len(workers), marked)
 
 
-def _per_second(amounts: TimeColumns, seconds: TimeColumns) -> tuple[float, ...]:
-    return tuple(
-        max(0.0, amount / length) if length else 0.0
-        for amount, length in zip(amounts.amounts, seconds.amounts, strict=True)
+def _rates(axis: TimeAxis, segments: Sequence[Segment], *, limited: bool) -> Rates:
+    windows = axis.windows(LIMIT_SECONDS if limited else FIRST_PERIOD)
+    starts = [window.began for window in windows]
+    amounts = [[0.0] * len(windows) for _ in range(3)]
+
+    def add(began: float, ended: float, changes: Sequence[float]) -> None:
+        """Spread what changed between two times evenly over the windows between them."""
+        first = max(0, bisect_right(starts, began) - 1)
+        last = max(first, bisect_right(starts, ended) - 1)
+        for place in range(first, last + 1):
+            share = 1.0
+            if last > first:
+                window = windows[place]
+                share = min(ended, window.ended) - max(began, window.began)
+                share = max(0.0, share) / (ended - began)
+            for sums, change in zip(amounts, changes, strict=True):
+                sums[place] += share * change
+
+    for segment in segments:
+        times, work = segment.times, segment.work
+        if times is not None:
+            total = ProgressSample(
+                *(times.ended - times.began, segment.rows.read, round(work.consumed_wcu)),
+                work.throttled,
+            )
+            earlier = ProgressSample(0.0, 0, 0, 0)
+            for sample in (*times.iter_samples(), total):
+                began, ended = (
+                    times.began + min(each, total.seconds)
+                    for each in (earlier.seconds, sample.seconds)
+                )
+                changes = (
+                    sample.rows - earlier.rows,
+                    sample.units - earlier.units,
+                    sample.throttled - earlier.throttled,
+                )
+                # Rows beyond the segment's end were accepted, too, although others count them.
+                add(began, max(began, ended), [max(0, each) for each in changes])
+                earlier = sample
+    rows, units, throttled = (
+        [
+            amount / (window.ended - window.began)
+            for amount, window in zip(sums, windows, strict=True)
+        ]
+        for sums in amounts
     )
+    shortest = min(window.ended - window.began for window in windows)
+    return Rates(windows, rows, units, throttled, shortest >= LIMIT_SECONDS)

@@ -11,16 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ddbload.contracts.results import Failure, Segment
-from ddbload.contracts.segment_times import ProgressSample, SegmentTimes
-from ddbload.pipeline.report_page.charts import chunks_chart, rates_chart, short, work_chart
+from ddbload.contracts.segment_times import ProgressSample, ProgressSamples, SegmentTimes
+from ddbload.pipeline.report_page.marks import rates_chart
+from ddbload.pipeline.report_page.markup import short
+from ddbload.pipeline.report_page.sections import chunks_chart, work_chart
 from ddbload.pipeline.report_page.timeline import (
+    LIMIT_SECONDS,
     MAX_LANES,
     TimeAxis,
-    TimeColumns,
     Timeline,
     make_timeline,
 )
-from tests.unit.pipeline.page_scenes import BEGAN, work
+from ddbload.write.pacing.wcu_budget import WcuBudget
+from tests.unit.pipeline.page_scenes import BEGAN, facts, work
 
 moments = st.floats(0, 253_402_300_799.0) | st.floats(BEGAN, BEGAN + 1000)
 periods = st.lists(st.tuples(moments, moments).map(sorted).map(tuple), min_size=1, max_size=30)
@@ -41,12 +44,15 @@ def test_places_are_in_the_order_of_times(busy, times):
 
 
 @settings(max_examples=40)
-@given(periods, st.floats(0.1, 1e9))
-def test_columns_keep_the_amount(busy, amount):
-    columns = TimeColumns(TimeAxis(busy))
-    for began, ended in busy:
-        columns.add(began, ended, amount)
-    assert sum(columns.amounts) == pytest.approx(amount * len(busy), rel=1e-6)
+@given(periods, st.floats(0.01, 1e6))
+def test_windows_cover_the_work_in_order(busy, shortest):
+    axis = TimeAxis(busy)
+    windows = axis.windows(shortest)
+    assert sum(each.ended - each.began for each in windows) == pytest.approx(axis.seconds)
+    assert all(one.ended <= other.began + 1e-4 for one, other in pairwise(windows))
+    starts = {span.began for span in axis.spans}
+    for each in windows:
+        assert each.began in starts or each.ended - each.began >= shortest * 0.999
 
 
 def test_long_pause_is_cut_short_and_short_ones_are_not():
@@ -73,20 +79,50 @@ def only(timeline: Timeline | None) -> Timeline:
 
 def test_rates_follow_the_samples():
     rates = only(make_timeline([[segment()]], ())).rates
-    per_column = 10 / len(rates.rows)
-    assert sum(rates.rows) * per_column == pytest.approx(160)
-    assert sum(rates.units) * per_column == pytest.approx(320)
-    assert sum(rates.throttled) * per_column == pytest.approx(50)
+    seconds = [each.ended - each.began for each in rates.windows]
+    assert seconds == pytest.approx([1.0] * 10)
+    assert sum(rates.rows) == pytest.approx(160)
+    assert sum(rates.units) == pytest.approx(320)
+    assert sum(rates.throttled) == pytest.approx(50)
     assert rates.rows[0] == pytest.approx(100)
-    assert rates.rows[len(rates.rows) // 3] == 0
-    assert rates.throttled[len(rates.rows) // 3] == pytest.approx(50 / 4)
+    assert rates.rows[3] == 0
+    assert rates.throttled[3] == pytest.approx(50 / 4)
+
+
+def limited_segment(worker: int, share: float, seconds: float) -> Segment:
+    """Make the segment of a worker that sends all it may, sampled as an import samples it."""
+    budget, now, used = WcuBudget(share, 0.0), 0.0, 0
+    samples = ProgressSamples(f"{worker:02x}", BEGAN, 0.0)
+    while now < seconds:
+        now += 0.01
+        while budget.ready_at(now) <= now:
+            charge = budget.charge(int(budget.request_units()))
+            used += round(charge)
+            samples.add(now, used, used, 0)
+    ((made,),) = work(1, 1)[1]
+    stats = replace(made.work, consumed_wcu=float(used))
+    return replace(made, work=stats, times=samples.times(seconds))
+
+
+def test_units_stay_at_the_limit_when_workers_send_all_they_may():
+    chains = [[limited_segment(worker, 100.0, 65.0)] for worker in range(4)]
+    rates = only(make_timeline(chains, (), limited=True)).rates
+    assert rates.comparable
+    assert len(rates.units) == 6
+    assert max(rates.units) <= 400 * 1.03
+    assert min(rates.units) >= 400 * 0.97
+
+
+def test_no_limit_is_drawn_when_there_is_less_work_than_its_window():
+    timeline = only(
+        make_timeline([[limited_segment(0, 100.0, LIMIT_SECONDS / 2)]], (), limited=True)
+    )
+    assert not timeline.rates.comparable
 
 
 def test_segments_without_times_have_no_timeline():
     assert make_timeline([[replace(segment(), times=None)]], ()) is None
     assert make_timeline([[]], ()) is None
-    both = only(make_timeline([[segment()], [replace(segment(), chunk=1, times=None)]], ()))
-    assert (both.untimed, len(both.blocks)) == (1, 1)
 
 
 def test_workers_share_lanes_when_there_are_many():
@@ -100,23 +136,23 @@ def test_failure_marks_the_last_part_of_its_chunk():
     chunks, chains = work(3, 2, parts=2)
     failure = Failure("SplitMismatch", "…", 1, BEGAN + 50)
     timeline = only(make_timeline(chains, [failure, Failure("NoTime", "…", 2)]))
-    failed = [(each.segment.chunk, each.part) for each in timeline.blocks if each.failed]
-    assert sorted(failed) == [(1, 1), (2, 1)]
-    assert timeline.failures == (failure,)
+    failed = [each.segment for each in timeline.blocks if each.kind == "failed"]
+    assert {id(each) for each in failed} == {id(chains[1][1]), id(chains[2][1])}
+    assert timeline.failures == [failure]
     assert "SplitMismatch" in str(work_chart(timeline))
-    assert "failed" in str(chunks_chart(chunks, chains, frozenset([1])))
+    open_chains = [chains[0], chains[1][:1], chains[2]]
+    assert "failed" in str(chunks_chart(facts(chunks, open_chains), frozenset([1])))
 
 
-def test_open_chunks_are_seen_among_thousands():
+def test_open_and_failed_chunks_are_seen_among_thousands():
     chunks, chains = work(4000, 1)
     half = [chain if number % 2 else [] for number, chain in enumerate(chains)]
-    drawn = [str(chunks_chart(chunks, each, frozenset())) for each in (chains, half)]
-    # The bar is 22 high; of every second chunk, 11.
-    assert "V4H" in drawn[0]
-    assert "V4H" not in drawn[1]
-    assert re.search(r"V1[45](\.\d)?H", drawn[1])
-    failed = frozenset(range(0, 4000, 2))
-    assert "V4H" in str(chunks_chart(chunks, half, failed))
+    drawn = str(chunks_chart(facts(chunks, half), frozenset([2000])))
+    paths = dict(re.findall(r'<path d="([^"]*)" class="(\w+)"', drawn))
+    boxes = {kind: path.count("M") for path, kind in paths.items()}
+    assert boxes == {"first": 2000, "open": 1999, "failed": 1}
+    # Drawn last, and at least a pixel wide.
+    assert re.search(r'h1\.00v22h-1\.00z" class="failed"></path><text', drawn)
 
 
 @pytest.mark.parametrize("length", [0.0, 0.01, 3, 500, 90_000, 4e8, 253_402_300_799.0 - BEGAN])
