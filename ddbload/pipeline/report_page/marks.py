@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
+from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.results import Segment
 from ddbload.pipeline.report_page.markup import (
     Content,
     Markup,
@@ -15,8 +17,9 @@ from ddbload.pipeline.report_page.markup import (
     element,
     number,
     short,
+    shorten,
 )
-from ddbload.pipeline.report_page.timeline import Span, TimeAxis
+from ddbload.pipeline.report_page.timeline import Bar, Span, TimeAxis, Timeline
 
 WIDTH, LEFT, RIGHT = 960, 76, 12
 PLOT = WIDTH - LEFT - RIGHT
@@ -25,12 +28,7 @@ TICKS = 24
 MAX_SINGLE_BARS = 1500
 """Bars that are drawn one by one, with a title each. More are drawn together."""
 _PANEL, _PANEL_TITLE = 84, 26
-_TICK_PIXELS = 110
-_STEPS = (
-    *(0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800),
-    *(21600, 43200),
-)
-_DAY = 86_400
+_TICK_PLACES = [each / 7 for each in range(8)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +42,6 @@ class Panel:
     """Class that gives the color."""
     limit: float | None = None
     """Largest allowed value, drawn as a line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A bar in a lane; its ends are places from 0 to 1."""
-
-    left: float
-    right: float
-    kind: str
-    """Class that gives the color."""
-    title: str
-    label: str = ""
-    lane: int = 0
 
 
 def figure(name: str, title: str, description: str, height: float, *content: Content) -> Markup:
@@ -84,29 +69,72 @@ def rates_chart(axis: TimeAxis, panels: Sequence[Panel]) -> Markup:
     return figure("rates", "Throughput over time", described, height, parts)
 
 
-def bars(found: Sequence[Bar], lane: float, top: float, left: float = LEFT) -> list[Markup]:
+def bars(found: Sequence[Bar], lane: float, top: float) -> list[Markup]:
     """Draw bars in lanes of this height: one by one with titles, or all of a kind as one path."""
-    width = PLOT if left else WIDTH
     if len(found) > MAX_SINGLE_BARS:
         paths: dict[str, list[str]] = {}
         for bar in found:
             # One failed chunk of twenty thousand is seen, too.
-            wide = max(1.0 if bar.kind == "failed" else 0.02, width * (bar.right - bar.left))
-            x, y = left + bar.left * width, top + bar.lane * lane
+            wide = max(1.0 if bar.kind == "failed" else 0.02, PLOT * (bar.right - bar.left))
+            x, y = _x(bar.left), top + bar.lane * lane
             box = f"M{x:.2f} {number(y)}h{wide:.2f}v{number(lane - 2)}h-{wide:.2f}z"
             paths.setdefault(bar.kind, []).append(box)
         order = sorted(paths, key=lambda kind: (kind == "failed", kind))
         return [element("path", d="".join(paths[kind]), class_=kind) for kind in order]
     parts = []
     for bar in found:
-        x, y = left + bar.left * width, top + bar.lane * lane
-        wide, title = max(1.0, width * (bar.right - bar.left)), element("title", bar.title)
+        x, y = _x(bar.left), top + bar.lane * lane
+        wide, title = max(1.0, PLOT * (bar.right - bar.left)), element("title", bar.title)
         box = element("rect", title, x=x, y=y, width=wide, height=lane - 2, class_=bar.kind)
         parts.append(box)
         if bar.label and lane >= 20 and wide >= 9 * len(bar.label) + 4:
             label = element("text", bar.label, x=x + wide / 2, y=y + 13, class_="inside middle")
             parts.append(label)
     return parts
+
+
+def work_chart(timeline: Timeline) -> Markup:
+    """Draw a lane for each worker with the invocations that it worked on."""
+    lanes = timeline.lanes
+    lane = 20.0 if lanes <= 24 else 10.0 if lanes <= 60 else 5.0
+    top = 22.0 if timeline.failures else 6.0
+    bottom = top + lane * lanes
+    parts = time_grid(timeline.axis, 2, bottom)
+    for place in range(0, lanes, round(100 / lane) if lane < 20 else 1):
+        y = top + place * lane + lane / 2 + 4
+        parts.append(element("text", f"worker {place + 1}", x=LEFT - 8, y=y, class_="label end"))
+    parts += bars(timeline.bars, lane, top)
+    for failure in timeline.failures[:MAX_SINGLE_BARS]:
+        x = _x(timeline.axis.place(failure.at or 0.0))
+        title = element("title", f"chunk {failure.chunk}: {shorten(failure.name, 80)}")
+        parts.append(element("path", title, d=f"M{x - 4:.1f} 6l8 8m0 -8l-8 8", class_="mark"))
+    described = f"{timeline.workers:,} workers, {len(timeline.bars):,} invocations"
+    return figure("work", "Work of each worker over time", described, bottom + TICKS, parts)
+
+
+def chunks_chart(
+    chunks: Sequence[Chunk], chains: Sequence[Sequence[Segment]], failed: Collection[int]
+) -> Markup:
+    """Draw the source from its first byte to its last: imported, failed or not imported."""
+    first = chunks[0].start
+    size = max(1, chunks[-1].end - first)
+    found = []
+    for chunk, chain in zip(chunks, chains, strict=True):
+        reached = chain[-1].end.byte if chain else chunk.start
+        kind = "failed" if chunk.chunk in failed else "open"
+        for start, end, each in ((chunk.start, reached, "first"), (reached, chunk.end, kind)):
+            if end > start:
+                text = f"chunk {chunk.chunk}: {'imported' if each == 'first' else 'not imported'}"
+                found.append(Bar((start - first) / size, (end - first) / size, each, text))
+    parts = [
+        element("rect", x=LEFT, y=4, width=PLOT, height=22, class_="open"),
+        *bars(found, 24, 4),
+        element("text", "first byte", x=LEFT, y=42, class_="label"),
+        element("text", "last byte", x=LEFT + PLOT, y=42, class_="label end"),
+    ]
+    done = sum(bool(chain) and chain[-1].proven for chain in chains)
+    described = f"{done:,} of {len(chunks):,} chunks are imported, {len(failed):,} failed"
+    return figure("chunks", "Chunks in the order of the source", described, 50, parts)
 
 
 def _panel(panel: Panel, top: float) -> Markup:
@@ -144,9 +172,14 @@ def _ceiling(value: float) -> float:
 def time_grid(axis: TimeAxis, top: float, bottom: float) -> list[Content]:
     """Draw the ticks of an axis of time, and its pauses."""
     parts: list[Content] = []
-    for x, label in _ticks(axis):
+    form = "%H:%M:%S" if axis.seconds > 20 else "%H:%M:%S.%f"
+    if _moment(axis.began).date() != _moment(axis.ended).date():
+        form = "%Y-%m-%d %H:%M"
+    for place in _TICK_PLACES:
+        x = _x(place)
         parts.append(element("line", x1=x, x2=x, y1=top, y2=bottom + 4, class_="grid"))
-        anchor = "label" if x < LEFT + 30 else "label end" if x > WIDTH - 50 else "label middle"
+        anchor = "label" if place == 0 else "label end" if place == 1 else "label middle"
+        label = _moment(axis.time(place)).strftime(form)[: 16 if form.startswith("%Y") else 10]
         parts.append(element("text", label, x=x, y=bottom + 18, class_=anchor))
     for before, after in pairwise(axis.spans):
         left, width = _x(before.right), PLOT * (after.left - before.right)
@@ -155,45 +188,6 @@ def time_grid(axis: TimeAxis, top: float, bottom: float) -> list[Content]:
             element("rect", title, x=left, y=top, width=width, height=bottom - top, class_="pause")
         )
     return parts
-
-
-def _ticks(axis: TimeAxis) -> Iterator[tuple[float, str]]:
-    """Choose round times that leave room for their labels; the beginning of each span has one."""
-    step = _step(axis)
-    dated = _moment(axis.began).date() != _moment(axis.ended).date()
-    last = -math.inf
-    for place, span in enumerate(axis.spans):
-        first, count = math.ceil(span.began / step) * step, int((span.ended - span.began) / step)
-        times = [
-            first + step * each for each in range(count + 1) if first + step * each <= span.ended
-        ]
-        if place or not times:
-            times.insert(0, span.began)
-        for time in times:
-            x = _x(axis.place(time))
-            if x - last >= _TICK_PIXELS * 0.7:
-                yield x, _clock_label(time, step, dated=dated)
-                last = x
-
-
-def _step(axis: TimeAxis) -> float:
-    # A failure by itself is a span without length.
-    longest = max(axis.spans, key=lambda each: each.ended - each.began)
-    per_second = PLOT * (longest.right - longest.left) / max(longest.ended - longest.began, 1e-9)
-    for step in _STEPS:
-        if step * per_second >= _TICK_PIXELS:
-            return step
-    return float(_DAY) * 2 ** max(0, math.ceil(math.log2(_TICK_PIXELS / (_DAY * per_second))))
-
-
-def _clock_label(time: float, step: float, *, dated: bool) -> str:
-    moment = _moment(time)
-    if step >= _DAY:
-        return f"{moment:%Y-%m-%d}"
-    clock = f"{moment:%H:%M}" if step >= 60 else f"{moment:%H:%M:%S}"
-    if step < 1:
-        clock += f".{moment.microsecond // 100_000}"
-    return f"{moment:%m-%d} {clock}" if dated else clock
 
 
 def _moment(time: float) -> datetime:

@@ -138,14 +138,13 @@ def table(
     return element("div", drawn, class_="wide", role="group", aria_label=caption, tabindex=0)
 
 
-def facts_table(rows: Iterable[TableRow], caption: str | None = None) -> Markup:
+def facts_table(rows: Iterable[TableRow]) -> Markup:
     """Make a table of names and values."""
     body = [
         element("tr", element("th", name, scope="row"), element("td", value))
         for name, value in rows
     ]
-    title = None if caption is None else element("caption", caption)
-    return element("table", title, element("tbody", body))
+    return element("table", element("tbody", body))
 
 
 def tile(value: str, name: str) -> Markup:
@@ -173,16 +172,6 @@ def short(value: float) -> str:
         if value >= 0.9995 * unit:
             return f"{value / unit:.3g}{name}"
     return f"{value:.3g}"
-
-
-def size_text(count: int) -> str:
-    """Write a number of bytes."""
-    value = float(count)
-    for unit in ("bytes", "KB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:,.0f} {unit}" if unit == "bytes" else f"{value:,.1f} {unit}"
-        value /= 1000
-    return f"{value:,.1f} TB"
 
 
 def utc_text(seconds: float) -> str:

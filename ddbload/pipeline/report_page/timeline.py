@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ddbload.contracts.results import Failure, Segment
-from ddbload.contracts.segment_times import FIRST_PERIOD, ProgressSample
+from ddbload.contracts.segment_times import FIRST_PERIOD, SegmentTimes
+from ddbload.pipeline.report_page.markup import duration_text
 
 MOST_WINDOWS = 120
 """Windows of time for which rates are computed, about."""
@@ -61,6 +62,12 @@ class TimeAxis:
         """Seconds of the axis, without pauses."""
         self._starts = [span.began for span in spans]
 
+    def time(self, place: float) -> float:
+        """Return the time at a place; in a pause, that of its end."""
+        span = next((each for each in self.spans if place <= each.right), self.spans[-1])
+        share = max(0.0, place - span.left) / max(span.right - span.left, 1e-9)
+        return span.began + share * (span.ended - span.began)
+
     def place(self, time: float) -> float:
         """Return the place of a time, from 0 to 1; of one in a pause, that of the pause."""
         span = self.spans[max(0, bisect_right(self._starts, time) - 1)]
@@ -109,21 +116,24 @@ class Rates:
     rows: Sequence[float]
     units: Sequence[float]
     throttled: Sequence[float]
-    comparable: bool
-    """True if each window is long enough to compare its units with a limit."""
+
+    @property
+    def comparable(self) -> bool:
+        """True if each window is long enough to compare its units with a limit."""
+        return min(each.ended - each.began for each in self.windows) >= LIMIT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
-class WorkBlock:
-    """One invocation on a chunk, with its lane and its place on the axis."""
+class Bar:
+    """A bar in a lane; its ends are places from 0 to 1."""
 
-    lane: int
     left: float
     right: float
     kind: str
-    """`first` for the first invocation on the chunk, `more` for others; `failed` for the last
-    invocation on a chunk that failed."""
-    segment: Segment
+    """Class that gives the color."""
+    title: str
+    label: str = ""
+    lane: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +142,9 @@ class Timeline:
 
     axis: TimeAxis
     rates: Rates
-    blocks: Sequence[WorkBlock]
-    """Work of all workers, by lane and time."""
+    bars: Sequence[Bar]
+    """Invocations on chunks: `first` of a chunk, `more`, or `failed` for the last one of a chunk
+    that failed."""
     lanes: int
     workers: int
     failures: Sequence[Failure]
@@ -147,37 +158,44 @@ def make_timeline(
 
     `limited`: windows of rates are at least `LIMIT_SECONDS` long.
     """
-    timed = [(each.times, each) for chain in chains for each in chain if each.times is not None]
+    failed = {each.chunk for each in failures}
+    timed: list[tuple[SegmentTimes, Segment, str]] = []
+    for chain in chains:
+        for place, each in enumerate(chain):
+            kind = "more" if place else "first"
+            if each is chain[-1] and each.chunk in failed:
+                kind = "failed"
+            if each.times is not None:
+                timed.append((each.times, each, kind))
     if not timed:
         return None
     timed.sort(key=lambda each: each[0].began)
     marked = [each for each in failures if each.at is not None]
-    busy = [(times.began, times.ended) for times, _ in timed]
+    busy = [(times.began, times.ended) for times, _, _ in timed]
     axis = TimeAxis([*busy, *((each.at, each.at) for each in marked if each.at is not None)])
     # By their first work: a worker that started later has a lower lane.
-    workers = list(dict.fromkeys(times.worker for times, _ in timed))
+    workers = list(dict.fromkeys(times.worker for times, _, _ in timed))
     lanes = min(len(workers), MAX_LANES)
     lane_of = {worker: number * lanes // len(workers) for number, worker in enumerate(workers)}
-    failed = {each.chunk for each in failures}
-    lasts = {id(chain[-1]) for chain in chains if chain and chain[-1].chunk in failed}
-    firsts = {id(chain[0]) for chain in chains if chain}
-    blocks = [
-        WorkBlock(
+    bars = [
+        Bar(
+            *(axis.place(times.began), axis.place(times.ended), kind),
+            title=f"chunk {each.chunk}: {each.rows.read:,} rows in"
+            f" {duration_text(times.ended - times.began)}, {each.work.throttled:,} requests"
+            f" throttled, {each.work.retries:,} repeated",
+            label=str(each.chunk),
             lane=lane_of[times.worker],
-            left=axis.place(times.began),
-            right=axis.place(times.ended),
-            kind="failed" if id(each) in lasts else "first" if id(each) in firsts else "more",
-            segment=each,
         )
-        for times, each in timed
+        for times, each, kind in timed
     ]
-    blocks.sort(key=lambda each: (each.lane, each.left))
-    rates = _rates(axis, [each for _, each in timed], limited=limited)
-    return Timeline(axis, rates, blocks, lanes, len(workers), marked)
+    rates = _rates(axis, timed, LIMIT_SECONDS if limited else FIRST_PERIOD)
+    return Timeline(axis, rates, bars, lanes, len(workers), marked)
 
 
-def _rates(axis: TimeAxis, segments: Sequence[Segment], *, limited: bool) -> Rates:
-    windows = axis.windows(LIMIT_SECONDS if limited else FIRST_PERIOD)
+def _rates(
+    axis: TimeAxis, timed: Sequence[tuple[SegmentTimes, Segment, str]], shortest: float
+) -> Rates:
+    windows = axis.windows(shortest)
     starts = [window.began for window in windows]
     amounts = [[0.0] * len(windows) for _ in range(3)]
 
@@ -194,33 +212,22 @@ def _rates(axis: TimeAxis, segments: Sequence[Segment], *, limited: bool) -> Rat
             for sums, change in zip(amounts, changes, strict=True):
                 sums[place] += share * change
 
-    for segment in segments:
-        times, work = segment.times, segment.work
-        if times is not None:
-            total = ProgressSample(
-                *(times.ended - times.began, segment.rows.read, round(work.consumed_wcu)),
-                work.throttled,
-            )
-            earlier = ProgressSample(0.0, 0, 0, 0)
-            for sample in (*times.iter_samples(), total):
-                began, ended = (
-                    times.began + min(each, total.seconds)
-                    for each in (earlier.seconds, sample.seconds)
-                )
-                changes = (
-                    sample.rows - earlier.rows,
-                    sample.units - earlier.units,
-                    sample.throttled - earlier.throttled,
-                )
-                # Rows beyond the segment's end were accepted, too, although others count them.
-                add(began, max(began, ended), [max(0, each) for each in changes])
-                earlier = sample
-    rows, units, throttled = (
-        [
-            amount / (window.ended - window.began)
-            for amount, window in zip(sums, windows, strict=True)
-        ]
-        for sums in amounts
+    for times, segment, _ in timed:
+        work, length = segment.work, times.ended - times.began
+        whole = (segment.rows.read, round(work.consumed_wcu), work.throttled)
+        samples = [(s.seconds, s.rows, s.units, s.throttled) for s in times.iter_samples()]
+        for before, after in pairwise([(0.0, 0, 0, 0), *samples, (length, *whole)]):
+            began, ended = (times.began + min(each[0], length) for each in (before, after))
+            # A segment may end before rows that were accepted: then its own rows are fewer.
+            changes = [max(0, b - a) for a, b in zip(before[1:], after[1:], strict=True)]
+            add(began, max(began, ended), changes)
+    return Rates(
+        windows,
+        *(
+            [
+                each / (window.ended - window.began)
+                for each, window in zip(sums, windows, strict=True)
+            ]
+            for sums in amounts
+        ),
     )
-    shortest = min(window.ended - window.began for window in windows)
-    return Rates(windows, rows, units, throttled, shortest >= LIMIT_SECONDS)

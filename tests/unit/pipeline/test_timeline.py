@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.segment_times import ProgressSample, ProgressSamples, SegmentTimes
-from ddbload.pipeline.report_page.marks import rates_chart
+from ddbload.pipeline.report_page.marks import chunks_chart, rates_chart, work_chart
 from ddbload.pipeline.report_page.markup import short
-from ddbload.pipeline.report_page.sections import chunks_chart, work_chart
 from ddbload.pipeline.report_page.timeline import (
     LIMIT_SECONDS,
     MAX_LANES,
@@ -23,7 +22,7 @@ from ddbload.pipeline.report_page.timeline import (
     make_timeline,
 )
 from ddbload.write.pacing.wcu_budget import WcuBudget
-from tests.unit.pipeline.page_scenes import BEGAN, facts, work
+from tests.unit.pipeline.page_scenes import BEGAN, work
 
 moments = st.floats(0, 253_402_300_799.0) | st.floats(BEGAN, BEGAN + 1000)
 periods = st.lists(st.tuples(moments, moments).map(sorted).map(tuple), min_size=1, max_size=30)
@@ -129,25 +128,25 @@ def test_workers_share_lanes_when_there_are_many():
     _, chains = work(3 * MAX_LANES, 3 * MAX_LANES, seconds=600.0)
     timeline = only(make_timeline(chains, ()))
     assert (timeline.workers, timeline.lanes) == (3 * MAX_LANES, MAX_LANES)
-    assert {each.lane for each in timeline.blocks} == set(range(MAX_LANES))
+    assert {each.lane for each in timeline.bars} == set(range(MAX_LANES))
 
 
 def test_failure_marks_the_last_part_of_its_chunk():
     chunks, chains = work(3, 2, parts=2)
     failure = Failure("SplitMismatch", "…", 1, BEGAN + 50)
     timeline = only(make_timeline(chains, [failure, Failure("NoTime", "…", 2)]))
-    failed = [each.segment for each in timeline.blocks if each.kind == "failed"]
-    assert {id(each) for each in failed} == {id(chains[1][1]), id(chains[2][1])}
+    assert [each.label for each in timeline.bars].count("1") == 2
+    assert sorted(each.label for each in timeline.bars if each.kind == "failed") == ["1", "2"]
     assert timeline.failures == [failure]
     assert "SplitMismatch" in str(work_chart(timeline))
     open_chains = [chains[0], chains[1][:1], chains[2]]
-    assert "failed" in str(chunks_chart(facts(chunks, open_chains), frozenset([1])))
+    assert "failed" in str(chunks_chart(chunks, open_chains, [1]))
 
 
 def test_open_and_failed_chunks_are_seen_among_thousands():
     chunks, chains = work(4000, 1)
     half = [chain if number % 2 else [] for number, chain in enumerate(chains)]
-    drawn = str(chunks_chart(facts(chunks, half), frozenset([2000])))
+    drawn = str(chunks_chart(chunks, half, [2000]))
     paths = dict(re.findall(r'<path d="([^"]*)" class="(\w+)"', drawn))
     boxes = {kind: path.count("M") for path, kind in paths.items()}
     assert boxes == {"first": 2000, "open": 1999, "failed": 1}
