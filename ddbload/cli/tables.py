@@ -44,11 +44,13 @@ def make_table(
     *,
     right: Sequence[str] = (),
     flexible: str | None = None,
+    whole: Sequence[str] = (),
 ) -> Table:
     """Make a table; control characters in cells are escaped.
 
-    Columns without a cell are left out. Those in `right` are aligned to the right; only `flexible`
-    is cut if a line is too long, otherwise long cells are wrapped.
+    Columns without a cell are left out. Those in `right` are aligned to the right. Long cells are
+    wrapped; with `flexible`, the column that takes the width that is left, they are cut instead,
+    but for the columns in `whole`.
     """
     cells = [
         [each if isinstance(each, Text) else Text(printable(each)) for each in row] for row in rows
@@ -61,7 +63,8 @@ def make_table(
             name,
             justify="right" if name in right else "left",
             no_wrap=flexible is not None,
-            overflow="ellipsis" if name == flexible else "fold",
+            overflow="fold" if flexible is None else "ellipsis",
+            min_width=max(len(row[place].plain) for row in cells) if name in whole else None,
             ratio=1 if name == flexible else None,
         )
     for row in cells:

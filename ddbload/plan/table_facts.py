@@ -96,8 +96,11 @@ class TableFacts:
             "bytes": self.bytes,
             "indexes": [
                 {
-                    "name": index.name, "global": index.is_global, "keys": list(index.keys),
-                    "projection": index.projection, "write_capacity": index.write_capacity,
+                    "name": index.name,
+                    "global": index.is_global,
+                    "keys": list(index.keys),
+                    "projection": index.projection,
+                    "write_capacity": index.write_capacity,
                     "warm_writes": index.warm_writes,
                 }
                 for index in self.indexes

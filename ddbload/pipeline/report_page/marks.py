@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.results import Segment
 from ddbload.pipeline.report_page.markup import (
     Content,
     Markup,
@@ -19,7 +17,7 @@ from ddbload.pipeline.report_page.markup import (
     short,
     shorten,
 )
-from ddbload.pipeline.report_page.timeline import Bar, Span, TimeAxis, Timeline
+from ddbload.pipeline.report_page.timeline import Bar, TimeAxis, Timeline
 
 WIDTH, LEFT, RIGHT = 960, 76, 12
 PLOT = WIDTH - LEFT - RIGHT
@@ -36,8 +34,8 @@ class Panel:
     """A chart of one rate."""
 
     title: str
-    windows: Sequence[Span]
     values: Sequence[float]
+    """Value of each window."""
     kind: str
     """Class that gives the color."""
     limit: float | None = None
@@ -59,13 +57,16 @@ def figure(name: str, title: str, description: str, height: float, *content: Con
     return element("div", drawing, class_="figure", role="group", aria_label=title, tabindex=0)
 
 
-def rates_chart(axis: TimeAxis, panels: Sequence[Panel]) -> Markup:
+def rates_chart(
+    axis: TimeAxis, windows: Sequence[tuple[float, float]], panels: Sequence[Panel]
+) -> Markup:
     """Draw panels below each other on one axis of time."""
     block = _PANEL_TITLE + _PANEL
     height = block * len(panels) + TICKS
     described = "; ".join(f"{each.title}: at most {short(max(each.values))}" for each in panels)
     parts: list[Content] = [time_grid(axis, 8, block * len(panels))]
-    parts += [_panel(each, block * place) for place, each in enumerate(panels)]
+    boxes = [(_x(axis.place(began)), _x(axis.place(ended))) for began, ended in windows]
+    parts += [_panel(each, boxes, block * place) for place, each in enumerate(panels)]
     return figure("rates", "Throughput over time", described, height, parts)
 
 
@@ -112,32 +113,7 @@ def work_chart(timeline: Timeline) -> Markup:
     return figure("work", "Work of each worker over time", described, bottom + TICKS, parts)
 
 
-def chunks_chart(
-    chunks: Sequence[Chunk], chains: Sequence[Sequence[Segment]], failed: Collection[int]
-) -> Markup:
-    """Draw the source from its first byte to its last: imported, failed or not imported."""
-    first = chunks[0].start
-    size = max(1, chunks[-1].end - first)
-    found = []
-    for chunk, chain in zip(chunks, chains, strict=True):
-        reached = chain[-1].end.byte if chain else chunk.start
-        kind = "failed" if chunk.chunk in failed else "open"
-        for start, end, each in ((chunk.start, reached, "first"), (reached, chunk.end, kind)):
-            if end > start:
-                text = f"chunk {chunk.chunk}: {'imported' if each == 'first' else 'not imported'}"
-                found.append(Bar((start - first) / size, (end - first) / size, each, text))
-    parts = [
-        element("rect", x=LEFT, y=4, width=PLOT, height=22, class_="open"),
-        *bars(found, 24, 4),
-        element("text", "first byte", x=LEFT, y=42, class_="label"),
-        element("text", "last byte", x=LEFT + PLOT, y=42, class_="label end"),
-    ]
-    done = sum(bool(chain) and chain[-1].proven for chain in chains)
-    described = f"{done:,} of {len(chunks):,} chunks are imported, {len(failed):,} failed"
-    return figure("chunks", "Chunks in the order of the source", described, 50, parts)
-
-
-def _panel(panel: Panel, top: float) -> Markup:
+def _panel(panel: Panel, places: Sequence[tuple[float, float]], top: float) -> Markup:
     peak, limit = max(panel.values), panel.limit
     # A limit that the run never came near would flatten the curve.
     is_near = limit is not None and limit <= 2.5 * peak
@@ -150,9 +126,9 @@ def _panel(panel: Panel, top: float) -> Markup:
         label = short(share * most)
         parts.append(element("text", label, x=LEFT - 8, y=y + 4, class_="label end"))
     boxes = [
-        f"M{number(_x(window.left))} {number(base)}V{number(base - value * unit)}"
-        f"H{number(_x(window.right))}V{number(base)}Z"
-        for window, value in zip(panel.windows, panel.values, strict=True)
+        f"M{number(left)} {number(base)}V{number(base - value * unit)}H{number(right)}"
+        f"V{number(base)}Z"
+        for (left, right), value in zip(places, panel.values, strict=True)
     ]
     parts.append(element("path", d="".join(boxes), class_=panel.kind))
     if limit is not None and is_near:
@@ -181,11 +157,12 @@ def time_grid(axis: TimeAxis, top: float, bottom: float) -> list[Content]:
         anchor = "label" if place == 0 else "label end" if place == 1 else "label middle"
         label = _moment(axis.time(place)).strftime(form)[: 16 if form.startswith("%Y") else 10]
         parts.append(element("text", label, x=x, y=bottom + 18, class_=anchor))
-    for before, after in pairwise(axis.spans):
-        left, width = _x(before.right), PLOT * (after.left - before.right)
-        title = element("title", f"no work for {duration_text(after.began - before.ended)}")
+    for (_, ended), (began, _) in pairwise(axis.spans):
+        left, right = _x(axis.place(ended)), _x(axis.place(began))
+        title = element("title", f"no work for {duration_text(began - ended)}")
+        height, width = bottom - top, right - left
         parts.append(
-            element("rect", title, x=left, y=top, width=width, height=bottom - top, class_="pause")
+            element("rect", title, x=left, y=top, width=width, height=height, class_="pause")
         )
     return parts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ddbload.contracts.results import ALREADY_LOADED, FAILED, SUCCEEDED
 from ddbload.contracts.write_price import amount_text
 from ddbload.dynamodb.write_modes import DELETE, written_word
-from ddbload.pipeline.report_page.marks import Panel, chunks_chart, rates_chart, work_chart
+from ddbload.pipeline.report_page.marks import Panel, rates_chart, work_chart
 from ddbload.pipeline.report_page.markup import (
     Content,
     Markup,
@@ -24,7 +24,6 @@ from ddbload.pipeline.report_page.markup import (
     tile,
     utc_text,
 )
-from ddbload.pipeline.report_page.reject_causes import RejectTally
 from ddbload.pipeline.report_page.run_facts import RunFacts, list_next_steps, list_remarks
 from ddbload.pipeline.report_page.style import CSS, POLICY
 from ddbload.pipeline.report_page.timeline import LIMIT_SECONDS, Timeline, make_timeline
@@ -181,7 +180,7 @@ def _speed(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
 def _rates(facts: RunFacts, timeline: Timeline) -> list[Content]:
     rates, axis = timeline.rates, timeline.axis
     limit = None if facts.limits is None else facts.limits.max_wcu
-    length = max(window.ended - window.began for window in rates.windows)
+    length = max(ended - began for began, ended in rates.windows)
     notes = [
         f"Times are UTC, from {utc_text(axis.began)} to {utc_text(axis.ended)}.",
         f"Each bar is the average of {duration_text(length)}.",
@@ -193,15 +192,15 @@ def _rates(facts: RunFacts, timeline: Timeline) -> list[Content]:
             notes.append(f"The limit holds over {LIMIT_SECONDS:.0f} s; shorter work has no line.")
         elif not facts.limits_changed:
             line = limit
-    panels = [Panel("Rows per second", rates.windows, rates.rows, "rate-rows")]
+    panels = [Panel("Rows per second", rates.rows, "rate-rows")]
     if any(rates.units):
-        panels.append(Panel(title, rates.windows, rates.units, "rate-units", line))
+        panels.append(Panel(title, rates.units, "rate-units", line))
     if any(rates.throttled):
         title = "Throttled requests per second"
-        panels.append(Panel(title, rates.windows, rates.throttled, "rate-throttled"))
+        panels.append(Panel(title, rates.throttled, "rate-throttled"))
     if len(axis.spans) > 1:
         notes.append("Pauses are cut short; they are the dashed areas.")
-    return [rates_chart(axis, panels), muted(" ".join(notes))]
+    return [rates_chart(axis, rates.windows, panels), muted(" ".join(notes))]
 
 
 def _work(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
@@ -220,22 +219,15 @@ def _work(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
 
 
 def _chunks(facts: RunFacts) -> Markup | None:
-    """Show which chunks are imported, and why the others failed."""
+    """Show how many chunks are imported, and why the others failed."""
     report = facts.report
     if not facts.chunks:
         return None
-    failed = frozenset(each.chunk for each in report.failures if each.chunk is not None)
-    kinds = [("first", "imported"), ("failed", "failed"), ("open", "not imported")]
     count = sum(map(len, facts.chains))
     invocations = "1 invocation" if count == 1 else f"{count:,} invocations"
     text = f"{report.chunks_done:,} of {report.chunks:,} chunks imported, by {invocations}."
-    return section(
-        "Chunks",
-        element("p", text),
-        chunks_chart(facts.chunks, facts.chains, failed),
-        legend(kinds),
-        _failures(facts) if report.failures else None,
-    )
+    failures = _failures(facts) if report.failures else None
+    return section("Chunks", element("p", text), failures)
 
 
 def _failures(facts: RunFacts) -> Markup:
@@ -264,44 +256,33 @@ def _rejects(facts: RunFacts) -> Markup | None:
     if tally is None or not facts.report.rows.rejected:
         return None
     groups = tally.groups[:MAX_GROUPS_SHOWN]
-    rows = [
-        (f"{each.rows:,}", data(each.cause), "-" if each.column is None else data(each.column, 120))
-        for each in groups
-    ]
-    note = f"{tally.others:,} more rejects were not read for this page."
-    caption = _caption("causes", len(rows), len(tally.groups))
-    return section(
-        "Rejects",
-        table(caption, ("Rows", "Cause", "Column"), rows, numbers=[0]),
-        muted(note) if tally.others else None,
-        _examples(tally),
-    )
-
-
-def _examples(tally: RejectTally) -> Markup:
-    examples = [each for group in tally.groups[:MAX_GROUPS_SHOWN] for each in group.examples]
-    several = any(each.source for each in examples)
     rows: list[TableRow] = []
-    for each in examples:
-        more = each.characters - len(each.row)
-        left_out = f" … ({more:,} more characters)" if more > 0 else None
-        rows.append(
-            (
-                *([data(each.source or "-", 120)] if several else ()),
-                "-" if each.line is None else f"{each.line:,}",
-                f"{each.byte:,}",
-                data(each.detail, 200),
-                (element("code", element("bdi", each.row)), left_out),
+    for group in groups:
+        count: Content = f"{group.rows:,}"
+        column = None if group.column is None else data(group.column, 120)
+        for each in group.examples:
+            more = each.characters - len(each.row)
+            row = (
+                element("code", element("bdi", each.row)),
+                f" … ({more:,} more)" if more > 0 else "",
             )
-        )
-    words = "Examples"
+            line = "-" if each.line is None else f"{each.line:,}"
+            detail = data(each.detail, 200)
+            source = None if each.source is None else [" (", data(each.source, 120), ")"]
+            rows.append(
+                (count, data(group.cause), column, line, f"{each.byte:,}", [detail, source], row)
+            )
+            count = None
+    caption = _caption("causes", len(groups), len(tally.groups))
     if tally.masked:
-        words += (
+        caption += (
             ". Rows are masked (x is a letter, 9 a digit, · anything else); ddbload report RUN"
             " --html FILE --show-rows shows them"
         )
-    head = (*(("Source",) if several else ()), "Line", "Byte", "Why", "Row")
-    return table(words, head, rows, numbers=[int(several), int(several) + 1])
+    head = ("Rows", "Cause", "Column", "Line", "Byte", "Why", "Row")
+    note = f"{tally.others:,} more rejects were not read for this page."
+    shown = table(caption, head, rows, numbers=[0, 3, 4])
+    return section("Rejects", shown, muted(note) if tally.others else None)
 
 
 def _cost(facts: RunFacts) -> Markup | None:

@@ -13,7 +13,6 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import (
     INSERT,
     PLAN,
-    superseded_text,
     written_word,
 )
 from ddbload.errors import is_resumable
@@ -108,8 +107,6 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
         )
     if report.uncertain:
         yield report.written_text
-    if rows.superseded:
-        yield f"{rows.superseded:,} rows: {superseded_text(report.mode)}"
     if report.repeated:
         yield repeated_keys(report.repeated)
     if rows.skipped and not facts.is_plan:

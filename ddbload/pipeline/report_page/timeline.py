@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.segment_times import FIRST_PERIOD, SegmentTimes
@@ -27,14 +27,13 @@ _PAUSE_SECONDS = 30.0
 _SHORTEST_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A time without long pauses, and its place on the axis from 0 to 1."""
-
-    began: float
-    ended: float
-    left: float
-    right: float
+def interpolate(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
+    """Return the y at x of the line through points, whose xs rise; beyond its ends, that there."""
+    place = bisect_right(xs, x)
+    if place in (0, len(xs)):
+        return ys[0] if place == 0 else ys[-1]
+    left, right = xs[place - 1], xs[place]
+    return ys[place - 1] + (x - left) / (right - left) * (ys[place] - ys[place - 1])
 
 
 class TimeAxis:
@@ -42,55 +41,39 @@ class TimeAxis:
 
     def __init__(self, busy: Iterable[tuple[float, float]]) -> None:
         """`busy`: times of work, at least one."""
-        times = _merge(busy)
-        seconds = max(sum(ended - began for began, ended in times), _SHORTEST_SECONDS)
-        # Of many pauses each takes less, so that work has most of the width.
-        gap = min(_PAUSE_SHARE, 0.4 / len(times))
-        unit = (1 - gap * (len(times) - 1)) / seconds
-        spans, left = [], 0.0
-        for began, ended in times:
-            right = min(1.0, left + (ended - began) * unit)
-            spans.append(Span(began, ended, left, right))
-            left = right + gap
-        last = spans[-1]
-        # Exactly to the end: rounding, or a run shorter than the shortest time, ends before.
-        stretched = last.ended if last.right > 1 - 1e-9 else last.began + (1 - last.left) / unit
-        spans[-1] = Span(last.began, stretched, last.left, 1.0)
-        self.spans: tuple[Span, ...] = tuple(spans)
-        self.began, self.ended = spans[0].began, spans[-1].ended
-        self.seconds = sum(span.ended - span.began for span in spans)
+        self.spans = _merge(busy)
+        """Times without long pauses: began and ended."""
+        self.began, self.ended = self.spans[0][0], self.spans[-1][1]
+        self.seconds = sum(ended - began for began, ended in self.spans)
         """Seconds of the axis, without pauses."""
-        self._starts = [span.began for span in spans]
-
-    def time(self, place: float) -> float:
-        """Return the time at a place; in a pause, that of its end."""
-        span = next((each for each in self.spans if place <= each.right), self.spans[-1])
-        share = max(0.0, place - span.left) / max(span.right - span.left, 1e-9)
-        return span.began + share * (span.ended - span.began)
+        # Of many pauses each takes less, so that work has most of the width.
+        gap = min(_PAUSE_SHARE, 0.4 / len(self.spans))
+        unit = (1 - gap * (len(self.spans) - 1)) / self.seconds
+        self._times: list[float] = []
+        self._places: list[float] = []
+        left = 0.0
+        for began, ended in self.spans:
+            right = min(1.0, left + (ended - began) * unit)
+            self._times += (began, ended)
+            self._places += (left, right)
+            left = right + gap
 
     def place(self, time: float) -> float:
-        """Return the place of a time, from 0 to 1; of one in a pause, that of the pause."""
-        span = self.spans[max(0, bisect_right(self._starts, time) - 1)]
-        if time >= span.ended:
-            return span.right
-        if time <= span.began:
-            return span.left
-        share = (time - span.began) / (span.ended - span.began)
-        return span.left + share * (span.right - span.left)
+        """Return the place of a time, from 0 to 1."""
+        return interpolate(time, self._times, self._places)
 
-    def windows(self, shortest: float) -> list[Span]:
+    def time(self, place: float) -> float:
+        """Return the time at a place."""
+        return interpolate(place, self._places, self._times)
+
+    def windows(self, shortest: float) -> list[tuple[float, float]]:
         """Divide each span into equal windows of at least `shortest` seconds, or take it whole."""
         width = max(shortest, self.seconds / MOST_WINDOWS)
         windows = []
-        for span in self.spans:
-            length = span.ended - span.began
-            count = max(1, int(length / width))
-            ends = [span.began + length * place / count for place in range(count + 1)]
-            windows += [
-                Span(began, ended, self.place(began), self.place(ended))
-                for began, ended in pairwise(ends)
-                if ended > began
-            ]
+        for began, ended in self.spans:
+            count = max(1, int((ended - began) / width))
+            ends = [began + (ended - began) * place / count for place in range(count + 1)]
+            windows += [each for each in pairwise(ends) if each[1] > each[0]]
         return windows
 
 
@@ -105,6 +88,9 @@ def _merge(busy: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
             merged[-1] = (merged[-1][0], max(ended, merged[-1][1]))
         else:
             merged.append((began, ended))
+    # A run takes some time, also where its clock does not show it.
+    if merged[-1][1] - merged[0][0] < _SHORTEST_SECONDS:
+        return [(merged[0][0], merged[0][0] + _SHORTEST_SECONDS)]
     return merged
 
 
@@ -112,7 +98,7 @@ def _merge(busy: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 class Rates:
     """Work per second in each window."""
 
-    windows: Sequence[Span]
+    windows: Sequence[tuple[float, float]]
     rows: Sequence[float]
     units: Sequence[float]
     throttled: Sequence[float]
@@ -120,7 +106,7 @@ class Rates:
     @property
     def comparable(self) -> bool:
         """True if each window is long enough to compare its units with a limit."""
-        return min(each.ended - each.began for each in self.windows) >= LIMIT_SECONDS
+        return min(ended - began for began, ended in self.windows) >= LIMIT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,38 +182,25 @@ def _rates(
     axis: TimeAxis, timed: Sequence[tuple[SegmentTimes, Segment, str]], shortest: float
 ) -> Rates:
     windows = axis.windows(shortest)
-    starts = [window.began for window in windows]
+    starts = [began for began, _ in windows]
     amounts = [[0.0] * len(windows) for _ in range(3)]
-
-    def add(began: float, ended: float, changes: Sequence[float]) -> None:
-        """Spread what changed between two times evenly over the windows between them."""
-        first = max(0, bisect_right(starts, began) - 1)
-        last = max(first, bisect_right(starts, ended) - 1)
-        for place in range(first, last + 1):
-            share = 1.0
-            if last > first:
-                window = windows[place]
-                share = min(ended, window.ended) - max(began, window.began)
-                share = max(0.0, share) / (ended - began)
-            for sums, change in zip(amounts, changes, strict=True):
-                sums[place] += share * change
-
     for times, segment, _ in timed:
         work, length = segment.work, times.ended - times.began
-        whole = (segment.rows.read, round(work.consumed_wcu), work.throttled)
         samples = [(s.seconds, s.rows, s.units, s.throttled) for s in times.iter_samples()]
-        for before, after in pairwise([(0.0, 0, 0, 0), *samples, (length, *whole)]):
-            began, ended = (times.began + min(each[0], length) for each in (before, after))
-            # A segment may end before rows that were accepted: then its own rows are fewer.
-            changes = [max(0, b - a) for a, b in zip(before[1:], after[1:], strict=True)]
-            add(began, max(began, ended), changes)
-    return Rates(
-        windows,
-        *(
-            [
-                each / (window.ended - window.began)
-                for each, window in zip(sums, windows, strict=True)
-            ]
-            for sums in amounts
-        ),
+        samples.append((length, segment.rows.read, round(work.consumed_wcu), work.throttled))
+        # A segment may end before rows that were accepted: then its own rows are fewer.
+        seconds, *totals = (
+            [*accumulate(each, max, initial=0)] for each in zip(*samples, strict=True)
+        )
+        moments = [times.began + min(each, length) for each in seconds]
+        first = max(0, bisect_right(starts, times.began) - 1)
+        between = starts[first + 1 : bisect_left(starts, times.ended)]
+        for sums, total in zip(amounts, totals, strict=True):
+            known = [0.0, *(interpolate(each, moments, total) for each in between), total[-1]]
+            for place, (before, after) in enumerate(pairwise(known), first):
+                sums[place] += after - before
+    lengths = [ended - began for began, ended in windows]
+    rows, units, throttled = (
+        [amount / length for amount, length in zip(sums, lengths, strict=True)] for sums in amounts
     )
+    return Rates(windows, rows, units, throttled)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.segment_times import ProgressSample, ProgressSamples, SegmentTimes
-from ddbload.pipeline.report_page.marks import chunks_chart, rates_chart, work_chart
+from ddbload.pipeline.report_page.marks import rates_chart, work_chart
 from ddbload.pipeline.report_page.markup import short
 from ddbload.pipeline.report_page.timeline import (
     LIMIT_SECONDS,
@@ -36,10 +36,10 @@ def test_places_are_in_the_order_of_times(busy, times):
     places = [axis.place(each) for each in sorted([*times, *ends])]
     assert all(-1e-9 <= place <= 1 + 1e-9 for place in places)
     assert all(one <= other + 1e-9 for one, other in pairwise(places))
-    assert axis.spans[0].left == 0
-    assert axis.spans[-1].right == 1
+    assert axis.place(axis.began) == 0
+    assert axis.place(axis.ended) == pytest.approx(1)
     # Work has most of the width, however many pauses there are.
-    assert sum(each.right - each.left for each in axis.spans) > 0.5
+    assert sum(axis.place(ended) - axis.place(began) for began, ended in axis.spans) > 0.5
 
 
 @settings(max_examples=40)
@@ -47,18 +47,20 @@ def test_places_are_in_the_order_of_times(busy, times):
 def test_windows_cover_the_work_in_order(busy, shortest):
     axis = TimeAxis(busy)
     windows = axis.windows(shortest)
-    assert sum(each.ended - each.began for each in windows) == pytest.approx(axis.seconds)
-    assert all(one.ended <= other.began + 1e-4 for one, other in pairwise(windows))
-    starts = {span.began for span in axis.spans}
-    for each in windows:
-        assert each.began in starts or each.ended - each.began >= shortest * 0.999
+    assert sum(ended - began for began, ended in windows) == pytest.approx(axis.seconds)
+    assert all(one[1] <= other[0] + 1e-4 for one, other in pairwise(windows))
+    starts = {began for began, _ in axis.spans}
+    for began, ended in windows:
+        assert began in starts or ended - began >= shortest * 0.999
 
 
 def test_long_pause_is_cut_short_and_short_ones_are_not():
     axis = TimeAxis([(0, 100), (110, 200), (90_000, 90_100)])
-    assert [(each.began, each.ended) for each in axis.spans] == [(0, 200), (90_000, 90_100)]
+    assert axis.spans == [(0, 200), (90_000, 90_100)]
     assert axis.seconds == pytest.approx(300)
-    assert axis.place(40_000) == axis.spans[0].right < axis.spans[1].left
+    assert axis.place(200) == pytest.approx(0.64)
+    assert axis.place(90_000) == pytest.approx(0.68)
+    assert axis.time(0.32) == pytest.approx(100)
 
 
 def segment(**changes: object) -> Segment:
@@ -78,7 +80,7 @@ def only(timeline: Timeline | None) -> Timeline:
 
 def test_rates_follow_the_samples():
     rates = only(make_timeline([[segment()]], ())).rates
-    seconds = [each.ended - each.began for each in rates.windows]
+    seconds = [ended - began for began, ended in rates.windows]
     assert seconds == pytest.approx([1.0] * 10)
     assert sum(rates.rows) == pytest.approx(160)
     assert sum(rates.units) == pytest.approx(320)
@@ -132,33 +134,31 @@ def test_workers_share_lanes_when_there_are_many():
 
 
 def test_failure_marks_the_last_part_of_its_chunk():
-    chunks, chains = work(3, 2, parts=2)
+    _, chains = work(3, 2, parts=2)
     failure = Failure("SplitMismatch", "…", 1, BEGAN + 50)
     timeline = only(make_timeline(chains, [failure, Failure("NoTime", "…", 2)]))
     assert [each.label for each in timeline.bars].count("1") == 2
     assert sorted(each.label for each in timeline.bars if each.kind == "failed") == ["1", "2"]
     assert timeline.failures == [failure]
     assert "SplitMismatch" in str(work_chart(timeline))
-    open_chains = [chains[0], chains[1][:1], chains[2]]
-    assert "failed" in str(chunks_chart(chunks, open_chains, [1]))
 
 
-def test_open_and_failed_chunks_are_seen_among_thousands():
-    chunks, chains = work(4000, 1)
-    half = [chain if number % 2 else [] for number, chain in enumerate(chains)]
-    drawn = str(chunks_chart(chunks, half, [2000]))
-    paths = dict(re.findall(r'<path d="([^"]*)" class="(\w+)"', drawn))
-    boxes = {kind: path.count("M") for path, kind in paths.items()}
-    assert boxes == {"first": 2000, "open": 1999, "failed": 1}
-    # Drawn last, and at least a pixel wide.
-    assert re.search(r'h1\.00v22h-1\.00z" class="failed"></path><text', drawn)
+def test_failed_work_is_seen_among_thousands():
+    """Drawn last, and at least a pixel wide."""
+    _, chains = work(4000, 2)
+    failure = Failure("SplitMismatch", "…", 2000)
+    drawn = str(work_chart(only(make_timeline(chains, [failure]))))
+    paths = {kind: path for path, kind in re.findall(r'<path d="([^"]*)" class="(\w+)"', drawn)}
+    assert {kind: path.count("M") for kind, path in paths.items()} == {"first": 3999, "failed": 1}
+    assert list(paths) == ["first", "failed"]
+    assert re.search(r"h1\.00v18h-1\.00z$", paths["failed"])
 
 
 @pytest.mark.parametrize("length", [0.0, 0.01, 3, 500, 90_000, 4e8, 253_402_300_799.0 - BEGAN])
 def test_ticks_are_few_and_have_room(length):
     times = SegmentTimes("ab", BEGAN, BEGAN + length)
     timeline = only(make_timeline([[replace(segment(), times=times)]], ()))
-    drawn = str(rates_chart(timeline.axis, []))
+    drawn = str(rates_chart(timeline.axis, [], []))
     assert 1 <= drawn.count("<line") <= 12
 
 
@@ -166,7 +166,7 @@ def test_failure_by_itself_leaves_room_for_the_ticks_of_the_others():
     """It is a span without length, which tells nothing of how far seconds are apart."""
     _, chains = work(4, 2)
     timeline = only(make_timeline(chains, [Failure("SplitMismatch", "…", 0, BEGAN - 600)]))
-    drawn = str(rates_chart(timeline.axis, []))
+    drawn = str(rates_chart(timeline.axis, [], []))
     assert 4 <= drawn.count("<line") <= 12
     assert re.search(r">\d\d:\d\d:\d\d</text>", drawn)
 
