@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from ddbload.aws.retry import RetryPolicy
-from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import Source
 from ddbload.contracts.source_bucket import SourceBucket
@@ -45,12 +44,6 @@ class AccessPolicy:
                 f"table {table} is not among those this deployment writes: {allowed}; to add it:"
                 f" ddbload deploy --table {table}"
             )
-
-    def check_target(self, payload: Payload) -> None:
-        """Raise `InvalidPayload` or `TableNotAllowed` for a target that may not be written."""
-        if self.tables is not None:
-            payload.require_table("the deployed state machine")
-        self.check_table(payload.table)
 
     def check_location(self, location: str) -> None:
         """Raise `BucketNotAllowed` for a path or an s3:// URI that may not be read."""

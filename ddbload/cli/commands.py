@@ -24,7 +24,7 @@ from ddbload.cli.doctor_command import doctor_command
 from ddbload.cli.hints import command_hint
 from ddbload.cli.import_command import import_command
 from ddbload.cli.ledger_commands import report_command, status_command
-from ddbload.cli.listing_commands import history_command, runs_command
+from ddbload.cli.listing_commands import runs_command
 from ddbload.cli.logs_command import logs_command
 from ddbload.cli.ls_command import ls_command
 from ddbload.cli.options import refuse_two_values
@@ -96,7 +96,7 @@ for _command in (
     *(cancel_command, limit_command),
     *(resume_command, status_command, report_command, rejects_command, logs_command),
     replay_command,
-    *(runs_command, history_command, convert_command, ls_command),
+    *(runs_command, convert_command, ls_command),
     *(doctor_command, deploy_command, destroy_command, demo, completion_command),
 ):
     commands.add_command(_command)

@@ -341,7 +341,7 @@ once_option = run_option(
     "--once",
     is_flag=True,
     help="Skip objects that were loaded into this table before: the same version, read and"
-    " written the same way (ddbload history).",
+    " written the same way (ddbload runs --source).",
 )
 detach_option = run_option(
     "--detach", is_flag=True, help="Return once the run has started, without waiting for its end."

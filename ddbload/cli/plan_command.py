@@ -76,6 +76,12 @@ if TYPE_CHECKING:
 @processes_option
 @aws_options
 @json_option
+@output_option(
+    "--all",
+    "show_all",
+    is_flag=True,
+    help="Show all columns and rejects, the reasons for the dialect, and the price by service.",
+)
 @output_option("--quiet", is_flag=True, help="Do not draw progress.")
 @verbose_option
 def plan_command(
@@ -87,6 +93,7 @@ def plan_command(
     processes: int | None,
     aws: AwsSettings,
     as_json: bool,
+    show_all: bool,
     quiet: bool,
     verbose: bool,
     **given: Any,
@@ -94,9 +101,8 @@ def plan_command(
     """Check SOURCE and estimate its import into TABLE, without writing anything.
 
     SOURCE is the same as for ddbload import. Every row is read and checked as an import does. The
-    plan shows rejected rows, duplicate keys, item sizes, write units of the table and its indexes,
-    price, time, what AWS's importers (ImportTable, StartBulkPutItems) would cost and need, warnings
-    about the table, and the command that imports the source.
+    plan shows rejected rows, duplicate keys, item sizes, write units, price, time, AWS's own
+    importers, advice, and the command that imports the source.
 
     Exit status: 0 if every row would be loaded, 3 if some would be rejected, 1 if the import would
     fail.
@@ -106,6 +112,7 @@ def plan_command(
     return plan_import(
         *(sources, table, processes, aws, given, wanted, keys),
         as_json=as_json,
+        show_all=show_all,
         quiet=quiet,
         verbose=verbose,
     )
@@ -121,6 +128,7 @@ def plan_import(
     keys: NewKeys = (),
     *,
     as_json: bool,
+    show_all: bool = False,
     quiet: bool,
     verbose: bool = False,
 ) -> int:
@@ -168,7 +176,7 @@ def plan_import(
     else:
         from ddbload.cli.plan_page import show_plan
 
-        show_plan(value)
+        show_plan(value, show_all=show_all)
     if plan.error is not None:
         print_stderr(f"ddbload: {plan.error.name}: {plan.error.message}")
     return {FINE: EXIT_DONE, FAILS: EXIT_FAILED}.get(plan.status, EXIT_REJECTS)

@@ -3,70 +3,54 @@
 from __future__ import annotations
 
 import math
-import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group
-from rich.padding import Padding
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from ddbload.cli.output import printable
 from ddbload.cli.run_result import LAYOUT_NAMES
+from ddbload.cli.tables import STATUS_STYLES, draw, make_table
 from ddbload.contracts.source import AUTO, UNCOMPRESSED
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-COLUMNS_SHOWN = 60
-REJECTS_SHOWN = 20
-_STATUS = {"FINE": "bold green", "REJECTS": "bold yellow", "FAILS": "bold red"}
+COLUMNS_SHOWN, ALL_COLUMNS = 8, 1000
+"""Columns on a page, and with `--all`."""
+REJECTS_SHOWN, ALL_REJECTS = 4, 1000
 _UNITS = ("B", "KB", "MB", "GB", "TB")
-
-_TRAILING = re.compile(r"[ ]+$", re.MULTILINE)
 
 Value = Mapping[str, Any]
 
 
-def show_plan(plan: Value) -> None:
-    """Draw a plan on standard output."""
-    console = Console(highlight=False, soft_wrap=False)
-    with console.capture() as drawn:
-        console.print(page(plan), crop=False)
-    # rich pads cells with spaces; a file should not have them.
-    sys.stdout.write(_TRAILING.sub("", drawn.get()))
+def show_plan(plan: Value, *, show_all: bool = False) -> None:
+    """Draw a plan on standard output; only with `show_all`, all that it has."""
+    parts: list[RenderableType] = [_head(plan), _facts(plan, show_all)]
 
+    def section(title: str, body: RenderableType) -> None:
+        parts.extend((Text(""), Text(title, style="bold"), body))
 
-def page(plan: Value) -> RenderableType:
-    """Lay out the page."""
-    parts: list[RenderableType] = [_head(plan), _facts(plan)]
     if plan["rejects"]:
-        parts += _section("Rows that would be rejected", _rejects(plan["rejects"]))
+        most = ALL_REJECTS if show_all else REJECTS_SHOWN
+        section("Rows that would be rejected", _rejects(plan["rejects"], most))
     if plan["columns"]:
-        parts += _section("Columns", _columns(plan["columns"]))
-        notes = list(_notes(plan["columns"]))
-        if notes:
-            parts.append(Padding(_list(notes, ""), (1, 0, 0, 0)))
-    if plan["price"]:
-        parts += _section("Price", _price(plan["price"]))
+        most = ALL_COLUMNS if show_all else COLUMNS_SHOWN
+        section("Columns", _columns(plan["columns"], most))
+    if plan["price"] and show_all:
+        section("Price", _price(plan["price"]))
+    advice = [*_notes(plan["columns"]), *(each["message"] for each in plan["warnings"])]
     if plan["time"] and plan["time"]["prewarm"]:
-        parts += _section("Raise capacity first", _prewarm(plan["time"]))
-    if plan["alternatives"]:
-        parts += _section("Ways to load it", _alternatives(plan["alternatives"]))
-    if plan["warnings"]:
-        texts = [each["message"] for each in plan["warnings"]]
-        parts += _section("Before you begin", _list(texts, "yellow"))
+        advice.append(_prewarm(plan["time"]["prewarm"]))
+    if advice:
+        section("Before you begin", _list(advice))
     if plan["create_table"]:
-        parts += _section("Make the table", _command(plan["create_table"]))
+        section("Make the table", _command(plan["create_table"]))
     if plan["command"]:
-        parts += _section("Import it", _command(plan["command"]))
-    return Group(*parts)
-
-
-def _section(title: str, body: RenderableType) -> list[RenderableType]:
-    return [Text(""), Text(title, style="bold"), body]
+        section("Import it", _command(plan["command"]))
+    draw(Group(*parts))
 
 
 def _head(plan: Value) -> RenderableType:
@@ -79,7 +63,7 @@ def _head(plan: Value) -> RenderableType:
 
 
 def _verdict(plan: Value) -> Text:
-    rows, style = plan["rows"], _STATUS[plan["status"]]
+    rows, style = plan["rows"], STATUS_STYLES[plan["status"]]
     if plan["error"] is not None:
         return Text(f"would fail: {plan['error']['name']}", style)
     total = f"about {rows['total']:,}" if rows["estimated"] else f"{rows['total']:,}"
@@ -92,14 +76,14 @@ def _verdict(plan: Value) -> Text:
     return Text(f"all of {total} rows can be loaded", style)
 
 
-def _facts(plan: Value) -> RenderableType:
+def _facts(plan: Value, show_all: bool) -> RenderableType:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     grid.add_row("outcome", _verdict(plan))
     if plan["dialect"] is not None:
         grid.add_row("source", Text(_source(plan["source"])))
-        grid.add_row("dialect", Text(_dialect(plan["dialect"])))
+        grid.add_row("dialect", Text(_dialect(plan["dialect"], show_all)))
     if plan["keys"] is not None:
         sampled = " among the rows read" if plan["rows"]["estimated"] else ""
         grid.add_row("keys", Text(_keys(plan["keys"], sampled)))
@@ -118,6 +102,9 @@ def _facts(plan: Value) -> RenderableType:
                 f" on a deployed stack, {_dollars(price['by_import'])} from this machine",
             ),
         )
+    for place, each in enumerate(plan["alternatives"]):
+        way = Text(_way(each), no_wrap=not show_all, overflow="fold" if show_all else "ellipsis")
+        grid.add_row("" if place else "ways", way)
     return grid
 
 
@@ -133,7 +120,7 @@ def _source(source: Value) -> str:
     return ", ".join(said)
 
 
-def _dialect(dialect: Value) -> str:
+def _dialect(dialect: Value, show_all: bool) -> str:
     said: str = LAYOUT_NAMES.get(dialect.get("layout", ""), "%s") % dialect["format"]
     if dialect["delimiter"] is not None:
         said += f" delimited by {_shown(dialect['delimiter'])}"
@@ -144,6 +131,8 @@ def _dialect(dialect: Value) -> str:
     if dialect["compression"] not in (UNCOMPRESSED, AUTO):
         said += f", {dialect['compression']}"
     sure = math.floor(100 * dialect["sure"])
+    if not show_all:
+        return f"{said} ({sure}% sure)"
     said = f"{said} ({sure}% sure: {printable(dialect['why'])})"
     if dialect["header_why"] is not None:
         said += f"; the first row names the columns ({dialect['header_why']})"
@@ -197,60 +186,50 @@ def _time(time: Value) -> str:
     return f"{duration(time['seconds'])}: {slowest['what']} at {how}"
 
 
-def _rejects(rejects: Sequence[Value]) -> RenderableType:
-    table = Table("rows", "cause", "column", "first at", "why", box=None, pad_edge=False)
-    table.columns[0].justify = "right"
-    table.columns[3].justify = "right"
-    for each in rejects[:REJECTS_SHOWN]:
-        table.add_row(
+def _rejects(rejects: Sequence[Value], most: int) -> RenderableType:
+    rows = (
+        (
             f"{each['rows']:,}",
             each["cause"],
-            Text(printable(each["column"] or "the row")),
-            Text(_first(each["first"])),
-            Text(printable(each["detail"])),
+            each["column"] or "the row",
+            _first(each["first"]),
+            each["detail"],
         )
-    return _with_more(table, len(rejects) - REJECTS_SHOWN)
+        for each in rejects[:most]
+    )
+    head = ("rows", "cause", "column", "first at", "why")
+    return _with_more(make_table(head, rows, right=("rows", "first at")), len(rejects) - most)
 
 
 def _first(place: Value) -> str:
     line = f"line {place['line']:,}"
-    if "source" not in place:
-        return line
-    return f"{printable(place['source'].rpartition('/')[2])}, {line}"
+    return line if "source" not in place else f"{place['source'].rpartition('/')[2]}, {line}"
 
 
-def _columns(columns: Sequence[Value]) -> RenderableType:
-    shown = columns[:COLUMNS_SHOWN]
-    kinds = [f"{each['type']} {each['key']}" if each["key"] else each["type"] for each in shown]
-    others = [_other(each) for each in shown]
-    empty = [f"{each['empty']:,}" if each.get("empty") else "" for each in shown]
-    table = Table(box=None, pad_edge=False, expand=True)
-    longest = max(len(printable(each["name"])) for each in shown)
-    table.add_column("name", width=min(max(longest, 4), 28), overflow="ellipsis", no_wrap=True)
-    table.add_column("type", width=_width("type", kinds), no_wrap=True)
-    if any(others):
-        table.add_column("could be", width=8, no_wrap=True)
-    if any(empty):
-        table.add_column("empty", width=_width("empty", empty), no_wrap=True, justify="right")
-    # The examples get the remaining width, so that only they are cut.
-    table.add_column("examples", ratio=1, overflow="ellipsis", no_wrap=True)
-    for each, kind, other, none in zip(shown, kinds, others, empty, strict=True):
-        cells = [Text(printable(each["name"]), style="bold" if each["key"] else ""), Text(kind)]
-        cells += [Text(other, "cyan")] if any(others) else []
-        cells += [Text(none)] if any(empty) else []
-        examples = "  ".join(each.get("examples", ()))
-        table.add_row(*cells, Text(printable(examples), style="dim"))
-    return _with_more(table, len(columns) - COLUMNS_SHOWN)
+def _columns(columns: Sequence[Value], most: int) -> RenderableType:
+    rows = (
+        (
+            Text(printable(_shorten(each["name"])), style="bold" if each["key"] else ""),
+            f"{each['type']} {each['key']}" if each["key"] else each["type"],
+            Text(_other(each), "cyan"),
+            f"{each['empty']:,}" if each.get("empty") else "",
+            Text(printable("  ".join(each.get("examples", ()))), "dim"),
+        )
+        for each in columns[:most]
+    )
+    head = ("name", "type", "could be", "empty", "examples")
+    table = make_table(head, rows, right=("empty",), flexible="examples")
+    return _with_more(table, len(columns) - most)
+
+
+def _shorten(name: str) -> str:
+    return name if len(name) <= 28 else f"{name[:27]}…"
 
 
 def _other(column: Value) -> str:
     """Return the inferred type if it differs from the column's type."""
     inferred = column.get("inferred")
     return inferred["type"] if inferred and inferred["type"] != column["type"] else ""
-
-
-def _width(title: str, cells: Sequence[str]) -> int:
-    return max(len(title), *map(len, cells))
 
 
 def _notes(columns: Sequence[Value]) -> Iterator[str]:
@@ -264,48 +243,30 @@ def _notes(columns: Sequence[Value]) -> Iterator[str]:
 
 
 def _price(price: Value) -> RenderableType:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, justify="right")
-    table.add_column(style="dim", overflow="fold")
-    for line in price["lines"]:
-        table.add_row(line["service"], _dollars(line["dollars"]), line["how"])
     paid = " (provisioned capacity is paid for anyway)" if price["billing"] == "provisioned" else ""
-    table.add_row(
-        Text("total", "bold"),
-        Text(_dollars(price["total"]), "bold"),
+    rows = [(line["service"], _dollars(line["dollars"]), line["how"]) for line in price["lines"]]
+    how = (
         f"{price['region']}'s list prices of {price['prices_of']}{paid}; then"
-        f" {_dollars(price['storage_month'])} per month for storage",
+        f" {_dollars(price['storage_month'])} per month for storage"
     )
-    return table
+    rows.append(("total", _dollars(price["total"]), how))
+    return make_table(("service", "price", "how"), rows, right=("price",))
 
 
-def _alternatives(ways: Sequence[Value]) -> RenderableType:
-    table = Table("by", "price", "time", "needs", box=None, pad_edge=False)
-    table.columns[1].justify = "right"
-    for each in ways:
-        dollars, possible = each["dollars"], each["possible"]
-        needs = "; ".join(each["needs"]) or "nothing more"
-        table.add_row(
-            Text(each["tool"], "bold" if possible else "dim"),
-            "?" if dollars is None else _dollars(dollars),
-            "?" if each["seconds"] is None else duration(each["seconds"]),
-            Text(needs if possible else f"not possible here: needs {needs}"),
-        )
-    hows = [f"{each['tool']}: {each['how']}" for each in ways]
-    return Group(table, _list(hows, "dim"))
+def _way(way: Value) -> str:
+    """Describe a way to load the source, in a line."""
+    price = "price unknown" if way["dollars"] is None else _dollars(way["dollars"])
+    time = f", {duration(way['seconds'])}" if way["tool"] == "ddbload" else ""
+    needs = f"; needs {printable('; '.join(way['needs']))}" if way["needs"] else ""
+    return f"{way['tool']}: {price}{time}{'' if way['possible'] else '; not possible here'}{needs}"
 
 
-def _prewarm(time: Value) -> RenderableType:
-    better = time["prewarm"]
-    said = (
+def _prewarm(better: Value) -> str:
+    return (
         f"{better['write_units_per_second']:,} write units a second would make it"
         f" {duration(better['seconds'])}, for {_dollars(better['dollars'])} ({better['how']}):"
+        f" {better['command']}"
     )
-    parts: list[RenderableType] = [Text(said), _command(better["command"])]
-    if better["command_afterwards"]:
-        parts += [Text("and after the import:"), _command(better["command_afterwards"])]
-    return Group(*parts)
 
 
 def _command(command: str) -> RenderableType:
@@ -313,9 +274,9 @@ def _command(command: str) -> RenderableType:
     return Text(f"  {printable(command)}", style="cyan", no_wrap=True, overflow="ignore")
 
 
-def _list(texts: Sequence[str], style: str) -> RenderableType:
+def _list(texts: Sequence[str]) -> RenderableType:
     grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(style=style, no_wrap=True)
+    grid.add_column(style="yellow", no_wrap=True)
     grid.add_column(overflow="fold")
     for text in texts:
         grid.add_row("-", Text(printable(text)))
@@ -325,7 +286,7 @@ def _list(texts: Sequence[str], style: str) -> RenderableType:
 def _with_more(table: Table, more: int) -> RenderableType:
     if more <= 0:
         return table
-    return Group(table, Text(f"... and {more:,} more; --json shows all", style="dim"))
+    return Group(table, Text(f"... and {more:,} more; --all shows them", style="dim"))
 
 
 def _shown(text: str) -> str:

@@ -15,7 +15,7 @@ FIRST_PERIOD = 1.0
 """Seconds between samples, until there are too many; then they are thinned out."""
 LAST_TIME = 253_402_300_799.0
 """Last second of the year 9999."""
-_SAMPLE = r"[0-9]{1,9}\.[0-9]/[0-9]{1,16}/[0-9]{1,16}/[0-9]{1,16}"
+_SAMPLE = r"[0-9]{1,9}\.[0-9]{1,2}/[0-9]{1,16}/[0-9]{1,16}/[0-9]{1,16}"
 _SAMPLES = re.compile(rf"(?:{_SAMPLE}(?: {_SAMPLE}){{0,{MAX_SAMPLES - 1}}})?")
 
 
@@ -26,7 +26,7 @@ class ProgressSample:
     seconds: float
     """Seconds since the invocation began."""
     rows: int
-    """Settled rows."""
+    """Rows with an outcome, also behind others that have none yet."""
     units: int
     """Consumed write units."""
     throttled: int
@@ -60,7 +60,7 @@ class SegmentTimes(Message):
         cls, worker: str, began: float, ended: float, samples: Sequence[ProgressSample] = ()
     ) -> Self:
         """Make the times of an invocation."""
-        texts = (f"{s.seconds:.1f}/{s.rows}/{s.units}/{s.throttled}" for s in samples)
+        texts = (f"{s.seconds:.2f}/{s.rows}/{s.units}/{s.throttled}" for s in samples)
         return cls(worker, began, ended, " ".join(texts))
 
     def iter_samples(self) -> Iterator[ProgressSample]:
@@ -79,7 +79,7 @@ class ProgressSamples:
     """Samples of one invocation's totals, fewer and fewer the longer it takes."""
 
     def __init__(self, worker: str, began: float, now: float) -> None:
-        """`began` is in seconds since the epoch, and `now` by the clock that `add` is told."""
+        """`began` is in seconds since the epoch, `now` in those of the clock of `add`."""
         self._worker = worker
         self._began = began
         self._clock_began = now
@@ -88,7 +88,7 @@ class ProgressSamples:
         self._samples: list[ProgressSample] = []
 
     def add(self, now: float, rows: int, consumed_wcu: float, throttled: int) -> None:
-        """Keep the totals if the last ones are old enough. `rows`: settled ones."""
+        """Keep the totals if the last ones are old enough. `rows`: those with an outcome."""
         if now < self._next:
             return
         if len(self._samples) == MAX_SAMPLES:

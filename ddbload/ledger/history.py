@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -80,15 +80,8 @@ class LoadPage:
 class History:
     """History in a store. Reading raises `LedgerDamaged` for an object that cannot be decoded."""
 
-    def __init__(
-        self, store: Store, skip_damaged: Callable[[LedgerDamaged], object] | None = None
-    ) -> None:
-        """Make a history. `skip_damaged`: called with that error instead of raising it.
-
-        Only for a list: what is skipped may be the load that somebody looks for.
-        """
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._skip_damaged = skip_damaged
 
     def put(self, load: LoadRecord, versions: Iterable[ObjectVersion]) -> None:
         """Write the object versions that a run has loaded; what was written before stays."""
@@ -136,27 +129,18 @@ class History:
             kind, key = name.split("/")[3:5]
             if kind != "object" or key in wanted:
                 own.append(name)
-        for page in self._pages(own):
+        for page in self.read(own):
             for each in page.versions:
                 found = each.hash
                 if found in wanted and same_ids(wanted[found], each.version_id):
                     yield found, page.load
-
-    def names(self, table: str | None = None) -> list[str]:
-        """List the names of a table's history, or of all tables', newest first."""
-        ages = self._store.ages(_ROOT if table is None else f"{_ROOT}{table}/")
-        return sorted(filter(_PAGE.fullmatch, ages), key=lambda name: ages[name])
-
-    def read(self, names: Sequence[str]) -> Iterator[LoadPage]:
-        """Read objects of the history, in the order of their names."""
-        return self._pages(names)
 
     def read_location(self, location: str) -> Iterator[LoadPage]:
         """Read the loads of all versions of one object or file, into all tables, in no order."""
         for table in self._store.folders(_ROOT):
             for table_id in self._store.folders(f"{_ROOT}{table}/"):
                 names = self._names_of(f"{_ROOT}{table}/{table_id}/", location)
-                for page in self._pages(names):
+                for page in self.read(names):
                     own = [each for each in page.versions if each.location == location]
                     if own:
                         yield LoadPage(page.load, own)
@@ -175,18 +159,12 @@ class History:
         lines = [json.dumps(load.to_json(), separators=(",", ":")).encode()]
         self._store.put_new(name, b"\n".join([*lines, *(line for _, line in page), b""]))
 
-    def _pages(self, names: Sequence[str]) -> Iterator[LoadPage]:
+    def read(self, names: Iterable[str]) -> Iterator[LoadPage]:
+        """Read objects of the history, in the order of their names."""
+        names = list(names)
         for name, data in zip(names, self._store.get_all(names), strict=True):
-            if data is None:
-                continue
-            try:
-                page = self._decode(name, data)
-            except LedgerDamaged as damaged:
-                if self._skip_damaged is None:
-                    raise
-                self._skip_damaged(damaged)
-            else:
-                yield page
+            if data is not None:
+                yield self._decode(name, data)
 
     def _decode(self, name: str, data: bytes) -> LoadPage:
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ddbload.contracts.list_prices import LIST_PRICE_REGION, RECOVERY_GB_MONTH
 from ddbload.contracts.run_record import RunRecord
@@ -44,10 +43,6 @@ class PlanWarning:
     code: str
     """Stable name; docs/plan.md lists them all."""
     message: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the entry of a plan's `warnings`."""
-        return {"code": self.code, "message": self.message}
 
 
 def list_warnings(

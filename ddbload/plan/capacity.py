@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
-import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from ddbload.contracts.list_prices import CAPACITY_HOUR, CAPACITY_HOUR_IA
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
 from ddbload.pipeline.table_capacity import NEW_TABLE_RATE, TABLE_QUOTA, capacity_of
 from ddbload.pipeline.warm_up import WarmUp
@@ -46,22 +43,25 @@ class Limit:
         """Seconds that the write units take under this limit alone."""
         return self.units / self.per_second if self.per_second else math.inf
 
+    @property
+    def is_capacity(self) -> bool:
+        """True if more capacity would raise the limit."""
+        return self.what == "table" or self.what.startswith("index ")
+
     def to_json(self) -> dict[str, Any]:
         """Return the entry of a plan's `time.limits`."""
         return {
             "what": self.what,
             "units": round(self.units),
             "units_per_second": round(self.per_second, 1),
-            "seconds": _json_seconds(self.seconds),
+            "seconds": json_seconds(self.seconds),
             "how": self.how,
         }
 
 
 def slowest_capacity_limit(limits: Sequence[Limit]) -> Limit | None:
     """Return the slowest limit that more capacity would raise, if any."""
-    return next(
-        (each for each in limits if each.what == "table" or each.what.startswith("index ")), None
-    )
+    return next((each for each in limits if each.is_capacity), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,25 +86,20 @@ class Load:
 class Prewarm:
     """Suggestion to raise the capacity before the import."""
 
-    write_units: int
+    write_units_per_second: int
     command: str
     dollars: float
-    dollars_how: str
+    how: str
+    """Calculation of the dollars."""
     seconds: float
     """Seconds that the import takes with it."""
-    back: str | None = None
-    """Command that restores the capacity after the import."""
+    command_afterwards: None = None
+    """Warm throughput needs no command after the import: it cannot be lowered."""
 
     def to_json(self) -> dict[str, Any]:
         """Return a plan's `time.prewarm`."""
-        return {
-            "write_units_per_second": self.write_units,
-            "command": self.command,
-            "dollars": round(self.dollars, 2),
-            "how": self.dollars_how,
-            "seconds": _json_seconds(self.seconds),
-            "command_afterwards": self.back,
-        }
+        seconds, dollars = json_seconds(self.seconds), round(self.dollars, 2)
+        return {**asdict(self), "seconds": seconds, "dollars": dollars}
 
 
 def rank_limits(
@@ -144,34 +139,19 @@ def rank_limits(
 
 def suggest_prewarm(facts: TableFacts, load: Load, limits: Sequence[Limit]) -> Prewarm | None:
     """Suggest more capacity for a long import; None if it would not help, or is not possible."""
-    if not limits or limits[0].seconds <= LONG_SECONDS:
+    if not limits or limits[0].seconds <= LONG_SECONDS or not limits[0].is_capacity:
         return None
-    if limits[0].what != "table" and not limits[0].what.startswith("index "):
-        return None
+    # Provisioned capacity is for its owner to raise: the plan warns (`provisioned_low`).
     largest = max([load.table_units, *(units for _, units in load.index_units)])
-    step = 1000 if facts.on_demand else 100
-    wanted = min(TABLE_QUOTA, -(-math.ceil(largest / GOAL_SECONDS) // step) * step)
-    change = _warm(facts, load, wanted) if facts.on_demand else _provision(facts, load, wanted)
-    if change is None:
-        return None
-    others = [
-        limit for limit in limits if limit.what != "table" and not limit.what.startswith("index ")
-    ]
-    seconds = max([largest / wanted, *(limit.seconds for limit in others)])
-    if seconds > 0.8 * limits[0].seconds:
-        return None
-    return Prewarm(wanted, *change[:3], seconds, change[3])
-
-
-CapacityChange = tuple[str, float, str, str | None]
-"""Command, dollars, their calculation, and the command that reverts the change."""
-
-
-def _warm(facts: TableFacts, load: Load, wanted: int) -> CapacityChange | None:
-    if facts.most_writes is not None and facts.most_writes < wanted:
+    wanted = min(TABLE_QUOTA, -(-math.ceil(largest / GOAL_SECONDS) // 1000) * 1000)
+    if not facts.on_demand or (facts.most_writes is not None and facts.most_writes < wanted):
         return None
     change = warm_up_of(facts, [index for index, units in load.index_units if units], wanted)
-    return change.command, change.dollars, change.how, None
+    others = [limit.seconds for limit in limits if not limit.is_capacity]
+    seconds = max([largest / wanted, *others])
+    if seconds > 0.8 * limits[0].seconds:
+        return None
+    return Prewarm(wanted, change.command, change.dollars, change.how, seconds)
 
 
 def warm_up_of(facts: TableFacts, indexes: Sequence[TableIndex], wanted: int) -> WarmUp:
@@ -186,48 +166,6 @@ def warm_up_of(facts: TableFacts, indexes: Sequence[TableIndex], wanted: int) ->
     )
 
 
-def _provision(facts: TableFacts, load: Load, wanted: int) -> CapacityChange | None:
-    now = facts.write_capacity or 0
-    reads = facts.read_capacity or 1
-    before: list[dict[str, Any]] = []
-    after: list[dict[str, Any]] = []
-    more = max(0, wanted - now)
-    for index, units in load.index_units:
-        has = index.write_capacity or 0
-        if units and has < wanted:
-            more += wanted - has
-            for updates, writes in ((before, wanted), (after, max(1, has))):
-                given = {
-                    "ReadCapacityUnits": index.read_capacity or 1,
-                    "WriteCapacityUnits": writes,
-                }
-                updates.append(
-                    {"Update": {"IndexName": index.name, "ProvisionedThroughput": given}}
-                )
-    command, back = [*_update(facts)], [*_update(facts)]
-    if wanted > now:
-        command += _throughput(reads, wanted)
-        back += _throughput(reads, max(1, now))
-    if before:
-        command += ["--global-secondary-index-updates", json.dumps(before)]
-        back += ["--global-secondary-index-updates", json.dumps(after)]
-    regions = len(facts.replicas) + 1
-    hour = CAPACITY_HOUR_IA if facts.infrequent else CAPACITY_HOUR
-    times = f" x {regions} regions" if regions > 1 else ""
-    how = f"{more:,} more write capacity units{times} x ${hour:.5f} an hour"
-    return shlex.join(command), more * regions * hour, how, shlex.join(back)
-
-
-def _update(facts: TableFacts) -> list[str]:
-    return ["aws", "dynamodb", "update-table", "--table-name", facts.table.name]
-
-
-def _throughput(reads: int, writes: int) -> list[str]:
-    return [
-        "--provisioned-throughput",
-        f"ReadCapacityUnits={reads},WriteCapacityUnits={writes}",
-    ]
-
-
-def _json_seconds(seconds: float) -> float | None:
+def json_seconds(seconds: float) -> float | None:
+    """Round seconds; None for infinity, which JSON lacks."""
     return round(seconds, 1) if math.isfinite(seconds) else None

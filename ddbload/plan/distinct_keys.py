@@ -30,8 +30,6 @@ class DistinctKeys:
     """Keys with several rows."""
     extra_rows: int
     """Rows with the key of an earlier row; rows minus items."""
-    most: int
-    """Rows of the most frequent key among those counted."""
     exact: bool
     error: float
     """Relative standard error of `distinct`; 0 if exact."""
@@ -81,13 +79,12 @@ class KeyCounter:
 
     def keys(self) -> DistinctKeys:
         """Return the counts so far."""
-        distinct = repeated = kept = most = 0
+        distinct = repeated = kept = 0
         for bucket in range(_BUCKETS):
             counts = self._counted(bucket).values()
             distinct += len(counts)
             kept += sum(counts)
             repeated += len(counts) - list(counts).count(1)
-            most = max(most, *counts, 0) if counts else most
         scale = 1 << self._bits
         found, error = distinct * scale, 1 / sqrt(max(1, distinct))
         if 10 * (kept - distinct) < distinct:
@@ -100,7 +97,6 @@ class KeyCounter:
             distinct=found,
             repeated=min(found, repeated * scale),
             extra_rows=self._rows - found,
-            most=most,
             exact=not self._bits,
             error=error if self._bits else 0.0,
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from ddbload.contracts.list_prices import (
     LIST_PRICE_DATE,
@@ -14,17 +15,17 @@ from ddbload.contracts.list_prices import (
     STORED_GB_MONTH_IA,
 )
 from ddbload.contracts.options import EDGES, Options
-from ddbload.contracts.results import ALL_FILTERED, NO_ROWS
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import NOT_BILLED, WritePrice
 from ddbload.dynamodb.write_modes import DELETE, UPDATE
 from ddbload.plan import price
-from ddbload.plan.advice import PlanWarning, list_warnings, prewarm_warning
 from ddbload.plan.capacity import (
     HOT_TABLE,
+    Limit,
     Load,
     Prewarm,
     hot_index_limit,
+    json_seconds,
     rank_limits,
     suggest_prewarm,
 )
@@ -37,93 +38,135 @@ _LEAST_EXPANSION = 1.05
 """Bytes of rows for a stored byte, above which objects are taken for compressed ones."""
 
 
-def figures(
-    record: RunRecord,
-    facts: TableFacts,
-    survey: Survey,
-    scale: float,
-    *,
-    complete: bool,
-    first: int | None = None,
-    now: float,
-    prewarm: int | None = None,
-    chunks: int = 1,
-    uncut: str | None = None,
-    notices: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
-    """Return the fields of a plan that need record, table and survey.
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Figures of an import, computed from the rows that were read."""
 
-    Args:
-        record: Record of the source.
-        facts: The table.
-        survey: Statistics of the rows read.
-        scale: All rows divided by the rows read.
-        complete: True if all rows were read.
-        first: Rows that alone are planned for; None for all.
-        now: Seconds since the epoch.
-        prewarm: Write units a second of warm throughput to price.
-        chunks: Estimate of the chunks.
-        uncut: Reason why a compressed object is one chunk, if it should not be.
-        notices: Warnings of those who read the source, with their codes.
-    """
-    load = _load(survey, scale)
-    options = record.payload.options
-    workers = min(record.most_workers or 1, max(1, chunks))
-    limits = rank_limits(facts, load, max_wcu=options.max_wcu, workers=workers)
-    seconds = limits[0].seconds if load.units else 0.0
-    better = suggest_prewarm(facts, load, limits)
-    preflight = preflight_work(record, chunks, survey, scale)
-    warnings = list_warnings(record, facts, survey, limits, now)
-    if prewarm is not None:
-        warnings.append(prewarm_warning(facts, prewarm))
-    if uncut is not None and survey.bytes * scale > 2 * record.chunk_bytes:
-        warnings.append(PlanWarning("one_worker", f"one worker imports the source: {uncut}"))
-    warnings += [PlanWarning(code, notice) for notice, code in (notices or {}).items()]
-    if complete and not survey.rows:
-        warnings.append(
-            PlanWarning("all_filtered", ALL_FILTERED)
-            if survey.filtered
-            else PlanWarning("no_rows", NO_ROWS)
-        )
-    if first is not None:
-        warnings.append(
-            PlanWarning(
-                "first",
-                f"only the first {'row was' if first == 1 else f'{first:,} rows were'} read, and"
-                f" the plan is for no more; --sample {first} estimates the rest",
+    record: RunRecord
+    facts: TableFacts
+    survey: Survey
+    scale: float
+    """All rows divided by the rows read."""
+    chunks: int
+    """Estimate of the chunks."""
+    load: Load
+    limits: Sequence[Limit]
+    """Limits of the write speed, the slowest first."""
+    workers: int
+    preflight: price.PreflightWork
+    better: Prewarm | None
+    """Suggestion to raise the capacity before the import."""
+
+    @classmethod
+    def of(
+        cls, record: RunRecord, facts: TableFacts, survey: Survey, scale: float, chunks: int
+    ) -> Self:
+        """Make the estimate of an import of these rows."""
+        load = _load(survey, scale)
+        workers = min(record.most_workers or 1, max(1, chunks))
+        limits = rank_limits(facts, load, max_wcu=record.payload.options.max_wcu, workers=workers)
+        better = suggest_prewarm(facts, load, limits)
+        preflight = preflight_work(record, chunks, survey, scale)
+        return cls(record, facts, survey, scale, chunks, load, limits, workers, preflight, better)
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the writes; infinity if they never end."""
+        return self.limits[0].seconds if self.load.units else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of a plan that need record, table and survey."""
+        survey, scale, load, better = self.survey, self.scale, self.load, self.better
+        indexes = [
+            {
+                "name": each.index.name,
+                "rows": round(each.sizes.count * scale),
+                "units": round(each.sizes.units * scale),
+            }
+            for each in survey.indexes
+        ]
+        return {
+            "keys": _keys(self.record, survey),
+            "items": _items(survey, scale),
+            "write_units": {
+                "table": round((survey.sizes.units + survey.deletions) * scale),
+                "indexes": indexes,
+                "total": load.units,
+                "regions": len(self.facts.replicas) + 1,
+                "assumed": _assumed(self.record.payload.options),
+            },
+            "time": {
+                "seconds": json_seconds(self.seconds),
+                "limited_by": self.limits[0].what if load.units else None,
+                "limits": [limit.to_json() for limit in self.limits if limit.units],
+                "preflight_seconds": round(self.preflight.seconds, 1),
+                "prewarm": None if better is None else better.to_json(),
+            },
+            "price": self._price(),
+        }
+
+    def _price(self) -> dict[str, Any]:
+        record, facts, survey, scale = self.record, self.facts, self.survey, self.scale
+        replicas, infrequent = len(facts.replicas), facts.infrequent
+        duration = self.seconds if math.isfinite(self.seconds) else 0.0
+        write_price = record.write_price
+        if write_price is None or write_price.source == NOT_BILLED:
+            # The price on demand is of interest for a provisioned table too.
+            write_price = WritePrice.of(
+                facts.region, on_demand=True, infrequent=infrequent, regions=replicas + 1
             )
+        on_demand = price.writes(self.load.units, write_price)
+        table = on_demand
+        if not facts.on_demand:
+            provisioned = (facts.write_capacity or 0) + sum(
+                index.write_capacity or 0 for index in facts.indexes
+            )
+            table = price.capacity(provisioned, duration, replicas=replicas, infrequent=infrequent)
+        lines = [
+            table,
+            *price.Workload(
+                expected_bytes(record),
+                max(1, self.chunks),
+                self.workers,
+                duration,
+                self.preflight,
+                record.objects or 1,
+            ).lines(),
+        ]
+        reads = 0.0
+        if any(name.startswith("s3://") for name in record.payload.source.names):
+            requests = max(math.ceil(expected_bytes(record) / RANGE_BYTES), record.objects or 1)
+            reads = (requests + self.preflight.requests) * S3_READ
+        stored = STORED_GB_MONTH_IA if infrequent else STORED_GB_MONTH
+        entries = sum(
+            each.sizes.bytes + price.INDEX_OVERHEAD * each.sizes.count for each in survey.indexes
         )
-    elif not complete:
-        warnings.append(_sample_warning(scale))
-    return {
-        "keys": _keys(record, survey),
-        "items": _items(survey, scale),
-        "write_units": {
-            "table": round((survey.sizes.units + survey.deletions) * scale),
-            "indexes": [
-                {
-                    "name": each.index.name,
-                    "rows": round(each.sizes.count * scale),
-                    "units": round(each.sizes.units * scale),
-                }
-                for each in survey.indexes
+        stored_bytes = (
+            survey.sizes.bytes + price.INDEX_OVERHEAD * survey.sizes.count + entries
+        ) * scale
+        if record.payload.options.mode == DELETE:
+            stored_bytes = 0.0
+        return {
+            "currency": "USD",
+            "region": LIST_PRICE_REGION,
+            "prices_of": LIST_PRICE_DATE,
+            "write_units": {
+                "dollars_per_million": write_price.dollars_per_million,
+                "source": write_price.source,
+                "text": write_price.text,
+            },
+            "billing": "on-demand" if facts.on_demand else "provisioned",
+            "lines": [
+                {"service": line.service, "dollars": _dollars(line.dollars), "how": line.how}
+                for line in lines
             ],
-            "total": load.units,
-            "regions": len(facts.replicas) + 1,
-            "assumed": _assumed(options),
-        },
-        "time": {
-            "seconds": round(seconds, 1) if math.isfinite(seconds) else None,
-            "limited_by": limits[0].what if load.units else None,
-            "limits": [limit.to_json() for limit in limits if limit.units],
-            "preflight_seconds": round(preflight.seconds, 1),
-            "prewarm": None if better is None else better.to_json(),
-        },
-        "price": _price(
-            record, facts, survey, load, seconds, workers, chunks, scale, better, preflight
-        ),
-        "warnings": [each.to_json() for each in warnings],
-    }
+            "services": {line.service: _dollars(line.dollars) for line in lines},
+            "total": _dollars(sum(line.dollars for line in lines)),
+            "by_import": _dollars(table.dollars + reads),
+            "if_on_demand": _dollars(on_demand.dollars),
+            "prewarm": None if self.better is None else _dollars(self.better.dollars),
+            "storage_month": _dollars(stored_bytes / 1e9 * stored * (replicas + 1)),
+        }
 
 
 def is_split(record: RunRecord) -> bool:
@@ -186,125 +229,42 @@ def _load(survey: Survey, scale: float) -> Load:
 
 def _keys(record: RunRecord, survey: Survey) -> dict[str, Any]:
     keys, hottest = survey.keys, survey.hottest
-    repeats = hottest is not None and hottest.rows > 1
+    shown = None
+    if hottest is not None and hottest.rows > 1:
+        error = round(hottest.error, 6)
+        shown = {"share": round(hottest.share, 6), "rows": hottest.rows, "error": error}
+    indexes = []
+    for each in survey.indexes:
+        found = each.hot.hottest()
+        share = round(found.share, 6) if found and found.rows > 1 else None
+        indexes.append({"name": each.index.name, "hottest_share": share})
     return {
         "attributes": [key.name for key in record.table.keys],
-        "rows": keys.rows,
-        "distinct": keys.distinct,
-        "repeated": keys.repeated,
-        "extra_rows": keys.extra_rows,
-        "exact": keys.exact,
+        **asdict(keys),
         "error": round(keys.error, 6),
         "sorted": survey.order.sorted,
         "together": round(survey.order.adjacent_share, 4),
         "partitions": survey.hot.distinct,
-        "hottest": {
-            "share": round(hottest.share, 6),
-            "rows": hottest.rows,
-            "error": round(hottest.error, 6),
-        }
-        if hottest is not None and repeats
-        else None,
-        "indexes": [
-            {
-                "name": each.index.name,
-                "hottest_share": round(found.share, 6) if found and found.rows > 1 else None,
-            }
-            for each in survey.indexes
-            for found in (each.hot.hottest(),)
-        ],
+        "hottest": shown,
+        "indexes": indexes,
     }
 
 
 def _items(survey: Survey, scale: float) -> dict[str, Any]:
     sizes = survey.sizes
-    mean = sizes.bytes / sizes.count if sizes.count else 0.0
+    quantiles = {"median": 0.5, "p90": 0.9, "p99": 0.99, "largest": 1.0}
     return {
         "count": round(sizes.count * scale),
         "deleted": round(survey.deletions * scale),
         "bytes": round(sizes.bytes * scale),
         "smallest": sizes.smallest,
-        "mean": round(mean, 1),
-        "median": sizes.quantile(0.5) if sizes.count else None,
-        "p90": sizes.quantile(0.9) if sizes.count else None,
-        "p99": sizes.quantile(0.99) if sizes.count else None,
-        "largest": sizes.largest if sizes.count else None,
+        "mean": round(sizes.bytes / sizes.count, 1) if sizes.count else 0.0,
+        **{
+            name: sizes.quantile(share) if sizes.count else None
+            for name, share in quantiles.items()
+        },
         "too_large": sum(each.rows for each in survey.rejects if each.cause == "item_too_large"),
         "histogram": sizes.histogram(),
-    }
-
-
-def _price(
-    record: RunRecord,
-    facts: TableFacts,
-    survey: Survey,
-    load: Load,
-    seconds: float,
-    workers: int,
-    chunks: int,
-    scale: float,
-    better: Prewarm | None,
-    preflight: price.PreflightWork,
-) -> dict[str, Any]:
-    replicas, infrequent = len(facts.replicas), facts.infrequent
-    duration = seconds if math.isfinite(seconds) else 0.0
-    write_price = record.write_price
-    if write_price is None or write_price.source == NOT_BILLED:
-        # The price on demand is of interest for a provisioned table too.
-        write_price = WritePrice.of(
-            facts.region, on_demand=True, infrequent=infrequent, regions=replicas + 1
-        )
-    on_demand = price.writes(load.units, write_price)
-    table = on_demand
-    if not facts.on_demand:
-        provisioned = (facts.write_capacity or 0) + sum(
-            index.write_capacity or 0 for index in facts.indexes
-        )
-        table = price.capacity(provisioned, duration, replicas=replicas, infrequent=infrequent)
-    lines = [
-        table,
-        *price.Workload(
-            expected_bytes(record),
-            max(1, chunks),
-            workers,
-            duration,
-            preflight,
-            record.objects or 1,
-        ).lines(),
-    ]
-    reads = 0.0
-    if any(name.startswith("s3://") for name in record.payload.source.names):
-        requests = max(math.ceil(expected_bytes(record) / RANGE_BYTES), record.objects or 1)
-        reads = (requests + preflight.requests) * S3_READ
-    stored = STORED_GB_MONTH_IA if infrequent else STORED_GB_MONTH
-    entries = sum(
-        each.sizes.bytes + price.INDEX_OVERHEAD * each.sizes.count for each in survey.indexes
-    )
-    stored_bytes = (
-        survey.sizes.bytes + price.INDEX_OVERHEAD * survey.sizes.count + entries
-    ) * scale
-    if record.payload.options.mode == DELETE:
-        stored_bytes = 0.0
-    return {
-        "currency": "USD",
-        "region": LIST_PRICE_REGION,
-        "prices_of": LIST_PRICE_DATE,
-        "write_units": {
-            "dollars_per_million": write_price.dollars_per_million,
-            "source": write_price.source,
-            "text": write_price.text,
-        },
-        "billing": "on-demand" if facts.on_demand else "provisioned",
-        "lines": [
-            {"service": line.service, "dollars": _dollars(line.dollars), "how": line.how}
-            for line in lines
-        ],
-        "services": {line.service: _dollars(line.dollars) for line in lines},
-        "total": _dollars(sum(line.dollars for line in lines)),
-        "by_import": _dollars(table.dollars + reads),
-        "if_on_demand": _dollars(on_demand.dollars),
-        "prewarm": None if better is None else _dollars(better.dollars),
-        "storage_month": _dollars(stored_bytes / 1e9 * stored * (replicas + 1)),
     }
 
 
@@ -324,11 +284,3 @@ def _assumed(options: Options) -> str:
     if options.condition is not None or options.only_existing:
         text += "; a row whose condition is false is billed, too"
     return text
-
-
-def _sample_warning(scale: float) -> PlanWarning:
-    return PlanWarning(
-        "sample",
-        f"only the first rows were read: totals are theirs times {scale:,.1f}; duplicate keys,"
-        " rejects and errors in later rows are unknown",
-    )

@@ -31,7 +31,7 @@ from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.pipeline.table_notices import recent_traffic
 from ddbload.plan.plan import Plan
 from ddbload.plan.survey import Survey, SurveyJob
-from ddbload.plan.table_facts import TableFacts, new_table, read_other_settings, table_facts
+from ddbload.plan.table_facts import TableFacts, new_table, table_facts, with_other_settings
 from ddbload.reading.open_sources import open_decoded, reopen
 from ddbload.reading.parts import PartOutput, read_parts
 from ddbload.reading.row_batches import RowBatch, first_rows, iter_row_batches
@@ -270,14 +270,8 @@ def _describe_table(plan: Plan, context: Context) -> TableFacts:
         table, plan.described = new_table(name, plan.new_keys)
         plan.is_new = True
         return replace(table_facts(table, plan.described, region), unknown=())
-    other = read_other_settings(client, name)
-    return replace(
-        table_facts(table, plan.described, region),
-        recovery=other.recovery,
-        time_to_live=other.time_to_live,
-        unknown=tuple(other.unknown),
-        traffic=recent_traffic(context.clients, name, plan.now),
-    )
+    facts = with_other_settings(table_facts(table, plan.described, region), client)
+    return replace(facts, traffic=recent_traffic(context.clients, name, plan.now))
 
 
 def _look_for_cuts(plan: Plan, record: RunRecord, context: Context) -> None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import Failure
+from ddbload.contracts.results import ALL_FILTERED, NO_ROWS, Failure
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import PUT
 from ddbload.pipeline.preflight.detect_format import DetectedFormat
 from ddbload.pipeline.preflight.prepare import FIRST_ROW_LIKE_DATA, NO_HEADER_ADVICE
-from ddbload.plan.advice import PlanWarning
+from ddbload.plan.advice import PlanWarning, list_warnings, prewarm_warning
 from ddbload.plan.attribute_profiles import ColumnProfile
-from ddbload.plan.figures import estimate_chunks, figures, is_split
-from ddbload.plan.price import ComparedImport, alternatives, reads_as_it_is
+from ddbload.plan.figures import Estimate, estimate_chunks, is_split
+from ddbload.plan.price import ITEM_BYTES, VALUE_BYTES, compare_importers
 from ddbload.plan.survey import MAX_PROFILES, Survey
 from ddbload.plan.table_facts import TableFacts
 from ddbload.reading.source_objects import expected_bytes
@@ -90,90 +90,94 @@ class Plan:
 
         There are no costs if an error stopped reading, because they would cover only some rows.
         """
-        value: dict[str, Any] = {
+        estimate = self._estimate() if self.complete or self.error is None else None
+        columns, error = self._columns(), self.error
+        costs = dict.fromkeys(("keys", "items", "write_units", "time", "price"))
+        if estimate is not None:
+            costs |= estimate.to_json()
+        return {
             "status": self.status,
             "source": self._source(),
             "dialect": self._dialect(),
             "table": None if self.facts is None else self.facts.to_json(),
             "rows": self._rows(),
-            "rejects": [each.to_json() for each in self.survey.rejects] if self.survey else [],
-            "columns": self._columns(),
-            "keys": None,
-            "items": None,
-            "write_units": None,
-            "time": None,
-            "price": None,
-            "warnings": [],
-            "alternatives": [],
+            "rejects": [asdict(each) for each in self.survey.rejects] if self.survey else [],
+            "columns": columns,
+            **costs,
+            "warnings": [asdict(each) for each in self._warnings(estimate)],
+            "alternatives": []
+            if estimate is None
+            else self._alternatives(estimate, columns, costs),
             "command": None,
             "create_table": None,
-            "error": None,
+            "error": None if error is None else {"name": error.name, "message": error.message},
         }
-        whole = self.complete or self.error is None
-        if whole and self.record is not None and self.facts is not None and self.survey is not None:
-            value.update(
-                figures(
-                    self._counted_record(self.record, self.survey),
-                    self.facts,
-                    self.survey,
-                    self.scale,
-                    complete=self.complete,
-                    first=self.first,
-                    now=self.now,
-                    prewarm=self.prewarm,
-                    chunks=self.chunks or 1,
-                    uncut=self.uncut,
-                    notices={
-                        **dict.fromkeys(self.cells, "cell_json"),
-                        **dict.fromkeys(self.notices, "incomplete_scan"),
-                    },
-                )
-            )
-            value["alternatives"] = self._alternatives(value)
-            if self.new_keys and not self.is_new:
-                message = f"table {self.payload.table} exists already: no command would make it"
-                value["warnings"].append(PlanWarning("table_exists", message).to_json())
+
+    def _estimate(self) -> Estimate | None:
+        """Estimate the import; None if the source was not read."""
+        record, survey, facts = self.record, self.survey, self.facts
+        if record is None or survey is None or facts is None:
+            return None
+        if self.first is not None:
+            # As if the source ended with the rows that are planned for.
+            size = None if record.size is None else record.data_start.byte + survey.bytes
+            stored = "size" if record.objects is None else "bytes"
+            record = replace(record, size=size, pinned={**record.pinned, stored: survey.kept})
+        return Estimate.of(record, facts, survey, self.scale, self.chunks or 1)
+
+    def _warnings(self, estimate: Estimate | None) -> Iterator[PlanWarning]:
         header = None if self.detected is None else self.detected.header
         if header is not None and header.looks_like_data:
             message = f"{FIRST_ROW_LIKE_DATA}: {header.why}. {NO_HEADER_ADVICE}"
-            warning = PlanWarning("header_like_data", message)
-            value["warnings"] = [warning.to_json(), *value["warnings"]]
-        if self.error is not None:
-            value["error"] = {"name": self.error.name, "message": self.error.message}
-        return value
-
-    def _counted_record(self, record: RunRecord, survey: Survey) -> RunRecord:
-        """Return the record of the source as if it ended with the rows that are planned for."""
-        if self.first is None:
-            return record
-        size = None if record.size is None else record.data_start.byte + survey.bytes
-        stored = "size" if record.objects is None else "bytes"
-        return replace(record, size=size, pinned={**record.pinned, stored: survey.kept})
-
-    def _alternatives(self, value: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Compare the import with AWS's own importers. `value`: the plan with its price."""
-        record, survey, facts = self.record, self.survey, self.facts
-        assert record is not None, "the source was checked"  # noqa: S101
-        assert survey is not None, "the source was checked"  # noqa: S101
-        source, rows = record.payload.source, round(survey.rows * self.scale)
-        found = alternatives(
-            ComparedImport(
-                is_new=self.is_new,
-                in_s3=self.payload.source.uri.startswith("s3://"),
-                as_it_is=reads_as_it_is(record, value["columns"]),
-                only_puts=record.payload.options.mode == PUT,
-                replicas=len(facts.replicas) if facts is not None else 0,
-                text_bytes=round(survey.bytes * self.scale),
-                item_bytes=value["items"]["bytes"],
-                values=sum(each.get("filled", rows) for each in value["columns"]),
-                rows=rows,
-                format=source.format,
-                import_dollars=value["price"]["by_import"],
-                stack_dollars=value["price"]["total"],
-                seconds=value["time"]["seconds"],
+            yield PlanWarning("header_like_data", message)
+        if estimate is None:
+            return
+        record, facts, survey = estimate.record, estimate.facts, estimate.survey
+        yield from list_warnings(record, facts, survey, estimate.limits, self.now)
+        if self.prewarm is not None:
+            yield prewarm_warning(facts, self.prewarm)
+        if self.uncut is not None and survey.bytes * self.scale > 2 * record.chunk_bytes:
+            yield PlanWarning("one_worker", f"one worker imports the source: {self.uncut}")
+        yield from (PlanWarning("cell_json", each) for each in self.cells)
+        yield from (PlanWarning("incomplete_scan", each) for each in dict.fromkeys(self.notices))
+        if self.complete and not survey.rows:
+            if survey.filtered:
+                yield PlanWarning("all_filtered", ALL_FILTERED)
+            else:
+                yield PlanWarning("no_rows", NO_ROWS)
+        if self.first is not None:
+            read = "row was" if self.first == 1 else f"{self.first:,} rows were"
+            yield PlanWarning(
+                "first",
+                f"only the first {read} read, and the plan is for no more; --sample {self.first}"
+                " estimates the rest",
             )
+        elif not self.complete:
+            yield PlanWarning(
+                "sample",
+                f"only the first rows were read: totals are theirs times {self.scale:,.1f};"
+                " duplicate keys, rejects and errors in later rows are unknown",
+            )
+        if self.new_keys and not self.is_new:
+            message = f"table {self.payload.table} exists already: no command would make it"
+            yield PlanWarning("table_exists", message)
+
+    def _alternatives(
+        self, estimate: Estimate, columns: list[dict[str, Any]], costs: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Compare the import with AWS's own importers."""
+        rows = round(estimate.survey.rows * self.scale)
+        values = sum(each.get("filled", rows) for each in columns)
+        return compare_importers(
+            estimate.record.payload.source.format,
+            in_s3=self.payload.source.uri.startswith("s3://"),
+            is_new=self.is_new,
+            replicas=len(estimate.facts.replicas),
+            only_puts=self.payload.options.mode == PUT,
+            json_bytes=costs["items"]["bytes"] + VALUE_BYTES * values + ITEM_BYTES * rows,
+            dollars=costs["price"]["by_import"],
+            seconds=costs["time"]["seconds"],
         )
-        return [each.to_json() for each in found]
 
     def _source(self) -> dict[str, Any]:
         record = self.record

@@ -6,8 +6,7 @@ docs/cost.md is generated with the same code.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 from ddbload.contracts.list_prices import (
@@ -23,7 +22,6 @@ from ddbload.contracts.list_prices import (
     S3_WRITE,
     TRANSITION,
 )
-from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import KINDS
 from ddbload.contracts.upload_rule import (
     DEFAULT_MEMORY_MB,
@@ -40,10 +38,7 @@ from ddbload.reading.open_sources import HEAD_BYTES
 from ddbload.source.s3_object import RANGE_BYTES
 
 US_EAST_1_PRICE = WritePrice.of(LIST_PRICE_REGION, on_demand=True)
-BULK_LEAST_UNITS = 1024
-"""Lowest MaxWriteRequestUnits of StartBulkPutItems, by its API reference. Its page "Performance
-tiers" has two prices without naming them, so it has none here."""
-_VALUE_BYTES, _ITEM_BYTES = 12, 12
+VALUE_BYTES, ITEM_BYTES = 12, 12
 """Bytes that DynamoDB JSON adds to a value and to an item, about: `"":{"S":""},`, `{"Item":{}}`."""
 
 INDEX_OVERHEAD = 100
@@ -242,132 +237,49 @@ def capacity(
     return PriceLine("DynamoDB", how, write_capacity * hours * (replicas + 1) * price)
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedImport:
-    """Import that is compared with AWS's own importers."""
+def compare_importers(
+    source: str,
+    *,
+    in_s3: bool,
+    is_new: bool,
+    replicas: int,
+    only_puts: bool,
+    json_bytes: int,
+    dollars: float,
+    seconds: float | None,
+) -> list[dict[str, Any]]:
+    """Compare ddbload, which takes `dollars` and `seconds`, with AWS's own importers.
 
-    is_new: bool
-    """True if the table does not exist yet."""
-    in_s3: bool
-    as_it_is: bool
-    """True if ImportTable would make the same items of the source, unconverted."""
-    only_puts: bool
-    replicas: int
-    """Other regions of a global table."""
-    text_bytes: int
-    """Bytes of the uncompressed source."""
-    item_bytes: int
-    """Sizes of the items, as DynamoDB counts them."""
-    values: int
-    """Attributes of all items together."""
-    rows: int
-    format: str
-    import_dollars: float
-    stack_dollars: float
-    seconds: float | None
-
-    @property
-    def ddb_json_bytes(self) -> int:
-        """Estimate of the items' size as DynamoDB JSON."""
-        return self.item_bytes + _VALUE_BYTES * self.values + _ITEM_BYTES * self.rows
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """A way to load the source."""
-
-    tool: str
-    possible: bool
-    dollars: float | None
-    """None if the price is not known."""
-    seconds: float | None
-    """None if AWS documents no rate."""
-    how: str
-    """How the price and the time are computed, or why they are not."""
-    needs: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the entry of a plan's `alternatives`."""
-        return {**asdict(self), "needs": list(self.needs)}
-
-
-def reads_as_it_is(record: RunRecord, columns: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether ImportTable reads the source without a conversion, into the same items.
-
-    Of CSV it makes strings, except for keys. It reads UTF-8 with a header and double quotes.
+    Args:
+        source: Format of the source.
+        in_s3: True if the source is in S3.
+        is_new: True if the table does not exist yet.
+        replicas: Other regions of a global table.
+        only_puts: True if rows are put, whatever the table has.
+        json_bytes: Size of the items as DynamoDB JSON.
+        dollars: Price of ddbload's import.
+        seconds: Its duration; None for endless.
     """
-    payload, source = record.payload, record.payload.source
-    mapping = payload.mapping
-    if mapping.rename or mapping.drop or mapping.set:
-        return False
-    if source.kind.is_native:
-        return True
-    is_plain = source.header and source.quote == '"' and source.encoding == "utf-8"
-    is_plain = is_plain and not (source.escape or source.comment or source.skip_lines)
-    is_plain = is_plain and source.columns is None
-    return (
-        source.kind.has_columns
-        and is_plain
-        and all(
-            each["key"] is not None or {each["type"], _inferred(each)} == {"S"} for each in columns
-        )
+    put = [] if only_puts else ["mode put"]
+    made_first = ["the table, made first"] if is_new else []
+    converted = ["DynamoDB JSON in S3, by ddbload convert SOURCE s3://BUCKET/PREFIX/"]
+    if KINDS[source].is_native:
+        converted = [] if in_s3 else ["the source in S3"]
+    new_table = [] if is_new else ["a new table: it cannot write to one that exists"]
+    one_region = ["a table that is not global"] if replicas else []
+    ways = (
+        ("ddbload", [], made_first, dollars, seconds),
+        ("ImportTable", new_table + put, converted, json_bytes / 1e9 * IMPORT_GB, None),
+        ("StartBulkPutItems", one_region + put, made_first + converted, None, None),
     )
-
-
-def _inferred(column: Mapping[str, Any]) -> str:
-    """Return the type that a column's texts fit, which the plan's command gives it."""
-    inferred = column.get("inferred")
-    return str(inferred["type"]) if inferred else "S"
-
-
-def alternatives(load: ComparedImport) -> list[Alternative]:
-    """Compare ddbload with ImportTable and StartBulkPutItems: the best by price first."""
-    ours = Alternative(
-        "ddbload",
-        possible=True,
-        dollars=load.import_dollars,
-        seconds=load.seconds,
-        how=f"write units; on a deployed stack ${load.stack_dollars:,.4f}",
-        needs=("the table, made first",) if load.is_new else (),
-    )
-    first, last = _import_table(load), _bulk_put_items(load)
-    if first.possible and first.dollars is not None and first.dollars < load.import_dollars:
-        return [first, ours, last]
-    return sorted((ours, first, last), key=lambda each: not each.possible)
-
-
-def _import_table(load: ComparedImport) -> Alternative:
-    size = load.text_bytes if load.as_it_is else load.ddb_json_bytes
-    needs = []
-    if not load.is_new:
-        needs.append("a new table: it cannot write to one that exists")
-    if not load.only_puts:
-        needs.append("mode put")
-    possible = not needs
-    if not load.as_it_is:
-        needs.append("DynamoDB JSON in S3, by ddbload convert SOURCE s3://BUCKET/PREFIX/")
-    elif not load.in_s3:
-        needs.append("the source in S3")
-    what = "the source" if load.as_it_is else "DynamoDB JSON, about"
-    how = f"{what} {size / 1e9:,.4f} GB uncompressed x ${IMPORT_GB} a GB (us-east-1); no rate known"
-    return Alternative("ImportTable", possible, size / 1e9 * IMPORT_GB, None, how, tuple(needs))
-
-
-def _bulk_put_items(load: ComparedImport) -> Alternative:
-    needs = []
-    if load.replicas:
-        needs.append("a table that is not global")
-    if not load.only_puts:
-        needs.append("mode put")
-    possible = not needs
-    if load.is_new:
-        needs.append("the table, made first")
-    if not KINDS[load.format].is_native or not load.as_it_is:
-        needs.append("DynamoDB JSON or Ion in S3, by ddbload convert SOURCE s3://BUCKET/PREFIX/")
-    elif not load.in_s3:
-        needs.append("the source in S3")
-    how = (
-        "AWS prices it by performance tier, which is not known here; its lowest limit is"
-        f" {BULK_LEAST_UNITS:,} write units a second"
-    )
-    return Alternative("StartBulkPutItems", possible, None, None, how, tuple(needs))
+    found = [
+        {
+            "tool": tool,
+            "possible": not missing,
+            "dollars": price,
+            "seconds": taken,
+            "needs": [*missing, *needs],
+        }
+        for tool, missing, needs, price, taken in ways
+    ]
+    return sorted(found, key=lambda each: not each["possible"])

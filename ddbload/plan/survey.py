@@ -37,16 +37,6 @@ class RejectKind:
     detail: str
     """Detail of the first such row."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the entry of a plan's `rejects`."""
-        return {
-            "cause": self.cause,
-            "column": self.column,
-            "rows": self.rows,
-            "first": dict(self.first),
-            "detail": self.detail,
-        }
-
 
 @dataclass(slots=True)
 class IndexSurvey:

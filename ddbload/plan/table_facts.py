@@ -7,7 +7,7 @@ emulator lacks the call, is unknown.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import call_if_possible
@@ -41,7 +41,6 @@ class TableFacts:
     on_demand: bool
     write_capacity: int | None
     """Provisioned write units a second."""
-    read_capacity: int | None
     warm_writes: int | None
     """Warm throughput: write units a second that it accepts at once."""
     most_writes: int | None
@@ -83,14 +82,11 @@ class TableFacts:
 
     def to_json(self) -> dict[str, Any]:
         """Return a plan's `table`."""
-        roles = ("partition", "sort")
+        keys = zip(self.table.keys, ("partition", "sort"), strict=False)
         return {
             "name": self.table.name,
             "region": self.region,
-            "keys": [
-                {"name": key.name, "type": key.type, "role": role}
-                for key, role in zip(self.table.keys, roles, strict=False)
-            ],
+            "keys": [{"name": key.name, "type": key.type, "role": role} for key, role in keys],
             "billing": "on-demand" if self.on_demand else "provisioned",
             "write_capacity": self.write_capacity,
             "warm_writes": self.warm_writes,
@@ -98,7 +94,17 @@ class TableFacts:
             "class": self.table_class,
             "items": self.items,
             "bytes": self.bytes,
-            "indexes": [_index_json(index) for index in self.indexes],
+            "indexes": [
+                {
+                    "name": index.name,
+                    "global": index.is_global,
+                    "keys": list(index.keys),
+                    "projection": index.projection,
+                    "write_capacity": index.write_capacity,
+                    "warm_writes": index.warm_writes,
+                }
+                for index in self.indexes
+            ],
             "vector_indexes": list(self.vector_indexes),
             "stream": self.stream,
             "replicas": list(self.replicas),
@@ -125,7 +131,6 @@ def new_table(name: str, keys: Sequence[tuple[str, str]]) -> tuple[Table, Mappin
 
 def table_facts(table: Table, described: Mapping[str, Any], region: str) -> TableFacts:
     """Extract the settings from `described`, the `Table` of a DescribeTable response."""
-    provisioned = described.get("ProvisionedThroughput", {})
     on_demand = is_on_demand(described)
     stream = described.get("StreamSpecification") or {}
     return TableFacts(
@@ -133,7 +138,6 @@ def table_facts(table: Table, described: Mapping[str, Any], region: str) -> Tabl
         region=region,
         on_demand=on_demand,
         write_capacity=None if on_demand else provisioned_writes(described),
-        read_capacity=None if on_demand else int(provisioned.get("ReadCapacityUnits") or 0),
         warm_writes=warm_writes(described),
         most_writes=on_demand_maximum(described) if on_demand else None,
         table_class=table_class_of(described),
@@ -152,33 +156,24 @@ def table_facts(table: Table, described: Mapping[str, Any], region: str) -> Tabl
     )
 
 
-@dataclass(slots=True)
-class OtherSettings:
-    """Settings that DescribeTable does not return."""
-
-    recovery: bool | None = None
-    time_to_live: str | None = None
-    unknown: list[str] = field(default_factory=list)
-
-
-def read_other_settings(client: DynamoDBClient, name: str) -> OtherSettings:
-    """Read point-in-time recovery and time to live, once each; errors make them unknown."""
+def with_other_settings(facts: TableFacts, client: DynamoDBClient) -> TableFacts:
+    """Add the settings that DescribeTable does not return; errors leave them unknown."""
 
     def time_to_live() -> tuple[str | None]:
-        answer: Any = client.describe_time_to_live(TableName=name)
+        answer: Any = client.describe_time_to_live(TableName=facts.table.name)
         described = answer["TimeToLiveDescription"]
         is_on = described.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
         return (described.get("AttributeName") if is_on else None,)
 
-    found = OtherSettings(recovery=recovery_if_known(client, name))
-    if found.recovery is None:
-        found.unknown.append("recovery")
+    recovery = recovery_if_known(client, facts.table.name)
     expires = call_if_possible(time_to_live, "reading time to live")
-    if expires is None:
-        found.unknown.append("time_to_live")
-    else:
-        found.time_to_live = expires[0]
-    return found
+    unknown = {"recovery": recovery, "time_to_live": expires}
+    return replace(
+        facts,
+        recovery=recovery,
+        time_to_live=None if expires is None else expires[0],
+        unknown=tuple(name for name, found in unknown.items() if found is None),
+    )
 
 
 def table_indexes(
@@ -195,7 +190,6 @@ def table_indexes(
             projection = index.get("Projection", {})
             held = projection.get("ProjectionType", "ALL")
             more = projection.get("NonKeyAttributes") or () if held == "INCLUDE" else ()
-            given = index.get("ProvisionedThroughput", {})
             own = is_global and not on_demand
             found.append(
                 TableIndex(
@@ -206,7 +200,6 @@ def table_indexes(
                     projection=held,
                     projected=None if held == "ALL" else frozenset([*keys, *parts, *sort, *more]),
                     write_capacity=provisioned_writes(index) if own else None,
-                    read_capacity=int(given.get("ReadCapacityUnits") or 0) if own else None,
                     warm_writes=warm_writes(index) if is_global else None,
                     most_writes=on_demand_maximum(index) if is_global and on_demand else None,
                 )
@@ -216,14 +209,3 @@ def table_indexes(
 
 def _names(schema: Any, kind: str) -> tuple[str, ...]:
     return tuple(str(each["AttributeName"]) for each in schema if each["KeyType"] == kind)
-
-
-def _index_json(index: TableIndex) -> dict[str, Any]:
-    return {
-        "name": index.name,
-        "global": index.is_global,
-        "keys": list(index.keys),
-        "projection": index.projection,
-        "write_capacity": index.write_capacity,
-        "warm_writes": index.warm_writes,
-    }

@@ -110,7 +110,6 @@ class TableIndex:
     """Attributes that the index holds; None for all."""
     write_capacity: int | None = None
     """Provisioned write units a second of the index."""
-    read_capacity: int | None = None
     warm_writes: int | None = None
     """Write units a second that the index takes at once (warm throughput)."""
     most_writes: int | None = None

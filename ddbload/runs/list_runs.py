@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any
 
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import DONE, Report, RowCounts
 from ddbload.errors import InvalidPayload, LedgerDamaged, RunNotFound
-from ddbload.ledger.history import newest_runs
+from ddbload.ledger.history import History, newest_runs
 from ddbload.ledger.run_state import StateFacts, judge
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import EXECUTION_RUNNING, Execution, Executions
@@ -50,19 +50,8 @@ class RunSummary:
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary as JSON."""
-        return {
-            "run": self.run,
-            "status": self.status,
-            "began": self.began,
-            "seconds": self.seconds,
-            "source": self.source,
-            "table": self.table,
-            "mode": self.mode,
-            "rows": None if self.rows is None else {"read": self.rows.read, **self.rows.outcomes},
-            "uncertain": self.uncertain,
-            "retry_of": self.retry_of,
-            "error": self.error,
-        }
+        rows = None if self.rows is None else {"read": self.rows.read, **self.rows.outcomes}
+        return {**{each.name: getattr(self, each.name) for each in fields(self)}, "rows": rows}
 
 
 def list_runs(
@@ -72,17 +61,25 @@ def list_runs(
     *,
     statuses: Collection[str] = (),
     table: str | None = None,
+    source: str | None = None,
 ) -> list[RunSummary]:
-    """List the newest runs, at most `limit`: those with one of the statuses, into one table.
+    """List the newest runs, at most `limit`: of some statuses, into a table, or of an object.
 
-    `executions`: those of the stack that has the ledger; None for runs of this machine. Without a
+    `executions`: those of the stack that has the ledger; None for runs of this machine. `source`:
+    location of an object or a file that the runs have loaded, alone or with others. Without a
     filter only runs that are returned are read; with one, as many as it takes.
     """
+    loaded: set[str] | None = None
+    if source is not None:
+        pages = History(context.store).read_location(source)
+        loaded = {page.load.run for page in pages}
 
     def wanted(found: RunSummary) -> bool:
-        return (not statuses or found.status in statuses) and table in (None, found.table)
+        is_of_source = loaded is None or found.run in loaded
+        is_of_status = not statuses or found.status in statuses
+        return is_of_source and is_of_status and table in (None, found.table)
 
-    is_filtered = bool(statuses) or table is not None
+    is_filtered = bool(statuses) or table is not None or loaded is not None
     running: dict[str, str] = {}
     unrecorded: list[RunSummary] = []
     with ThreadPoolExecutor(RUN_READERS) as pool:
@@ -90,6 +87,7 @@ def list_runs(
             running = {each.arn: each.name for each in executions.newest(1000, EXECUTION_RUNNING)}
         summarize = _Summarizer(context, executions, running)
         runs = newest_runs(context.store, None if is_filtered else limit)
+        runs = [each for each in runs if loaded is None or each in loaded]
         shown = list(islice(filter(wanted, _each(pool, summarize, runs, limit)), limit))
         if executions is not None:
             unrecorded = _without_record(pool, context, executions, limit, set(runs))

@@ -46,7 +46,7 @@ def test_output_of_each_command_has_no_control_character(hostile, capfd):
         "rejects": ["rejects", "r", *ledger],
         "summary": ["rejects", "r", "--summary", *ledger],
         "runs": ["runs", *ledger],
-        "history": ["history", *ledger],
+        "runs of a source": ["runs", "--source", FILE, *ledger],
         "plan": ["plan", FILE, "hostile"],
         "plan as JSON": ["plan", FILE, "hostile", "--json"],
         "convert": ["convert", FILE, "out.jsonl", "--max-rejects", "9"],

@@ -119,17 +119,20 @@ def test_empty_ledger_is_told_from_a_filter_that_matches_nothing(console):
     assert filtered.err.startswith("ddbload: no such run in the ledger at ")
 
 
-def test_damaged_entry_of_the_history_does_not_hide_the_others(console, table):
-    console.write("a.csv", "id,name\n1,one\n")
+def test_runs_of_a_source_are_listed_and_a_damaged_entry_is_named(console, table):
     where = ("--ledger", "ledger")
-    for run in ("r1", "r2"):
-        assert console.ddbload("import", "a.csv", table, "--run-id", run, *where).code == 0
-    (damaged,) = console.path("ledger").glob("history/**/r1.jsonl")
+    for name in ("a", "b"):
+        console.write(f"{name}.csv", "id,name\n1,one\n")
+        assert console.ddbload("import", f"{name}.csv", table, "--run-id", name, *where).code == 0
+    ended = console.ddbload("runs", "--source", "./a.csv", *where)
+    assert ended.code == 0
+    (_, line) = ended.out.splitlines()
+    assert line.split()[:2] == ["a", "SUCCEEDED"]
+    assert line.endswith("1 written  status  a.csv")
+    assert len(json.loads(console.ddbload("runs", "--json", *where).out)["runs"]) == 2
+    (damaged,) = console.path("ledger").glob("history/**/a.jsonl")
     damaged.write_bytes(b"{")
-    for what in ((), (table,), ("./a.csv",)):
-        ended = console.ddbload("history", *what, *where)
-        assert (ended.code, "by run r2" in ended.out, "r1" in ended.out) == (1, True, False)
-        assert ended.err.startswith("ddbload: LedgerDamaged: ")
-        assert ended.err.count("\n") == 1
-        assert "r1.jsonl is not what this version of ddbload writes" in ended.err
-    assert len(json.loads(console.ddbload("history", "--json", *where).out)["loads"]) == 1
+    ended = console.ddbload("runs", "--source", "a.csv", *where)
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("ddbload: LedgerDamaged: ")
+    assert "a.jsonl is not what this version of ddbload writes" in ended.err

@@ -48,7 +48,7 @@ WRITERS = (
     "plan a.csv {table} --quiet",
     *("report r", "report r --json", "report r --html -", "status r", "status r --json"),
     *("rejects r", "rejects r --summary", "rejects r --summary --json"),
-    *("runs", "runs --json", "history", "history --json", "--help", "--version", "plan --help"),
+    *("runs", "runs --json", "--help", "--version", "plan --help"),
 )
 """Commands that write to standard output."""
 

@@ -20,9 +20,9 @@ def test_file_is_the_same_under_each_of_its_paths(console, dynamodb):
     for path in ("./a.csv", "below/../a.csv", str(folder / "below/../a.csv"), "latest.csv"):
         again = console.ddbload("import", path, "pathed", "--once", "--json")
         assert json.loads(again.out)["status"] == "ALREADY_LOADED", path
-        shown = console.ddbload("history", path, "--json")
-        loads = json.loads(shown.out)["loads"]
-        assert [each["run"] for each in loads] == [json.loads(first.out)["run"]]
+        shown = console.ddbload("runs", "--source", path, "--json")
+        runs = json.loads(shown.out)["runs"]
+        assert [each["run"] for each in runs] == [json.loads(first.out)["run"]]
     resumed = console.ddbload("resume", json.loads(first.out)["run"])
     assert resumed.code == 0
     assert sum(1 for _ in items(dynamodb, "pathed")) == 1

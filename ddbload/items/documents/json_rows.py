@@ -147,8 +147,9 @@ class JsonRows:
         for name in self._limits:
             if name in attributes:
                 at = attributes.index(name)
-                if slots[at].identify is not None:
-                    keys.append((at, slots[at].identify))
+                identify = slots[at].identify
+                if identify is not None:
+                    keys.append((at, identify))
             elif name in self._table_keys:
                 return None
         if places is not None and self._builder.position_attribute is not None:

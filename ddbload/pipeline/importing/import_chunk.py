@@ -241,7 +241,7 @@ class _ChunkImport:
             requests_for(options, record.table, identical, endpoint)
             if writes is None
             else RowWriteRequests(
-                *(writes, endpoint, identical), same_types=record.payload.source.delimited
+                *(writes, endpoint, identical), same_types=record.payload.source.kind.has_columns
             )
         )
         merged = None
@@ -359,7 +359,9 @@ class _ChunkImport:
 
     def _report_progress(self) -> None:
         counts, work = self._feeder.counts(self._scheduler), self._scheduler.stats
-        self._samples.add(self._context.clock(), counts.read, work.consumed_wcu, work.throttled)
+        # Rows beyond the frontier, too: their write units are consumed now.
+        answered = self._scheduler.outcomes.answered + self._feeder.pending.filtered
+        self._samples.add(self._context.clock(), answered, work.consumed_wcu, work.throttled)
         frontier = self._scheduler.outcomes.frontier
         settled = self._feeder.settled_bytes(frontier)
         self._trail.discard_before(self._feeder.block_start(frontier))

@@ -1,4 +1,4 @@
-"""HTML and SVG built from elements, so that no text of a run can become markup.
+"""HTML and SVG built from elements, so that no text of a run can become markup; tables and texts.
 
 `element` makes all markup. Tags and attributes are words of this program, checked against lists;
 everything else is text: its control characters are made visible, and it is escaped.
@@ -7,7 +7,8 @@ everything else is text: its control characters are made visible, and it is esca
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 from ddbload.errors import visible
 
@@ -47,6 +48,8 @@ class Markup:
 
 Content = Markup | str | Iterable["Content"] | None
 """Markup, text, or several of both; None is nothing."""
+TableRow = Sequence[Content]
+"""Cells of a table's row."""
 
 
 def element(tag: str, *content: Content, **attributes: str | float | None) -> Markup:
@@ -100,9 +103,94 @@ def shorten(text: str, limit: int = MAX_TEXT) -> str:
     return "".join(parts) + (f"… ({missing:,} more characters)" if missing else "")
 
 
+def section(title: str, *content: Content) -> Markup:
+    """Make a section with a heading."""
+    return element("section", element("h2", title), *content)
+
+
+def legend(kinds: Iterable[tuple[str, str]]) -> Markup:
+    """Explain the colors of a chart: pairs of class and words."""
+    items = [
+        element("li", element("span", class_=f"swatch {kind}", aria_hidden="true"), name)
+        for kind, name in kinds
+    ]
+    return element("ul", items, class_="legend")
+
+
+def table(
+    caption: str, head: Sequence[str], rows: Iterable[TableRow], numbers: Sequence[int] = ()
+) -> Markup:
+    """Make a table; columns whose index is in `numbers` are aligned to the right."""
+
+    def row(tag: str, cells: Sequence[Content], **attributes: str) -> Markup:
+        drawn = [
+            element(tag, cell, class_="n" if place in numbers else None, **attributes)
+            for place, cell in enumerate(cells)
+        ]
+        return element("tr", drawn)
+
+    drawn = element(
+        "table",
+        element("caption", caption),
+        element("thead", row("th", head, scope="col")),
+        element("tbody", [row("td", each) for each in rows]),
+    )
+    return element("div", drawn, class_="wide", role="group", aria_label=caption, tabindex=0)
+
+
+def facts_table(rows: Iterable[TableRow]) -> Markup:
+    """Make a table of names and values."""
+    body = [
+        element("tr", element("th", name, scope="row"), element("td", value))
+        for name, value in rows
+    ]
+    return element("table", element("tbody", body))
+
+
+def tile(value: str, name: str) -> Markup:
+    """Make a tile with one figure."""
+    return element("div", element("b", value), element("span", name), class_="tile")
+
+
+def muted(text: str) -> Markup:
+    """Make a paragraph of lesser importance."""
+    return element("p", text, class_="muted")
+
+
+# Texts.
+
+
 def number(value: float) -> str:
     """Write a coordinate with at most one decimal."""
     return f"{value:.1f}".removesuffix(".0")
+
+
+def short(value: float) -> str:
+    """Write a number in a few characters: 950, 1.5k, 12M."""
+    for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        # From 999.5 on, three digits are 1k.
+        if value >= 0.9995 * unit:
+            return f"{value / unit:.3g}{name}"
+    return f"{value:.3g}"
+
+
+def utc_text(seconds: float) -> str:
+    """Write a time in seconds since the epoch."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):
+        return "an unknown time"
+
+
+def duration_text(seconds: float) -> str:
+    """Write a number of seconds in words: 3.2 s, 4 min 10 s, 5 h 2 min."""
+    if seconds < 99.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} days {hours % 24} h"
 
 
 def _attribute(name: str, value: str | float) -> str:

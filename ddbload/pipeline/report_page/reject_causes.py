@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,11 +71,8 @@ class RejectTally:
         """Count a line of the rejects. Never raises: a damaged line is counted as such."""
         self._bytes_left -= len(line)
         reject = _parsed(line) if self._bytes_left >= 0 else None
-        if reject is None:
-            self.others += 1
-            return
-        group = self._group(reject)
-        if group is None:
+        group = None if reject is None else self._group(reject)
+        if reject is None or group is None:
             self.others += 1
             return
         self.counted += 1
@@ -130,21 +126,13 @@ def _structure(record: RunRecord) -> str:
     return "".join(each for mark in marks for each in mark if not each.isalnum())
 
 
-_TEXTS: Sequence[str] = ("cause", "detail", "raw")
-
-
 def _parsed(line: bytes) -> dict[str, Any] | None:
     try:
         reject = dict(json.loads(line))
-        texts = [reject[name] for name in _TEXTS]
+        texts = [reject[name] for name in ("cause", "detail", "raw")]
         optional = [reject["column"], reject.get("source")]
-        byte, line = reject["byte"], reject["line"]
+        is_whole = isinstance(reject["byte"], int) and isinstance(reject["line"], int | None)
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
-    is_whole = (
-        all(isinstance(each, str) for each in texts)
-        and all(isinstance(each, str | None) for each in optional)
-        and isinstance(byte, int)
-        and isinstance(line, int | None)
-    )
-    return reject if is_whole else None
+    is_whole = is_whole and all(isinstance(each, str) for each in texts)
+    return reject if is_whole and all(isinstance(each, str | None) for each in optional) else None

@@ -12,9 +12,7 @@ from ddbload.contracts.results import ALREADY_LOADED, DONE, Report, Segment, rep
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import (
     INSERT,
-    LAST_WINS,
     PLAN,
-    superseded_text,
     written_word,
 )
 from ddbload.errors import is_resumable
@@ -52,101 +50,78 @@ class RunFacts:
         return self.record is not None and self.record.payload.options.mode == PLAN
 
     @property
-    def segments(self) -> list[Segment]:
-        """All segments that count."""
-        return [each for chain in self.chains for each in chain]
-
-    @property
     def limits(self) -> Control | None:
         """Limits in force at the end."""
         if self.control is not None or self.record is None:
             return self.control
         return Control.of(self.record.payload.options)
 
+    @property
+    def limits_changed(self) -> bool:
+        """True if the limits at the end are not those that the run began with."""
+        limits = self.limits
+        if self.record is None or limits is None:
+            return False
+        first = Control.of(self.record.payload.options)
+        return (limits.max_wcu, limits.max_cost) != (first.max_wcu, first.max_cost)
 
-@dataclass(frozen=True, slots=True)
-class NextStep:
-    """A command that helps the reader."""
 
-    words: str
-    purpose: str
-
-
-def list_next_steps(facts: RunFacts) -> Iterator[NextStep]:
-    """Choose the commands that help with this run."""
+def list_next_steps(facts: RunFacts) -> Iterator[tuple[str, str]]:
+    """Choose the commands that help with this run, each with its purpose."""
     report = facts.report
+    there = [] if facts.deployed else ["--ledger", facts.ledger]
 
-    def command(*words: str, location: bool = True) -> str:
-        there = [] if facts.deployed or not location else ["--ledger", facts.ledger]
+    def command(*words: str) -> str:
         return shlex.join(["ddbload", *words, *there])
 
     error = report.error
     is_open = facts.record is not None and report.status not in (*DONE, RUNNING_STATUS)
     if is_open and (error is None or is_resumable(error.name)):
-        yield NextStep(command("resume", report.run), "import what is missing, and only that")
+        yield command("resume", report.run), "import what is missing, and only that"
     loaded = report.loaded_before
     if loaded is not None and loaded.rejected:
-        yield NextStep(command("rejects", loaded.run), "list the rejects of the earlier run")
+        yield command("rejects", loaded.run), "list the rejects of the earlier run"
     if report.rows.rejected:
         name = "rejects.jsonl"
-        yield NextStep(command("rejects", report.run, "--summary"), "count rejects by cause")
-        yield NextStep(
-            f"{command('rejects', report.run)} > {name}", "write the rejects to a file, to mend it"
+        yield command("rejects", report.run, "--summary"), "count rejects by cause"
+        yield (
+            f"{command('rejects', report.run)} > {name}",
+            "write the rejects to a file, to mend it",
         )
-        yield NextStep(
-            command("rejects", report.run, "--retry", name), "load the mended rows, as a new run"
-        )
-    if facts.record is not None:
-        yield NextStep(command("report", report.run), "check the ledger again")
-    yield NextStep(command("status", report.run), "see whether the run is still at work")
+        yield command("rejects", report.run, "--retry", name), "load the mended rows, as a new run"
+    yield command("status", report.run), "see whether the run is still at work"
 
 
 def list_remarks(facts: RunFacts) -> Iterator[str]:
     """Write what a reader should know, and could overlook among the figures."""
     report, record = facts.report, facts.record
-    rows, work = report.rows, report.work
-    word = written_word(report.mode)
-    loaded = report.loaded_before
+    rows, work, loaded = report.rows, report.work, report.loaded_before
     if loaded is not None:
         what = "nothing was left to load" if report.status == ALREADY_LOADED else "left out"
         yield f"{what}: the table had loaded {loaded.text}"
     if rows.rejected:
         yield (
-            f"{rows.rejected:,} of {rows.read:,} rows were rejected and not {word}; they are kept"
-            " with their causes, and can be mended and loaded"
+            f"{rows.rejected:,} of {rows.read:,} rows were rejected and not"
+            f" {written_word(report.mode)}; they are kept with their causes, and can be mended and"
+            " loaded"
         )
     if report.uncertain:
         yield report.written_text
-    if rows.superseded:
-        where = ", in this file or in the table" if report.mode == LAST_WINS else ""
-        were = "1 row was" if rows.superseded == 1 else f"{rows.superseded:,} rows were"
-        yield f"{were} {superseded_text(report.mode)}{where}"
     if report.repeated:
         yield repeated_keys(report.repeated)
     if rows.skipped and not facts.is_plan:
-        same = "" if report.identical is None else f"; {report.identical:,} of these are identical"
-        reason = f"the table has an item of their key{same}"
-        if record is not None and record.payload.options.mode != INSERT:
-            reason = "the run's condition on the item in the table was false"
-        yield f"{rows.skipped:,} rows were skipped because {reason}"
+        same = "" if report.identical is None else f"; {report.identical:,} items are identical"
+        reason = "the run's condition on the item in the table was false"
+        if record is None or record.payload.options.mode == INSERT:
+            reason = "the table has an item of their key"
+        yield f"{rows.skipped:,} rows were skipped because {reason}{same}"
     if rows.filtered:
-        where = "the run's filter"
-        if record is not None and record.payload.where:
-            where = " and ".join(map(str, record.payload.where))
-        yield f"{rows.filtered:,} rows were left out, because they do not match {where}"
-    if report.chunks_done < report.chunks:
-        missing = report.chunks - report.chunks_done
-        yield f"{missing:,} of {report.chunks:,} chunks are not imported completely"
+        yield f"{rows.filtered:,} rows were left out, because they do not match the run's filter"
     if facts.left_out:
-        yield (
-            f"the charts of workers and chunks are left out: the run has {facts.left_out:,}"
-            " invocations"
-        )
+        left_out = f"{facts.left_out:,} invocations"
+        yield f"the charts of workers and chunks are left out: the run has {left_out}"
     if work.throttled > _THROTTLED_SHARE * max(1, work.requests):
         yield (
             f"{work.throttled / max(1, work.requests):.0%} of the requests were throttled: the"
             " table's write capacity, or that of single partitions, limited the speed"
         )
-    limit = None if record is None else record.payload.options.reject_limit
-    if limit is not None and limit.exceeded(rows.rejected, rows.read):
-        yield f"more rows were rejected than max_rejects allows ({limit})"

@@ -59,6 +59,11 @@ class OutcomeTracker:
         return self.known - self.frontier
 
     @property
+    def answered(self) -> int:
+        """Number of rows with an outcome, also beyond the frontier."""
+        return self._base + len(self._outcomes) - self._outcomes.count(0)
+
+    @property
     def counts(self) -> RowCounts:
         """Counts of the rows before the frontier."""
         read, tally = self.frontier, self._tally

@@ -32,7 +32,7 @@ def given(world: World, run: str, **more: Any) -> dict[str, Any]:
 def loads(world: World) -> list[tuple[str, str, str, int]]:
     """Run, mode, status and number of object versions of each object of the history."""
     history = History(world.store)
-    pages = history.read(history.names())
+    pages = history.read(world.store.names("history/"))
     found = [(e.load.run, e.load.mode, e.load.status, len(e.versions)) for e in pages]
     return sorted(found)
 
@@ -553,7 +553,7 @@ def test_reports_of_a_load_are_the_same_each_time():
     world = World(FILE)
     execute(world, given(world, "r1"), "r1")
     history = History(world.store)
-    (page,) = history.read(history.names())
+    (page,) = history.read(world.store.names("history/"))
     report = world.context().ledger("r1").find_report()
     assert report is not None
     assert page.load.at == world.context().ledger("r1").record().created + report.seconds

@@ -8,6 +8,7 @@ import pytest
 
 from ddbload.contracts.segment_times import MAX_SAMPLES, ProgressSamples, SegmentTimes
 from ddbload.errors import TableNotFound
+from tests.fakes.dynamodb_faults import Fault
 from tests.unit.pipeline.world import TABLE, World
 
 DATA = b"id\n" + b"".join(b"r%d\n" % number for number in range(400))
@@ -62,3 +63,20 @@ def test_failure_has_its_time():
     with pytest.raises(TableNotFound):
         world.import_one(world.manifest[0])
     assert [each.at for each in world.ledger.failures()] == [world.clock.time]
+
+
+def test_rows_are_sampled_when_they_are_accepted_although_an_earlier_one_is_not():
+    """Otherwise rows per second would be 0 while DynamoDB accepts rows, and write units go on."""
+    world = World(DATA, options={"engine": "sync"}, request_seconds=1.0)
+    world.preflight()
+    (chunk,) = world.manifest
+    late = Fault(unprocessed=lambda _, request: request["PutRequest"]["Item"]["id"]["S"] == "r3")
+    world.dynamodb.faults.decide = lambda operation, _: (
+        late if operation == "batch_write_item" and len(world.dynamodb.writes) < 399 else None
+    )
+    segment = world.import_step(chunk, context=world.context(500.0)).segment
+    assert segment is not None
+    assert segment.times is not None
+    samples = list(segment.times.iter_samples())
+    assert len([each for each in samples if 100 < each.rows < 399]) >= 3
+    assert all(each.rows == each.units for each in samples)

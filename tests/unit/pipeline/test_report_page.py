@@ -112,13 +112,6 @@ def test_page_says_what_happened():
         assert words in text, words
 
 
-def test_page_of_an_earlier_ledger_says_that_times_are_not_known():
-    text = draw(SCENES["no-times"]()).text
-    assert "Times are not known" in text
-    assert "48,000" in text
-    assert "3 of 3 chunks imported" in text
-
-
 def test_limits_are_shown_to_the_last_digit():
     made = record(1)
     options = replace(made.payload.options, max_wcu=1_234_567.0, max_cost=2_500_000.25)

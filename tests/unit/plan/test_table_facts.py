@@ -8,9 +8,10 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.plan.table_facts import read_other_settings, table_facts
+from ddbload.plan.table_facts import table_facts, with_other_settings
 
 TABLE = Table("t", "id", (KeyAttribute("id", "S", 2048),))
+FACTS = table_facts(TABLE, {}, "us-east-1")
 
 
 def refused(code: str) -> ClientError:
@@ -59,9 +60,9 @@ def time_to_live(**described: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_read_other_settings_reads_recovery_and_time_to_live(answers, found):
-    asked = read_other_settings(Client(*answers), "t")
-    assert (asked.recovery, asked.time_to_live, asked.unknown) == (*found, [])
+def test_with_other_settings_reads_recovery_and_time_to_live(answers, found):
+    asked = with_other_settings(FACTS, Client(*answers))
+    assert (asked.recovery, asked.time_to_live, asked.unknown) == (*found, ())
 
 
 @pytest.mark.parametrize(
@@ -75,12 +76,12 @@ def test_read_other_settings_reads_recovery_and_time_to_live(answers, found):
         None,
     ],
 )
-def test_read_other_settings_marks_failed_calls_unknown(trouble):
-    asked = read_other_settings(Client(trouble, trouble), "t")
+def test_with_other_settings_marks_failed_calls_unknown(trouble):
+    asked = with_other_settings(FACTS, Client(trouble, trouble))
     assert (asked.recovery, asked.time_to_live) == (None, None)
-    assert asked.unknown == ["recovery", "time_to_live"]
-    asked = read_other_settings(Client(trouble, time_to_live(TimeToLiveStatus="DISABLED")), "t")
-    assert asked.unknown == ["recovery"]
+    assert asked.unknown == ("recovery", "time_to_live")
+    asked = with_other_settings(FACTS, Client(trouble, time_to_live(TimeToLiveStatus="DISABLED")))
+    assert asked.unknown == ("recovery",)
 
 
 def test_table_facts_of_on_demand_table():
@@ -140,9 +141,9 @@ def test_table_facts_of_provisioned_table_with_indexes():
         },
         "eu-west-1",
     )
-    assert (facts.on_demand, facts.write_capacity, facts.read_capacity) == (False, 7, 3)
+    assert (facts.on_demand, facts.write_capacity) == (False, 7)
     one, other = facts.indexes
     assert (one.partition, one.sort) == (("day", "hour"), ("at",))
     assert one.projected == {"id", "day", "hour", "at", "x"}
-    assert (one.write_capacity, one.read_capacity) == (2, 1)
+    assert one.write_capacity == 2
     assert (other.is_global, other.projected, other.write_capacity) == (False, {"id", "at"}, None)

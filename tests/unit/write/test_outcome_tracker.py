@@ -143,3 +143,12 @@ def test_settle_all_raises_when_one_row_is_settled():
     tracker.settle(6, RowOutcome.WRITTEN)
     with pytest.raises(AssertionError, match="already settled"):
         tracker.settle_all(range(0, 9, 3), RowOutcome.WRITTEN)
+
+
+def test_answered_counts_rows_beyond_the_frontier():
+    tracker = tracker_of(6)
+    tracker.settle(1, RowOutcome.WRITTEN)
+    tracker.settle(4, RowOutcome.REJECTED)
+    assert (tracker.frontier, tracker.answered) == (0, 2)
+    tracker.settle(0, RowOutcome.WRITTEN)
+    assert (tracker.frontier, tracker.answered) == (2, 3)
