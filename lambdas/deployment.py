@@ -23,7 +23,6 @@ from ddbload.contracts.upload_rule import (
     SOURCE_BUCKETS,
     STATE_MACHINE,
     TABLES,
-    TAG_LOADED,
     UPLOADS,
     WORK_BUCKET,
     UploadRule,
@@ -54,7 +53,6 @@ class Deployment:
     uploads: tuple[UploadRule, ...] = ()
     import_concurrency: int | None = None
     require_backup: bool = False
-    tag_loaded: bool = False
     clients: Clients = field(default_factory=_make_clients)
     manifests: ManifestCache = field(default_factory=ManifestCache)
 
@@ -82,7 +80,6 @@ class Deployment:
                 ),
                 import_concurrency=None if limit is None else int(limit),
                 require_backup=environment.get(REQUIRE_BACKUP) == "true",
-                tag_loaded=environment.get(TAG_LOADED) == "true",
             )
         except KeyError as missing:
             raise AwsConfiguration(f"the environment variable {missing} is not set") from None
@@ -104,7 +101,6 @@ class Deployment:
             store=self._store,
             clients=self.clients,
             deadline=self._deadline(remaining_seconds),
-            tag_loaded=self.tag_loaded,
         )
 
     def step_context(self, remaining_seconds: float) -> Context:

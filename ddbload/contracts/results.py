@@ -290,17 +290,6 @@ class ExecutionAttempt(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class TaggedObjects(Message):
-    """Result of tagging the objects that a run has loaded."""
-
-    tagged: int
-    failed: int
-    """Objects that could not be tagged; their rows are in the table."""
-    error: str | None = None
-    """Reason of the first that could not."""
-
-
-@dataclass(frozen=True, slots=True)
 class Report(Message):
     """`report.json`: the result of a run, added up from its ledger."""
 
@@ -334,8 +323,6 @@ class Report(Message):
     segment does."""
     write_price: WritePrice | None = None
     """Price of the run's write units; None in reports of earlier versions."""
-    tags: TaggedObjects | None = None
-    """Tags of the loaded objects; None if the deployment tags none."""
     attempt: ExecutionAttempt | None = None
     """Attempt of an execution that wrote the report; None if a command did, and in reports of
     earlier versions."""
@@ -369,7 +356,7 @@ class Report(Message):
         f.raw("dollars")
 
     def to_json(self) -> dict[str, Any]:
-        optional = ["planned", "identical", "causes", "write_price", "tags", "attempt"]
+        optional = ["planned", "identical", "causes", "write_price", "attempt"]
         optional += ["target", "delivery", "loaded_before"]
         value = _without_null(asdict(self), *optional)
         if not self.repeated:

@@ -122,8 +122,6 @@ class LedgerContext:
     now: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     rng: random.Random = field(default_factory=random.Random)
-    tag_loaded: bool = False
-    """Tag the objects that a run has loaded."""
     notice: Callable[[str], None] | None = None
     """Called with each one-line warning about the table or the run's limits. None: nobody reads
     them, and the table's traffic and backups are not asked for."""

@@ -145,8 +145,6 @@ def report_execution(
         report = replace(report, attempt=attempt)
         if _put_report(report, last, record, ledger, context, found, tally):
             break
-    if context.tag_loaded and report.tags is None and report.status in DONE:
-        report = _tag_loaded(report, record, ledger, context)
     if report.status in DONE and report.warning and context.notice is not None:
         context.notice(f"run {run}: {report.warning}")
     status, error = judge_attempt(state, ending, own=is_own)
@@ -227,28 +225,6 @@ def _put_report(
         return False
     put_page(report, record, ledger, context, found, tally)
     return True
-
-
-def _tag_loaded(
-    report: Report, record: RunRecord, ledger: Ledger, context: LedgerContext
-) -> Report:
-    """Tag the objects of a run that is done, and add to its report how many."""
-    # Imported here: most deployments tag nothing.
-    from ddbload.pipeline.tag_loaded import tag_loaded
-
-    tags = tag_loaded(record, report, ledger, context)
-    if tags is None:
-        return report
-    last = ledger.last_report()
-    if last.report is not None and last.report.status in DONE:
-        # Another invocation that writes meanwhile has tagged the same objects.
-        ledger.put_report(replace(last.report, tags=tags), last)
-    if tags.failed and context.notice is not None:
-        context.notice(
-            f"run {report.run}: {tags.failed:,} of its objects could not be tagged, the first"
-            f" because of {tags.error}"
-        )
-    return replace(report, tags=tags)
 
 
 def _failed(run: str, failure: Failure, *, aborted: bool) -> ExecutionOutput:

@@ -346,7 +346,6 @@ def test_whole_numbers_survive_javascript():
         ({"timeout_seconds": 31, "reserve_seconds": "30"}, {"timeout_seconds": 31}),
         ({"log_retention_days": "7"}, {"log_retention_days": 7}),
         ({"log_key": True}, {"log_key": True}),
-        ({"tag_loaded": "true"}, {"tag_loaded": True}),
         ({"log_key": "true"}, {"log_key": True}),
         ({"log_key": False}, {"log_key": False}),
         ({"log_key": "false"}, {"log_key": False}),
