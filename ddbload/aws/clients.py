@@ -51,7 +51,7 @@ class AwsClients(Protocol):
     def sqs_signer(self) -> SqsSigner:
         """Signer of requests to SQS. Raises `AwsConfiguration`."""
 
-    def advisory(self, service: str, region: str | None = None) -> Any:
+    def advisory(self, service: str) -> Any:
         """Make a client that reads information a run can do without. Raises `AwsConfiguration`."""
 
     def renew(self) -> None:

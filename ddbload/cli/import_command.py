@@ -46,7 +46,7 @@ from ddbload.cli.run_result import (
 )
 from ddbload.cli.spooling import private_file, rejects_file, require_not_stopped, spooled
 from ddbload.cli.steps import Steps
-from ddbload.cli.table_setup import add_published_price, prewarm, settle_engine
+from ddbload.cli.table_setup import prewarm, settle_engine
 from ddbload.contracts.options import BUCKET_KIND, QUEUE_KIND
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.contracts.source import AUTO
@@ -137,8 +137,7 @@ def import_command(
     from ddbload.runs.local_settings import LocalSettings, default_ledger
     from ddbload.runs.run_import import asked_for, new_run_id
 
-    is_table = not table.startswith(TARGET_SCHEMES)
-    if not is_table:
+    if table.startswith(TARGET_SCHEMES):
         _refuse_table_options(table, dry_run=dry_run, prewarm=given["prewarm"])
     if dry_run:
         from ddbload.cli.plan_command import plan_import
@@ -171,8 +170,6 @@ def import_command(
             print_run(run, ledger=settings.ledger)
         if given["prewarm"] is not None and not _is_done(run_id, settings):
             prewarm(table, given["prewarm"], clients, yes=yes, quiet=quiet)
-        if is_table:
-            add_published_price(payload, clients)
         reject_file = stack.enter_context(rejects_file(rejects, sources))
         stack.enter_context(spooled(payload, heart))
         if heart is not None:

@@ -131,7 +131,6 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
         "max_wcu": [*whole_numbers(2**53), 0.9, 1e308, float("inf"), 10**400, "50%", "0%"],
         "max_cost": [0, 0.01, 1e308, float("inf"), "5", True, None, []],
         "unit_price": [0, 0.625, -1, "0.625", True, None, []],
-        "unit_price_source": ["given", "price-list", "us-east-1", "", 1, None],
         "require_backup": [True, False, None, "true", 1],
         "max_rejects": [*whole_numbers(2**53), "5%", "0%", "101%", "5"],
         "max_row_bytes": whole_numbers(2**53),
