@@ -63,9 +63,10 @@ class Deployment:
         try:
             sources = [SourceBucket.from_text(each) for each in _split(environment[SOURCE_BUCKETS])]
             work = environment[WORK_BUCKET]
-            # For seconds of an upgrade, a function has the environment of the earlier version.
-            account, inbox = environment.get(ACCOUNT), environment.get(INBOX, "")
-            own = [SourceBucket(bucket, owner=account) for bucket in (work, inbox)]
+            own = [
+                SourceBucket(bucket, owner=environment[ACCOUNT])
+                for bucket in (work, environment[INBOX])
+            ]
             return cls(
                 work_bucket=work,
                 access=AccessPolicy(

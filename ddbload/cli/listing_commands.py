@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import RunLocation
     from ddbload.contracts.load_record import ObjectVersion
-    from ddbload.contracts.results import RowCounts
+    from ddbload.contracts.row_counts import RowCounts
     from ddbload.errors import LedgerDamaged
     from ddbload.ledger.history import History, LoadPage
     from ddbload.runs.list_runs import RunSummary

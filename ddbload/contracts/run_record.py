@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
-from ddbload.contracts.messages import CountedLine, JsonObjectReader, JsonRule, Message
+from ddbload.contracts.messages import SPARSE, CountedLine, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.options import EDGES, KINDS, QUEUE_KIND, TABLE_KIND, Options
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.write_price import WritePrice
@@ -18,8 +18,7 @@ from ddbload.dynamodb.write_modes import DELETE, INSERT, UPDATE
 from ddbload.errors import InvalidPayload
 
 LEDGER_VERSION = 2
-"""Version of new ledgers. Version 1 has no attempts, and its segments carry neither run id nor
-configuration."""
+"""Version of the ledgers that are written and read; others are refused."""
 
 MAX_OTHER_ITEM_BYTES = 5 * 1024**3
 """Largest object of one request ("Uploading objects"). A queue's limit is that of its messages."""
@@ -111,10 +110,10 @@ class Table(Message):
     keys: tuple[KeyAttribute, ...]
     """Partition key, then the sort key if the table has one."""
     index_keys: tuple[KeyAttribute, ...] = ()
-    kind: Annotated[str, JsonRule(choices=KINDS, absent=TABLE_KIND)] = TABLE_KIND
-    url: str | None = None
+    kind: Annotated[str, JsonRule(choices=KINDS, sparse=True)] = TABLE_KIND
+    url: Annotated[str | None, SPARSE] = None
     """URL of a queue."""
-    message_bytes: int | None = None
+    message_bytes: Annotated[int | None, SPARSE] = None
     """Most bytes of a message of a queue."""
 
     @property
@@ -145,12 +144,6 @@ class Table(Message):
     def max_item_bytes(self) -> int:
         """Most bytes of an item, as DynamoDB counts them."""
         return MAX_ITEM_BYTES if self.kind == TABLE_KIND else MAX_OTHER_ITEM_BYTES
-
-    def to_json(self) -> dict[str, Any]:
-        value = asdict(self)
-        # Earlier versions know none of these.
-        later = {"kind": TABLE_KIND, "url": None, "message_bytes": None}
-        return {name: each for name, each in value.items() if each != later.get(name, value)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,19 +215,15 @@ class RunRecord(Message):
     """Objects that the run leaves out, because the table has loaded them."""
     listing: str | None = None
     """Name of the list of objects in the ledger."""
-    ledger_version: Annotated[int, JsonRule(least=1, most=LEDGER_VERSION, absent=1)] = (
-        LEDGER_VERSION
-    )
-    """Version of the ledger, fixed when the run begins."""
     most_workers: Annotated[int | None, JsonRule(least=1)] = None
     """Most workers that the payload, or for `auto` the table, and the account allow. `workers` is
     lower if there are fewer chunks."""
     write_price: WritePrice | None = None
     """Price by which the run's write units become dollars."""
-    padded: Annotated[bool, JsonRule(absent=False)] = False
+    padded: Annotated[bool, SPARSE] = False
     """True if some objects were not read by preflight, and only importing tells their size. Their
     rows have a range of bytes as long as they may be, and `size` stays None."""
-    hmac_key: str | None = None
+    hmac_key: Annotated[str | None, SPARSE] = None
     """Fingerprint of the key that the mapping's templates use; None without such a template."""
 
     @property
@@ -300,8 +289,7 @@ class RunRecord(Message):
     def wants_index(self, stored_bytes: int) -> bool:
         """Tell whether a compressed object of this size shall be cut into chunks, if it can be."""
         options = self.payload.options
-        # Records of earlier versions have only the payload's number.
-        workers = self.most_workers or options.workers or self.workers
+        workers = self.most_workers or self.workers
         least = options.index_bytes
         if self.objects is not None and options.scan == EDGES:
             # Workers begin at once with objects that preflight need not read.
@@ -314,46 +302,20 @@ class RunRecord(Message):
         options = self.payload.options
         has_condition = options.mode == INSERT or options.condition is not None
         # An object tells itself which row of which run it is.
-        has_condition = has_condition and self.table.is_table
-        return has_condition and self.ledger_version >= LEDGER_VERSION
+        return has_condition and self.table.is_table
 
     @property
     def stamp(self) -> dict[str, str]:
-        """Run id and configuration that each segment and manifest part carries.
-
-        Empty in ledgers of version 1.
-        """
-        if self.ledger_version < LEDGER_VERSION:
-            return {}
+        """Run id and configuration that each segment and manifest part carries."""
         return {"run": self.run, "configuration": self.configuration}
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "run": self.run,
-            "payload": self.payload.to_json(),
-            "pinned": dict(self.pinned),
-            "size": self.size,
-            "data_start": self.data_start.to_json(),
-            "columns": list(self.columns),
-            "types": list(self.types),
-            "table": self.table.to_json(),
-            "chunk_bytes": self.chunk_bytes,
-            "workers": self.workers,
-            "created": self.created,
-            "asked": self.asked,
-            "objects": self.objects,
-            "loaded_before": None if self.loaded_before is None else self.loaded_before.to_json(),
-            "listing": self.listing,
-            "ledger_version": self.ledger_version,
-            "most_workers": self.most_workers,
-            "write_price": None if self.write_price is None else self.write_price.to_json(),
-            "configuration": self.configuration,
-            # Earlier versions do not know it.
-            **({"padded": True} if self.padded else {}),
-            **({} if self.hmac_key is None else {"hmac_key": self.hmac_key}),
-        }
+        more = {"ledger_version": LEDGER_VERSION, "configuration": self.configuration}
+        return Message.to_json(self) | more
 
     def check_rules(self, f: JsonObjectReader) -> None:
+        """Raise `InvalidPayload` for another version of the ledger, or another configuration."""
+        f.whole("ledger_version", None, LEDGER_VERSION, LEDGER_VERSION)
         configuration = f.text("configuration")
         if self.configuration != configuration:
             raise f.wrong("configuration", configuration, "that of this record")

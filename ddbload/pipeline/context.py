@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import Source
 from ddbload.contracts.source_bucket import SourceBucket

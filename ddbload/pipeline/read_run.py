@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import DONE, Failure, Heartbeat, Report, RowCounts, WriteStats
+from ddbload.contracts.results import DONE, Failure, Heartbeat, Report
+from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.run_request import RunRequest
 from ddbload.errors import is_resumable

@@ -17,8 +17,8 @@ from ddbload.contracts.results import (
     ExecutionOutput,
     Failure,
     Report,
-    RowCounts,
 )
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ReportCursor, ReportTask
 from ddbload.dynamodb.write_modes import PLAN
@@ -78,9 +78,9 @@ def report_execution(
 ) -> ExecutionOutput | ReportCursor:
     """Report a deployed run, and the error that the state machine caught, if any.
 
-    Returns a cursor if time ended before all segments were read; the task with it continues,
-    unless the state machine, of an earlier version, would not know what that is. `stopped`: how an
-    execution ended without Report, whose invocation is repeated with the task alone.
+    Returns a cursor if time ended before all segments were read; with `continues` the task with it
+    is reported next. `stopped`: how an execution ended without Report, whose invocation is repeated
+    with the task alone.
 
     The ledger's proof decides: a run that is complete is done, whatever was caught. The report of a
     run that had finished before is kept unchanged, and so is that of a run which the execution only
@@ -199,7 +199,14 @@ def _find_sums(
     if begun is None or begun.name != parts:
         return None
     chunks = begun.chunk
-    return ledger.report_part(begun, lambda value: SegmentSums.from_json(value, chunks))
+
+    def decode(value: object) -> SegmentSums:
+        sums = SegmentSums.from_json(value)
+        if sums.chunks != chunks:
+            raise ValueError("sums of other chunks")
+        return sums
+
+    return ledger.report_part(begun, decode)
 
 
 def _is_later(report: Report | None, attempt: ExecutionAttempt | None) -> bool:

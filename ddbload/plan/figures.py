@@ -14,7 +14,7 @@ from ddbload.contracts.list_prices import (
     STORED_GB_MONTH_IA,
 )
 from ddbload.contracts.options import EDGES, Options
-from ddbload.contracts.results import ALL_FILTERED, NO_ROWS
+from ddbload.contracts.row_counts import ALL_FILTERED, NO_ROWS
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import PARQUET
 from ddbload.contracts.write_price import NOT_BILLED, WritePrice

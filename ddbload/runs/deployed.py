@@ -39,9 +39,9 @@ class Stack:
     work_bucket: str
     inbox_bucket: str
     log_groups: tuple[str, ...] = ()
-    """Log groups of the functions; empty for a stack that an earlier version deployed."""
-    version: str | None = None
-    """Version of ddbload that was deployed; None for a stack that an earlier version deployed."""
+    """Log groups of the functions."""
+    version: str = ""
+    """Version of ddbload that was deployed."""
 
     @property
     def account(self) -> str:
@@ -75,8 +75,8 @@ def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEM
             state_machine=given[STATE_MACHINE_OUTPUT],
             work_bucket=given[WORK_BUCKET_OUTPUT],
             inbox_bucket=given[INBOX_BUCKET_OUTPUT],
-            log_groups=tuple(each for each in given.get(LOG_GROUPS_OUTPUT, "").split(",") if each),
-            version=given.get(VERSION_OUTPUT),
+            log_groups=tuple(filter(None, given.get(LOG_GROUPS_OUTPUT, "").split(","))),
+            version=given.get(VERSION_OUTPUT, ""),
         )
     except (LookupError, TypeError):
         raise StackNotFound(

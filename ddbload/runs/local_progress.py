@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.results import Segment
+from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import RunRecord
 from ddbload.pipeline.context import ChunkProgress
 from ddbload.runs.progress import (

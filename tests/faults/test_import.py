@@ -15,7 +15,8 @@ from ddbload.aws import boto_clients as clients_module
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.aws.signing import credentials
-from ddbload.contracts.results import Report, RowCounts
+from ddbload.contracts.results import Report
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask
 from ddbload.errors import AccessDenied
 from ddbload.pipeline.context import AccessPolicy, Context

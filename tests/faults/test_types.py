@@ -11,7 +11,7 @@ import pytest
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask
 from ddbload.pipeline.context import AccessPolicy, Context
 from ddbload.pipeline.importing.import_chunk import import_chunk

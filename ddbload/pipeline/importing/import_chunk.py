@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.options import TABLE_KIND
-from ddbload.contracts.results import Failure, Segment, WriteStats
+from ddbload.contracts.results import Failure, Segment
+from ddbload.contracts.row_counts import WorkTotals, WriteStats
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.segment_times import ProgressSamples
 from ddbload.contracts.states import ImportResult, ImportTask
@@ -232,7 +232,7 @@ class _ChunkImport:
             context.worker if session is None else session.worker, context.now(), context.clock()
         )
         options = record.payload.options
-        # Only conditions need attempts. Runs of earlier versions kept none.
+        # Only conditions need attempts.
         self._attempt = Attempt(ledger, task.chunk, start) if record.keeps_attempts else None
         identical = RowOutcome.WRITTEN if self._attempt is None else RowOutcome.IDENTICAL
         self._feeder = RowFeeder(

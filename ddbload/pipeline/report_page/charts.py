@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.results import RowCounts, Segment
+from ddbload.contracts.results import Segment
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.pipeline.report_page.markup import Content, Markup, element, number, shorten
 from ddbload.pipeline.report_page.timeline import TimeAxis, Timeline, WorkBlock
 
@@ -113,7 +114,7 @@ def chunks_chart(
 def outcome_bar(rows: RowCounts, written: str) -> Markup:
     """Draw the outcomes of all rows as one bar. `written`: the word for written rows."""
     words = {"written": written}
-    counts = [each for each in rows.outcomes.items() if each != ("filtered", 0)]
+    counts = [each for each in rows.to_json().items() if each[0] != "read"]
     shown = [(name, count) for name, count in counts if count]
     # One rejected row of a million is seen, too.
     widths = [max(4.0, WIDTH * count / max(1, rows.read)) for _, count in shown]

@@ -48,24 +48,18 @@ def rows_section(facts: RunFacts) -> Markup | None:
     if facts.record is None:
         return None
     rows, word = facts.report.rows, written_word(facts.report.mode)
-    skipped = "would be written" if facts.is_plan else "skipped"
-    counts = (
-        *((rows.written, word), (rows.rejected, "rejected")),
-        *((rows.superseded, "superseded"), (rows.skipped, skipped)),
-        *([(rows.filtered, "filtered")] if rows.filtered else []),
-    )
+    counts = rows.shown(facts.report.mode)
     parts: list[Content] = [tile(f"{rows.read:,}", "rows read")]
-    for sign, (count, name) in zip("=++++", counts, strict=False):
-        parts += [element("span", sign, class_="sign"), tile(f"{count:,}", name)]
+    for number, (_, count, shown) in enumerate(counts):
+        sign = "+" if number else "="
+        parts += [element("span", sign, class_="sign"), tile(f"{count:,}", shown)]
     if not rows.conserved:
         says = element("p", "The counts do not add up: please report it.", class_="bad")
     elif rows.read:
         says = element("p", "Every row that was read is accounted for.", class_="good")
     else:
         says = element("p", "No row was read.", class_="muted")
-    kinds = [
-        (f"row-{name}", shown) for name, (_, shown) in zip(rows.outcomes, counts, strict=False)
-    ]
+    kinds = [(f"row-{name}", shown) for name, _, shown in counts]
     return section(
         "Rows",
         element("div", parts, class_="law"),

@@ -9,7 +9,7 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.load_record import LoadRecord, ObjectVersion
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import PreflightTask
 from ddbload.ledger.history import History, newest_runs, put_start
 from ddbload.pipeline.preflight.preflight import preflight

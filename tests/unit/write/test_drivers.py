@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import TableNotFound
 from ddbload.write.drivers.blocking import SyncDriver, ThreadsDriver
 from ddbload.write.drivers.driver import DRIVER_POLL_SECONDS, Driver
