@@ -323,7 +323,7 @@ class NothingCompared(DdbloadError):
 
 
 class ConservationViolated(DdbloadError):
-    """The row counts are wrong: read is not written + rejected + superseded + skipped."""
+    """The row counts are wrong: the rows read are not the sum of their outcomes."""
 
 
 class IncompleteRun(DdbloadError):

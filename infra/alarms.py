@@ -53,7 +53,7 @@ class Alarms(Construct):
         self._alarm(
             "DeadLetters",
             waiting(trigger.dead_letters, SOON),
-            "Uploads could not start a run: ddbload replay moves them back",
+            "Uploads could not start a run: docs/operations.md says how to move them back",
         )
         self._alarm(
             "Undelivered",

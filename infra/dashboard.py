@@ -9,6 +9,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from ddbload.contracts import run_notice
+from ddbload.contracts.row_counts import OUTCOMES
 from infra.functions import Functions
 from infra.measures import own, waiting
 from infra.notice import Notice
@@ -24,12 +25,13 @@ RUNS = {
     run_notice.RUNS_FAILED: ("failed", _COLORS.RED),
     run_notice.RUNS_CANCELLED: ("cancelled", _COLORS.GREY),
 }
+_ROW_COLORS = (
+    *(_COLORS.GREEN, _COLORS.RED, _COLORS.GREY, _COLORS.PURPLE, _COLORS.BROWN),
+    *(_COLORS.PINK, _COLORS.ORANGE, _COLORS.BLUE),
+)
 ROWS = {
-    run_notice.ROWS_WRITTEN: ("written", _COLORS.GREEN),
-    run_notice.ROWS_REJECTED: ("rejected", _COLORS.RED),
-    run_notice.ROWS_SUPERSEDED: ("superseded", _COLORS.GREY),
-    run_notice.ROWS_SKIPPED: ("skipped", _COLORS.PURPLE),
-    run_notice.ROWS_FILTERED: ("filtered", _COLORS.BROWN),
+    metric: (name, color)
+    for metric, name, color in zip(run_notice.ROW_METRICS[1:], OUTCOMES, _ROW_COLORS, strict=False)
 }
 """Label and color by metric."""
 

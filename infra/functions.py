@@ -12,7 +12,6 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from ddbload.contracts.source_bucket import SourceBucket
 from infra import variables
 from infra.bundling import bundle
 from infra.layers import Layers
@@ -25,7 +24,6 @@ from infra.policy_statements import (
     limited_source_statements,
     objects,
     table_arn,
-    tagging_statements,
     use_keys,
 )
 from infra.settings import Settings
@@ -151,13 +149,10 @@ class Functions(Construct):
             "report",
             "Adds up a run's ledger and says what came of it",
             timeout=REPORT_TIMEOUT,
-            more=variables.for_report(settings),
         )
         self._allow_preflight(storage)
         self._allow_import_chunk(storage)
         self.allow_reporting(self.report.role)
-        if settings.tag_loaded:
-            self._allow_tagging()
 
     def make(
         self,
@@ -283,11 +278,6 @@ class Functions(Construct):
         written = (*reports, "runs/*/request.json")
         allow(role, "WriteReport", ["s3:PutObject"], objects(work, *written))
         allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
-
-    def _allow_tagging(self) -> None:
-        inbox = SourceBucket(self._storage.inbox.bucket_name)
-        for statement in tagging_statements([inbox, *self._settings.source_buckets]):
-            allow(self.report.role, *statement)
 
     def _allow_sources(self, role: iam.Role, storage: Storage) -> None:
         sources = self._settings.source_buckets

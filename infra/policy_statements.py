@@ -32,11 +32,6 @@ _FIXED_CHARACTERS = 200
 READ_OBJECTS = ("s3:GetObject", "s3:GetObjectVersion")
 """A run reads one version of its object throughout."""
 LIST_BUCKET = ("s3:ListBucket",)
-LIST_VERSIONS = ("s3:ListBucketVersions",)
-TAG_OBJECTS = (
-    *("s3:GetObjectTagging", "s3:GetObjectVersionTagging"),
-    *("s3:PutObjectTagging", "s3:PutObjectVersionTagging"),
-)
 MANAGED_POLICIES = 10
 """IAM's limit for the managed policies of a role. An account may have a higher one."""
 
@@ -102,63 +97,25 @@ def limited_source_statements(sources: Iterable[SourceBucket]) -> list[Statement
     `ListBucket` is limited by a condition that GetObject does not meet. So S3 answers 403, and not
     404, for a missing object below such a prefix.
     """
-    limited = [each for each in sources if each.owner is not None or each.prefix]
-    statements: list[Statement] = []
-    for owner, of_owner in _by_owner(limited):
-        statements.append(_object_statement(f"ReadLimited{owner}", READ_OBJECTS, owner, of_owner))
-        sids = f"ListLimited{owner}", f"ListBelow{owner}"
-        statements += _listing_statements(*sids, LIST_BUCKET, owner, of_owner)
-    return statements
-
-
-def tagging_statements(sources: Iterable[SourceBucket]) -> list[Statement]:
-    """Make the statements to tag the versions of sources' objects, without reading them.
-
-    Versions that a listing pinned have no id, so it is looked up.
-    """
-    statements: list[Statement] = []
-    for owner, of_owner in _by_owner(sources):
-        statements.append(_object_statement(f"TagLoaded{owner}", TAG_OBJECTS, owner, of_owner))
-        sids = f"FindLoaded{owner}", f"FindBelow{owner}"
-        statements += _listing_statements(*sids, LIST_VERSIONS, owner, of_owner)
-    return statements
-
-
-def _by_owner(sources: Iterable[SourceBucket]) -> list[tuple[str, list[SourceBucket]]]:
-    """Group sources by the account that must own them; by "" where any may."""
     by_owner: dict[str, list[SourceBucket]] = {}
     for each in sources:
-        by_owner.setdefault(each.owner or "", []).append(each)
-    return sorted(by_owner.items())
-
-
-def _ownership(owner: str) -> Conditions:
-    return {"StringEquals": {"s3:ResourceAccount": owner}} if owner else {}
-
-
-def _object_statement(
-    sid: str, actions: Sequence[str], owner: str, sources: Iterable[SourceBucket]
-) -> Statement:
-    arns = [f"{bucket_arn(each.bucket)}/{each.prefix}*" for each in sources]
-    return Statement(sid, actions, arns, _ownership(owner))
-
-
-def _listing_statements(
-    sid: str, sid_below: str, actions: Sequence[str], owner: str, sources: Sequence[SourceBucket]
-) -> list[Statement]:
-    """Make a statement for whole buckets, and one for each bucket with the prefixes in it."""
-    statements = []
-    whole = [bucket_arn(each.bucket) for each in sources if not each.prefix]
-    if whole:
-        statements.append(Statement(sid, actions, whole, _ownership(owner)))
-    prefixes: dict[str, list[str]] = {}
-    for each in sources:
-        if each.prefix:
-            prefixes.setdefault(each.bucket, []).append(f"{each.prefix}*")
-    for number, (bucket, below) in enumerate(prefixes.items(), start=1):
-        conditions = {**_ownership(owner), "StringLike": {"s3:prefix": below}}
-        arns = [bucket_arn(bucket)]
-        statements.append(Statement(f"{sid_below}n{number}", actions, arns, conditions))
+        if each.owner is not None or each.prefix:
+            by_owner.setdefault(each.owner or "", []).append(each)
+    statements: list[Statement] = []
+    for owner, of_owner in sorted(by_owner.items()):
+        ownership: Conditions = {"StringEquals": {"s3:ResourceAccount": owner}} if owner else {}
+        arns = [f"{bucket_arn(each.bucket)}/{each.prefix}*" for each in of_owner]
+        statements.append(Statement(f"ReadLimited{owner}", READ_OBJECTS, arns, ownership))
+        if whole := [bucket_arn(each.bucket) for each in of_owner if not each.prefix]:
+            statements.append(Statement(f"ListLimited{owner}", LIST_BUCKET, whole, ownership))
+        prefixes: dict[str, list[str]] = {}
+        for each in of_owner:
+            if each.prefix:
+                prefixes.setdefault(each.bucket, []).append(f"{each.prefix}*")
+        for number, (bucket, below) in enumerate(prefixes.items(), start=1):
+            conditions = {**ownership, "StringLike": {"s3:prefix": below}}
+            sid = f"ListBelow{owner}n{number}"
+            statements.append(Statement(sid, LIST_BUCKET, [bucket_arn(bucket)], conditions))
     return statements
 
 

@@ -100,8 +100,6 @@ class Settings:
     """Concurrency reserved for import_chunk; None to share the account's."""
     require_backup: bool = False
     """Refuse tables without point-in-time recovery."""
-    tag_loaded: bool = False
-    """Tag the objects that a run has loaded with the run and its status."""
 
     def to_context(self) -> dict[str, Any]:
         """Return the knobs that differ from their defaults, as cdk.json has them.
@@ -181,7 +179,6 @@ class Settings:
                 else None
             ),
             require_backup=_true_or_false("require_backup", given.get("require_backup", False)),
-            tag_loaded=_true_or_false("tag_loaded", given.get("tag_loaded", False)),
         )
 
 

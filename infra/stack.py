@@ -85,7 +85,7 @@ class DdbloadStack(Stack):
             (
                 "UploadDeadLetterQueueUrl",
                 trigger.dead_letters.queue_url,
-                "Uploads that could not start a run; ddbload replay",
+                "Uploads that could not start a run",
             ),
             (
                 "FunctionLogGroups",

@@ -18,7 +18,6 @@ from ddbload.contracts.upload_rule import (
     SOURCE_BUCKETS,
     STATE_MACHINE,
     TABLES,
-    TAG_LOADED,
     UPLOADS,
     WORK_BUCKET,
 )
@@ -70,11 +69,6 @@ def for_preflight(settings: Settings) -> dict[str, str]:
 def for_executions(*, machine: str) -> dict[str, str]:
     """Return the additional variable of a function that starts or describes executions."""
     return {STATE_MACHINE: machine}
-
-
-def for_report(settings: Settings) -> dict[str, str]:
-    """Return the additional variables of report."""
-    return {TAG_LOADED: "true"} if settings.tag_loaded else {}
 
 
 def for_uploads(*, machine: str, mappings: str) -> dict[str, str]:

@@ -24,7 +24,6 @@ from ddbload.contracts.upload_rule import (
     SOURCE_BUCKETS,
     STATE_MACHINE,
     TABLES,
-    TAG_LOADED,
     UPLOADS,
     WORK_BUCKET,
     UploadRule,
@@ -55,7 +54,6 @@ class Deployment:
     uploads: tuple[UploadRule, ...] = ()
     import_concurrency: int | None = None
     require_backup: bool = False
-    tag_loaded: bool = False
     clients: Clients = field(default_factory=_make_clients)
     manifests: ManifestCache = field(default_factory=ManifestCache)
 
@@ -66,9 +64,10 @@ class Deployment:
         try:
             sources = [SourceBucket.from_text(each) for each in _split(environment[SOURCE_BUCKETS])]
             work = environment[WORK_BUCKET]
-            # For seconds of an upgrade, a function has the environment of the earlier version.
-            account, inbox = environment.get(ACCOUNT), environment.get(INBOX, "")
-            own = [SourceBucket(bucket, owner=account) for bucket in (work, inbox)]
+            own = [
+                SourceBucket(bucket, owner=environment[ACCOUNT])
+                for bucket in (work, environment[INBOX])
+            ]
             return cls(
                 work_bucket=work,
                 access=AccessPolicy(
@@ -83,7 +82,6 @@ class Deployment:
                 ),
                 import_concurrency=None if limit is None else int(limit),
                 require_backup=environment.get(REQUIRE_BACKUP) == "true",
-                tag_loaded=environment.get(TAG_LOADED) == "true",
             )
         except KeyError as missing:
             raise AwsConfiguration(f"the environment variable {missing} is not set") from None
@@ -105,7 +103,6 @@ class Deployment:
             store=self._store,
             clients=self.clients,
             deadline=self._deadline(remaining_seconds),
-            tag_loaded=self.tag_loaded,
         )
 
     def step_context(self, remaining_seconds: float) -> Context:

@@ -16,7 +16,7 @@ from lambdas.run_end import report_end
 def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
     """Report on a run: `ReportRequest` to `ExecutionOutput`, or to the state to continue from."""
     context.notice = log_notice
-    request = ReportRequest.of(event)
+    request = ReportRequest.from_json(event)
     made = report_execution(
         request.state, context, redrives=request.redrives, continues=request.continues
     )

@@ -157,12 +157,12 @@ class BotoClients:
         """Make a client of a service that only a few commands use. Raises `AwsConfiguration`."""
         return self._make(name)
 
-    def advisory(self, service: str, region: str | None = None) -> Any:
+    def advisory(self, service: str) -> Any:
         """Make a client that reads information a run can do without, and so waits only briefly.
 
         Raises `AwsConfiguration`.
         """
-        return self._make(service, region=region, seconds=ADVISORY_SECONDS)
+        return self._make(service, seconds=ADVISORY_SECONDS)
 
     def session(self, *, anew: bool = False) -> Session:
         """Return the session that clients share; with `anew`, make one with new credentials."""
@@ -180,7 +180,7 @@ class BotoClients:
         self.session(anew=True)
         self._dynamodb = None
 
-    def _make(self, service: Any, *, region: str | None = None, seconds: int | None = None) -> Any:
+    def _make(self, service: Any, *, seconds: int | None = None) -> Any:
         """Make a client. `seconds`: its time-outs, where they are not the usual ones."""
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
@@ -199,7 +199,7 @@ class BotoClients:
         )
         settings = self._settings
         # botocore reads only AWS_DEFAULT_REGION, while the AWS CLI and Lambda use AWS_REGION.
-        region = region or settings.region or os.environ.get("AWS_REGION") or None
+        region = settings.region or os.environ.get("AWS_REGION") or None
         try:
             client: Any = self.session().create_client(
                 service, region, config=config, endpoint_url=settings.endpoint_url

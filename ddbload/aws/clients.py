@@ -42,7 +42,7 @@ class AwsClients(Protocol):
     def s3_signer(self, bucket: str) -> S3Signer | None:
         """Make a signer of requests to a bucket; None where only botocore can reach it."""
 
-    def advisory(self, service: str, region: str | None = None) -> Any:
+    def advisory(self, service: str) -> Any:
         """Make a client that reads information a run can do without. Raises `AwsConfiguration`."""
 
     def renew(self) -> None:

@@ -38,7 +38,6 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.plan_command import plan_command
 from ddbload.cli.rejects_command import rejects_command
-from ddbload.cli.replay_command import replay_command
 from ddbload.cli.resume_command import resume_command
 from ddbload.cli.start_command import start_command
 from ddbload.cli.verify_command import verify_command
@@ -95,7 +94,6 @@ for _command in (
     *(import_command, plan_command, start_command, verify_command),
     *(cancel_command, limit_command),
     *(resume_command, status_command, report_command, rejects_command, logs_command),
-    replay_command,
     *(runs_command, convert_command, ls_command),
     *(doctor_command, deploy_command, destroy_command, demo, completion_command),
 ):

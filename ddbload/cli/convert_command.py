@@ -50,19 +50,14 @@ from ddbload.cli.spooling import rejects_file, same_file, spooled
 from ddbload.cli.steps import Steps
 from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import (
-    FAILED,
-    SUCCEEDED,
-    SUCCEEDED_WITH_REJECTS,
-    Failure,
-    RowCounts,
-)
+from ddbload.contracts.results import FAILED, SUCCEEDED, SUCCEEDED_WITH_REJECTS, Failure
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.contracts.control import WorkTotals
+    from ddbload.contracts.row_counts import WorkTotals
     from ddbload.convert.convert import OutputOptions
     from ddbload.convert.sinks import Sink
 

@@ -46,7 +46,7 @@ from ddbload.cli.run_result import (
 )
 from ddbload.cli.spooling import private_file, rejects_file, require_not_stopped, spooled
 from ddbload.cli.steps import Steps
-from ddbload.cli.table_setup import add_published_price, prewarm, settle_engine
+from ddbload.cli.table_setup import prewarm, settle_engine
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.contracts.source import AUTO
 from ddbload.dynamodb.write_modes import PUT
@@ -159,7 +159,6 @@ def import_command(
             print_run(run, ledger=settings.ledger)
         if given["prewarm"] is not None and not _is_done(run_id, settings):
             prewarm(table, given["prewarm"], clients, yes=yes, quiet=quiet)
-        add_published_price(payload, clients)
         reject_file = stack.enter_context(rejects_file(rejects, sources))
         stack.enter_context(spooled(payload, heart))
         if heart is not None:

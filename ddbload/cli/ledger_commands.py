@@ -144,9 +144,7 @@ def _progress_lines(seen: SeenRun) -> Iterator[str]:
         chunks, share = "none", "nothing is left to load"
     yield f"  chunks    {chunks}, {share}"
     yield (
-        f"  rows      {rows.read:,} settled: {report.written_text},"
-        f" {rows.rejected:,} rejected, {rows.superseded:,} superseded,"
-        f" {rows.skipped:,} skipped{f', {rows.filtered:,} filtered' if rows.filtered else ''}"
+        f"  rows      {rows.read:,} settled: {rows.text(report.mode, written=report.written_text)}"
     )
     if seen.record.loaded_before is not None:
         yield f"  loaded    before: {seen.record.loaded_before.text}"

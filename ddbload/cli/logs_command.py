@@ -28,7 +28,7 @@ from ddbload.cli.output import (
     printable,
 )
 from ddbload.cli.run_location import find_run
-from ddbload.errors import InvalidUsage, RunNotFound, StackNotFound
+from ddbload.errors import InvalidUsage, RunNotFound
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
@@ -125,15 +125,9 @@ def _run_logs(run: str, there: Deployed, aws: AwsSettings) -> RunLogs:
     from ddbload.aws.clients import Clients
     from ddbload.runs.run_logs import RunLogs
 
-    groups = there.stack.log_groups
-    if not groups:
-        raise StackNotFound(
-            f"stack {there.stack.name} does not name its log groups, because an earlier version"
-            " deployed it: deploy it again (cdk deploy)"
-        )
     return RunLogs(
         Clients(aws).logs(),
-        groups,
+        there.stack.log_groups,
         run,
         missing=lambda group: print_stderr(f"ddbload: there is no log group {group} any more"),
     )

@@ -285,7 +285,7 @@ _WRITING = (
         metavar="DOLLARS",
         type=DOLLARS,
         help="Price of a million write units, for --max-cost and the report.",
-        show_default="AWS's price list, or us-east-1's list price",
+        show_default="us-east-1's list price",
     ),
     writing_option(
         "--prewarm",

@@ -38,7 +38,6 @@ from ddbload.cli.ready_command import (
 )
 from ddbload.cli.spooling import spooled
 from ddbload.cli.steps import Steps
-from ddbload.cli.table_setup import add_published_price
 from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage
 
@@ -143,7 +142,6 @@ def plan_import(
     check_order(sources, table)
     payload = build_payload(sources, table, None, AUTO, given)
     context = reading_context(aws)
-    add_published_price(payload, context.clients)
     steps = Steps(enabled=verbose)
     steps.say(f"looking at the source and table {table}")
     with spooled(payload), live_reading(enabled=not (quiet or verbose)) as draw:

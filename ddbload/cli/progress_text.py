@@ -5,6 +5,9 @@ from __future__ import annotations
 from ddbload.contracts.write_price import amount_text
 from ddbload.runs.progress import CHECKING, IMPORTING, RunProgress
 
+_USUAL_OUTCOMES = ("written", "superseded", "skipped")
+"""Outcomes that progress does not count apart."""
+
 
 def progress_line(progress: RunProgress | None) -> str:
     """Describe progress in one line."""
@@ -33,8 +36,11 @@ def progress_figures(progress: RunProgress) -> list[str]:
         rate = progress.wcu_per_second
         words.append(f"{work.consumed_wcu:,.0f} WCU" if rate is None else f"{rate:,.0f} WCU/s")
     words += [f"{work.throttled:,} throttled"] if work.throttled else []
-    words += [f"{rows.rejected:,} rejected"] if rows.rejected else []
-    words += [f"{rows.filtered:,} filtered"] if rows.filtered else []
+    words += [
+        f"{count:,} {name}"
+        for name, count in rows.outcomes.items()
+        if count and name not in _USUAL_OUTCOMES
+    ]
     if progress.dollars is not None:
         words.append(amount_text(progress.dollars))
     return words

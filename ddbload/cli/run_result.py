@@ -29,10 +29,9 @@ from ddbload.contracts.results import (
     Failure,
     PlanTotals,
     Report,
-    RowCounts,
-    WriteStats,
     repeated_keys,
 )
+from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import LoadedBefore, RunRecord
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
 from ddbload.contracts.write_price import WritePrice, amount_text
@@ -214,16 +213,16 @@ class Result:
             skipped = f"skipped because an item was there ({self.identical:,} identical)"
         if planned is not None:
             skipped = "would be written (mode plan sends nothing)"
+        explained = {
+            "superseded": superseded_text(self.mode),
+            "skipped": skipped,
+            "filtered": "left out by --where",
+        }
         parts = [written_text(self.mode, rows.written, self.uncertain)]
         parts += [
-            f"{count:,} {what}"
-            for count, what in (
-                (rows.rejected, "rejected"),
-                (rows.superseded, superseded_text(self.mode)),
-                (rows.skipped, skipped),
-                (rows.filtered, "left out by --where"),
-            )
-            if count
+            f"{count:,} {explained.get(name, name)}"
+            for name, count in rows.outcomes.items()
+            if count and name != "written"
         ]
         time = f"{self.seconds:,.1f} s{' until the last sign of life' if self.was_killed else ''}"
         source = [] if self.read_as in (None, _USUAL_FORMAT) else [f"  read as   {self.read_as}"]

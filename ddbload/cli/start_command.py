@@ -36,7 +36,7 @@ from ddbload.cli.payload import build_payload, check_order
 from ddbload.cli.payload_options import import_options
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.steps import Steps
-from ddbload.cli.table_setup import add_published_price, prewarm, print_table_notices
+from ddbload.cli.table_setup import prewarm, print_table_notices
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.load_identity import differing
 from ddbload.contracts.payload import Payload
@@ -153,7 +153,6 @@ def start_command(
         print_run(run, stack=there.stack.name)
     if given["prewarm"] is not None:
         prewarm(table, given["prewarm"], there.context.clients, yes=yes, quiet=quiet)
-    add_published_price(payload, there.context.clients)
     if not quiet:
         print_table_notices(payload, there.context.clients)
     try:

@@ -6,46 +6,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ddbload.cli.output import ask_to_agree, print_notice, print_stderr
-from ddbload.contracts.write_price import PRICE_LIST
 from ddbload.errors import DdbloadError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ddbload.aws.clients import AwsClients
-
-
-def add_published_price(payload: dict[str, Any], clients: AwsClients) -> None:
-    """Add the price of AWS's price list to a payload without `unit_price`, if it can be read."""
-    from ddbload.aws.retry import call_if_possible
-    from ddbload.pipeline.published_price import price_cache, published_price
-    from ddbload.pipeline.table_capacity import STANDARD_IA, is_on_demand, table_class_of
-    from ddbload.pipeline.table_notices import is_aws_endpoint
-
-    options = payload["options"]
-    if options.get("unit_price") is not None:
-        return
-    try:
-        client = clients.dynamodb
-    except DdbloadError:
-        # The import raises this error again, and reports it.
-        return
-    if not is_aws_endpoint(client.meta.endpoint_url):
-        return
-    name = payload["target"]["table"]
-    described: Any = call_if_possible(
-        lambda: client.describe_table(TableName=name)["Table"], f"describing table {name}"
-    )
-    if described is None or not is_on_demand(described):
-        return
-    price = published_price(
-        clients,
-        infrequent=table_class_of(described) == STANDARD_IA,
-        now=time.time(),
-        cache=price_cache(),
-    )
-    if price is not None:
-        options.update(unit_price=price, unit_price_source=PRICE_LIST)
 
 
 def settle_engine(payload: dict[str, Any], clients: AwsClients, *, quiet: bool) -> None:

@@ -6,10 +6,11 @@ import base64
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ddbload.contracts.messages import (
+    SPARSE,
     CountedLine,
     JsonObjectReader,
     JsonRule,
@@ -46,9 +47,9 @@ class ObjectSlice(Message):
     """Line of the first row."""
     size: int
     """Bytes of the rows; with `padded`, the most that they may be."""
-    padded: Annotated[bool, JsonRule(absent=False)] = False
+    padded: Annotated[bool, SPARSE] = False
     """True if only reading tells where the rows end: preflight has not read the object."""
-    places: Annotated[tuple[int, ...] | None, JsonRule(read=_read_places)] = None
+    places: Annotated[tuple[int, ...] | None, JsonRule(read=_read_places, sparse=True)] = None
     """Place among the run's columns of each of the object's columns, in the object's order; None if
     it has the same columns in the same order. A column that it lacks is empty in each row."""
 
@@ -56,15 +57,6 @@ class ObjectSlice(Message):
     def end(self) -> int:
         """Offset of the end of the object's rows among the rows of all objects."""
         return self.base + self.size
-
-    def to_json(self) -> dict[str, Any]:
-        value = asdict(self)
-        # Earlier versions do not know these.
-        if not self.padded:
-            del value["padded"]
-        if self.places is None:
-            del value["places"]
-        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +79,12 @@ class PreflightCursor(Message):
     line: CountedLine
     """Line of the row; 0 if it is not known."""
     chunk: int
-    object: Annotated[int, JsonRule(absent=0)] = 0
+    object: int = 0
     """Index of the object that holds the row."""
-    base: Annotated[int, JsonRule(absent=0)] = 0
+    base: int = 0
     """Offset of that object's rows among the rows of all objects."""
-    undecided: Annotated[int, JsonRule(absent=0)] = 0
+    undecided: Annotated[int, SPARSE] = 0
     """Windows in a row, the last ones, in which no row end could be proved."""
-
-    def to_json(self) -> dict[str, Any]:
-        value = asdict(self)
-        # Earlier versions do not know it.
-        if not self.undecided:
-            del value["undecided"]
-        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +175,7 @@ class SeekPoint(Message):
     not known."""
 
     def to_json(self) -> dict[str, Any]:
-        value = asdict(self)
+        value = Message.to_json(self)
         if self.window is not None:
             value["window"] = base64.b64encode(zlib.compress(self.window)).decode()
         return value

@@ -10,7 +10,7 @@ from typing import Annotated, Self
 
 from ddbload.contracts.messages import JsonRule, Message
 from ddbload.contracts.options import Options
-from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.contracts.row_counts import OUTCOMES, RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.write_price import MOST_UNITS
 
 CONTROL_SECONDS, MAX_CONTROL_SECONDS = 2.0, 4.0
@@ -37,10 +37,13 @@ UNLIMITED = "none"
 _NONE = "x"
 _STATE_LETTERS = {WORKING: "w", IDLE: "i"}
 _WHOLE, _LIMIT = "[0-9]{1,16}", r"(?:x|[0-9]{1,16}\.[0-9]{4})"
-# Seven parts of the worker, seven of each total.
+_TOTALS = 3 + len(OUTCOMES)
+"""Parts of a name that are one total."""
+_WORKER = 7
+"""Parts of a name before the totals."""
 _NAME = re.compile(
-    f"[0-9a-f]{{1,64}}-{_WHOLE}-[wi](?:-{_LIMIT}){{2}}-(?:x|{_WHOLE})(?:-{_WHOLE}){{15}}"
-    f"(?:(?:-{_WHOLE}){{2}})?"
+    f"[0-9a-f]{{1,64}}-{_WHOLE}-[wi](?:-{_LIMIT}){{2}}-(?:x|{_WHOLE})-{_WHOLE}"
+    f"(?:-{_WHOLE}){{{2 * _TOTALS}}}"
 )
 
 
@@ -91,19 +94,6 @@ class NewLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkTotals:
-    """Rows, requests and bytes of work on a source."""
-
-    rows: RowCounts = field(default_factory=RowCounts)
-    work: WriteStats = field(default_factory=WriteStats)
-    bytes: int = 0
-    """Bytes of the settled rows."""
-
-    def __add__(self, other: WorkTotals) -> WorkTotals:
-        return WorkTotals(self.rows + other.rows, self.work + other.work, self.bytes + other.bytes)
-
-
-@dataclass(frozen=True, slots=True)
 class WorkerProgress:
     """Progress of one worker: a process of `import`, or one environment of the function.
 
@@ -144,9 +134,6 @@ class WorkerProgress:
             *_numbers_of(self.settled),
             *_numbers_of(self.current),
         ]
-        filtered = self.settled.rows.filtered, self.current.rows.filtered
-        # Last, and left out while 0: earlier versions do not know them.
-        fields += map(str, filtered) if any(filtered) else ()
         return "-".join(fields)
 
     @classmethod
@@ -155,11 +142,7 @@ class WorkerProgress:
         if not _NAME.fullmatch(name):
             return None
         fields = name.split("-")
-        filtered = map(int, fields[21:] or (0, 0))
-        settled, current = (
-            _totals_of(fields[first : first + 7], left_out)
-            for first, left_out in zip((7, 14), filtered, strict=True)
-        )
+        last = _WORKER + _TOTALS
         return cls(
             worker=fields[0],
             number=int(fields[1]),
@@ -168,8 +151,8 @@ class WorkerProgress:
             unit_limit=_limit_of(fields[4]),
             chunk=None if fields[5] == _NONE else int(fields[5]),
             start=int(fields[6]),
-            settled=settled,
-            current=current,
+            settled=_totals_of(fields[_WORKER:last]),
+            current=_totals_of(fields[last:]),
         )
 
 
@@ -217,22 +200,11 @@ def _limit_of(text: str) -> float | None:
 
 def _numbers_of(totals: WorkTotals) -> list[str]:
     rows, work = totals.rows, totals.work
-    counts = (rows.written, rows.rejected, rows.superseded, rows.skipped)
-    numbers = (totals.bytes, *counts, work.throttled, math.ceil(work.consumed_wcu))
-    return [str(each) for each in numbers]
+    numbers = (totals.bytes, work.throttled, math.ceil(work.consumed_wcu))
+    return [str(each) for each in (*numbers, *rows.outcomes.values())]
 
 
-def _totals_of(texts: list[str], filtered: int) -> WorkTotals:
-    done, written, rejected, superseded, skipped, throttled, consumed = map(int, texts)
-    return WorkTotals(
-        RowCounts(
-            read=written + rejected + superseded + skipped + filtered,
-            written=written,
-            rejected=rejected,
-            superseded=superseded,
-            skipped=skipped,
-            filtered=filtered,
-        ),
-        WriteStats(throttled=throttled, consumed_wcu=consumed),
-        done,
-    )
+def _totals_of(texts: list[str]) -> WorkTotals:
+    done, throttled, consumed, *outcomes = map(int, texts)
+    work = WriteStats(throttled=throttled, consumed_wcu=consumed)
+    return WorkTotals(RowCounts.of(outcomes), work, done)

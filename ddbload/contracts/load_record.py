@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ddbload.contracts.messages import Message
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.write_modes import DELETE
 
 _HASH_DIGITS = 16
@@ -40,9 +40,6 @@ class LoadRecord(Message):
     """The source as users write it."""
     objects: int
     """Number of objects that the run loaded."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "rows": self.rows.to_json()}
 
     @property
     def deletes(self) -> bool:

@@ -2,8 +2,8 @@
 
 A message is a frozen dataclass with `to_json` and a strict `from_json`, which reads each field by
 its type. Every error is `InvalidPayload` and names the field by its path, such as
-`options.workers`. Field names are whole words, and changes are additive, because executions in
-flight span deployments. Byte offsets are absolute in the source; lines count from 1.
+`options.workers`. Field names are whole words. Byte offsets are absolute in the source; lines count
+from 1.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, asdict, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
 from types import NoneType, TracebackType
 from typing import Annotated, Any, ClassVar, Self, cast, get_args, get_origin, get_type_hints
@@ -270,12 +270,13 @@ class JsonRule:
     least: int = 0
     most: int = MAX_WHOLE
     choices: tuple[str, ...] = ()
-    absent: Any = None
-    """Value of a missing or null field. Messages of earlier versions lack some fields."""
+    sparse: bool = False
+    """True for a field that is written only if it differs from its default."""
     read: Callable[[JsonObjectReader], Any] | None = None
     """Function of the module that reads the field, where its type is not enough."""
 
 
+SPARSE = JsonRule(sparse=True)
 LineNumber = Annotated[int, JsonRule(least=1)]
 CountedLine = Annotated[int, JsonRule(least=0)]
 """Line number in the source; in a chunk whose first line is not known, the line ends before."""
@@ -293,7 +294,11 @@ class Message:
 
     def to_json(self) -> dict[str, Any]:
         """Return the message as JSON."""
-        return asdict(cast("Any", self))
+        return {
+            name: _to_json(value)
+            for name, default, is_sparse in _written_fields(type(self))  # type: ignore[arg-type]
+            if (value := getattr(self, name)) != default or not is_sparse
+        }
 
     @classmethod
     def from_json(cls, value: object, path: str | None = None) -> Self:
@@ -310,6 +315,28 @@ class Message:
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` for a combination of fields that the message does not allow."""
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Message):
+        return value.to_json()
+    if isinstance(value, list | tuple):
+        return [_to_json(each) for each in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+@cache
+def _written_fields(kind: type[Message]) -> tuple[tuple[str, Any, bool], ...]:
+    """Return the name and the default of each field, and true for a sparse one."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(
+        (each.name, _default(each), any(rule.sparse for rule in _rules(hints[each.name])))
+        for each in fields(cast("Any", kind))
+    )
+
+
+def _rules(hint: Any) -> tuple[JsonRule, ...]:
+    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
 
 
 @cache
@@ -333,9 +360,8 @@ def _field_reader(each: Field[Any], hint: Any, written_by_users: bool) -> FieldR
         hint, rule = get_args(hint)
     if rule.read is not None:
         return rule.read, ()
-    name, absent = each.name, rule.absent
-    if absent is None and written_by_users:
-        absent = _default(each)
+    name = each.name
+    absent = _default(each) if written_by_users or rule.sparse else None
     kinds = [kind for kind in get_args(hint) if kind is not NoneType]
     if NoneType in get_args(hint):
         return _optional_reader(name, kinds[0], rule)

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.source import AUTO
-from ddbload.contracts.write_price import GIVEN, GIVEN_SOURCES
 from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, MODES, PUT, UPDATE
 from ddbload.errors import InvalidPayload
 
@@ -174,8 +173,6 @@ class Options(Message):
     """Dollars of write units of the whole run; None without a limit."""
     unit_price: Annotated[float | None, JsonRule(read=_read_unit_price)] = None
     """Dollars for a million write units; None for the list price."""
-    unit_price_source: Annotated[str, JsonRule(choices=GIVEN_SOURCES)] = GIVEN
-    """Origin of `unit_price`: its user, or AWS's price list, in which the command looked it up."""
     max_rejects_percent: Annotated[float | None, JsonRule(read=_read_max_rejects_percent)] = None
     """`max_rejects` as a share of the rows that the run reads."""
     require_backup: bool = False
@@ -222,7 +219,7 @@ class Options(Message):
         value["workers"] = AUTO if self.workers is None else self.workers
         # Later options are left out if unset, so that earlier versions can read the message.
         unset = Options()
-        later = ("max_cost", "unit_price", "unit_price_source", "require_backup", "index_bytes")
+        later = ("max_cost", "unit_price", "require_backup", "index_bytes")
         for name in (*later, "scan", "read_concurrency", *_WRITING):
             if value[name] == getattr(unset, name):
                 del value[name]

@@ -1,13 +1,14 @@
-"""Messages about results: row counts, segments, failures, reports and heartbeats."""
+"""Messages about results: segments, failures, reports and heartbeats."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
-from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
+from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
+from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import Cursor, LoadedBefore
 from ddbload.contracts.segment_times import LAST_TIME, SegmentTimes
 from ddbload.contracts.write_price import WritePrice
@@ -23,90 +24,10 @@ STATUSES = (
 """Outcomes of a finished run."""
 DONE = frozenset((SUCCEEDED, SUCCEEDED_WITH_REJECTS, ALREADY_LOADED))
 """Outcomes of a run that has nothing left to do."""
-NO_ROWS = "the source has no rows: check that it is the one you mean"
-"""Warning about a run that has succeeded, and read nothing."""
-ALL_FILTERED = (
-    "'where' leaves out every row of the source: check its columns and values, which are compared"
-    " exactly, with quotes if there are any"
-)
-"""Warning about a run that has succeeded, and left out each row it read."""
 MAX_ERROR_NAME = 256
 """Characters of an error's name."""
 MAX_CAUSE = 2000
 """Characters kept of an error message. A Fail state would take 32,768."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowCounts(Message):
-    """Row counts.
-
-    read = written + rejected + superseded + skipped + filtered must hold.
-    """
-
-    read: int = 0
-    written: int = 0
-    rejected: int = 0
-    superseded: int = 0
-    skipped: int = 0
-    filtered: Annotated[int, JsonRule(absent=0)] = 0
-    """Rows that `where` leaves out; not in messages of earlier versions."""
-
-    @property
-    def conserved(self) -> bool:
-        """True if every row that was read is accounted for."""
-        return self.read == sum(self.outcomes.values())
-
-    @property
-    def outcomes(self) -> dict[str, int]:
-        """Counts of what became of rows, by name."""
-        value = asdict(self)
-        del value["read"]
-        return value
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the counts without those that earlier versions do not know, while they are 0."""
-        value = asdict(self)
-        if not self.filtered:
-            del value["filtered"]
-        return value
-
-    @property
-    def warning(self) -> str | None:
-        """Reason to doubt a run that has succeeded; None without one."""
-        if not self.read:
-            return NO_ROWS
-        return ALL_FILTERED if self.filtered == self.read else None
-
-    @property
-    def all_rejected(self) -> bool:
-        """True if at least one row was read and every row was rejected."""
-        return 0 < self.read == self.rejected
-
-    def __add__(self, other: RowCounts) -> RowCounts:
-        return RowCounts(*(a + b for a, b in zip(_values(self), _values(other), strict=True)))
-
-
-@dataclass(frozen=True, slots=True)
-class WriteStats(Message):
-    """Requests that writing took, and the capacity that they consumed."""
-
-    requests: int = 0
-    throttled: int = 0
-    """Requests that DynamoDB throttled, wholly or in part."""
-    retries: int = 0
-    """Requests with at least one row that had been sent before."""
-    consumed_wcu: float = 0.0
-    """Write units of the table and its indexes: "The data returned includes the total provisioned
-    throughput consumed, along with statistics for the table and any indexes involved in the
-    operation" (ConsumedCapacity; TOTAL is its aggregate). Vector indexes are metered apart."""
-
-    def __add__(self, other: WriteStats) -> WriteStats:
-        return WriteStats(*(a + b for a, b in zip(_values(self), _values(other), strict=True)))
-
-
-def _without_null(value: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Leave out null fields that earlier versions do not know."""
-    return {key: each for key, each in value.items() if key not in names or each is not None}
 
 
 LINES_BEFORE = "lines_before"
@@ -146,10 +67,6 @@ def _read_causes(f: JsonObjectReader) -> dict[str, int] | None:
         return {cause: counts.whole(cause, least=1) for cause in f.mapping("causes")}
 
 
-def _values(message: RowCounts | WriteStats) -> list[Any]:
-    return [getattr(message, each.name) for each in fields(message)]
-
-
 @dataclass(frozen=True, slots=True)
 class PlanTotals(Message):
     """Totals of the items that mode `plan` made and did not send."""
@@ -183,20 +100,20 @@ class Segment(Message):
     work: WriteStats
     rejects: str | None
     """Name of the segment's rejects in the ledger; None without rejects."""
-    planned: PlanTotals | None = None
+    planned: Annotated[PlanTotals | None, SPARSE] = None
     """Totals of mode `plan`, which sends nothing."""
-    identical: int | None = None
+    identical: Annotated[int | None, SPARSE] = None
     """Skipped rows that found an identical item; None if not known."""
-    uncertain: Annotated[int, JsonRule(absent=0)] = 0
+    uncertain: int = 0
     """Written rows whose item may have been there before: a killed attempt, or a request that was
     not answered, may have written it."""
-    times: SegmentTimes | None = None
-    """Beginning, end and progress of the invocation; None in segments of earlier versions."""
-    causes: Annotated[Mapping[str, int] | None, JsonRule(read=_read_causes)] = None
-    """Rejected rows by cause; None without rejects, and in segments of earlier versions."""
-    padding: Annotated[int | None, JsonRule(least=1)] = None
+    times: Annotated[SegmentTimes | None, SPARSE] = None
+    """Beginning, end and progress of the invocation; None if nobody measured them."""
+    causes: Annotated[Mapping[str, int] | None, JsonRule(read=_read_causes, sparse=True)] = None
+    """Rejected rows by cause; None without rejects."""
+    padding: Annotated[int | None, JsonRule(least=1, sparse=True)] = None
     """Bytes of the range that no object has; None without objects that preflight did not read."""
-    repeated: Annotated[int, JsonRule(absent=0)] = 0
+    repeated: Annotated[int, SPARSE] = 0
     """Rows in modes `put` and `update` whose key an earlier row had that was in memory at that
     time, or had a request without an answer: which value stays is undefined."""
 
@@ -204,12 +121,6 @@ class Segment(Message):
     def bytes(self) -> int:
         """Bytes that were read and settled."""
         return self.end.byte - self.start.byte - (self.padding or 0)
-
-    def to_json(self) -> dict[str, Any]:
-        value = _without_null(asdict(self), "planned", "identical", "times", "causes", "padding")
-        if not self.repeated:
-            del value["repeated"]
-        return {**value, "rows": self.rows.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,16 +130,13 @@ class Failure(Message):
     name: str
     message: str
     chunk: int | None = None
-    at: float | None = None
+    at: Annotated[float | None, SPARSE] = None
     """Seconds since the epoch; None if not known."""
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` for a time beyond all calendars."""
         if self.at is not None and self.at > LAST_TIME:
             raise f.wrong("at", self.at, "a time")
-
-    def to_json(self) -> dict[str, Any]:
-        return _without_null(asdict(self), "at")
 
     @classmethod
     def of(cls, error: DdbloadError, *, chunk: int | None = None, at: float | None = None) -> Self:
@@ -269,15 +177,14 @@ class ExecutionOutput(Message):
     chunks_done: int
     rejects: str | None
     error: Failure | None
-    uncertain: Annotated[int, JsonRule(absent=0)] = 0
+    uncertain: int = 0
     """Written rows whose item may have been there before."""
-    loaded_before: LoadedBefore | None = None
+    loaded_before: Annotated[LoadedBefore | None, SPARSE] = None
     """Objects that the run left out, because the table had loaded them."""
 
     def to_json(self) -> dict[str, Any]:
         error = None if self.error is None else self.error.as_fail_state().to_json()
-        value = _without_null(asdict(self), "loaded_before")
-        return {**value, "rows": self.rows.to_json(), "error": error}
+        return {**Message.to_json(self), "error": error}
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,18 +193,7 @@ class ExecutionAttempt(Message):
 
     execution: str
     """ARN of the execution."""
-    redrives: Annotated[int, JsonRule(absent=0)] = 0
-
-
-@dataclass(frozen=True, slots=True)
-class TaggedObjects(Message):
-    """Result of tagging the objects that a run has loaded."""
-
-    tagged: int
-    failed: int
-    """Objects that could not be tagged; their rows are in the table."""
-    error: str | None = None
-    """Reason of the first that could not."""
+    redrives: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,27 +217,23 @@ class Report(Message):
     error: Failure | None
     failures: tuple[Failure, ...] = ()
     """Error of each chunk that failed and recorded why."""
-    planned: PlanTotals | None = None
+    planned: Annotated[PlanTotals | None, SPARSE] = None
     """Totals of mode `plan`, which sends nothing."""
-    identical: int | None = None
+    identical: Annotated[int | None, SPARSE] = None
     """Skipped rows that found an identical item; None if not known."""
-    uncertain: Annotated[int, JsonRule(absent=0)] = 0
+    uncertain: int = 0
     """Written rows whose item may have been there before."""
-    mode: Annotated[str, JsonRule(absent=PUT)] = PUT
+    mode: str = PUT
     """Write mode of the run."""
-    causes: Annotated[Mapping[str, int] | None, JsonRule(read=_read_causes)] = None
-    """Rejected rows by cause, without those of segments that do not count causes; None if no
-    segment does."""
-    write_price: WritePrice | None = None
-    """Price of the run's write units; None in reports of earlier versions."""
-    tags: TaggedObjects | None = None
-    """Tags of the loaded objects; None if the deployment tags none."""
-    attempt: ExecutionAttempt | None = None
-    """Attempt of an execution that wrote the report; None if a command did, and in reports of
-    earlier versions."""
-    repeated: Annotated[int, JsonRule(absent=0)] = 0
+    causes: Annotated[Mapping[str, int] | None, JsonRule(read=_read_causes, sparse=True)] = None
+    """Rejected rows by cause; None without rejects."""
+    write_price: Annotated[WritePrice | None, SPARSE] = None
+    """Price of the run's write units."""
+    attempt: Annotated[ExecutionAttempt | None, SPARSE] = None
+    """Attempt of an execution that wrote the report; None if a command did."""
+    repeated: Annotated[int, SPARSE] = 0
     """Rows whose key came before, as far as known; see `Segment.repeated`."""
-    loaded_before: LoadedBefore | None = None
+    loaded_before: Annotated[LoadedBefore | None, SPARSE] = None
     """Objects that the run left out, because the table had loaded them."""
 
     @property
@@ -365,15 +257,9 @@ class Report(Message):
         f.raw("dollars")
 
     def to_json(self) -> dict[str, Any]:
-        optional = ["planned", "identical", "causes", "write_price", "tags", "attempt"]
-        value = _without_null(asdict(self), *optional, "loaded_before")
-        if not self.repeated:
-            del value["repeated"]
+        value = Message.to_json(self)
         if self.dollars is not None:
             value["dollars"] = round(self.dollars, 6)
-        value["rows"] = self.rows.to_json()
-        value["error"] = None if self.error is None else self.error.to_json()
-        value["failures"] = [each.to_json() for each in self.failures]
         return value
 
 
@@ -401,6 +287,3 @@ class Heartbeat(Message):
     """Settled rows, those of unfinished chunks included."""
     bytes: int
     size: int
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "rows": self.rows.to_json()}

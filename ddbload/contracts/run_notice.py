@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Annotated, Self
 
-from ddbload.contracts.messages import JsonObjectReader, Message
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.messages import SPARSE, JsonObjectReader, Message
+from ddbload.contracts.row_counts import OUTCOMES, RowCounts
 from ddbload.contracts.run_record import LoadedBefore
 
 EVENT_SOURCE = "ddbload"
@@ -18,13 +18,9 @@ RUN_COMPLETED = "ddbload.run.completed"
 METRICS_NAMESPACE = "ddbload"
 SERVICE_DIMENSION = "service"
 """The one dimension of each metric: the stack's name."""
-ROWS_READ, ROWS_WRITTEN, ROWS_REJECTED, ROWS_SUPERSEDED, ROWS_SKIPPED, ROWS_FILTERED = (
-    ROW_METRICS
-) = (
-    *("RowsRead", "RowsWritten", "RowsRejected", "RowsSuperseded", "RowsSkipped"),
-    "RowsFiltered",
-)
+ROW_METRICS = tuple(f"Rows{name.capitalize()}" for name in ("read", *OUTCOMES))
 """Settled rows, by `RowCounts`' fields."""
+ROWS_READ, ROWS_REJECTED = "RowsRead", "RowsRejected"
 THROTTLED_REQUESTS = "ThrottledRequests"
 CONSUMED_WRITE_UNITS = "ConsumedWriteUnits"
 STALLED_INVOCATIONS = "StalledInvocations"
@@ -61,14 +57,8 @@ class RunCompleted(Message):
     """ARN of the execution. With `redrives` it tells the attempts of a run apart."""
     redrives: int
     """Number of times that the execution was redriven before."""
-    loaded_before: LoadedBefore | None = None
+    loaded_before: Annotated[LoadedBefore | None, SPARSE] = None
     """Objects that the run left out, because the table had loaded them."""
-
-    def to_json(self) -> dict[str, Any]:
-        value = {**asdict(self), "rows": self.rows.to_json()}
-        if self.loaded_before is None:
-            del value["loaded_before"]
-        return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
-from ddbload.contracts.messages import CountedLine, JsonObjectReader, JsonRule, Message
+from ddbload.contracts.messages import SPARSE, CountedLine, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.options import EDGES, Options
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.write_price import WritePrice
@@ -17,8 +17,7 @@ from ddbload.dynamodb.write_modes import DELETE, INSERT, UPDATE
 from ddbload.errors import InvalidPayload
 
 LEDGER_VERSION = 2
-"""Version of new ledgers. Version 1 has no attempts, and its segments carry neither run id nor
-configuration."""
+"""Version of the ledgers that are written and read; others are refused."""
 
 INDEX_ONE_OF_SEVERAL_BYTES = 256 * 1024 * 1024
 """Compressed size above which one of several objects is cut where preflight does not read all."""
@@ -176,19 +175,15 @@ class RunRecord(Message):
     """Objects that the run leaves out, because the table has loaded them."""
     listing: str | None = None
     """Name of the list of objects in the ledger."""
-    ledger_version: Annotated[int, JsonRule(least=1, most=LEDGER_VERSION, absent=1)] = (
-        LEDGER_VERSION
-    )
-    """Version of the ledger, fixed when the run begins."""
     most_workers: Annotated[int | None, JsonRule(least=1)] = None
     """Most workers that the payload, or for `auto` the table, and the account allow. `workers` is
     lower if there are fewer chunks."""
     write_price: WritePrice | None = None
     """Price by which the run's write units become dollars."""
-    padded: Annotated[bool, JsonRule(absent=False)] = False
+    padded: Annotated[bool, SPARSE] = False
     """True if some objects were not read by preflight, and only importing tells their size. Their
     rows have a range of bytes as long as they may be, and `size` stays None."""
-    hmac_key: str | None = None
+    hmac_key: Annotated[str | None, SPARSE] = None
     """Fingerprint of the key that the mapping's templates use; None without such a template."""
 
     @property
@@ -258,8 +253,7 @@ class RunRecord(Message):
     def wants_index(self, stored_bytes: int) -> bool:
         """Tell whether a compressed object of this size shall be cut into chunks, if it can be."""
         options = self.payload.options
-        # Records of earlier versions have only the payload's number.
-        workers = self.most_workers or options.workers or self.workers
+        workers = self.most_workers or self.workers
         least = options.index_bytes
         if self.objects is not None and options.scan == EDGES:
             # Workers begin at once with objects that preflight need not read.
@@ -270,46 +264,20 @@ class RunRecord(Message):
     def keeps_attempts(self) -> bool:
         """True if invocations record in the ledger how far they may have sent rows."""
         options = self.payload.options
-        has_condition = options.mode == INSERT or options.condition is not None
-        return has_condition and self.ledger_version >= LEDGER_VERSION
+        return options.mode == INSERT or options.condition is not None
 
     @property
     def stamp(self) -> dict[str, str]:
-        """Run id and configuration that each segment and manifest part carries.
-
-        Empty in ledgers of version 1.
-        """
-        if self.ledger_version < LEDGER_VERSION:
-            return {}
+        """Run id and configuration that each segment and manifest part carries."""
         return {"run": self.run, "configuration": self.configuration}
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "run": self.run,
-            "payload": self.payload.to_json(),
-            "pinned": dict(self.pinned),
-            "size": self.size,
-            "data_start": self.data_start.to_json(),
-            "columns": list(self.columns),
-            "types": list(self.types),
-            "table": self.table.to_json(),
-            "chunk_bytes": self.chunk_bytes,
-            "workers": self.workers,
-            "created": self.created,
-            "asked": self.asked,
-            "objects": self.objects,
-            "loaded_before": None if self.loaded_before is None else self.loaded_before.to_json(),
-            "listing": self.listing,
-            "ledger_version": self.ledger_version,
-            "most_workers": self.most_workers,
-            "write_price": None if self.write_price is None else self.write_price.to_json(),
-            "configuration": self.configuration,
-            # Earlier versions do not know it.
-            **({"padded": True} if self.padded else {}),
-            **({} if self.hmac_key is None else {"hmac_key": self.hmac_key}),
-        }
+        more = {"ledger_version": LEDGER_VERSION, "configuration": self.configuration}
+        return Message.to_json(self) | more
 
     def check_rules(self, f: JsonObjectReader) -> None:
+        """Raise `InvalidPayload` for another version of the ledger, or another configuration."""
+        f.whole("ledger_version", None, LEDGER_VERSION, LEDGER_VERSION)
         configuration = f.text("configuration")
         if self.configuration != configuration:
             raise f.wrong("configuration", configuration, "that of this record")

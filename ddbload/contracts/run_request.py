@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ddbload.contracts.messages import Message
@@ -40,6 +40,3 @@ class RunRequest(Message):
     def join(self, path: str) -> str:
         """Return the absolute path of a local file that the source names."""
         return path if path == "-" else posixpath.join(self.folder or "", path)
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "payload": self.payload.to_json()}

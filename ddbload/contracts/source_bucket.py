@@ -60,7 +60,7 @@ class SourceBucket(Message):
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Read what `to_text` made. Earlier versions wrote names only, which read the same."""
+        """Read what `to_text` made."""
         location, _, terms = text.partition("?")
         bucket, _, prefix = location.partition("/")
         given = dict(parse_qsl(terms))

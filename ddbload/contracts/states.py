@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
-from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
+from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.payload import check_run_id, is_run_id
 from ddbload.contracts.results import ExecutionAttempt, Failure, Segment
 from ddbload.contracts.run_record import Cursor
@@ -54,23 +54,13 @@ class PreflightTask(Message):
     in its rows."""
     execution: str | None = None
     """ARN of the execution; None outside a state machine."""
-    wait: int | None = None
+    wait: Annotated[int | None, SPARSE] = None
     """Seconds that the run waits until it looks again whether runs of older uploads have ended."""
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Allow the fields that Preflight added to the state."""
         for name in ("manifest", "chunks", "workers"):
             f.raw(name)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the state; the state machine waits if `wait` is there, even as null."""
-        value: dict[str, Any] = {
-            "input": self.input,
-            "run": self.run,
-            "cursor": None if self.cursor is None else self.cursor.to_json(),
-            "execution": self.execution,
-        }
-        return value if self.wait is None else {**value, "wait": self.wait}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +86,9 @@ class ImportTask(Message):
     run: Annotated[str, JsonRule(read=_read_run)]
     chunk: Chunk
     cursor: Cursor | None = None
-    stalled: Annotated[int, JsonRule(absent=0)] = 0
+    stalled: int = 0
     """Number of continuations in a row that settled no row."""
-    error: Annotated[Failure | None, JsonRule(read=_read_caught)] = None
+    error: Annotated[Failure | None, JsonRule(read=_read_caught, sparse=True)] = None
     """Error that ended the step for good, to be recorded in the ledger."""
 
 
@@ -118,13 +108,9 @@ class ImportResult(Message):
 
     def to_json(self) -> dict[str, Any]:
         """Return the next `ImportTask`. It leaves out the segment, which the ledger has."""
-        value: dict[str, Any] = {
-            "run": self.run,
-            "chunk": self.chunk.to_json(),
-            "cursor": None if self.cursor is None else self.cursor.to_json(),
-            "stalled": self.stalled,
-        }
-        return value if self.error is None else {**value, "error": self.error.to_json()}
+        return Message.to_json(
+            ImportTask(self.run, self.chunk, self.cursor, self.stalled, self.error)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +142,7 @@ class ReportTask(Message):
     planned: Annotated[bool, JsonRule(read=_read_is_cut)] = True
     """True if Preflight finished, so that a caught error came from a later state."""
     execution: str | None = None
-    """ARN of the execution; None in a state of an earlier version."""
+    """ARN of the execution; None outside a state machine."""
     report: ReportCursor | None = None
     """Where an earlier invocation stopped; None for the first."""
 
@@ -184,18 +170,11 @@ class ReportRequest(Message):
     state: ReportTask
     redrives: int
     """Number of times that the execution was redriven."""
-    continues: Annotated[bool, JsonRule(absent=False)] = False
+    continues: Annotated[bool, SPARSE] = False
     """True if the state machine invokes the function again with the cursor that it returns."""
-
-    @classmethod
-    def of(cls, payload: object) -> Self:
-        """Read the payload; executions that an earlier version started send the state alone."""
-        if isinstance(payload, Mapping) and "redrives" not in payload:
-            return cls(ReportTask.from_json(payload), 0)
-        return cls.from_json(payload)
 
     @property
     def attempt(self) -> ExecutionAttempt | None:
-        """The attempt that the function reports on; None in a state of an earlier version."""
+        """The attempt that the function reports on; None in a state without an execution."""
         execution = self.state.execution
         return None if execution is None else ExecutionAttempt(execution, self.redrives)

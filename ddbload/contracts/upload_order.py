@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 from ddbload.contracts.messages import Message
 
@@ -53,15 +53,6 @@ class UploadOrder(Message):
     """ARN of the execution that loads it; None outside a state machine."""
     waiting: tuple[UploadClaim, ...] = ()
     """Newer uploads, whose runs have not begun to load."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "bucket": self.bucket,
-            "key": self.key,
-            "loaded": None if self.loaded is None else self.loaded.to_json(),
-            "execution": self.execution,
-            "waiting": [each.to_json() for each in self.waiting],
-        }
 
     def newer_than(self, claim: UploadClaim) -> UploadClaim | None:
         """Return the newest upload that was claimed, if it is newer."""

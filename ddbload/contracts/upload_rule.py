@@ -41,8 +41,6 @@ REQUIRE_BACKUP = "DDBLOAD_REQUIRE_BACKUP"
 """Environment variable: `true` refuses tables without point-in-time recovery."""
 IMPORT_CONCURRENCY = "DDBLOAD_IMPORT_CONCURRENCY"
 """Environment variable: invocations of import_chunk that may run at once, if limited."""
-TAG_LOADED = "DDBLOAD_TAG_LOADED"
-"""Environment variable: `true` if Report tags the objects that a run has loaded."""
 UPLOADS = "DDBLOAD_UPLOADS"
 """Environment variable: a JSON list of `UploadRule`."""
 

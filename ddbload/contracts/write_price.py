@@ -16,13 +16,9 @@ from ddbload.contracts.messages import JsonRule, Message
 MOST_UNITS = 1e12
 """More write units than a run consumes, and more a second than a table accepts."""
 
-GIVEN, PRICE_LIST, LIST_PRICE, NOT_BILLED = PRICE_SOURCES = (
-    *("given", "price-list", "us-east-1", "provisioned"),
-)
-"""Origins of a price: the user, AWS's price list, that of `list_prices`, and none, because a
-provisioned table bills capacity and not units."""
-GIVEN_SOURCES = (GIVEN, PRICE_LIST)
-"""Origins of a price that a payload may give."""
+GIVEN, LIST_PRICE, NOT_BILLED = PRICE_SOURCES = ("given", "us-east-1", "provisioned")
+"""Origins of a price: the user, `list_prices`, and none, because a provisioned table bills capacity
+and not units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +42,15 @@ class WritePrice(Message):
         infrequent: bool = False,
         regions: int = 1,
         given: float | None = None,
-        given_source: str = GIVEN,
     ) -> Self:
         """Choose the price: the given one, or the list price of us-east-1.
 
         A provisioned table bills no units; but its user may give a price to count with.
         """
-        if not on_demand and (given is None or given_source == PRICE_LIST):
-            return cls(0.0, NOT_BILLED, region, regions)
         if given is not None:
-            return cls(given, given_source, region, regions)
+            return cls(given, GIVEN, region, regions)
+        if not on_demand:
+            return cls(0.0, NOT_BILLED, region, regions)
         price = WRITE_UNIT_PRICE_IA if infrequent else WRITE_UNIT_PRICE
         return cls(price, LIST_PRICE, region, regions)
 
@@ -79,7 +74,6 @@ class WritePrice(Message):
         """Origin of the price, for people."""
         return {
             GIVEN: "as given",
-            PRICE_LIST: f"AWS's price list for {self.region}",
             LIST_PRICE: f"{LIST_PRICE_REGION} list price of {LIST_PRICE_DATE}",
             NOT_BILLED: "provisioned capacity is billed by the hour, not by unit",
         }[self.source]

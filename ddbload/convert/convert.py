@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.options import WHOLE
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts, WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import GZIP
 from ddbload.convert.sinks import FileSink, Sink, StreamSink

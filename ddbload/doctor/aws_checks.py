@@ -325,7 +325,7 @@ def _check_stack(clients: Clients, name: str) -> Check:
     return Check(
         "stack",
         WARN,
-        f"{name} is of ddbload {stack.version or 'an earlier version'}, and this is {__version__}",
+        f"{name} is of ddbload {stack.version}, and this is {__version__}",
         "ddbload deploy updates it; runs that are under way go on",
     )
 

@@ -223,35 +223,24 @@ class Ledger(RunObjects):
 
     def _listing_decoder(self, path: str) -> Callable[[Any], tuple[list[dict[str, Any]], str]]:
         def decode(value: Any) -> tuple[list[dict[str, Any]], str]:
-            after = ""
-            if isinstance(value, dict):
-                self._require_own(path, value.get("run") == self.run)
-                # Earlier versions did not write it, nor read it.
-                value, after = value["objects"], value.get("after", after)
-            else:
-                # A page of version 1 is a bare list.
-                self._require_own(path, not self._stamp)
-            return [dict(each) for each in value], after
+            self._require_own(path, value["run"] == self.run)
+            return [dict(each) for each in value["objects"]], value["after"]
 
         return decode
 
     def put_slices(self, chunk: Chunk, slices: Sequence[ObjectSlice]) -> None:
         """Write the slices of objects that a chunk reads; equal for equal byte ranges."""
-        value: Any = [each.to_json() for each in slices]
-        if self._stamp:
-            value = {"parts": value, **self._stamp}
+        value = {"parts": [each.to_json() for each in slices], **self._stamp}
         self._store.put(self._root + slices_name(chunk), encode_json(value))
 
     def slices(self, chunk: Chunk) -> list[ObjectSlice]:
         """Read the slices of objects that a chunk reads. Raises `LedgerDamaged`."""
         name = slices_name(chunk)
 
-        def decode(values: Any) -> list[ObjectSlice]:
-            return [ObjectSlice.from_json(each) for each in values]
+        def decode(value: Any) -> list[ObjectSlice]:
+            return [ObjectSlice.from_json(each) for each in value["parts"]]
 
-        # In version 1 they are a bare list without a stamp.
-        owned = self._owned(name, lambda value: decode(value["parts"]))
-        slices = self._read(name, owned if self._stamp else decode)
+        slices = self._read(name, self._owned(name, decode))
         if not slices:
             raise LedgerDamaged(f"{self._uri(name)} is missing or empty; start a new run")
         return slices

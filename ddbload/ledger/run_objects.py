@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ddbload.contracts.chunks import Chunk, ListingCursor
@@ -121,7 +121,7 @@ class RunObjects:
         while True:
             found = self._store.get_version(name)
             last = self.find_report()
-            if last is None or replace(last, tags=None) != replace(report, tags=None):
+            if last != report:
                 return
             version = None if found is None else found.version
             if self._store.put_over(name, page.encode(), version, attempts=attempts):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ddbload.context import AccessPolicy, LedgerContext
-from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.ledger.ledger import ManifestCache
 
 if TYPE_CHECKING:

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from itertools import groupby, islice
-from typing import Any, NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.results import (
-    Failure,
-    PlanTotals,
-    RowCounts,
-    Segment,
-    WriteStats,
-    number_reject,
-)
+from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
+from ddbload.contracts.results import Failure, PlanTotals, Segment, number_reject
+from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.errors import LedgerDamaged
 from ddbload.ledger.ledger import REJECTS_AT_ONCE, Ledger
 
@@ -96,43 +92,57 @@ def _linked_segments(chunk: Chunk, segments: dict[int, Segment]) -> Chain:
     return chain
 
 
-class SegmentSums:
+def _read_open(f: JsonObjectReader) -> list[int]:
+    return [int(each) for each in f.items("open")]
+
+
+def _read_causes(f: JsonObjectReader) -> Counter[str]:
+    return Counter({str(cause): int(rows) for cause, rows in f.mapping("causes").items()})
+
+
+def _read_units(f: JsonObjectReader) -> defaultdict[str, float]:
+    return defaultdict(float, {w: float(units) for w, units in f.mapping("units").items()})
+
+
+@dataclass(slots=True)
+class SegmentSums(Message):
     """Sums over the segments of the first chunks of a run; `report-parts/` keeps them."""
 
-    def __init__(self) -> None:
-        self.chunks = 0
-        """Chunks that are added, from the first on."""
-        self.segments = 0
-        self.rows = RowCounts()
-        self.work = WriteStats()
-        self.planned = PlanTotals()
-        self.bytes = 0
-        self.done = 0
-        """Chunks that are imported to their proven end."""
-        self.open: list[int] = []
-        """Numbers of the other chunks."""
-        self.stopped: Chunk | None = None
-        """First chunk that is not imported to its end."""
-        self.reached: int | None = None
-        """Byte to which it is imported."""
-        self.following: int | None = None
-        """Line after the last chunk; None if nobody has counted those before it."""
-        self.conserved = True
-        """True if the conservation law holds for each segment."""
-        self.repeated = 0
-        """Rows whose key came before."""
-        self.identical: int | None = None
-        """Skipped rows with an identical item; None if no segment counts them."""
-        self.identical_known = True
-        """False if a segment that skipped rows does not count them."""
-        self.uncertain = 0
-        """Written rows whose item may have been there before."""
-        self.causes: Counter[str] = Counter()
-        """Rejects by cause. Segments of earlier versions do not count causes."""
-        self.units: defaultdict[str | None, float] = defaultdict(float)
-        """Write units by worker. Segments of earlier versions name none."""
-        self.damaged: Failure | None = None
-        """Error that kept the rejects from being read."""
+    chunks: int = 0
+    """Chunks that are added, from the first on."""
+    segments: int = 0
+    rows: RowCounts = field(default_factory=RowCounts)
+    work: WriteStats = field(default_factory=WriteStats)
+    planned: PlanTotals = field(default_factory=PlanTotals)
+    bytes: int = 0
+    done: int = 0
+    """Chunks that are imported to their proven end."""
+    open: Annotated[list[int], JsonRule(read=_read_open)] = field(default_factory=list)
+    """Numbers of the other chunks."""
+    stopped: Chunk | None = None
+    """First chunk that is not imported to its end."""
+    reached: int | None = None
+    """Byte to which it is imported."""
+    following: int | None = None
+    """Line after the last chunk; None if nobody has counted those before it."""
+    conserved: bool = True
+    """True if the conservation law holds for each segment."""
+    repeated: int = 0
+    """Rows whose key came before."""
+    identical: int | None = None
+    """Skipped rows with an identical item; None if no segment counts them."""
+    identical_known: bool = True
+    """False if a segment that skipped rows does not count them."""
+    uncertain: int = 0
+    """Written rows whose item may have been there before."""
+    causes: Annotated[Counter[str], JsonRule(read=_read_causes)] = field(default_factory=Counter)
+    """Rejects by cause."""
+    units: Annotated[defaultdict[str, float], JsonRule(read=_read_units)] = field(
+        default_factory=lambda: defaultdict(float)
+    )
+    """Write units by worker; those of segments without times by the empty name."""
+    damaged: Failure | None = None
+    """Error that kept the rejects from being read."""
 
     def add(self, chunk: Chunk, chain: Sequence[Segment]) -> list[_Numbered]:
         """Add the next chunk; return its segments that have rejects."""
@@ -152,7 +162,7 @@ class SegmentSums:
                 self.identical_known = False
             self.uncertain += each.uncertain
             self.causes.update(each.causes or {})
-            worker = None if each.times is None else each.times.worker
+            worker = "" if each.times is None else each.times.worker
             self.units[worker] += each.work.consumed_wcu
         reached = chain[-1].end.byte if chain else chunk.start
         if chain and chain[-1].proven:
@@ -173,68 +183,13 @@ class SegmentSums:
             if each.rejects or each.rows.rejected
         ]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the sums as JSON."""
-        return {name: field.write(getattr(self, name)) for name, field in _FIELDS.items()}
+    def check_rules(self, f: JsonObjectReader) -> None:
+        """Raise `InvalidPayload` for sums that contradict each other.
 
-    @classmethod
-    def from_json(cls, value: dict[str, Any], chunks: int) -> Self:
-        """Read what `to_json` returned for this number of chunks.
-
-        Raises `InvalidPayload`, the errors of wrong types, and `ValueError` for sums that
-        contradict each other: these could prove chunks that are open.
+        These could prove chunks that are open.
         """
-        sums = cls()
-        for name, field in _FIELDS.items():
-            setattr(sums, name, field.read(value[name]))
-        told = (sums.chunks, sums.done + len(sums.open))
-        if told != (chunks, chunks) or (sums.open and sums.stopped is None):
-            raise ValueError("sums that contradict each other")
-        return sums
-
-
-class _Field(NamedTuple):
-    """Form of one of the sums in JSON."""
-
-    read: Callable[[Any], Any]
-    write: Callable[[Any], Any] = lambda value: value
-
-
-def _or_null(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else convert(value)
-
-
-def _read_units(value: Any) -> defaultdict[str | None, float]:
-    units: defaultdict[str | None, float] = defaultdict(float)
-    for worker, consumed in value:
-        units[None if worker is None else str(worker)] = float(consumed)
-    return units
-
-
-_FIELDS = {
-    "chunks": _Field(int),
-    "segments": _Field(int),
-    "rows": _Field(RowCounts.from_json, RowCounts.to_json),
-    "work": _Field(WriteStats.from_json, WriteStats.to_json),
-    "planned": _Field(PlanTotals.from_json, PlanTotals.to_json),
-    "bytes": _Field(int),
-    "done": _Field(int),
-    "open": _Field(lambda value: [int(each) for each in value]),
-    "reached": _Field(_or_null(int)),
-    "stopped": _Field(_or_null(Chunk.from_json), _or_null(Chunk.to_json)),
-    "following": _Field(_or_null(int)),
-    "conserved": _Field(bool),
-    "repeated": _Field(int),
-    "identical": _Field(_or_null(int)),
-    "identical_known": _Field(bool),
-    "uncertain": _Field(int),
-    "causes": _Field(
-        lambda value: Counter({str(cause): int(rows) for cause, rows in dict(value).items()}), dict
-    ),
-    "units": _Field(_read_units, lambda units: [list(each) for each in units.items()]),
-    "damaged": _Field(_or_null(Failure.from_json), _or_null(Failure.to_json)),
-}
-"""The sums that `report-parts/` keeps, by their attribute of `SegmentSums`."""
+        if self.chunks != self.done + len(self.open) or (self.open and self.stopped is None):
+            raise f.wrong("chunks", self.chunks, "the sum of done and open ones")
 
 
 class CountedChunks:

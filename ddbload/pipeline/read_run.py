@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 
 from ddbload.context import LedgerContext
-from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import DONE, Failure, Heartbeat, Report, RowCounts, WriteStats
+from ddbload.contracts.results import DONE, Failure, Heartbeat, Report
+from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.run_request import RunRequest
 from ddbload.errors import is_resumable

@@ -13,8 +13,8 @@ from ddbload.contracts.results import (
     SUCCEEDED_WITH_REJECTS,
     Failure,
     Report,
-    RowCounts,
 )
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import PLAN, written_word
 from ddbload.errors import (
@@ -93,12 +93,11 @@ def _first_error(
         message = first.message + _rows_before(first, record, rows) + more
         return Failure(first.name, message, first.chunk)
     if not rows.conserved or not found.sums.conserved:
+        words = {"written": written_word(record.payload.options.mode)}
+        outcomes = [f"{count} {words.get(name, name)}" for name, count in rows.outcomes.items()]
         return Failure(
             ConservationViolated.__name__,
-            f"{rows.read} rows read are not {rows.written}"
-            f" {written_word(record.payload.options.mode)} + {rows.rejected} rejected +"
-            f" {rows.superseded} superseded + {rows.skipped} skipped + {rows.filtered} filtered:"
-            " please report it",
+            f"{rows.read} rows read are not {' + '.join(outcomes)}: please report it",
         )
     incomplete = _incomplete(record, found)
     if rows.all_rejected and not incomplete:

@@ -18,8 +18,8 @@ from ddbload.contracts.results import (
     ExecutionOutput,
     Failure,
     Report,
-    RowCounts,
 )
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ReportCursor, ReportTask
 from ddbload.dynamodb.write_modes import PLAN
@@ -78,9 +78,9 @@ def report_execution(
 ) -> ExecutionOutput | ReportCursor:
     """Report a deployed run, and the error that the state machine caught, if any.
 
-    Returns a cursor if time ended before all segments were read; the task with it continues,
-    unless the state machine, of an earlier version, would not know what that is. `stopped`: how an
-    execution ended without Report, whose invocation is repeated with the task alone.
+    Returns a cursor if time ended before all segments were read; with `continues` the task with it
+    is reported next. `stopped`: how an execution ended without Report, whose invocation is repeated
+    with the task alone.
 
     The ledger's proof decides: a run that is complete is done, whatever was caught. The report of a
     run that had finished before is kept unchanged, and so is that of a run which the execution only
@@ -145,8 +145,6 @@ def report_execution(
         report = replace(report, attempt=attempt)
         if _put_report(report, last, record, ledger, context, found, tally):
             break
-    if context.tag_loaded and report.tags is None and report.status in DONE:
-        report = _tag_loaded(report, record, ledger, context)
     if report.status in DONE and report.warning and context.notice is not None:
         context.notice(f"run {run}: {report.warning}")
     status, error = judge_attempt(state, ending, own=is_own)
@@ -201,7 +199,14 @@ def _find_sums(
     if begun is None or begun.name != parts:
         return None
     chunks = begun.chunk
-    return ledger.report_part(begun, lambda value: SegmentSums.from_json(value, chunks))
+
+    def decode(value: object) -> SegmentSums:
+        sums = SegmentSums.from_json(value)
+        if sums.chunks != chunks:
+            raise ValueError("sums of other chunks")
+        return sums
+
+    return ledger.report_part(begun, decode)
 
 
 def _is_later(report: Report | None, attempt: ExecutionAttempt | None) -> bool:
@@ -227,28 +232,6 @@ def _put_report(
         return False
     put_page(report, record, ledger, context, found, tally)
     return True
-
-
-def _tag_loaded(
-    report: Report, record: RunRecord, ledger: Ledger, context: LedgerContext
-) -> Report:
-    """Tag the objects of a run that is done, and add to its report how many."""
-    # Imported here: most deployments tag nothing.
-    from ddbload.pipeline.tag_loaded import tag_loaded
-
-    tags = tag_loaded(record, report, ledger, context)
-    if tags is None:
-        return report
-    last = ledger.last_report()
-    if last.report is not None and last.report.status in DONE:
-        # Another invocation that writes meanwhile has tagged the same objects.
-        ledger.put_report(replace(last.report, tags=tags), last)
-    if tags.failed and context.notice is not None:
-        context.notice(
-            f"run {report.run}: {tags.failed:,} of its objects could not be tagged, the first"
-            f" because of {tags.error}"
-        )
-    return replace(report, tags=tags)
 
 
 def _failed(run: str, failure: Failure, *, aborted: bool) -> ExecutionOutput:

@@ -52,8 +52,6 @@ def announce(
     and `redrives` tell receivers that it is the same event. An error must not fail the run.
     """
     try:
-        if attempt is None:
-            attempt = _last_attempt(outcome.run, context)
         if is_announced(attempt, context):
             return None
         notice = _notice(outcome, attempt, context)
@@ -75,15 +73,6 @@ def _mark(attempt: ExecutionAttempt) -> str:
     # Names of executions have no slash.
     redrive = f"/redrive-{attempt.redrives}" if attempt.redrives else ""
     return f"{NOTICES}{name}{redrive}.json"
-
-
-def _last_attempt(run: str, context: LedgerContext) -> ExecutionAttempt | None:
-    """Return the execution of a run whose state was made by an earlier version."""
-    try:
-        execution = context.ledger(check_run_id(run)).find_execution()
-    except (InvalidPayload, LedgerDamaged):
-        return None
-    return None if execution is None else ExecutionAttempt(execution)
 
 
 def _notice(

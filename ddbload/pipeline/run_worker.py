@@ -29,11 +29,11 @@ from ddbload.contracts.control import (
     WORKING,
     Control,
     WorkerProgress,
-    WorkTotals,
     control_seconds,
     renewal_seconds,
 )
 from ddbload.contracts.results import Segment
+from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import amount_text
 from ddbload.errors import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy
-from ddbload.contracts.write_price import GIVEN, WritePrice
+from ddbload.contracts.write_price import WritePrice
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
 from ddbload.pipeline.table_description import describe_table_with_response
 
@@ -130,11 +130,7 @@ def table_write_capacity(
 
 
 def write_price(
-    described: Mapping[str, Any],
-    region: str,
-    *,
-    given: float | None = None,
-    given_source: str = GIVEN,
+    described: Mapping[str, Any], region: str, *, given: float | None = None
 ) -> WritePrice:
     """Choose the price of a described table's write units, as `WritePrice.of`."""
     return WritePrice.of(
@@ -143,7 +139,6 @@ def write_price(
         infrequent=table_class_of(described) == STANDARD_IA,
         regions=1 + len(other_regions(described, region)),
         given=given,
-        given_source=given_source,
     )
 
 

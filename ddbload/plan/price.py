@@ -267,7 +267,7 @@ def compare_importers(
         converted = [] if in_s3 else ["the source in S3"]
     new_table = [] if is_new else ["a new table: it cannot write to one that exists"]
     one_region = ["a table that is not global"] if replicas else []
-    ways = (
+    ways: tuple[tuple[str, list[str], list[str], float | None, float | None], ...] = (
         ("ddbload", [], made_first, dollars, seconds),
         ("ImportTable", new_table + put, converted, json_bytes / 1e9 * IMPORT_GB, None),
         ("StartBulkPutItems", one_region + put, made_first + converted, None, None),

@@ -26,28 +26,22 @@ DEFAULT_STACK = "ddbload"
 STATE_MACHINE_OUTPUT = "StateMachineArn"
 WORK_BUCKET_OUTPUT = "WorkBucketName"
 INBOX_BUCKET_OUTPUT = "InboxBucketName"
-UPLOAD_QUEUE_OUTPUT = "UploadQueueUrl"
-DEAD_LETTERS_OUTPUT = "UploadDeadLetterQueueUrl"
 LOG_GROUPS_OUTPUT = "FunctionLogGroups"
 VERSION_OUTPUT = "Version"
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Deployed stack: its state machine, buckets and queues."""
+    """Deployed stack: its state machine and buckets."""
 
     name: str
     state_machine: str
     work_bucket: str
     inbox_bucket: str
-    upload_queue: str | None = None
-    """URL of the queue of uploads; None for a stack that an earlier version deployed."""
-    dead_letters: str | None = None
-    """URL of the queue of uploads that could not start a run."""
     log_groups: tuple[str, ...] = ()
-    """Log groups of the functions; empty for a stack that an earlier version deployed."""
-    version: str | None = None
-    """Version of ddbload that was deployed; None for a stack that an earlier version deployed."""
+    """Log groups of the functions."""
+    version: str = ""
+    """Version of ddbload that was deployed."""
 
     @property
     def account(self) -> str:
@@ -81,10 +75,8 @@ def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEM
             state_machine=given[STATE_MACHINE_OUTPUT],
             work_bucket=given[WORK_BUCKET_OUTPUT],
             inbox_bucket=given[INBOX_BUCKET_OUTPUT],
-            upload_queue=given.get(UPLOAD_QUEUE_OUTPUT),
-            dead_letters=given.get(DEAD_LETTERS_OUTPUT),
-            log_groups=tuple(each for each in given.get(LOG_GROUPS_OUTPUT, "").split(",") if each),
-            version=given.get(VERSION_OUTPUT),
+            log_groups=tuple(filter(None, given.get(LOG_GROUPS_OUTPUT, "").split(","))),
+            version=given.get(VERSION_OUTPUT, ""),
         )
     except (LookupError, TypeError):
         raise StackNotFound(

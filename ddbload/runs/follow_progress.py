@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.control import WorkerProgress, WorkTotals, silence_limit
+from ddbload.contracts.control import WorkerProgress, silence_limit
+from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import RunRecord
 from ddbload.ledger.ledger import Ledger
 from ddbload.runs.progress import (
@@ -162,9 +163,6 @@ class ProgressReader:
             self._draw_chunks()
             self._totals = self._workers.totals(self._chunks.starts)
         totals = self._totals
-        if not self._workers.last:
-            # Workers of earlier versions tell nothing: the chunks must do.
-            totals = WorkTotals(bytes=self._meter.chunks.done_bytes)
         if self._has_totals and self._adopts:
             self._meter.adopted_rows = totals.rows.read
             self._adopts = False

@@ -14,7 +14,8 @@ from itertools import islice
 from typing import Any
 
 from ddbload.contracts.payload import check_run_id
-from ddbload.contracts.results import DONE, Report, RowCounts
+from ddbload.contracts.results import DONE, Report
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import InvalidPayload, LedgerDamaged, RunNotFound
 from ddbload.ledger.history import History, newest_runs
 from ddbload.ledger.run_state import StateFacts, judge

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.control import WorkTotals
-from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import NOT_BILLED
 

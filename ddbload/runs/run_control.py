@@ -132,7 +132,7 @@ def change_limits(
     ):
         raise InvalidUsage(
             f"--max-cost limits the price of write units, and those of run {run} have none: its"
-            " table has provisioned capacity, or an earlier version began the run"
+            " table has provisioned capacity"
         )
     # The table is described before, so that little time passes between reading and writing.
     given = _settled_limits(record, context, NewLimits(max_wcu, max_cost))

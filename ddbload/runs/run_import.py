@@ -13,9 +13,10 @@ from typing import Any
 
 from ddbload.aws.clients import Clients
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
-from ddbload.contracts.control import NewLimits, WorkTotals
+from ddbload.contracts.control import NewLimits
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.results import Failure, Report, Segment
+from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, PreflightTask
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, RunUnderWay

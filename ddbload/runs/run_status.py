@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Self
 
 from ddbload.contracts.control import CONTROL_SECONDS
-from ddbload.contracts.results import Heartbeat, RowCounts
+from ddbload.contracts.results import Heartbeat
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import DdbloadError, RunUnderWay
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import ALIVE, ENDED, is_alive

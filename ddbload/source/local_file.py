@@ -213,8 +213,8 @@ def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
 
 
 def _is_version(found: Mapping[str, Any], pinned: Mapping[str, Any]) -> bool:
-    """Compare a file with a pinned version. Ledgers of earlier versions have no `ctime_ns`."""
-    return dict(found) == {"ctime_ns": found["ctime_ns"], **pinned}
+    """Compare a file with a pinned version."""
+    return dict(found) == dict(pinned)
 
 
 def _open_error(error: OSError | ValueError) -> str | None:

@@ -10,8 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ddbload.contracts.control import WorkTotals
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts, WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.dynamodb.item_digest import ItemDigests
 from ddbload.errors import ConservationViolated, Interrupted, OutputUnwritable, SourceChanged

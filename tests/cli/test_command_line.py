@@ -21,8 +21,8 @@ from ddbload.cli.payload import build_payload
 from ddbload.cli.start_command import _followed
 from ddbload.cli.steps import Steps
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.payload import Payload
+from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord, Table
 from ddbload.errors import InvalidPayload, InvalidUsage
 from ddbload.pipeline.read_run import empty_report

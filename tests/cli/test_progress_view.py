@@ -15,8 +15,7 @@ from ddbload.cli import output
 from ddbload.cli.progress_text import progress_line, short_duration
 from ddbload.cli.progress_view import ProgressView, grid_cells
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.control import WorkTotals
-from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.runs.progress import (
     CHECKING,
     DONE_PERCENT,

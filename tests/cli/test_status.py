@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from ddbload.contracts.results import Heartbeat, RowCounts
+from ddbload.contracts.results import Heartbeat
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.pipeline.read_run import machine
 from tests.cli.console import Console
 from tests.cli.transcript import make_table

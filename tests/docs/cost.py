@@ -117,8 +117,8 @@ old and the new one. Rejected rows need no write units.
 ## What a run has cost
 
 `import`, `start`, `report` and `report.json` show the write units that DynamoDB says were consumed, those of indexes
-included, and their price with its origin: `--unit-price` (dollars for a million units), else AWS's price list for the region
-where the credentials allow `pricing:GetProducts` (kept for a week in `~/.cache/ddbload`), else {LIST_PRICE_REGION}'s list price of
+included, and their price with its origin: `--unit-price` (dollars for a million units), else
+{LIST_PRICE_REGION}'s list price of
 {LIST_PRICE_DATE}, {dollars_text(WRITE_UNIT_PRICE)} a million ({dollars_text(WRITE_UNIT_PRICE_IA)} for the class Standard-IA). In a global table every region bills them.
 A table with provisioned capacity bills hours and not units, so its runs show no dollars. Writes to vector indexes are
 metered in bytes, apart from write units, and are not in these prices.

@@ -43,7 +43,7 @@ UPLOADS: list[dict[str, Any]] = [
     },
     {"prefix": "ordered/", "table": "up-ordered"},
     {"prefix": "exports/", "table": "up-changes"},
-    {"prefix": "replayed/", "table": "up-replayed"},
+    {"prefix": "moved/", "table": "up-moved"},
     {"bucket": SOURCES, "prefix": "uploads/", "table": "up-sources"},
     {
         "prefix": "updated/",

@@ -15,7 +15,7 @@ import pytest
 from ddbload.aws import boto_clients as clients_module
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import AccessDenied, TableNotFound
 from ddbload.write.drivers import Job, engines
 from ddbload.write.requests import BatchRequests

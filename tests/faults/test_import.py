@@ -16,7 +16,8 @@ from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.aws.signing import credentials
 from ddbload.context import AccessPolicy
-from ddbload.contracts.results import Report, RowCounts
+from ddbload.contracts.results import Report
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask
 from ddbload.errors import AccessDenied
 from ddbload.pipeline.context import Context

@@ -13,7 +13,7 @@ import pytest
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.write_modes import position
 from ddbload.errors import ConditionRefused
 from ddbload.pipeline.context import Context

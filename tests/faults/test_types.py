@@ -12,7 +12,7 @@ import pytest
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.context import AccessPolicy
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.import_chunk import import_chunk

@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts.source_bucket import SourceBucket
-from ddbload.contracts.upload_rule import TAG_LOADED
 from infra.errors import DeploymentError, TooManySettings
-from infra.policy_statements import limited_source_statements, tagging_statements
 from infra.settings import Settings
-from infra.variables import check, for_report
+from infra.variables import check
 from tests.infra.synthesis import STACK, run
 from tests.infra.template import Template
 
@@ -156,36 +153,3 @@ def test_size_estimate_is_not_below_the_deployed_size(template: Template):
     text = text.replace("${ObservabilityImportChunk.Arn}", "l" * 200)
     assert "${" not in text
     assert len(text) < OWN
-
-
-def test_only_a_deployment_that_tags_may_tag():
-    assert for_report(settings()) == {}
-    assert for_report(settings(tag_loaded="true")) == {TAG_LOADED: "true"}
-
-
-def test_tagging_reads_no_object_and_stays_below_a_prefix():
-    sources = [SourceBucket("one"), SourceBucket("two", prefix="in/", owner="1" * 12)]
-    statements = tagging_statements(sources)
-    actions = {action for each in statements for action in each.actions}
-    assert actions == {
-        *("s3:GetObjectTagging", "s3:GetObjectVersionTagging", "s3:ListBucketVersions"),
-        *("s3:PutObjectTagging", "s3:PutObjectVersionTagging"),
-    }
-    owner = {"StringEquals": {"s3:ResourceAccount": "1" * 12}}
-    assert [(each.sid, each.conditions) for each in statements] == [
-        ("TagLoaded", {}),
-        ("FindLoaded", {}),
-        ("TagLoaded111111111111", owner),
-        ("FindBelow111111111111n1", {**owner, "StringLike": {"s3:prefix": ["in/*"]}}),
-    ]
-    assert [each.resources[0].partition(":s3:::")[2] for each in statements] == [
-        *("one/*", "one", "two/in/*", "two")
-    ]
-
-
-def test_tagging_takes_no_more_statements_than_reading():
-    """So the check of import_chunk's role holds for report's, too."""
-    sources = [SourceBucket(name) for name in named(178)]
-    assert len(tagging_statements(sources)) == 2
-    prefixes = [SourceBucket(name, prefix="in/", owner="1" * 12) for name in named(20)]
-    assert len(tagging_statements(prefixes)) == len(limited_source_statements(prefixes))

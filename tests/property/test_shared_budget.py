@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts.control import IDLE, WORKING, WorkerProgress, WorkTotals
-from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.contracts.control import IDLE, WORKING, WorkerProgress
+from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.write.pacing.shared_budget import Limits, OtherWorker, SharedBudget
 
 WORKERS = 5

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from tests.property.scenes import EVENTS
 from tests.unit.pipeline.chaos import Chaos, Event, Plan, plan
 from tests.unit.pipeline.generated import Sizes

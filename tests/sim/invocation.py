@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, Wait

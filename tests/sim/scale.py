@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from ddbload.contracts import list_prices
-from ddbload.contracts.results import RowCounts as Counts
-from ddbload.contracts.results import Segment, WriteStats
+from ddbload.contracts.results import Segment
+from ddbload.contracts.row_counts import RowCounts as Counts
+from ddbload.contracts.row_counts import WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import PreflightResult, PreflightTask
 from ddbload.pipeline.context import Context

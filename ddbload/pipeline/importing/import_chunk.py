@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.column_mapping import row_writes
-from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.results import Failure, Segment
+from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.segment_times import ProgressSamples
 from ddbload.contracts.states import ImportResult, ImportTask

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor
 from ddbload.dynamodb import limits
 from ddbload.errors import DdbloadError

@@ -196,9 +196,7 @@ def _put_counts(record: RunRecord, manifest: ManifestPart, ledger: Ledger) -> Ru
     size, chunks = record.size, manifest.chunks
     if size is None and not manifest.padded:
         size = chunks[-1].end if chunks else record.data_start.byte
-    # Records of earlier versions have only the payload's number.
-    most = record.most_workers or record.payload.options.workers or record.workers
-    workers = max(1, min(most, len(chunks)))
+    workers = max(1, min(record.most_workers or record.workers, len(chunks)))
     counted = replace(record, size=size, workers=workers, padded=manifest.padded)
     if counted != record:
         ledger.put_record(counted)

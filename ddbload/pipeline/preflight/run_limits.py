@@ -49,12 +49,7 @@ def settle_limits(
     if options.max_wcu_percent is not None:
         share = capacity.share(options.max_wcu_percent)
         options = replace(options, max_wcu=share, max_wcu_percent=None)
-    price = write_price(
-        described,
-        client.meta.region_name,
-        given=options.unit_price,
-        given_source=options.unit_price_source,
-    )
+    price = write_price(described, client.meta.region_name, given=options.unit_price)
     if options.max_cost is not None and price.source == NOT_BILLED:
         raise InvalidPayload(
             "'options.max_cost' limits the price of write units, but the table has provisioned"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 
 _KEPT = 4096
 """Settled rows are dropped in blocks of this size: one by one would be quadratic."""

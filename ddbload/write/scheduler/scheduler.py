@@ -16,7 +16,7 @@ import math
 import random
 from collections.abc import Callable, Hashable, Sequence
 
-from ddbload.contracts.results import WriteStats
+from ddbload.contracts.row_counts import WriteStats
 from ddbload.dynamodb import limits
 from ddbload.errors import DdbloadError
 from ddbload.write.pacing.pacing import Pacing

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import Failure, Report, RowCounts, Segment, WriteStats
+from ddbload.contracts.results import Failure, Report, Segment
+from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
 from ddbload.contracts.source import Source
 

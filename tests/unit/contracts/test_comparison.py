@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ddbload.contracts.comparison import Comparison
-from ddbload.contracts.control import IDLE, WorkerProgress, WorkTotals
+from ddbload.contracts.control import IDLE, WorkerProgress
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts, WorkTotals
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import InvalidPayload
 
@@ -85,11 +85,10 @@ def test_upload_rule_with_hmac_is_refused():
         rule.check("uploads[0]")
 
 
-def test_counts_of_earlier_versions_have_no_filtered_rows():
-    earlier = {"read": 2, "written": 1, "rejected": 1, "superseded": 0, "skipped": 0}
-    assert RowCounts.from_json(earlier) == RowCounts(2, 1, 1)
-    # They read what has none.
-    assert RowCounts(2, 1, 1).to_json() == earlier
+def test_counts_name_filtered_rows_when_there_are_some():
+    unfiltered = {"read": 2, "written": 1, "rejected": 1, "superseded": 0, "skipped": 0}
+    assert RowCounts.from_json(unfiltered) == RowCounts(2, 1, 1)
+    assert RowCounts(2, 1, 1).to_json() == unfiltered
     counts = RowCounts(read=3, written=1, rejected=1, filtered=1)
     assert counts.conserved
     assert RowCounts.from_json(counts.to_json()) == counts
@@ -100,6 +99,4 @@ def test_counts_of_earlier_versions_have_no_filtered_rows():
 def test_filtered_rows_are_read_back_from_a_name_of_progress(filtered):
     settled, current = (WorkTotals(RowCounts(2 + n, 2, filtered=n)) for n in filtered)
     progress = WorkerProgress("ab", 1, IDLE, None, None, settled, None, 0, current)
-    name = progress.to_name()
-    assert WorkerProgress.from_name(name) == progress
-    assert name.count("-") == (22 if any(filtered) else 20)
+    assert WorkerProgress.from_name(progress.to_name()) == progress

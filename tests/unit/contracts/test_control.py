@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts.control import IDLE, WORKING, Control, WorkerProgress, WorkTotals
+from ddbload.contracts.control import IDLE, WORKING, Control, WorkerProgress
 from ddbload.contracts.options import Options
-from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 
 COUNTS = st.integers(0, 10**11)
 

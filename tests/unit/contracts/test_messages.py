@@ -14,15 +14,8 @@ from ddbload.contracts.chunks import Chunk, ObjectSlice, PreflightCursor, SeekPo
 from ddbload.contracts.messages import Message
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import TYPES, Payload, check_run_id
-from ddbload.contracts.results import (
-    Failure,
-    Heartbeat,
-    PlanTotals,
-    Report,
-    RowCounts,
-    Segment,
-    WriteStats,
-)
+from ddbload.contracts.results import Failure, Heartbeat, PlanTotals, Report, Segment
+from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import Cursor, RunRecord, Table
 from ddbload.contracts.source import Source
 from ddbload.contracts.states import ReportTask
@@ -79,7 +72,6 @@ MESSAGES: list[tuple[Any, Callable[[object], Any]]] = [
     (WriteStats(1, 2, 3, 4.5), WriteStats.from_json),
     (SEGMENT, Segment.from_json),
     (replace(SEGMENT, identical=0), Segment.from_json),
-    (replace(RECORD, ledger_version=1), RunRecord.from_json),
     (PreflightCursor(9, 2, 1), PreflightCursor.from_json),
     (Failure("RowTooLong", "so", 3), Failure.from_json),
     (Failure("RowTooLong", "so"), Failure.from_json),
@@ -488,15 +480,11 @@ def test_given_path_begins_the_path_of_every_error() -> None:
         Payload.from_json(_input(source__key=1), "uploads[0]")
 
 
-def test_cursor_of_an_earlier_version_lacks_the_object() -> None:
-    earlier = {"byte": 9, "line": 2, "chunk": 1}
-    assert PreflightCursor.from_json(earlier) == PreflightCursor(9, 2, 1, 0, 0)
-
-
-def test_record_of_an_earlier_version_has_ledger_version_1() -> None:
+@pytest.mark.parametrize("version", [None, 1, 3, "2"])
+def test_record_is_refused_when_its_ledger_has_another_version(version: Any) -> None:
     value = json.loads(json.dumps(RECORD.to_json()))
-    del value["ledger_version"]
-    assert RunRecord.from_json(value).ledger_version == 1
+    with pytest.raises(InvalidPayload, match=r"ledger_version"):
+        RunRecord.from_json({**value, "ledger_version": version})
 
 
 def test_field_of_an_unsupported_type_has_no_reader() -> None:

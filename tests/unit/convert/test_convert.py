@@ -12,7 +12,7 @@ import pytest
 
 from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.source import Source
 from ddbload.convert.convert import ConvertResult, convert, prepare_conversion
 from ddbload.convert.sinks import StreamSink

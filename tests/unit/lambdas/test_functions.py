@@ -13,7 +13,8 @@ import pytest
 from ddbload.context import AccessPolicy
 from ddbload.contracts import run_notice as measures
 from ddbload.contracts import upload_rule as deployed
-from ddbload.contracts.results import MAX_CAUSE, STATUSES, ExecutionOutput, RowCounts
+from ddbload.contracts.results import MAX_CAUSE, STATUSES, ExecutionOutput
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.errors import (
     AwsConfiguration,
@@ -35,6 +36,8 @@ ENVIRONMENT = {
     deployed.WORK_BUCKET: WORK,
     deployed.SOURCE_BUCKETS: f"inbox,{BUCKET}",
     deployed.TABLES: TABLE,
+    deployed.ACCOUNT: "123456789012",
+    deployed.INBOX: "inbox",
 }
 
 
@@ -141,7 +144,7 @@ def emitted(printed: str) -> set[str]:
 def test_every_status_has_a_metric(world, capsys, monkeypatch, status):
     output = ExecutionOutput(RUN, status, RowCounts(), 1, 1, None, None)
     monkeypatch.setattr(report, "report_execution", lambda *_, **__: output)
-    report.handler({"run": RUN}, Invocation())
+    report.handler({"state": {"run": RUN}, "redrives": 0}, Invocation())
     (name,) = emitted(capsys.readouterr().out)
     assert name in measures.RUN_METRICS
 
@@ -299,7 +302,10 @@ def test_run_that_cannot_be_announced_has_not_failed(world, log):
     child = {"run": RUN, "chunk": world.manifest[0].to_json(), "cursor": None, "stalled": 0}
     import_chunk.handler(child, Invocation())
     world.events.failures = [client_error("AccessDeniedException", "not allowed")]
-    assert report.handler(state, Invocation())["status"] == "SUCCEEDED_WITH_REJECTS"
+    assert (
+        report.handler({"state": state, "redrives": 0}, Invocation())["status"]
+        == "SUCCEEDED_WITH_REJECTS"
+    )
     assert "not announced" in log.getvalue()
     assert world.events.entries == []
 

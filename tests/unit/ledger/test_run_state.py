@@ -8,14 +8,8 @@ from typing import Any
 import pytest
 
 from ddbload.contracts import results
-from ddbload.contracts.results import (
-    ExecutionAttempt,
-    Failure,
-    Heartbeat,
-    Report,
-    RowCounts,
-    WriteStats,
-)
+from ddbload.contracts.results import ExecutionAttempt, Failure, Heartbeat, Report
+from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.ledger.run_state import Ending, RunState, StateFacts, judge, judge_attempt
 
 NOW = 1_000.0

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from ddbload.contracts.results import RowCounts, Segment
+from ddbload.contracts.results import Segment
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.pipeline.counted_chunks import iter_chains
 from tests.oracle.csv_machine import Row, read_rows
 from tests.unit.items.expected_items import BOOLEANS, causes

@@ -11,7 +11,8 @@ from typing import Any
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import Failure, Report, RowCounts, Segment, WriteStats
+from ddbload.contracts.results import Failure, Report, Segment
+from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
 from ddbload.contracts.segment_times import ProgressSample, SegmentTimes
 from ddbload.contracts.source import Source

@@ -20,5 +20,5 @@ class Clients:
         self.stubs[service] = client
         return Stubber(client)
 
-    def advisory(self, service, region=None):
+    def advisory(self, service):
         return self.stubs[service]

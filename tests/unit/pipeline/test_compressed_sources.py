@@ -150,7 +150,6 @@ def test_plan_mode_continues_where_it_stopped(monkeypatch):
 
 
 def test_continued_chunk_is_read_without_its_point():
-    """As a run of an earlier version left it."""
     world = World(PACKED["gzip"], options=MANY, request_seconds=1.0)
     world.preflight()
     for chunk in world.manifest:

@@ -302,7 +302,6 @@ def test_auto_reads_large_sources_by_edges(source, scan, monkeypatch):
         world = ManyObjects(files={"a.csv": rows, "b.csv": rows, "c.csv": rows})
     world.preflight()
     options = world.ledger.record().payload.options
-    # The record of a run that reads everything is one that earlier versions can read.
     assert options.scan == ("auto" if scan == "whole" else "edges")
     assert options.max_row_bytes == (16 if scan == "whole" else 1) * 1024 * 1024
 

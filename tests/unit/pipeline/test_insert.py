@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.results import ExecutionOutput, Report, RowCounts
+from ddbload.contracts.results import ExecutionOutput, Report
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ReportTask
 from ddbload.ledger import attempts
@@ -412,22 +413,6 @@ def test_attempt_is_not_recorded_in_other_modes():
         assert attempts_of(it) == []
         assert report.identical is None
         assert "identical" not in it.read_json("report.json")
-
-
-def test_insert_counts_identical_items_as_written_in_ledger_of_version_1():
-    it = world(full=True)
-    it.preflight()
-    # As it wrote its ledger.
-    for name, more in (
-        ("run.json", ["ledger_version"]),
-        ("manifest/5.json", ["run", "configuration"]),
-    ):
-        value = it.read_json(name)
-        it.write_json(name, {key: each for key, each in value.items() if key not in more})
-    report = it.run()
-    assert report.rows == RowCounts(read=ROWS, written=ROWS)
-    assert report.identical is None
-    assert attempts_of(it) == []
 
 
 def test_attempt_excludes_rows_before_first_written():

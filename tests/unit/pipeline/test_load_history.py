@@ -9,12 +9,11 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.load_record import LoadRecord, ObjectVersion
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import PreflightTask
 from ddbload.ledger.history import History, newest_runs, put_start
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.read_run import read_run
-from ddbload.pipeline.tag_loaded import tag_loaded
 from tests.unit.pipeline.machine import execute
 from tests.unit.pipeline.world import BUCKET, KEY, TABLE, MemoryStore, World
 from tests.unit.pipeline.worlds import ManyObjects
@@ -422,15 +421,6 @@ def test_resumed_run_yields_to_the_one_that_took_its_source():
     outcome = execute(world, {"run": {"resume_of": "r1"}}, "again")
     assert outcome["error"]["name"] == "AlreadyLoading"
     assert "by run r2" in outcome["error"]["message"]
-
-
-def test_filtered_run_tags_nothing():
-    world = World(FILE, more={"where": ["n=1"]})
-    execute(world, given(world, "r1"), "r1")
-    ledger = world.context().ledger("r1")
-    report = ledger.find_report()
-    assert report is not None
-    assert tag_loaded(ledger.record(), report, ledger, world.context()) is None
 
 
 def found_in(history: History, version: ObjectVersion, table_id: str = "id-1") -> list[LoadRecord]:

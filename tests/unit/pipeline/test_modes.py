@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.results import Report, RowCounts
+from ddbload.contracts.results import Report
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.write_modes import position
 from tests.fakes.client import read_timeout
 from tests.fakes.dynamodb_faults import Fault

@@ -9,8 +9,9 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.control import WORKING, WorkerProgress
-from ddbload.contracts.control import WorkTotals as Totals
-from ddbload.contracts.results import Failure, Report, RowCounts, WriteStats
+from ddbload.contracts.results import Failure, Report
+from ddbload.contracts.row_counts import RowCounts, WriteStats
+from ddbload.contracts.row_counts import WorkTotals as Totals
 from ddbload.pipeline.counted_chunks import CountedChunks
 from ddbload.pipeline.read_run import read_run
 from ddbload.pipeline.reconcile import reconcile

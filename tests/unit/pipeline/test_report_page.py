@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from ddbload.contracts.results import RowCounts, Segment
+from ddbload.contracts.results import Segment
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.segment_times import SegmentTimes
 from ddbload.errors import ServiceUnavailable, visible

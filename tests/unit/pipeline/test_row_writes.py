@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.results import Report, RowCounts
+from ddbload.contracts.results import Report
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.rows import block_splitter
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.client import ServiceError, read_timeout

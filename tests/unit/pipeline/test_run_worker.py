@@ -10,8 +10,9 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
-from ddbload.contracts.control import WorkTotals as Totals
-from ddbload.contracts.results import RowCounts, Segment, WriteStats
+from ddbload.contracts.results import Segment
+from ddbload.contracts.row_counts import RowCounts, WriteStats
+from ddbload.contracts.row_counts import WorkTotals as Totals
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ImportTask
 from ddbload.contracts.write_price import WritePrice

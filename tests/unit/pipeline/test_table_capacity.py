@@ -215,17 +215,12 @@ def test_nothing_is_written_for_a_refused_table():
             0.78,
         ),
         (
-            WritePrice.of("eu-west-1", on_demand=True, given=0.705, given_source="price-list"),
-            "$0.705 a million (AWS's price list for eu-west-1)",
-            0.705,
-        ),
-        (
             WritePrice.of("eu-west-1", on_demand=True, given=1, regions=3),
             "$1.00 a million in each of 3 regions (as given)",
             3.0,
         ),
         (
-            WritePrice.of("eu-west-1", on_demand=False, given=0.7, given_source="price-list"),
+            WritePrice.of("eu-west-1", on_demand=False),
             "provisioned capacity is billed by the hour, not by unit",
             0.0,
         ),

@@ -1,23 +1,15 @@
-"""Warnings about a table, and the price of its write units by AWS's price list."""
+"""Warnings about a table."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
-from botocore.exceptions import ClientError
 from botocore.session import get_session
 
 from ddbload.contracts.options import Options
-from ddbload.pipeline.published_price import (
-    CACHE_SECONDS,
-    FAILED_SECONDS,
-    find_write_price,
-    published_price,
-)
 from ddbload.pipeline.table_notices import (
     has_statements,
     is_aws_endpoint,
@@ -129,114 +121,6 @@ def test_endpoints_of_aws_are_known():
     assert is_aws_endpoint("https://dynamodb.cn-north-1.amazonaws.com.cn")
     assert not is_aws_endpoint("http://localhost:8000")
     assert not is_aws_endpoint("https://dynamodb.amazonaws.com.example.org")
-
-
-def product(usage, *dollars):
-    dimensions = {
-        str(number): {"unit": "WriteRequestUnits", "pricePerUnit": {"USD": each}}
-        for number, each in enumerate(dollars)
-    }
-    return json.dumps(
-        {
-            "product": {"attributes": {"usagetype": usage}},
-            "terms": {"OnDemand": {"term": {"priceDimensions": dimensions}}},
-        }
-    )
-
-
-PRODUCTS = [
-    product("EUC1-ReadRequestUnits", "0.0000001525"),
-    product("EUC1-ReplWriteRequestUnits", "0.0000009"),
-    product("EUC1-IA-WriteRequestUnits", "0.000000953"),
-    product("EUC1-WriteRequestUnits", "0.0000000000", "0.0000007625"),
-]
-
-
-def test_price_is_that_of_the_tables_class():
-    assert find_write_price(PRODUCTS, infrequent=False) == 0.7625
-    assert find_write_price(PRODUCTS, infrequent=True) == 0.953
-    assert find_write_price(PRODUCTS[:2], infrequent=False) is None
-    # us-east-1's usage types have no region.
-    assert find_write_price([product("WriteRequestUnits", "6.25E-7")], infrequent=False) == 0.625
-
-
-class Aws(Clients):
-    """Clients of AWS whose price list answers or fails."""
-
-    def __init__(self, answers):
-        super().__init__()
-        self.dynamodb = self.stub("dynamodb").client
-        self.pricing = self.stub("pricing")
-        self.pricing.activate()
-        for answer in answers:
-            if answer is None:
-                self.pricing.add_client_error("get_products", "AccessDeniedException")
-            else:
-                filters = [
-                    {"Type": "TERM_MATCH", "Field": "regionCode", "Value": "eu-west-1"},
-                    {
-                        "Type": "TERM_MATCH",
-                        "Field": "productFamily",
-                        "Value": "Amazon DynamoDB PayPerRequest Throughput",
-                    },
-                ]
-                self.pricing.add_response(
-                    "get_products",
-                    {"FormatVersion": "aws_v1", "PriceList": answer},
-                    {
-                        "ServiceCode": "AmazonDynamoDB",
-                        "Filters": filters,
-                        "FormatVersion": "aws_v1",
-                        "MaxResults": 100,
-                    },
-                )
-
-
-def test_published_price_is_kept_for_a_week(tmp_path):
-    cache = tmp_path / "there" / "prices.json"
-    clients = Aws([PRODUCTS])
-
-    def price(clients, now):
-        return published_price(clients, infrequent=False, now=now, cache=cache)
-
-    assert price(clients, NOW) == 0.7625
-    # The stub has one answer only.
-    assert price(clients, NOW + CACHE_SECONDS - 1) == 0.7625
-    again = Aws([[product("WriteRequestUnits", "0.000001")]])
-    assert price(again, NOW + CACHE_SECONDS) == 1.0
-    cache.write_text("damaged")
-    assert price(Aws([PRODUCTS]), NOW) == 0.7625
-
-
-def test_refused_price_list_is_not_fatal_and_not_asked_again_for_an_hour(tmp_path):
-    cache = tmp_path / "prices.json"
-    clients = Aws([None, PRODUCTS])
-    for now, price in ((NOW, None), (NOW + 1, None), (NOW + FAILED_SECONDS, 0.7625)):
-        assert published_price(clients, infrequent=False, now=now, cache=cache) == price
-
-
-@pytest.mark.parametrize("price", ["a", [1], {}, -1.0])
-def test_damaged_price_in_the_cache_is_no_price(tmp_path, price):
-    cache = tmp_path / "prices.json"
-    cache.write_text(json.dumps({"eu-west-1 standard": {"price": price, "at": NOW}}), "utf-8")
-    assert published_price(Aws([]), infrequent=False, now=NOW, cache=cache) is None
-
-
-def test_unwritable_cache_is_not_fatal(tmp_path):
-    (tmp_path / "file").touch()
-    cache = tmp_path / "file" / "prices.json"
-    assert published_price(Aws([PRODUCTS]), infrequent=False, now=NOW, cache=cache) == 0.7625
-    assert published_price(Aws([PRODUCTS]), infrequent=False, now=NOW, cache=None) == 0.7625
-
-
-def test_price_list_is_not_asked_for_an_emulator():
-    meta = SimpleNamespace(endpoint_url="http://127.0.0.1:1", partition="aws", region_name="r")
-
-    def refuse(*_):
-        raise ClientError({}, "no call is expected")
-
-    clients = SimpleNamespace(dynamodb=SimpleNamespace(meta=meta), advisory=refuse)
-    assert published_price(clients, infrequent=False, now=NOW, cache=None) is None
 
 
 class OfEndpoint:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from tests.unit.pipeline.world import World
 from tests.unit.pipeline.worlds import assert_refused
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts.results import ALL_FILTERED, Report
+from ddbload.contracts.results import Report
+from ddbload.contracts.row_counts import ALL_FILTERED
 from ddbload.errors import DdbloadError, InvalidPayload, RunMismatch, UnknownColumn
 from ddbload.pipeline.importing import row_feeder
 from ddbload.plan.make_plan import make_plan

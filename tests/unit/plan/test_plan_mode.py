@@ -7,7 +7,8 @@ import json
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.results import PlanTotals, Report, RowCounts
+from ddbload.contracts.results import PlanTotals, Report
+from ddbload.contracts.row_counts import RowCounts
 from tests.unit.pipeline.world import World
 from tests.unit.pipeline.worlds import SlowReads
 

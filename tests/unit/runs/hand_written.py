@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.control import WORKING, WorkerProgress, WorkTotals
-from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.contracts.control import WORKING, WorkerProgress
+from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.ledger.ledger import Ledger
 
 

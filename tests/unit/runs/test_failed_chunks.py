@@ -8,7 +8,7 @@ from typing import Any
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.options import Options
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask
 from ddbload.errors import RowTooLong
 from ddbload.runs import run_import

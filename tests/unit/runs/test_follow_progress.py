@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.results import Failure, RowCounts, Segment, WriteStats
+from ddbload.contracts.results import Failure, Segment
+from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.runs.follow_progress import ProgressReader, RequestPace, follow_progress
 from ddbload.runs.progress import DONE_PERCENT, FAILED_CHUNK, WAITING, RunProgress

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts.results import Heartbeat, RowCounts
+from ddbload.contracts.results import Heartbeat
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.read_run import machine

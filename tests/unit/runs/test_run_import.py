@@ -14,7 +14,8 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.payload import check_run_id
-from ddbload.contracts.results import Heartbeat, RowCounts
+from ddbload.contracts.results import Heartbeat
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask
 from ddbload.items.encode.batch_encoder import BatchEncoder
 from ddbload.pipeline.read_run import machine

@@ -9,14 +9,9 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.control import (
-    CANCELLED_CONTROL,
-    WORKING,
-    Control,
-    WorkerProgress,
-    WorkTotals,
-)
-from ddbload.contracts.results import Heartbeat, RowCounts, WriteStats
+from ddbload.contracts.control import CANCELLED_CONTROL, WORKING, Control, WorkerProgress
+from ddbload.contracts.results import Heartbeat
+from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.ledger.run_state import is_alive
 from ddbload.pipeline import read_run as reader
 from ddbload.pipeline.read_run import (

@@ -14,7 +14,8 @@ from ddbload.cli.run_location import Deployed, RunLocation
 from ddbload.cli.start_command import start_run
 from ddbload.contracts.control import Control
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import Failure, Heartbeat, RowCounts
+from ddbload.contracts.results import Failure, Heartbeat
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
 from ddbload.errors import DdbloadError
 from ddbload.pipeline.executions import Executions

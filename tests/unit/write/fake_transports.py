@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.write.drivers import Job
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.requests import ItemOrKey

@@ -7,7 +7,7 @@ import random
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, Wait
 from ddbload.write.scheduler.scheduler import Scheduler

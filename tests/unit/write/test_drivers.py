@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ddbload.contracts.options import ENGINES, Options
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import TableNotFound
 from ddbload.write.drivers import (
     DRIVER_POLL_SECONDS,

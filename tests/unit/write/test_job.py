@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.write.drivers import Job
 from ddbload.write.scheduler.messages import Accepted, Batch, Finished, Wait
 from ddbload.write.scheduler.scheduler import Scheduler

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.write.scheduler.outcome_tracker import OutcomeTracker, RowOutcome
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.write.scheduler.answers import FEW_FOUND, MOST_FOUND, BatchSize
 from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import Accepted, Batch, Finished, Throttled, Unsure, Wait

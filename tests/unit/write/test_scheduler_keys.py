@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import TableNotFound
 from ddbload.write.scheduler.messages import Accepted, Fatal, Refused, Throttled, Unsure, Wait
 from tests.unit.write.manual_driver import ManualDriver, object_keys

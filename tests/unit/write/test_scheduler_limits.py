@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
 from ddbload.errors import AccessDenied, RequestRefused, TableNotFound
 from ddbload.write.pacing.pacing import Pacing

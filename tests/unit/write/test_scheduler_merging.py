@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.write.scheduler.key_ordering import MAX_MERGED_BYTES, RowOrder
 from ddbload.write.scheduler.messages import (
     Accepted,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.contracts.results import RowCounts
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import TableNotFound
 from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import (

@@ -1,0 +1,130 @@
+"""Counts of rows by outcome, and of the requests that wrote them.
+
+A new outcome is a field of `RowCounts`. The law, JSON, names of progress, metrics, pages and texts
+follow from the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, Self, cast
+
+from ddbload.contracts.messages import SPARSE, Message
+from ddbload.dynamodb.write_modes import PLAN, written_word
+
+NO_ROWS = "the source has no rows: check that it is the one you mean"
+"""Warning about a run that has succeeded, and read nothing."""
+ALL_FILTERED = (
+    "'where' leaves out every row of the source: check its columns and values, which are compared"
+    " exactly, with quotes if there are any"
+)
+"""Warning about a run that has succeeded, and left out each row it read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts(Message):
+    """Rows that were read, and how many had each outcome.
+
+    `read` must be the sum of all outcomes.
+    """
+
+    read: int = 0
+    written: int = 0
+    rejected: int = 0
+    superseded: int = 0
+    skipped: int = 0
+    filtered: Annotated[int, SPARSE] = 0
+    """Rows that `where` leaves out."""
+
+    @classmethod
+    def of(cls, outcomes: Iterable[int]) -> Self:
+        """Make the counts of settled rows from those of `OUTCOMES`, in that order."""
+        counts = tuple(outcomes)
+        return cls(sum(counts), *counts)
+
+    @property
+    def conserved(self) -> bool:
+        """True if every row that was read is accounted for."""
+        return self.read == sum(self.outcomes.values())
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """Number of rows by outcome."""
+        return {name: getattr(self, name) for name in OUTCOMES}
+
+    def shown(self, mode: str) -> list[tuple[str, int, str]]:
+        """Return the name of each outcome, its rows, and its word in a mode.
+
+        Leaves out the outcomes that few runs have, while they have no rows.
+        """
+        found = self.to_json()
+        return [(name, found[name], outcome_word(name, mode)) for name in OUTCOMES if name in found]
+
+    def text(self, mode: str, written: str) -> str:
+        """Return the counts in words: `9 deleted, 0 rejected, 0 superseded, 0 skipped`."""
+        others = (f"{count:,} {name}" for name, count, _ in self.shown(mode) if name != "written")
+        return ", ".join((written, *others))
+
+    @property
+    def warning(self) -> str | None:
+        """Reason to doubt a run that has succeeded; None without one."""
+        if not self.read:
+            return NO_ROWS
+        return ALL_FILTERED if self.filtered == self.read else None
+
+    @property
+    def all_rejected(self) -> bool:
+        """True if at least one row was read and every row was rejected."""
+        return 0 < self.read == self.rejected
+
+    def __add__(self, other: RowCounts) -> RowCounts:
+        return type(self)(*_sums(self, other))
+
+
+OUTCOMES = tuple(each.name for each in fields(RowCounts) if each.name != "read")
+"""Names of the outcomes, in the order in which they are shown."""
+
+
+def outcome_word(name: str, mode: str) -> str:
+    """Return the word for an outcome in a write mode: `deleted`, `would be written`, `skipped`."""
+    if name == "written":
+        return written_word(mode)
+    return "would be written" if mode == PLAN and name == "skipped" else name
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStats(Message):
+    """Requests that writing took, and the capacity that they consumed."""
+
+    requests: int = 0
+    throttled: int = 0
+    """Requests that DynamoDB throttled, wholly or in part."""
+    retries: int = 0
+    """Requests with at least one row that had been sent before."""
+    consumed_wcu: float = 0.0
+    """Write units of the table and its indexes: "The data returned includes the total provisioned
+    throughput consumed, along with statistics for the table and any indexes involved in the
+    operation" (ConsumedCapacity; TOTAL is its aggregate). Vector indexes are metered apart."""
+
+    def __add__(self, other: WriteStats) -> WriteStats:
+        return type(self)(*_sums(self, other))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTotals:
+    """Rows, requests and bytes of work on a source."""
+
+    rows: RowCounts = field(default_factory=RowCounts)
+    work: WriteStats = field(default_factory=WriteStats)
+    bytes: int = 0
+    """Bytes of the settled rows."""
+
+    def __add__(self, other: WorkTotals) -> WorkTotals:
+        return type(self)(*_sums(self, other))
+
+
+def _sums(one: object, other: object) -> Iterator[Any]:
+    """Add each field of two values of one kind."""
+    for each in fields(cast("Any", one)):
+        yield getattr(one, each.name) + getattr(other, each.name)
