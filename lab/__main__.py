@@ -50,8 +50,8 @@ def main() -> None:
     Exits with 1 if a way fails, the counts do not match, or the machine must be idle and is not.
     """
     options = _options()
-    for name in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, _end)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
     keep_to_this_machine()
     if not RIVALS_PYTHON.exists():
         sys.exit(f"{RIVALS_PYTHON.relative_to(ROOT)} is missing: run make rivals")

@@ -200,9 +200,10 @@ def run(setup: Setup) -> Findings:
         charts=[_few_chart(few, by_level), _many_chart(by_size)],
         notes=[
             (
-                f"asyncio and threads fail with: `{aged[0].printed['failure']}` `asyncio.gather` raises"
-                " the first such failure in place of all bodies; here failures are collected. ddbload,"
-                f" where every request is refused: `{refusal.printed['failure']}`"
+                f"asyncio and threads fail with: `{aged[0].printed['failure']}` `asyncio.gather`"
+                " raises the first such failure in place of all bodies; here failures are"
+                " collected. ddbload, where every request is refused:"
+                f" `{refusal.printed['failure']}`"
             ),
             busy("S3 server", runner.server_cpu, runner.served_seconds),
         ],
