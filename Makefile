@@ -114,16 +114,11 @@ $(AUDIT_DONE): locks/audit.txt
 ##@ Check
 
 .PHONY: lint
-lint: setup ## Check style, types, who imports whom, and how plainly docstrings are written
+lint: setup ## Check style, types and who imports whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m checks.prose
-
-.PHONY: prose
-prose: setup ## Measure how plainly docstrings are written, and list those that are not
-	$(BIN)/python -m checks.prose
 
 .PHONY: format
 format: setup ## Put the code into shape

@@ -3,7 +3,7 @@
     python -m bench.compare [--rows 400000] [--slow-rows 20000] [--rounds 5] [--seed 1]
         [--shapes ngrams,wide,quoted] [--latencies 0,5] [--wires tls,plain]
         [--clients sync,threads@8,async,batch_writer,pool,aiobotocore]
-        [--json bench/results/latest.json] [--svg bench/results/latest.svg]
+        [--json bench/results/latest.json]
 
 Each client runs as a process pinned to one core; the sink runs on another core. The clients' order
 rotates with each round. Clients that go through botocore read only the first `--slow-rows` rows.
@@ -25,12 +25,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from bench.charts import svg, table
 from bench.checksum import ItemChecksum, expected_checksum
 from bench.clients import RIVALS_PYTHON, ROOT, TABLE, Client, client_names
-from bench.medians import ClientMedians, Round, client_medians
+from bench.medians import ClientMedians, Round, client_medians, table
 from bench.native import FLOOR, GO, bodies_path, build, write_bodies
-from bench.rounds import Cores, InvalidRound, Scenario, SinkProcess, run, sink
+from bench.rounds import Cores, InvalidRound, Scenario, SinkProcess, rotated, run, sink
 from bench.shapes import SHAPES, Shape
 
 START_ROWS = 25
@@ -86,8 +85,7 @@ def measure(
     """Run all rounds of a scenario. Raises `InvalidRound`."""
     done: list[Round] = []
     for turn in range(rounds):
-        first = turn % len(clients)
-        for client in (*clients[first:], *clients[:first]):
+        for client in rotated(clients, turn):
             _say(f"{scenario.title}: round {turn + 1} of {rounds}, {client.label}")
             costs = {}
             for rows in (START_ROWS, rows_of(client)):
@@ -209,7 +207,6 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
         help="clients; threads@8 sends 8 requests at once",
     )
     add("--json", type=Path, default=results / "latest.json", help="file for all figures")
-    add("--svg", type=Path, default=results / "latest.svg", help="file for the chart")
     options = parser.parse_args(words)
     if min(options.rows, options.slow_rows) <= START_ROWS or options.rounds < 1:
         parser.error(
@@ -223,7 +220,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure; print tables, and write JSON and SVG."""
+    """Measure; print tables, and write JSON."""
     options = _arguments(words)
     cores = Cores.for_this_machine()
     on = machine()
@@ -290,7 +287,6 @@ def main(words: Sequence[str] | None = None) -> None:
                 file.path.unlink()
                 bodies_path(file.path).unlink(missing_ok=True)
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.svg.parent.mkdir(parents=True, exist_ok=True)
     result = {
         "seed": options.seed,
         "rounds_each": options.rounds,
@@ -299,8 +295,7 @@ def main(words: Sequence[str] | None = None) -> None:
         "rounds": [each.to_json() for each in rounds],
     }
     options.json.write_text(json.dumps(result, indent=1) + "\n")
-    options.svg.write_text(svg(panels, caption))
-    print(f"\n{options.json}\n{options.svg}")
+    print(f"\n{options.json}")
 
 
 if __name__ == "__main__":

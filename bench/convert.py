@@ -11,22 +11,23 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
-import platform
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from bench.clients import RIVALS_PYTHON
+from bench.rounds import (
+    TIMEOUT_SECONDS,
+    Cores,
+    ResourceUsage,
+    described_machine,
+    rotated,
+    run_measured,
+)
 from bench.shapes import SHAPES, Shape
 
-ROOT = Path(__file__).parent.parent
-RIVAL_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
 _SAMPLE_ROWS = 20_000
 _DUCKDB = """
 import sys, duckdb
@@ -34,15 +35,6 @@ connection = duckdb.connect(config={"threads": 1})
 connection.execute("SET enable_progress_bar = false")
 connection.execute(sys.argv[1])
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """CPU and wall seconds of one round, and the peak memory of its largest process in MB."""
-
-    cpu: float
-    wall: float
-    megabytes: float
 
 
 def query(shape: Shape, source: Path, out: Path) -> str:
@@ -74,16 +66,10 @@ def ddbload(shape: Shape, source: Path, out: Path, processes: int) -> list[str]:
     ]
 
 
-def run(command: Sequence[str]) -> Taken:
+def run(command: list[str], folder: Path) -> ResourceUsage:
     """Run a command to its end, and measure it with the processes that it started."""
-    begin = time.monotonic()
-    process = subprocess.Popen(command, cwd=ROOT)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"refused: {command[:3]} ended with {process.returncode}")
-    memory = usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
-    return Taken(usage.ru_utime + usage.ru_stime, time.monotonic() - begin, memory)
+    cores = Cores(None, None)
+    return run_measured(command, dict(os.environ), folder, cores, TIMEOUT_SECONDS)[0]
 
 
 def measure(shape: Shape, options: argparse.Namespace, folder: Path) -> None:
@@ -94,22 +80,22 @@ def measure(shape: Shape, options: argparse.Namespace, folder: Path) -> None:
     shape.write(source, rows, options.seed)
     several = f"ddbload, {options.processes} processes"
     names = ["DuckDB, 1 thread", "ddbload, 1 process", several]
-    taken: dict[str, list[Taken]] = {name: [] for name in names}
+    taken: dict[str, list[ResourceUsage]] = {name: [] for name in names}
     digests: set[str] = set()
     for turn in range(options.rounds):
-        for name in names[turn % 3 :] + names[: turn % 3]:
+        for name in rotated(names, turn):
             out = folder / "out.json"
             out.unlink(missing_ok=True)
             if name == names[0]:
                 text = query(shape, source, out)
-                taken[name].append(run([str(RIVAL_PYTHON), "-c", _DUCKDB, text]))
+                taken[name].append(run([str(RIVALS_PYTHON), "-c", _DUCKDB, text], folder))
                 with out.open("rb") as lines:
                     count = sum(1 for _ in lines)
                 if count != rows:
                     sys.exit(f"refused: DuckDB wrote {count} items of {rows}")
                 continue
             count = 1 if name == names[1] else options.processes
-            taken[name].append(run(ddbload(shape, source, out, count)))
+            taken[name].append(run(ddbload(shape, source, out, count), folder))
             with out.open("rb") as file:
                 digests.add(hashlib.file_digest(file, "sha256").hexdigest())
             if len(digests) > 1:
@@ -122,14 +108,9 @@ def measure(shape: Shape, options: argparse.Namespace, folder: Path) -> None:
     for name in names:
         cpu = statistics.median(each.cpu for each in taken[name])
         wall = statistics.median(each.wall for each in taken[name])
-        memory = max(each.megabytes for each in taken[name])
+        memory = max(each.peak_mb for each in taken[name])
         speed = f"{alone / wall:.2f}" if name == several else ""
         print(f"{name:24}{cpu:8.2f}{cpu / base:10.2f}{wall:8.2f}{speed:>10}{memory:6.0f}")
-    if options.json:
-        record = {
-            name: [[each.cpu, each.wall, each.megabytes] for each in taken[name]] for name in names
-        }
-        print(json.dumps({"shape": shape.name, "rows": rows, **record}))
 
 
 def main() -> None:
@@ -140,10 +121,8 @@ def main() -> None:
     parser.add_argument("--shapes", default=",".join(SHAPES), help="default: %(default)s")
     parser.add_argument("--processes", type=int, default=2, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
-    parser.add_argument("--json", action="store_true", help="print each round, too")
     options = parser.parse_args()
-    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load before: {load}")
+    print(described_machine())
     for name in options.shapes.split(","):
         with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder:
             measure(SHAPES[name], options, Path(folder))

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import random
 import resource
 import statistics
@@ -25,6 +23,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+from bench.rounds import described_machine, rotated
 from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.options import DEFAULT_CHUNK_BYTES
 from ddbload.contracts.source import GZIP
@@ -138,7 +137,7 @@ def measure(path: Path, rounds: int) -> dict[str, float]:
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     names = list(variants)
     for turn in range(rounds):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+        for name in rotated(names, turn):
             begin = time.process_time()
             texts.add(variants[name]())
             seconds[name].append(time.process_time() - begin)
@@ -165,10 +164,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     parser.add_argument("--file", type=Path, help="a file of one member, instead of a made one")
     options = parser.parse_args()
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    print(
-        f"{python}, zlib {zlib.ZLIB_RUNTIME_VERSION}, {platform.machine()}, {os.cpu_count()} cores"
-    )
+    print(f"{described_machine()}, zlib {zlib.ZLIB_RUNTIME_VERSION}")
     with tempfile.TemporaryDirectory() as folder:
         path = options.file or Path(folder) / "rows.csv.gz"
         if options.file is None:

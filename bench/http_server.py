@@ -1,8 +1,8 @@
-"""HTTP/1.1 server of the fake services: connections with keep-alive, latency and lost answers.
+"""HTTP/1.1 server of the fake services, with keep-alive and latency, and what starts one.
 
 A service subclasses `Service` and is run by `run`. The server listens on 127.0.0.1, prints one line
 of JSON ({"endpoint": ...}) when it is ready, and ends when its standard input closes. POST /reset
-gives settings to the service, GET /counters returns its counters and two of the server's own:
+gives settings to the service. GET /counters returns its counters and two of the server:
 `most_in_flight`, the most requests that waited for an answer at once since the last reset, and
 `cpu_seconds`, the CPU time of the server's process since it began. Requests that wait for their
 turn, because the service works on `most_at_once` others, are in flight too.
@@ -14,20 +14,46 @@ import asyncio
 import json
 import re
 import signal
-import socket
-import struct
+import subprocess
+import sys
 import time
+import urllib.request
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from localaws.processes import on_stdin_eof
+from localaws.processes import end_process, on_stdin_eof
 
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _LENGTH = re.compile(rb"\ncontent-length: *([0-9]+)", re.IGNORECASE)
-_CHUNKED = re.compile(rb"\ntransfer-encoding: *chunked", re.IGNORECASE)
 _CONTINUE = re.compile(rb"\nexpect: *100-continue", re.IGNORECASE)
+
+
+@contextmanager
+def serving(module: str) -> Iterator[str]:
+    """Start a fake service as a process, yield its URL, and end it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module],
+        cwd=Path(__file__).parent.parent,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None  # noqa: S101 - for type checkers
+        yield json.loads(process.stdout.readline())["endpoint"]
+    finally:
+        end_process(process)
+
+
+def control(endpoint: str, path: str, settings: dict[str, Any] | None = None) -> Any:
+    """Send a control request to a fake service, past any proxy."""
+    data = None if settings is None else json.dumps(settings).encode()
+    with _DIRECT.open(f"{endpoint}{path}", data) as answer:
+        return json.load(answer)
 
 
 @dataclass(frozen=True)
@@ -48,17 +74,16 @@ class Answer:
     body: bytes = b""
     headers: str = ""
     delay: float = 0.0
-    lost: bool = False
-    """Whether the connection is closed in place of the answer, after the delay."""
-    reset: bool = False
-    """True to reset the connection in place of the answer, after the delay."""
 
 
 class Service:
-    """What a fake service does with requests. `control` serves what tests and measurements ask."""
+    """Base of a fake service."""
 
     most_at_once: int | None = None
     """Number of requests that are served at a time; others wait for their turn."""
+
+    def __init__(self) -> None:
+        self.reset({})
 
     def reset(self, settings: dict[str, Any]) -> None:
         """Take new settings, and clear the counters."""
@@ -71,10 +96,6 @@ class Service:
     def serve(self, request: Request) -> Answer:
         """Answer a request."""
         raise NotImplementedError
-
-    def control(self, target: str) -> Any:  # noqa: ARG002 - for those that override it
-        """Answer another GET request of a test as JSON; None where `target` is none of these."""
-        return None
 
 
 class Load:
@@ -100,7 +121,7 @@ class Load:
 
     def _serve(self) -> None:
         if self._is_serving:
-            # This is the end of a request that was answered at once; the loop below goes on.
+            # A request was answered at once; the loop below continues.
             return
         self._is_serving = True
         try:
@@ -129,94 +150,51 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Answer each complete request."""
         self._buffer += data
-        while (end := self._buffer.find(b"\r\n\r\n") + 4) > 3:
-            head = bytes(self._buffer[:end])
-            found = self._body(head, end)
-            if found is None:
+        while (begin := self._buffer.find(b"\r\n\r\n") + 4) > 3:
+            head = bytes(self._buffer[:begin])
+            found = _LENGTH.search(head)
+            end = begin + (int(found[1]) if found else 0)
+            if len(self._buffer) < end:
                 if not self._continued and _CONTINUE.search(head):
                     self._continued = True
                     self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 return
-            body, end = found
+            body = bytes(self._buffer[begin:end])
             del self._buffer[:end]
             self._continued = False
             method, target, _ = head.split(b" ", 2)
             self._answer(Request(method.decode(), target.decode(), head, body))
 
-    def _body(self, head: bytes, begin: int) -> tuple[bytes, int] | None:
-        """Return the body that begins at `begin`, and its end; None while some is missing."""
-        if _CHUNKED.search(head):
-            return read_chunks(self._buffer, begin)
-        found = _LENGTH.search(head)
-        end = begin + (int(found[1]) if found else 0)
-        return (bytes(self._buffer[begin:end]), end) if len(self._buffer) >= end else None
-
     def _answer(self, request: Request) -> None:
-        controlled = self._control(request)
-        if controlled is not None:
-            self._send(request, Answer(200, json.dumps(controlled).encode()))
-            return
-        self._load.begin(partial(self._serve, request))
+        if request.method == "POST" and request.target == "/reset":
+            self._service.reset(json.loads(request.body))
+            self._load.most = self._load.now
+            self._send(Answer(200, b"{}"))
+        elif request.target == "/counters":
+            own = {"most_in_flight": self._load.most, "cpu_seconds": time.process_time()}
+            self._send(Answer(200, json.dumps({**self._service.counters(), **own}).encode()))
+        else:
+            self._load.begin(partial(self._serve, request))
 
     def _serve(self, request: Request) -> None:
         answer = self._service.serve(request)
         if answer.delay:
-            asyncio.get_running_loop().call_later(answer.delay, self._end, request, answer)
+            asyncio.get_running_loop().call_later(answer.delay, self._end, answer)
         else:
-            self._end(request, answer)
+            self._end(answer)
 
-    def _control(self, request: Request) -> Any:
-        if request.method == "POST" and request.target == "/reset":
-            self._service.reset(json.loads(request.body))
-            self._load.most = self._load.now
-            return {}
-        if request.method == "GET" and request.target == "/counters":
-            own = {"most_in_flight": self._load.most, "cpu_seconds": time.process_time()}
-            return {**self._service.counters(), **own}
-        return self._service.control(request.target) if request.method == "GET" else None
-
-    def _end(self, request: Request, answer: Answer) -> None:
-        if answer.reset:
-            self._reset()
-        elif not answer.lost:
-            self._send(request, answer)
-        elif self._transport is not None:
-            self._transport.close()
+    def _end(self, answer: Answer) -> None:
+        self._send(answer)
         self._load.end()
 
-    def _reset(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            # Without lingering, a socket that is closed resets its connection.
-            opened = self._transport.get_extra_info("socket")
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self._transport.abort()
-
-    def _send(self, request: Request, answer: Answer) -> None:
+    def _send(self, answer: Answer) -> None:
         length = f"Content-Length: {len(answer.body)}\r\n\r\n"
         head = f"HTTP/1.1 {answer.status} .\r\n{answer.headers}{length}".encode()
-        self._write(head if request.method == "HEAD" else head + answer.body)
+        self._write(head + answer.body)
 
     def _write(self, data: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
-
-
-def read_chunks(data: bytes | bytearray, begin: int) -> tuple[bytes, int] | None:
-    """Read a body in HTTP's chunks, and return it and its end; None while some is missing."""
-    parts: list[bytes] = []
-    at = begin
-    while (line := data.find(b"\r\n", at)) >= 0:
-        size = int(data[at:line].partition(b";")[0], 16)
-        at = line + 2
-        if size == 0:
-            # Without trailers, the last chunk's line and an empty line end the body.
-            end = at if data[at : at + 2] == b"\r\n" else data.find(b"\r\n\r\n", at) + 2
-            return (b"".join(parts), end + 2) if end > 1 and len(data) >= end + 2 else None
-        if len(data) < at + size + 2:
-            return None
-        parts.append(bytes(data[at : at + size]))
-        at += size + 2
-    return None
 
 
 async def _serve(service: Service) -> None:

@@ -119,3 +119,20 @@ def _client_medians(rounds: Sequence[Round]) -> ClientMedians:
         rows_per_second=statistics.median(each.rows_per_second for each in rounds),
         peak_mb=max(each.cost.peak_mb for each in rounds),
     )
+
+
+def table(figures: Sequence[ClientMedians]) -> str:
+    """Format one scenario as a table with a line for each client."""
+    names = (
+        f"  {'client':16}{'CPU-s/M':>9}{'least':>8}{'most':>8}{'start':>7}"
+        f"{'less':>8}{'rows/s':>10}{'MB':>6}{'rows':>10}"
+    )
+    lines = [figures[0].scenario.title, names]
+    for figure in figures:
+        less = "" if figure.times_less is None else f"{figure.times_less:.1f} x"
+        lines.append(
+            f"  {figure.client.label:16}{figure.cpu_per_million:9.2f}{figure.least:8.2f}"
+            f"{figure.most:8.2f}{figure.start_cpu:7.2f}{less:>8}{figure.rows_per_second:10,.0f}"
+            f"{figure.peak_mb:6.0f}{figure.rows:10,}"
+        )
+    return "\n".join(lines)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.checksum import ItemChecksum
 from bench.clients import ROOT, TABLE, Client, isolated_environment
@@ -28,6 +29,22 @@ _POLL_SECONDS = 0.01
 
 class InvalidRound(Exception):
     """Error for a round in which items are missing or changed."""
+
+
+_Each = TypeVar("_Each")
+
+
+def rotated(everything: Sequence[_Each], turn: int) -> list[_Each]:
+    """Return the order of one round: each round begins with another variant."""
+    first = turn % len(everything)
+    return [*everything[first:], *everything[:first]]
+
+
+def described_machine() -> str:
+    """Describe Python, the processor's kind, the cores and the load, for a heading."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    busy = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    return f"{python}, {platform.machine()}, {busy}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +208,11 @@ def run(
     counters = sink_process.counters()
     check(what, counters, due)
     return Cost(
-        cpu=cost.ru_utime + cost.ru_stime,
+        cpu=cost.cpu,
         wall=cost.wall,
         sending=counters["seconds"],
         requests=counters["requests"],
-        peak_mb=cost.ru_maxrss / (1024 if sys.platform == "linux" else 1024 * 1024),
+        peak_mb=cost.peak_mb,
     )
 
 
@@ -246,6 +263,16 @@ class ResourceUsage:
     ru_stime: float
     ru_maxrss: int
     wall: float
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds of the process and its children."""
+        return self.ru_utime + self.ru_stime
+
+    @property
+    def peak_mb(self) -> float:
+        """Peak resident memory."""
+        return self.ru_maxrss / (1024 if sys.platform == "linux" else 1024 * 1024)
 
 
 def run_measured(

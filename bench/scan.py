@@ -11,14 +11,13 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import os
-import platform
 import random
 import statistics
 import sys
 import time
 from collections.abc import Callable
 
+from bench.rounds import described_machine, rotated
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows.block_splitter import BlockSplitter
@@ -123,8 +122,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     options = parser.parse_args()
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    print(f"{python}, {platform.machine()}, {os.cpu_count()} cores, seed {options.seed}")
+    print(f"{described_machine()}, seed {options.seed}")
     print(f"{'shape':8}{'variant':30}{'CPU s':>8}{'MB/CPU s':>10}")
     for shape, (_, dialect) in SHAPES.items():
         data = make(shape, options.megabytes * 1_000_000, options.seed)
@@ -132,7 +130,7 @@ def main() -> None:
         lines: set[int] = set()
         names = list(VARIANTS)
         for turn in range(options.rounds):
-            for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            for name in rotated(names, turn):
                 begin = time.process_time()
                 lines.add(VARIANTS[name](data, dialect))
                 seconds[name].append(time.process_time() - begin)

@@ -181,7 +181,7 @@ def measure(
         "model": model,
         "client": client.label,
         "wall": wall,
-        "cpu": sum(each.ru_utime + each.ru_stime for each in costs),
+        "cpu": sum(each.cpu for each in costs),
         "requests": counters["requests"],
         "server": counters["busy"],
         "of_ideal": wall / (due.items / load.table.limit),

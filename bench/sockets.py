@@ -16,14 +16,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.rounds import SinkProcess, sink
+from bench.rounds import SinkProcess, described_machine, rotated, sink
 from bench.socket_loads import (
     ANY_CORES,
     CLIENTS,
@@ -81,7 +79,7 @@ def measure_rounds(
     print(f"{name}, {model}", flush=True)
     found: dict[str, list[Figures]] = {label: [] for label in labels}
     for turn in range(args.rounds):
-        for label in labels if turn % 2 == 0 else labels[::-1]:
+        for label in rotated(labels, turn):
             figures = measure(
                 *(name, load, CLIENTS[label], model, turn), args.latency / 1000, process
             )
@@ -126,9 +124,7 @@ def main(arguments: list[str] | None = None) -> None:
     }
     if not loads:
         parser.error(f"no such load; there are: {'; '.join(LOADS)}")
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    busy = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-    print(f"{python}, {platform.machine()}, {busy}; answers after {args.latency:g} ms")
+    print(f"{described_machine()}; answers after {args.latency:g} ms")
     print(heading())
     results = []
     with sink(ANY_CORES) as process:

@@ -3,33 +3,40 @@
     python -m lab [--experiment writers] [--size 10000] [--latency-ms 8] [--seed 1] [--page]
 
 `make lab` runs all experiments at small sizes, and writes into the folder `build`, which git
-ignores. `make lab-page` writes `docs/lab.md`, and refuses to while other processes are busy.
+ignores. `make lab-page` writes docs/contributing/lab.md, and refuses to while other processes are
+busy. `--redraw` draws the charts of the recorded findings again.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime as dt
-import io
+import json
 import os
-import shutil
 import signal
+import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
 
 from bench.clients import RIVALS_PYTHON, ROOT
 from bench.compare import machine
 from bench.rounds import InvalidRound
-from lab.experiment import Experiment, Setup
-from lab.findings import CountsDiffer
-from lab.machine_load import IdleMachine, MachineBusy
-from lab.page import PAGE, Run, server_text, write_run
-from lab.terminal import WIDTH, chart_text, table_text
+from lab.harness import CountsDiffer, Experiment, MachineBusy, Setup
 
 NAMES: tuple[str, ...] = ("writers", "ladder", "sinks", "objects", "listing")
 """Experiments, in the order of the page."""
+DOCS, BUILD = Path("docs/contributing"), Path("build")
+PAGE, FOLDER = "lab.md", "lab"
+"""The page, and the folder beside it with findings and charts."""
+_TEXTS = Path(__file__).parent / "experiments"
 
 
 def experiments() -> list[Experiment]:
@@ -38,57 +45,123 @@ def experiments() -> list[Experiment]:
 
 
 def main() -> None:
-    """Run what was asked for.
+    """Run the experiments asked for.
 
     Exits with 1 if a way fails, the counts do not match, or the machine must be idle and is not.
     """
     options = _options()
-    for name in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, _end)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
     keep_to_this_machine()
     if not RIVALS_PYTHON.exists():
         sys.exit(f"{RIVALS_PYTHON.relative_to(ROOT)} is missing: run make rivals")
-    # Tables stand between what is said on standard error, into a pipe or a file too.
-    assert isinstance(sys.stdout, io.TextIOWrapper)  # noqa: S101 - for type checkers
-    sys.stdout.reconfigure(line_buffering=True)
-    everything = experiments()
-    for experiment in everything:
+    if options.redraw:
+        for name in NAMES:
+            draw(DOCS / FOLDER, name)
+        write_page(DOCS)
+        return
+    for experiment in experiments():
         if options.experiment in (None, experiment.name):
-            _run(experiment, everything, options)
+            _run(experiment, options)
 
 
-def _run(experiment: Experiment, everything: list[Experiment], options: argparse.Namespace) -> None:
+def _run(experiment: Experiment, options: argparse.Namespace) -> None:
     size = options.size or experiment.size
     latency_ms = experiment.latency_ms if options.latency_ms is None else options.latency_ms
-    print(f"\n{experiment.title}: {size:,} {experiment.unit}, {latency_ms:g} ms a request")
-    print(f'Published as "{experiment.source}"')
+    console = Console()
+    console.print(f"\n{experiment.title}: {size:,} {experiment.unit}, {latency_ms:g} ms a request")
+    console.print(f'Published as "{experiment.source}"')
     with tempfile.TemporaryDirectory(prefix="ddbload-lab-") as folder:
-        machine = IdleMachine(_say) if options.page else None
-        setup = Setup(size, latency_ms / 1000, options.seed, Path(folder), _say, machine)
+        setup = Setup(size, latency_ms / 1000, options.seed, Path(folder), _say, options.page)
         try:
             findings = experiment.run(setup)
         except (CountsDiffer, InvalidRound, MachineBusy) as refused:
             sys.exit(f"{experiment.name}: {refused}")
-    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
     for table in findings.tables:
-        print("\n" + table_text(table, width))
-    for chart in findings.charts:
-        print("\n" + chart_text(chart, width))
-    print()
-    for server in findings.servers:
-        print(f"{server_text(server)}.")
-    run = Run(
-        *(experiment.name, size, latency_ms, options.seed, _machine()),
-        date=dt.datetime.now(dt.UTC).date().isoformat(),
-        findings=findings,
-    )
-    docs = Path("docs" if options.page else "build")
-    charts = write_run(run, docs, everything)
-    print("\nWritten:", docs / PAGE, *charts, sep="\n", flush=True)
+        shown = RichTable(title=table.title, title_justify="left")
+        for at, column in enumerate(table.columns):
+            shown.add_column(column, justify="right" if at else "left")
+        for row in table.rows:
+            shown.add_row(*row)
+        console.print(shown)
+    for note in findings.notes:
+        console.print(note)
+    on = machine()
+    run = {
+        "experiment": experiment.name,
+        "size": size,
+        "latency_ms": latency_ms,
+        "seed": options.seed,
+        "machine": f"{on['python']}, {on['machine']}, {on['processor']}, {on['cores']} cores",
+        "load": on["load_before"],
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "findings": asdict(findings),
+    }
+    docs = DOCS if options.page else BUILD
+    record(docs / FOLDER, run)
+    charts = draw(docs / FOLDER, experiment.name)
+    print("\nWritten:", write_page(docs), *charts, sep="\n", flush=True)
+
+
+def record(folder: Path, run: dict[str, Any]) -> None:
+    """Write a run's findings as JSON."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(run, indent=1, ensure_ascii=False)
+    (folder / f"{run['experiment']}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def draw(folder: Path, name: str) -> list[Path]:
+    """Draw an experiment's charts by matplotlib, which is installed beside the published ways."""
+    for old in folder.glob(f"{name}-*.svg"):
+        old.unlink()
+    command = [str(RIVALS_PYTHON), "-m", "lab.draw", str(folder / f"{name}.json")]
+    subprocess.run(command, cwd=Path.cwd(), env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+    return sorted(folder.glob(f"{name}-*.svg"))
+
+
+def write_page(docs: Path) -> Path:
+    """Write the page: a section for each experiment whose findings are in `docs`."""
+    sections = [(_TEXTS / "page.md").read_text(encoding="utf-8")]
+    for experiment in experiments():
+        found = docs / FOLDER / f"{experiment.name}.json"
+        if found.exists():
+            sections.append(_section(experiment, json.loads(found.read_text(encoding="utf-8"))))
+    (docs / PAGE).write_text("\n".join(sections), encoding="utf-8")
+    return docs / PAGE
+
+
+def _section(experiment: Experiment, run: dict[str, Any]) -> str:
+    text = (_TEXTS / f"{experiment.name}.md").read_text(encoding="utf-8")
+    measures, _, notes = text.partition("\n---\n")
+    findings = run["findings"]
+    settings = f"SIZE={run['size']} LATENCY_MS={run['latency_ms']:g} SEED={run['seed']}"
+    load = f", load {run['load']:g}" if run.get("load", 0) > 0.5 else ""
+    parts = [
+        f"## {experiment.title}\n\nPublished as *{experiment.source}*. {measures.strip()}",
+        (
+            f"{run['date']}, {run['machine']}{load}; published with"
+            f" {experiment.published_size:,} {experiment.unit}:"
+            f" `make lab EXPERIMENT={run['experiment']} {settings}`."
+        ),
+        *(_table(table) for table in findings["tables"]),
+        *(
+            f"![{chart['title']}]({FOLDER}/{experiment.name}-{at}.svg)"
+            for at, chart in enumerate(findings["charts"], 1)
+        ),
+        "\n".join([notes.strip(), *(f"- {note}" for note in findings["notes"])]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(table: dict[str, Any]) -> str:
+    rows: Sequence[Sequence[str]] = [table["columns"], *table["rows"]]
+    lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
+    lines.insert(1, "|" + "---|" + "---:|" * (len(table["columns"]) - 1))
+    return "\n".join([f"{table['title']}:", "", *lines])
 
 
 def keep_to_this_machine() -> None:
-    """Drop the environment's AWS settings, and have no proxy stand before servers of the lab."""
+    """Drop the environment's AWS settings, and exclude the lab's servers from any proxy."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
     others = os.environ.get("no_proxy", os.environ.get("NO_PROXY", ""))
@@ -110,7 +183,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--latency-ms", type=_latency, help="default: the experiment's own")
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     parser.add_argument(
-        "--page", action="store_true", help="write docs/lab.md instead, on an idle machine only"
+        "--page", action="store_true", help=f"write {DOCS / PAGE} instead, on an idle machine only"
+    )
+    parser.add_argument(
+        "--redraw", action="store_true", help=f"only draw the charts of {DOCS / PAGE} again"
     )
     options = parser.parse_args()
     if options.size is not None and options.experiment is None:
@@ -125,13 +201,9 @@ def _positive(text: str) -> int:
 
 
 def _latency(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 10_000:
+    if not text.replace(".", "", 1).isdecimal() or float(text) > 10_000:
         raise argparse.ArgumentTypeError(f"{text} is not a number of milliseconds from 0 to 10000")
-    return value
+    return float(text)
 
 
 def _say(line: str) -> None:
@@ -141,11 +213,6 @@ def _say(line: str) -> None:
 def _end(number: int, _: object) -> None:
     """End with servers, ways and folders, as at Ctrl-C."""
     sys.exit(128 + number)
-
-
-def _machine() -> str:
-    on = machine()
-    return f"{on['python']}, {on['machine']}, {on['processor']}, {on['cores']} cores"
 
 
 if __name__ == "__main__":

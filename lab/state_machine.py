@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -13,8 +14,7 @@ import boto3
 from bench.clients import ROOT
 from ddbload.deploy.cdk import Cdk
 from ddbload.deploy.toolchain import Toolchain
-from lab import ways
-from lab.machine_load import processes
+from lab import harness
 from localaws import LocalAws
 
 STACK, BUCKET, KEY = "ddbload-lab", "ddbload-lab-sources", "rows.tsv"
@@ -57,11 +57,11 @@ class StateMachine:
         Raises `InvalidRound` if the execution fails.
         """
         before = _functions_cpu(self.emulator)
-        command = ways.ddbload(
+        command = harness.ddbload(
             *("start", f"s3://{self.bucket}/{KEY}", self.table, "--stack", self.stack, "--json"),
             *("--workers", str(workers), "--chunk-bytes", str(chunk_bytes)),
         )
-        used = ways.run(command, self.environment)
+        used = harness.run(command, self.environment)
         cpu = max(0.0, _functions_cpu(self.emulator) - before)
         return Execution(used.seconds, cpu, used.printed)
 
@@ -112,12 +112,11 @@ def _client(service: Literal["lambda", "s3"], aws: LocalAws) -> Any:
 def _functions_cpu(emulator: int) -> float:
     """Return the CPU seconds so far of the functions' processes that an emulator runs now."""
     cpu = 0.0
-    for pid, process in processes():
+    for folder in Path("/proc").glob("[0-9]*"):
         # A process may end at any time.
         with suppress(OSError):
-            if (
-                process.parent == emulator
-                and _BOOTSTRAP in Path(f"/proc/{pid}/cmdline").read_bytes()
-            ):
-                cpu += process.cpu
+            # The program's name is in parentheses, and may contain spaces.
+            fields = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+            if int(fields[1]) == emulator and _BOOTSTRAP in (folder / "cmdline").read_bytes():
+                cpu += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return cpu

@@ -13,16 +13,13 @@ import threading
 import warnings
 from pathlib import Path
 
-from localaws.processes import on_process_end, on_stdin_eof
+from localaws.processes import on_stdin_eof
 from localaws.settings import Settings
-from localaws.shell import export
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the emulator until a signal ends it. Return 0, or 1 if it could not start."""
     options = _parser().parse_args(arguments)
-    if options.export:
-        return export(arguments if arguments is not None else sys.argv[1:])
     ended = threading.Event()
     # Handle SIGINT even if it is ignored now: a shell ignores it for a script's background jobs.
     handled = [signal.SIGINT, signal.SIGTERM]
@@ -33,8 +30,6 @@ def main(arguments: list[str] | None = None) -> int:
         signal.signal(number, lambda *_: ended.set())
     if options.exit_on_stdin_eof:
         on_stdin_eof(ended.set)
-    if options.exit_with_process is not None:
-        on_process_end(options.exit_with_process, ended.set)
     _configure_logging()
     work_folder = Path(tempfile.mkdtemp(prefix="localaws-"))
     try:
@@ -129,18 +124,6 @@ def _parser() -> argparse.ArgumentParser:
         "--exit-on-stdin-eof",
         action="store_true",
         help="end when standard input is closed, which happens when the parent process ends",
-    )
-    add(
-        "--exit-with-process",
-        type=int,
-        metavar="PID",
-        help="end when the process with this number has ended",
-    )
-    add(
-        "--export",
-        action="store_true",
-        help='for a shell: eval "$(python -m localaws --export)" starts the emulator in the '
-        "background, until that shell ends, and sets the variables that lead to it",
     )
     return parser
 

@@ -42,10 +42,6 @@ class Delivery:
             case "sqs":
                 queue = f"{self._endpoint}/{account}/{name}"
                 client.send_message(QueueUrl=queue, MessageBody=body, MessageAttributes=values)
-            case "sns":
-                client.publish(TopicArn=destination, Message=body, MessageAttributes=values)
-            case "lambda":
-                client.invoke(FunctionName=destination, InvocationType="Event", Payload=body)
             case _:
                 _LOG.warning(
                     "%s: destinations of the service %s are not emulated", function.name, service

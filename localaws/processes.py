@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import select
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -64,22 +62,3 @@ def on_stdin_eof(action: Callable[[], None]) -> None:
         action()
 
     threading.Thread(target=wait, name="stdin", daemon=True).start()
-
-
-def on_process_end(pid: int, action: Callable[[], None]) -> None:
-    """Run `action` in a thread when a process that is no child has ended."""
-
-    def wait() -> None:
-        with suppress(ProcessLookupError):
-            if hasattr(os, "pidfd_open"):
-                descriptor = os.pidfd_open(pid)
-                select.select([descriptor], [], [])
-                os.close(descriptor)
-            else:
-                # macOS: a number could be used again within the second, which is unlikely.
-                while True:
-                    os.kill(pid, 0)
-                    time.sleep(1)
-        action()
-
-    threading.Thread(target=wait, name="parent", daemon=True).start()

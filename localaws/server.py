@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import posixpath
 import re
 import socket
 import threading
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import unquote
 
 from moto import backends
 from moto.backends import list_of_moto_modules
@@ -32,10 +30,6 @@ from localaws.settings import HOST
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 # Larger bodies are objects, and no permission depends on an object's content.
 _READ_BYTES = 1_048_576
-# Paths that moto serves for itself, and EC2 instance metadata.
-_MOTO_CONTROLS = re.compile(r"/+(?:moto-api|latest/+meta-data)", re.IGNORECASE)
-# Methods of presigned URLs. POST is excluded: a page can send one without a preflight request.
-_PRESIGNED_METHODS = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _CUSTOM_RESOURCE = re.compile(r"/cloudformation_[a-z0-9-]+/cfnresponse")
 
 
@@ -45,15 +39,6 @@ class _Handler(MotoRequestHandler):
 
     def log(self, type: str, message: str, *args: Any) -> None:
         """Drop request logs: there are thousands of requests."""
-
-
-class _Dispatcher(DomainDispatcherApplication):
-    """Dispatcher that sends presigned URLs to S3, as AWS does; moto would route by path."""
-
-    def infer_service_region_host(self, environ: dict[str, Any], path: str) -> str | None:
-        if _is_presigned(_parse_request(environ)):
-            return "s3.us-east-1.amazonaws.com"
-        return super().infer_service_region_host(environ, path)
 
 
 class Server:
@@ -71,7 +56,7 @@ class Server:
         replace(backends, "list_of_moto_modules", lambda: modules)
         # moto's CORS headers would let every web page read the responses.
         replace(werkzeug_app, "CORS", lambda _: None)
-        application: Application = _Dispatcher(create_backend_app)
+        application: Application = DomainDispatcherApplication(create_backend_app)
         if self._watch:
             application = _observe_calls(application)
         application = _refuse_browsers(application, self._socket.getsockname()[1])
@@ -113,30 +98,14 @@ def _missing_signature(request: Request) -> str | None:
     """Return the reason to refuse a request without a signature, or None.
 
     The signature itself is not verified. A web page cannot send an Authorization header without a
-    preflight request, which is refused. It can open a signed link, so links are limited to reading
-    and writing S3 objects.
+    preflight request, which is refused.
     """
-    if request.headers.get("authorization", "").startswith("AWS4-") or _is_presigned(request):
+    if request.headers.get("authorization", "").startswith("AWS4-"):
         return None
     # A custom resource's response URL is itself the permission to answer, by PUT.
     if request.method == "PUT" and _CUSTOM_RESOURCE.fullmatch(request.path):
         return None
     return "localaws: the request is missing a signature (Signature Version 4)"
-
-
-def _is_presigned(request: Request) -> bool:
-    """Return True for a presigned S3 URL, of Signature Version 4 or 2.
-
-    Paths that moto serves for itself are excluded, whatever service the signature names.
-    """
-    if "authorization" in request.headers or request.method not in _PRESIGNED_METHODS:
-        return False
-    if _MOTO_CONTROLS.match(posixpath.normpath("/" + unquote(request.path))):
-        return False
-    signature = parse_signature(request)
-    if signature is not None:
-        return signature.service == "s3"
-    return {"AWSAccessKeyId", "Expires", "Signature"} <= request.parameters().keys()
 
 
 def _observe_calls(application: Application) -> Application:

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.row_counts import ALL_FILTERED, NO_ROWS, Failure
+from ddbload.contracts.results import Failure
+from ddbload.contracts.row_counts import ALL_FILTERED, NO_ROWS
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import PUT
 from ddbload.pipeline.preflight.detect_format import DetectedFormat

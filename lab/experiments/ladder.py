@@ -2,84 +2,281 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from bench.clients import TABLE
-from bench.rounds import Cores, InvalidRound, sink
+from bench.compare import File
+from bench.rounds import (
+    Cores,
+    InvalidRound,
+    Scenario,
+    SinkProcess,
+    check,
+    check_ddbload_report,
+    sink,
+)
+from bench.shapes import SHAPES
 from ddbload.deploy.toolchain import DEMO_TOOLS, install
 from ddbload.errors import DdbloadError
-from lab.draw import number
-from lab.experiment import Experiment, Setup
-from lab.experiments import ladder_cost
-from lab.experiments.ladder_steps import (
-    BATCH_CLOSE,
-    BATCH_KEEP,
-    CONCURRENCY,
-    HANDSHAKES,
-    ROW_CLOSE,
-    ROW_KEEP,
-    SHAPE,
-    STEPS,
-    SYNC,
-    WORKERS,
-    Files,
-    Result,
-    concurrent,
-    environment,
-    execute,
-    measure,
-    threads,
-)
-from lab.findings import (
+from lab import harness
+from lab.harness import (
+    BOTO3,
     OURS,
     PUBLISHED,
-    RIVAL,
-    Bar,
-    Bars,
+    Chart,
+    Experiment,
     Findings,
-    Lines,
     Series,
-    ServerCost,
+    Setup,
     Table,
+    busy,
+    number,
+    require_count,
 )
-from lab.state_machine import deployed
+from lab.state_machine import StateMachine, deployed
 from localaws.launcher import LocalAwsFailed
+
+SHAPE = replace(
+    SHAPES["ngrams"],
+    columns={"ngram": "S", "year": "N", "match_count": "S", "page_count": "S", "volume_count": "S"},
+    header=True,
+)
+"""Rows like those published: Google's 1-grams, of which only the year became a number."""
+HANDSHAKES = 2
+"""Round trips of a new connection: TCP's handshake and that of TLS 1.3."""
+CONCURRENCY, WORKERS = (1, 4, 16, 64), (1, 2, 4, 8)
+CHUNKS = 8
+"""Chunks of an execution: one for each of the most workers."""
+BATCH = 25
+LEAST_ROWS = 1000
+"""Fewest rows whose CPU seconds can be separated from those of the process's start."""
+PUBLISHED_STEPS = (
+    ("streaming script", 290),
+    ("with keep-alive", 847),
+    ("in another language", 880),
+    ("in parallel", 5_490),
+    ("on a bigger machine", 29_000),
+    ("Step Functions, 4 M rows in 50 s", 80_000),
+)
+"""Published steps, with their inserts a second."""
+PUBLISHED_FUNCTIONS = ((1, 14e6 / 900), (40, 80_000))
+"""Published rows a second by functions: 14 of 26 million rows in 900 s, and the last step."""
+PRICES = (
+    ("1 M write units", "$1.4846", "$1.25", "$0.625"),
+    ("backup, 1 GB for a month", "$0.11886", "$0.10", "$0.10"),
+    ("restore, 1 GB", "$0.17829", "$0.15", "$0.15"),
+    ("an hour of EC2", "$0.222", "-", "-"),
+    ("Step Functions and Lambda", "about $0.05", "-", "-"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to import a file, without a state machine."""
+
+    label: str
+    divisor: int
+    most_rows: int
+    """Rows: the experiment's size divided, since slow ways need not read everything."""
+    command: Callable[[Path, Path], list[str]]
+    """Build the command from the file, and a folder for its ledger."""
+    processes: int = 1
+    kind: str = BOTO3
+
+    def rows(self, size: int) -> int:
+        """Return the number of rows for an experiment of `size`."""
+        return min(self.most_rows, max(1, size // self.divisor))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Result of a way, timed by the server: from the first request to the last response."""
+
+    label: str
+    kind: str
+    rows: int
+    cpu: float
+    """CPU seconds of all its processes, without those of their start where they are known."""
+    counters: Mapping[str, Any]
+    whole: float
+    """Seconds of the whole command."""
+    server_cpu: float
+
+    @property
+    def rate(self) -> float:
+        """Rows a second."""
+        return float(self.rows / self.counters["seconds_to_answer"])
+
+    @property
+    def cpu_per_million(self) -> float:
+        """CPU seconds for a million rows."""
+        return self.cpu / self.rows * 1e6
+
+
+def _published(*options: str) -> Callable[[Path, Path], list[str]]:
+    return lambda file, _: harness.published("import_rows", str(file), TABLE, *options)
+
+
+def _ddbload(
+    engine: str, concurrency: int, processes: int = 1
+) -> Callable[[Path, Path], list[str]]:
+    def command(file: Path, folder: Path) -> list[str]:
+        # Chunks for all processes, however small the file.
+        chunk_bytes = file.stat().st_size // (4 * processes) + 1 if processes > 1 else 1 << 30
+        return harness.ddbload(
+            *("import", str(file), TABLE, "--engine", engine, "--concurrency", str(concurrency)),
+            *("--processes", str(processes), "--chunk-bytes", str(chunk_bytes), "--json"),
+            *("--ledger", str(folder)),
+        )
+
+    return command
+
+
+_SLOW = (12, 40_000)
+ROW_CLOSE = Way("one row a request, keep-alive off", 300, 2000, _published("--batch=1", "--close"))
+ROW_KEEP = Way("one row a request, keep-alive on", 300, 2000, _published("--batch=1"))
+BATCH_CLOSE = Way("batches of 25, keep-alive off", *_SLOW, _published("--close"))
+BATCH_KEEP = Way("batches of 25, keep-alive on", *_SLOW, _published())
+SYNC = Way("ddbload, one request at a time", *_SLOW, _ddbload("sync", 1), kind=OURS)
+
+
+def threads(count: int, processes: int = 1) -> Way:
+    """Return the way with boto3 in threads."""
+    label = f"boto3, {count} threads" + (f" in each of {processes} processes" * (processes > 1))
+    options = ("--threads", str(count), "--processes", str(processes))
+    return Way(label, 3, 400_000, _published(*options), processes)
+
+
+def concurrent(count: int, processes: int = 1) -> Way:
+    """Return the way with ddbload's usual engine."""
+    label = f"ddbload, {count} request{'s' * (count > 1)} at once"
+    label += f" in each of {processes} processes" * (processes > 1)
+    part = _SLOW if count == 1 else (3, 400_000) if count == 4 else (1, 10**9)
+    return Way(label, *part, _ddbload("async", count, processes), processes, OURS)
+
+
+STEPS: tuple[Way, ...] = (
+    *(ROW_CLOSE, ROW_KEEP, BATCH_CLOSE, BATCH_KEEP, SYNC),
+    *(threads(count) for count in CONCURRENCY[1:]),
+    threads(16, 2),
+    *(concurrent(count) for count in CONCURRENCY),
+    concurrent(CONCURRENCY[-1], 2),
+)
+
+
+class Ladder:
+    """Steps of the ladder on one server, with files of the first rows of one sequence."""
+
+    def __init__(self, setup: Setup, server: SinkProcess) -> None:
+        self._setup, self._server = setup, server
+        self.file = cache(lambda rows: File.generate(setup.folder, SHAPE, rows, setup.seed))
+        secure = {"AWS_CA_BUNDLE": server.ready["ca"]}
+        self.environment = {**harness.environment(dynamodb=server.ready["https"]), **secure}
+
+    def measure(self, steps: Sequence[Way]) -> list[Result]:
+        """Run the ways one after the other.
+
+        Raises `InvalidRound` or `CountsDiffer` if one loses, changes or adds a row.
+        """
+        starts: dict[tuple[str, int], float] = {}
+        results = []
+        for way in steps:
+            kind = way.kind, way.processes
+            if kind not in starts:
+                # The first start of a program compiles it and fills the system's caches.
+                once = partial(self._run, way, self.file(BATCH))
+                label = f"the start of {way.label}"
+                starts[kind] = min(self._setup.measured(label, once).cpu for _ in range(2))
+            file = self.file(way.rows(self._setup.size))
+            result = self._setup.measured(way.label, partial(self._run, way, file))
+            results.append(replace(result, cpu=max(0.0, result.cpu - starts[kind])))
+        return results
+
+    def _run(self, way: Way, file: File) -> Result:
+        with tempfile.TemporaryDirectory(prefix="ledger-", dir=self._setup.folder) as ledger:
+            before = self._reset()
+            used = harness.run(way.command(file.path, Path(ledger)), self.environment)
+        if way.kind != OURS:
+            rows = used.printed["rows"]
+            require_count(f"{way.label}, as it reports", file.due.items, rows)
+        report = used.printed if way.kind == OURS else None
+        return self._result(way.label, way.kind, file, (used.cpu, used.seconds), report, before)
+
+    def execute(self, machine: StateMachine, workers: Sequence[int]) -> list[Result]:
+        """Import all rows by the state machine once for each number of workers."""
+        file = self.file(self._setup.size)
+        machine.upload(file.path)
+
+        def once(label: str, count: int) -> Result:
+            before = self._reset()
+            used = machine.load(count, chunk_bytes=file.path.stat().st_size // CHUNKS + 1)
+            return self._result(label, OURS, file, (used.cpu, used.seconds), used.report, before)
+
+        labels = {n: f"state machine, {n} worker{'s' * (n > 1)}" for n in workers}
+        return [self._setup.measured(label, partial(once, label, n)) for n, label in labels.items()]
+
+    def _reset(self) -> float:
+        """Clear the server's counters; return the CPU seconds that it has used."""
+        latency = self._setup.latency
+        self._server.reset(Scenario(SHAPE, True, latency, handshake=HANDSHAKES * latency))
+        return float(self._server.counters()["cpu_seconds"])
+
+    def _result(
+        self,
+        label: str,
+        kind: str,
+        file: File,
+        used: tuple[float, float],
+        report: Mapping[str, Any] | None,
+        before: float,
+    ) -> Result:
+        """Check that all items of the file arrived, and ddbload's report."""
+        counters = self._server.counters()
+        if report is not None and report["retries"]:
+            raise InvalidRound(
+                f"refused: {label}: {report['retries']} requests were sent again, because the"
+                " machine was too busy to answer them in time; run it again, or with a smaller SIZE"
+            )
+        require_count(label, file.due.items, counters["items"])
+        check(label, counters, file.due)
+        if report is not None:
+            check_ddbload_report(label, report, file.due.items)
+        cpu = counters["cpu_seconds"] - before
+        return Result(label, kind, file.due.items, used[0], counters, used[1], cpu)
 
 
 def run(setup: Setup) -> Findings:
-    """Run all steps, deploy the state machine and run it, and price the work."""
-    files = Files(setup)
-    with sink(Cores(None, None)) as server, ThreadPoolExecutor(1) as pool:
+    """Run all steps, deploy the state machine and run it."""
+    with sink(Cores(None, None)) as server:
+        ladder = Ladder(setup, server)
         try:
             # Before the steps, which take a minute.
             tools = install(DEMO_TOOLS, setup.say)
-            steps = measure(STEPS, setup, server, files)
+            steps = ladder.measure(STEPS)
             setup.say("deploying the state machine")
-            given = environment(server)
-            # Neither the plan nor the deployment is timed.
-            plan = pool.submit(ladder_cost.measure, setup, SHAPE, given)
-            with deployed(setup.folder, tools, TABLE, given, max(WORKERS)) as machine:
-                costs = plan.result()
-                executions = execute(machine, WORKERS, files.first(setup.size), setup, server)
+            with deployed(setup.folder, tools, TABLE, ladder.environment, max(WORKERS)) as machine:
+                executions = ladder.execute(machine, WORKERS)
         except (DdbloadError, LocalAwsFailed) as error:
             raise InvalidRound(f"refused: the state machine was not deployed: {error}") from error
-    return findings(steps, executions, costs)
+    return findings(steps, executions)
 
 
-def findings(
-    steps: Sequence[Result], executions: Sequence[Result], plan: Mapping[str, Any]
-) -> Findings:
-    """Put all results into tables and charts. `plan`: what `ddbload plan --json` printed."""
+def findings(steps: Sequence[Result], executions: Sequence[Result]) -> Findings:
+    """Put all results into tables and charts."""
     everything = [*steps, *executions]
-    busiest = max(everything, key=lambda each: each.server_cpu / each.seconds)
+    seconds = sum(each.counters["seconds_to_answer"] for each in everything)
+    prices = ("price", "published", "list price in 2020", "list price now")
     return Findings(
         tables=[
             beside_published(steps, executions),
             _all_steps(steps),
             _all_executions(executions),
-            *ladder_cost.tables(plan),
+            Table("Prices", prices, PRICES),
         ],
         charts=[
             _ladder_chart(steps, executions),
@@ -87,40 +284,21 @@ def findings(
             _workers_chart(executions),
             _cpu_chart(steps),
         ],
-        servers=[
-            ServerCost(
-                "fake DynamoDB",
-                sum(each.server_cpu for each in everything),
-                sum(each.seconds for each in everything),
-            )
-        ],
-        notes=[
-            *NOTES,
-            (
-                f"The server was busiest with *{busiest.label}*:"
-                f" {busiest.server_cpu / busiest.seconds:.0%} of a core."
-            ),
-            *ladder_cost.NOTES,
-        ],
+        notes=[busy("fake DynamoDB", sum(each.server_cpu for each in everything), seconds)],
     )
 
 
 def _all_steps(results: Sequence[Result]) -> Table:
     rows = [
         (
-            *(each.label, f"{each.rows:,}", f"{each.rate:,.0f}", _cpu(each)),
-            *(f"{each.counters['requests']:,}", f"{each.counters['connections']:,}"),
-            f"{each.counters['most_in_flight']:,}",
+            *(each.label, f"{each.rows:,}", f"{each.rate:,.0f}"),
+            number(each.cpu_per_million) if each.rows >= LEAST_ROWS else "-",
+            *(f"{each.counters[name]:,}" for name in ("requests", "connections", "most_in_flight")),
         )
         for each in results
     ]
     columns = ("step", "rows", "rows/s", "CPU s for a million", "requests", "connections")
     return Table("All steps on this machine", (*columns, "most in flight"), rows)
-
-
-def _cpu(result: Result) -> str:
-    """Write the CPU seconds for a million rows, if the rows took more than a start varies by."""
-    return number(result.cpu_per_million) if result.rows >= LEAST_ROWS else "-"
 
 
 def _all_executions(results: Sequence[Result]) -> Table:
@@ -131,42 +309,28 @@ def _all_executions(results: Sequence[Result]) -> Table:
         )
         for each in results
     ]
-    columns = ("execution", "rows", "rows/s while it writes", "seconds of `ddbload start`")
-    return Table(
-        "The state machine, emulated", (*columns, "CPU s of the functions", "most in flight"), rows
+    columns = (
+        *("execution", "rows", "rows/s while it writes", "seconds of `ddbload start`"),
+        *("CPU s of the functions", "most in flight"),
     )
-
-
-PUBLISHED_STEPS = (
-    ("streaming script", 290),
-    ("with keep-alive", 847),
-    ("in another language", 880),
-    ("in parallel", 5_490),
-    ("on a bigger machine", 29_000),
-    ("Step Functions, 4 M rows in 50 s", 80_000),
-)
-"""Steps that were published, with their inserts a second."""
+    return Table("The state machine, emulated", columns, rows)
 
 
 def pairs(steps: Sequence[Result], executions: Sequence[Result]) -> list[tuple[str, int, Result]]:
     """Give each published step the way here that does the same."""
     by_label = {each.label: each for each in steps}
-    ours = [each for each in steps if each.ours]
+    ours = [each for each in steps if each.kind == OURS]
     several = [each for each in ours if "processes" in each.label]
     alone = [each for each in ours if each not in several]
     here = (
         by_label[BATCH_CLOSE.label],
         by_label[BATCH_KEEP.label],
         by_label[SYNC.label],
-        *(max(group, key=_rate) for group in (alone, several, executions)),
+        *(max(group, key=lambda each: each.rate) for group in (alone, several, executions)),
     )
     return [
         (name, rate, result) for (name, rate), result in zip(PUBLISHED_STEPS, here, strict=True)
     ]
-
-
-def _rate(result: Result) -> float:
-    return result.rate
 
 
 def beside_published(steps: Sequence[Result], executions: Sequence[Result]) -> Table:
@@ -183,110 +347,47 @@ def beside_published(steps: Sequence[Result], executions: Sequence[Result]) -> T
     return Table("The ladder", columns, rows)
 
 
-def _ladder_chart(steps: Sequence[Result], executions: Sequence[Result]) -> Bars:
+def _ladder_chart(steps: Sequence[Result], executions: Sequence[Result]) -> Chart:
     bars = []
     for name, rate, result in pairs(steps, executions):
-        bars.append(Bar(f"published: {name}", rate, PUBLISHED))
-        bars.append(Bar(result.label, result.rate, OURS if result.ours else RIVAL))
-    return Bars("The ladder, published and here", "rows a second", bars)
+        bars.append(Series(f"published: {name}", PUBLISHED, [rate]))
+        bars.append(Series(result.label, result.kind, [result.rate]))
+    return Chart("bars", "The ladder, published and here", "rows a second", bars, logarithmic=True)
 
 
-def _concurrency_chart(results: Sequence[Result]) -> Lines:
+def _concurrency_chart(results: Sequence[Result]) -> Chart:
     by_label = {each.label: each.rate for each in results}
-    alone = [(1.0, by_label[BATCH_KEEP.label])]
-    boto3 = alone + [(float(n), by_label[threads(n).label]) for n in CONCURRENCY[1:]]
-    ours = [(float(n), by_label[concurrent(n).label]) for n in CONCURRENCY]
-    return Lines(
-        *("Rows a second by requests in flight, one process", "requests in flight", "rows/s"),
-        [Series("ddbload", OURS, ours), Series("boto3 in threads", RIVAL, boto3)],
-    )
+    alone = [(1, by_label[BATCH_KEEP.label])]
+    boto3 = alone + [(n, by_label[threads(n).label]) for n in CONCURRENCY[1:]]
+    ours = [(n, by_label[concurrent(n).label]) for n in CONCURRENCY]
+    series = [Series("ddbload", OURS, ours), Series("boto3 in threads", BOTO3, boto3)]
+    title = "Rows a second by requests in flight, one process"
+    return Chart("lines", title, "rows/s", series, x="requests in flight")
 
 
-def _workers_chart(results: Sequence[Result]) -> Lines:
-    points = [(float(n), each.rate) for n, each in zip(WORKERS, results, strict=True)]
-    return Lines(
-        *("Rows a second by the state machine's workers", "workers", "rows/s"),
-        [Series("state machine", OURS, points)],
-    )
-
-
-def _cpu_chart(results: Sequence[Result]) -> Bars:
-    bars = [
-        Bar(each.label, each.cpu_per_million, OURS if each.ours else RIVAL)
-        for each in results
-        if each.label not in SINGLE_ROWS
+def _workers_chart(results: Sequence[Result]) -> Chart:
+    points = [(n, each.rate) for n, each in zip(WORKERS, results, strict=True)]
+    series = [
+        Series("state machine, emulated", OURS, points),
+        Series("published: 1 and about 40 functions", PUBLISHED, PUBLISHED_FUNCTIONS),
     ]
-    return Bars("CPU seconds for a million rows, in batches", "CPU s", bars)
+    return Chart("lines", "Rows a second by workers", "rows/s", series, x="workers")
 
 
-SINGLE_ROWS = (ROW_CLOSE.label, ROW_KEEP.label)
-"""Steps whose bars would make all others too short."""
-LEAST_ROWS = 1000
-"""Fewest rows whose CPU seconds are told from those of the process's start."""
-NOTES = (
-    (
-        "Rows a second count from the first request's arrival to the last response, by the"
-        " server's clock; CPU seconds are those of the whole process tree, less those for its"
-        " start (measured with 25 rows). Those of fewer than 1,000 rows are too few to tell."
-    ),
-    (
-        f"A new connection costs {HANDSHAKES} round trips of the stated latency, added to its first"
-        " response, because TCP's and TLS's handshakes take no time on 127.0.0.1. So *keep-alive"
-        " off* costs about what it costs between two machines. The columns *requests* and"
-        " *connections* show that it was off, or on."
-    ),
-    (
-        "With `LATENCY_MS=27` (2026-11-23, 2 cores) keep-alive off and on gave 286 and 798 rows a"
-        " second, about the 290 and 847 that were published: batches of 25, one at a time, and two"
-        " round trips more for each new connection explain both figures."
-    ),
-    (
-        "Slow steps load the first rows of the same file: what they would take for all of them is"
-        " known after a few hundred."
-    ),
-    (
-        "The published *in another language* was Go; the step here is ddbload with its engine"
-        " `sync`, which sends one request at a time, too. Both show that the wait for each response"
-        " is the limit, whatever waits."
-    ),
-    (
-        "ddbload does not know what a table takes, and finds out: it begins with 500 rows a"
-        " second, which doubles in 0.17 seconds until something is returned; each chunk of the"
-        " state machine begins anew. So a short file shows this start and not the speed: with"
-        " `SIZE=200000` (2026-11-23, 2 cores) the last steps were two to five times as fast as with"
-        " 30,000 rows."
-    ),
-    (
-        "With `SIZE=4000000` (2026-11-23, 2 cores) one process with 64 requests at once loaded the"
-        " published 4 million rows in 50 seconds, as Step Functions did then: into a table that"
-        " takes everything."
-    ),
-    (
-        "Client, functions, emulated services and the fake DynamoDB share this machine's cores."
-        " With more workers than cores it is waits that overlap, for responses and for each"
-        " worker's own rate, and not work: so these figures show that the orchestration works, and"
-        " not what workers gain on AWS. Nor can a *bigger machine* be had here: the step is two"
-        " processes on the same one."
-    ),
-    (
-        "The functions of the emulated stack write to the same fake DynamoDB as all other steps."
-        " Their CPU seconds include their cold starts, most of which fall into the first execution."
-        " `ddbload start` takes longer than the writing: preflight, the Map and the report are in"
-        " it."
-    ),
-)
+def _cpu_chart(results: Sequence[Result]) -> Chart:
+    bars = [
+        Series(each.label, each.kind, [each.cpu_per_million])
+        for each in results
+        # Bars of single rows would make all others too short.
+        if each.label not in (ROW_CLOSE.label, ROW_KEEP.label)
+    ]
+    return Chart("bars", "CPU seconds for a million rows, in batches", "CPU s", bars)
+
 
 EXPERIMENT = Experiment(
     name="ladder",
     title="The ladder: from one row a request to a state machine",
     source="Importing data into DynamoDB (2020)",
-    measures=(
-        "It measures how many rows a second arrive at a table that takes everything, step by step:"
-        " one row a request, batches, keep-alive, requests in flight, processes, and the deployed"
-        " state machine with 1 to 8 workers on an emulated AWS; and what the rows cost. The rows"
-        " are like the published ones, Google's 1-grams. It does not measure what a real table"
-        " takes, which is where the published ladder ends."
-    ),
     unit="rows",
     size=30_000,
     published_size=4_000_000,

@@ -2,53 +2,172 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
-from bench.listing import bucket_server
-from lab.draw import number
-from lab.experiment import Experiment, Setup
-from lab.experiments.objects_ways import (
-    DDBLOAD,
-    TASKS,
-    THREADS,
-    Result,
-    Runner,
-    Way,
-    require_sent_once,
-)
-from lab.findings import (
+from bench.bucket import BUCKET, bucket_keys, etag_of, object_body
+from bench.http_server import control, serving
+from lab import harness
+from lab.harness import (
+    ASYNCIO,
+    BOTO3,
     OURS,
     PUBLISHED,
-    RIVAL,
+    Chart,
+    CountsDiffer,
+    Experiment,
     Findings,
-    Lines,
     Series,
-    ServerCost,
+    Setup,
     Table,
+    busy,
+    number,
     require_count,
 )
 
+BYTES, SHAPE = 1024, "hashed"
+THREADS, TASKS, DDBLOAD = "threads", "tasks", "ddbload"
+KINDS = {THREADS: BOTO3, TASKS: ASYNCIO, DDBLOAD: OURS}
+_LABELS = {
+    THREADS: "{:,} threads",
+    TASKS: "asyncio, pool of {:,}",
+    DDBLOAD: "ddbload, {:,} at once",
+}
 FEW = 100
 """Number of objects of the published times by concurrency."""
-KINDS = (THREADS, TASKS, DDBLOAD)
 LEVELS = (10, 50, 100)
-PUBLISHED_FEW = {Way(THREADS, 10): 1.70, Way(THREADS, 100): 6.0, Way(TASKS, 10): 1.39}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to read objects, with its number of threads, of connections or of reads."""
+
+    kind: str
+    concurrency: int
+
+    @property
+    def label(self) -> str:
+        """Name in tables and charts."""
+        return _LABELS[self.kind].format(self.concurrency)
+
+    def command(self, inputs: Inputs) -> list[str]:
+        """Build the command that reads all objects."""
+        if self.kind == DDBLOAD:
+            begin, file = [sys.executable, "-m", "lab.reader"], inputs.objects
+        else:
+            begin, file = harness.published(f"objects.{self.kind}"), inputs.keys
+        return [*begin, BUCKET, str(file), str(self.concurrency)]
+
+
+PUBLISHED_FEW = {Way(THREADS, 10): 1.70, Way(THREADS, 100): 6.0, Way(TASKS, 100): 1.39}
 """Seconds for 100 objects."""
 PUBLISHED_MANY = {30_000: 90.0, 100_000: 342.5}
-"""Seconds in threads by number of objects; the last with 50 threads."""
+"""Seconds by number of objects; the last with 50 threads."""
 PUBLISHED_COSTS = {"thread": 0.01, "boto3 client, with a session": 0.05}
 WORKERS = 50
 SLOW, SLOW_LIMIT = Way(TASKS, 10), 10_000
 """Way that is not run with more objects than this: it would take minutes."""
-
-SKEW_OBJECTS = 700
-MAX_SKEW = 2.2
+SKEW_OBJECTS, MAX_SKEW = 700, 2.2
 """Seconds in place of the 900 that S3 allows. A date in a request has whole seconds."""
 AT_ONCE = 10
 WAIT = 3.0
 """Seconds that the last request waits where all are made at once."""
 HOUR, S3_SKEW = 3600, 900
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Objects to read: files that name them for the ways, and the checksum of them all."""
+
+    keys: Path
+    objects: Path
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One run of a way: what it printed, and the server's counters."""
+
+    way: Way
+    due: int
+    printed: Mapping[str, Any]
+    counters: Mapping[str, Any]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the work."""
+        return float(self.printed["seconds"])
+
+    def row(self) -> tuple[str, str]:
+        """Return the figures of all tables of times."""
+        cpu = number(self.printed["cpu"] / self.due * 1000)
+        return cpu, str(self.counters["most_in_flight"])
+
+
+def write_inputs(folder: Path, count: int) -> Inputs:
+    """Write the files that name the first `count` objects."""
+    digest = hashlib.sha256()
+    inputs = folder / f"keys-{count}", folder / f"objects-{count}"
+    listed = bucket_keys(SHAPE, count)
+    with inputs[1].open("w", encoding="utf-8") as file:
+        for key in listed:
+            body = object_body(key, BYTES)
+            digest.update(key.encode() + b"\0" + body)
+            file.write(json.dumps({"key": key, "etag": etag_of(body), "size": len(body)}) + "\n")
+    inputs[0].write_text("".join(f"{key}\n" for key in listed), encoding="utf-8")
+    return Inputs(*inputs, digest.hexdigest())
+
+
+class Runner:
+    """Runs ways against one server."""
+
+    def __init__(self, endpoint: str, setup: Setup) -> None:
+        self._endpoint, self._setup = endpoint, setup
+        self.read = cache(self._read)
+        self._inputs = cache(partial(write_inputs, setup.folder))
+        self._environment = harness.environment(s3=endpoint)
+        self.server_cpu = self.served_seconds = 0.0
+
+    def _read(self, way: Way, count: int) -> Result:
+        """Read all objects in one way, once. Raises `CountsDiffer` unless every byte was read."""
+        found = self.read_once(way, count, latency=self._setup.latency)
+        if found.printed["failure"]:
+            raise CountsDiffer(f"{way.label}: {found.printed['failure']}")
+        require_count(way.label, count, found.printed["objects"])
+        return found
+
+    def read_once(self, way: Way, count: int, **settings: float) -> Result:
+        """Read objects from a server with more settings, by which some may be refused."""
+        inputs = self._inputs(count)
+        due = {"shape": SHAPE, "objects": count, "bytes": BYTES, "seed": self._setup.seed}
+
+        def once() -> tuple[Mapping[str, Any], Mapping[str, Any], float]:
+            control(self._endpoint, "/reset", {**due, **settings})
+            before = control(self._endpoint, "/counters")["cpu_seconds"]
+            printed = harness.run(way.command(inputs), self._environment).printed
+            counters = control(self._endpoint, "/counters")
+            return printed, counters, counters["cpu_seconds"] - before
+
+        printed, counters, cpu = self._setup.measured(f"{way.label}: {count:,} objects", once)
+        self.server_cpu += cpu
+        self.served_seconds += printed["seconds"]
+        if printed["objects"] == count and printed["digest"] != inputs.digest:
+            raise CountsDiffer(f"{way.label}: {count:,} objects were read, with other bytes")
+        sent = counters["objects"]
+        require_count(f"{way.label}, objects that were sent", printed["objects"], sent)
+        return Result(way, count, printed, counters)
+
+    def costs(self, clients: int) -> Mapping[str, Any]:
+        """Measure what a thread and a client cost; makes so many clients."""
+        command = harness.published("objects.costs", str(clients))
+        once = partial(harness.run, command, self._environment)
+        return self._setup.measured("threads and clients alone", once).printed
 
 
 def run(setup: Setup) -> Findings:
@@ -57,7 +176,7 @@ def run(setup: Setup) -> Findings:
     workers = WORKERS if WORKERS in levels else levels[-1]
     few = min(FEW, setup.size)
     sizes = sorted({min(10**power, setup.size) for power in range(2, 6)} | {setup.size})
-    with bucket_server() as endpoint:
+    with serving("bench.bucket") as endpoint:
         runner = Runner(endpoint, setup)
         by_level = [runner.read(Way(kind, level), few) for level in levels for kind in KINDS]
         by_size = [
@@ -67,8 +186,8 @@ def run(setup: Setup) -> Findings:
             if way != SLOW or size <= SLOW_LIMIT
         ]
         costs = runner.costs(max(2, min(20, setup.size // 5)))
-        aged = _requests_that_wait(runner, setup)
-        wrong = _wrong_clock(runner, few, setup)
+        aged = _read_late(runner, setup)
+        wrong = _read_with_wrong_clock(runner, few, setup)
         refusal = runner.read_once(Way(DDBLOAD, AT_ONCE), AT_ONCE, max_skew_seconds=-1)
     return Findings(
         tables=[
@@ -79,56 +198,48 @@ def run(setup: Setup) -> Findings:
             _skew_table("Requests of a machine whose clock is an hour slow", wrong),
         ],
         charts=[_few_chart(few, by_level), _many_chart(by_size)],
-        servers=[ServerCost("S3 server", runner.server_cpu, runner.served_seconds)],
-        notes=list(_notes(aged, refusal, sizes)),
+        notes=[
+            (
+                f"asyncio and threads fail with: `{aged[0].printed['failure']}` `asyncio.gather`"
+                " raises the first such failure in place of all bodies; here failures are"
+                " collected. ddbload, where every request is refused:"
+                f" `{refusal.printed['failure']}`"
+            ),
+            busy("S3 server", runner.server_cpu, runner.served_seconds),
+        ],
     )
 
 
-def _requests_that_wait(runner: Runner, setup: Setup) -> list[Result]:
+def _read_late(runner: Runner, setup: Setup) -> list[Result]:
     """Read objects from a server that works on few requests at once, and refuses old ones."""
     count = max(FEW, min(SKEW_OBJECTS, 10 * setup.size))
-    settings = {
-        "latency": WAIT * AT_ONCE / count,
-        "most_at_once": AT_ONCE,
-        "max_skew_seconds": MAX_SKEW,
-    }
     # Few enough of ours that none waits for a second at the server.
     ours = Way(DDBLOAD, min(128, max(1, count // 5)))
-    found = [
-        runner.read_once(way, count, **settings)
-        for way in (Way(TASKS, AT_ONCE), Way(TASKS, count), Way(THREADS, AT_ONCE), ours)
-    ]
-    for each in found:
-        _require_told(each)
-    require_count(f"{ours.label}, requests that wait", count, found[-1].read)
-    return found
+    ways = (Way(TASKS, AT_ONCE), Way(TASKS, count), Way(THREADS, AT_ONCE), ours)
+    settings = {"most_at_once": AT_ONCE, "max_skew_seconds": MAX_SKEW}
+    latency = WAIT * AT_ONCE / count
+    return _all_counted([runner.read_once(way, count, latency=latency, **settings) for way in ways])
 
 
-def _wrong_clock(runner: Runner, count: int, setup: Setup) -> list[Result]:
+def _read_with_wrong_clock(runner: Runner, count: int, setup: Setup) -> list[Result]:
     """Read objects from a server whose clock is an hour ahead."""
-    settings = {
-        "latency": setup.latency,
-        "clock_ahead_seconds": HOUR,
-        "max_skew_seconds": S3_SKEW,
-    }
-    ours = Way(DDBLOAD, AT_ONCE)
-    found = [
-        runner.read_once(way, count, **settings)
-        for way in (Way(TASKS, AT_ONCE), Way(THREADS, AT_ONCE), ours)
-    ]
+    settings = {"clock_ahead_seconds": HOUR, "max_skew_seconds": S3_SKEW}
+    return _all_counted(
+        [
+            runner.read_once(Way(kind, AT_ONCE), count, latency=setup.latency, **settings)
+            for kind in (TASKS, THREADS, DDBLOAD)
+        ]
+    )
+
+
+def _all_counted(found: list[Result]) -> list[Result]:
+    """Raise `CountsDiffer` unless ddbload read all, and published ways counted each refusal."""
     for each in found:
-        _require_told(each)
-    require_count(f"{ours.label}, wrong clock", count, found[-1].read)
+        read = each.printed["objects"] + (
+            0 if each.way.kind == DDBLOAD else int(each.printed["failures"])
+        )
+        require_count(f"{each.way.label}, read or refused", each.due, read)
     return found
-
-
-def _require_told(result: Result) -> None:
-    """Raise `CountsDiffer` unless each object was read once, or a published way told of it."""
-    require_sent_once(result)
-    if result.way.kind != DDBLOAD:
-        told = result.read + int(result.printed["failures"])
-        require_count(f"{result.way.label}, read or refused", result.due, told)
-        require_count(f"{result.way.label}, refused", result.skewed, result.due - result.read)
 
 
 def _few_table(count: int, found: Sequence[Result]) -> Table:
@@ -136,17 +247,15 @@ def _few_table(count: int, found: Sequence[Result]) -> Table:
     base_published = PUBLISHED_FEW.get(base.way)
     rows = []
     for each in found:
-        published = PUBLISHED_FEW.get(each.way) if count == FEW else None
-        ratio = f"{published / base_published:.2f}" if published and base_published else ""
+        told = PUBLISHED_FEW.get(each.way) if count == FEW else None
         rows.append(
             (
                 each.way.label,
-                number(published) if published else "",
+                number(told) if told else "",
                 number(each.seconds),
-                ratio,
+                f"{told / base_published:.2f}" if told and base_published else "",
                 f"{each.seconds / base.seconds:.2f}",
-                number(each.cpu / each.due * 1000),
-                str(each.most_in_flight),
+                *each.row(),
             )
         )
     columns = (
@@ -164,38 +273,27 @@ def _many_table(found: Sequence[Result]) -> Table:
             (
                 f"{each.due:,} objects: {each.way.label}",
                 number(PUBLISHED_MANY[each.due]) if is_published else "",
-                number(each.seconds),
-                number(each.due / each.seconds),
-                number(each.cpu / each.due * 1000),
-                str(each.most_in_flight),
+                *(number(each.seconds), number(each.due / each.seconds)),
+                *each.row(),
             )
         )
-    columns = (
-        *("way", "published, s", "s", "objects/s"),
-        *("CPU ms an object", "most in flight"),
-    )
+    columns = ("way", "published, s", "s", "objects/s", "CPU ms an object", "most in flight")
     return Table("Time by number of objects", columns, rows)
 
 
 def _cost_table(costs: Mapping[str, Any], found: Sequence[Result]) -> Table:
     ours = next(each.printed for each in found if each.way.kind == DDBLOAD)
-    measured = {
-        **costs,
-        "ddbload: client and signer, once": {
-            "seconds": ours["start_seconds"],
-            "cpu": ours["start_cpu"],
-        },
-    }
+    start = {"seconds": ours["start_seconds"], "cpu": ours["start_cpu"]}
     rows = []
-    for name, cost in measured.items():
-        published = PUBLISHED_COSTS.get(name)
+    for name, cost in {**costs, "ddbload: client and signer, once": start}.items():
+        told = PUBLISHED_COSTS.get(name)
         rows.append(
             (
                 name,
-                number(published * 1000) if published else "",
+                number(told * 1000) if told else "",
                 number(cost["seconds"] * 1000),
                 number(cost["cpu"] * 1000),
-                number(published / cost["seconds"]) if published else "",
+                number(told / cost["seconds"]) if told else "",
             )
         )
     columns = ("one", "published, ms", "ms", "CPU ms", "published / now")
@@ -207,11 +305,11 @@ def _skew_table(title: str, found: Sequence[Result]) -> Table:
         (
             each.way.label,
             f"{each.due:,}",
-            f"{each.read:,}",
-            f"{each.skewed:,}",
-            f"{each.due - each.read:,}",
+            f"{each.printed['objects']:,}",
+            f"{each.counters['skewed']:,}",
+            f"{each.due - each.printed['objects']:,}",
             number(each.seconds),
-            f"{each.most_in_flight:,}",
+            f"{each.counters['most_in_flight']:,}",
         )
         for each in found
     ]
@@ -222,68 +320,28 @@ def _skew_table(title: str, found: Sequence[Result]) -> Table:
 _NAMES = {THREADS: "threads", TASKS: "asyncio", DDBLOAD: "ddbload"}
 
 
-def _kind(way: Way) -> str:
-    return OURS if way.kind == DDBLOAD else RIVAL
-
-
-def _few_chart(count: int, found: Sequence[Result]) -> Lines:
+def _few_chart(count: int, found: Sequence[Result]) -> Chart:
     series = []
-    for kind in KINDS:
+    for kind, colour in KINDS.items():
         points = [(each.way.concurrency, each.seconds) for each in found if each.way.kind == kind]
-        series.append(Series(_NAMES[kind], _kind(Way(kind, 1)), points))
+        series.append(Series(_NAMES[kind], colour, points))
     if count == FEW:
         for kind in (THREADS, TASKS):
             points = [(way.concurrency, s) for way, s in PUBLISHED_FEW.items() if way.kind == kind]
             series.append(Series(f"{_NAMES[kind]}, published", PUBLISHED, points))
-    return Lines(f"Time for {count:,} objects", "concurrency", "s", series)
+    return Chart("lines", f"Time for {count:,} objects", "s", series, x="concurrency")
 
 
-def _many_chart(found: Sequence[Result]) -> Lines:
-    ways = dict.fromkeys(each.way for each in found)
+def _many_chart(found: Sequence[Result]) -> Chart:
     series = [
         Series(
-            way.label, _kind(way), [(each.due, each.seconds) for each in found if each.way == way]
+            *(way.label, KINDS[way.kind]),
+            [(each.due, each.seconds) for each in found if each.way == way],
         )
-        for way in ways
+        for way in dict.fromkeys(each.way for each in found)
     ]
     series.append(Series("threads, published", PUBLISHED, list(PUBLISHED_MANY.items())))
-    return Lines("Time by number of objects", "objects", "s", series)
-
-
-def _notes(aged: Sequence[Result], refusal: Result, sizes: Sequence[int]) -> Iterator[str]:
-    yield (
-        "Each time is of one run, from before the first thread or client is made to the last body."
-        " All ways read the same objects of 1 KiB, a JSON line each, and a run counts only if the"
-        " checksum of all keys and bodies is right. The published number of 30,000 objects in"
-        " about a minute and a half names no number of threads. As published, a thread makes its"
-        " client, from a session of its own, when it has its first key. So most of the time of many"
-        " threads for few objects is that of clients: Python makes them on one core at a time,"
-        " while the threads contend for it and for memory. Where fewer requests are in flight than"
-        " there are threads, the others still make theirs, or found no more keys. ddbload's times"
-        " have its start in them, which the table of costs has too."
-    )
-    if sizes[-1] > SLOW_LIMIT:
-        yield f"{SLOW.label} was stopped at {SLOW_LIMIT:,} objects: it would take minutes."
-    gathered = aged[0]
-    yield (
-        "A task signs its request, and then waits for one of the pool's connections; so requests"
-        " that are all made at once grow old, however small the pool. S3 refuses what was signed"
-        " more than 900 seconds ago. The server of this experiment refuses after"
-        f" {MAX_SKEW:g}, and works on {AT_ONCE} requests at a time, so that seconds show what"
-        " takes a quarter of an hour there. Threads sign when they send."
-    )
-    yield (
-        "ddbload signs a request when a connection is free for it, and sends it at once; what is"
-        " to be read later is not signed yet. If a request is refused because of its date all the"
-        " same, it is signed again, with the time in the answer's `Date` if the clocks differ; at"
-        " the sixth such correction in a minute the run stops with a named error."
-    )
-    yield (
-        f"How it is told: asyncio and threads: `{gathered.failure}` It names neither object nor"
-        " remedy, and `asyncio.gather` raises the first such failure in place of all bodies; here"
-        " failures are collected to be counted."
-        f" ddbload, where every request is refused: `{refusal.failure}`"
-    )
+    return Chart("lines", "Time by number of objects", "s", series, x="objects")
 
 
 EXPERIMENT = Experiment(
@@ -292,13 +350,6 @@ EXPERIMENT = Experiment(
     source=(
         "How to Retrieve 100k Objects with Python: Why We Prefer Threading to Asyncio"
         " (RBP Engineering, 2019)"
-    ),
-    measures=(
-        "It measures the time to read many small objects of S3 whose keys are known: with a queue"
-        " and one boto3 client for each thread; with asyncio and one client of aiobotocore, whose"
-        " pool has 10 connections or more; and with ddbload's own reader, as `ddbload import"
-        " s3://bucket/prefix/ TABLE --read-concurrency N` uses it. It does not measure listing,"
-        " parsing, or the start of Python."
     ),
     unit="objects",
     size=1_000,

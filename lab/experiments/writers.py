@@ -11,19 +11,22 @@ from typing import Any
 
 from bench.checksum import ItemChecksum
 from bench.rounds import Cores, SinkProcess, check_ddbload_report, sink
-from lab import ways
-from lab.draw import number
-from lab.experiment import Experiment, Setup
-from lab.findings import (
+from lab import harness
+from lab.harness import (
+    ASYNCIO,
+    BOTO3,
     OURS,
     PUBLISHED,
-    RIVAL,
-    Bar,
-    Bars,
+    Chart,
     CountsDiffer,
+    Experiment,
     Findings,
-    ServerCost,
+    Measured,
+    Series,
+    Setup,
     Table,
+    busy,
+    number,
     require_count,
 )
 
@@ -38,30 +41,31 @@ class Way:
 
     label: str
     table: str
+    kind: str
     command: tuple[str, ...]
     """Program and options of `lab.published.writers`, or options of `ddbload import`."""
     published_seconds: float | None = None
-    ours: bool = False
 
 
-SEQUENTIAL = Way("sequential put_item", SYNC, ("synchronous",), 832.65)
+SEQUENTIAL = Way("sequential put_item", SYNC, BOTO3, ("synchronous",), 832.65)
 THREADS_12 = Way(
     f"threaded put_item, {MANY_THREADS} threads",
     THREADED,
+    BOTO3,
     ("threaded", "--threads", str(MANY_THREADS)),
 )
-THREADS = Way("threaded put_item", THREADED, ("threaded",), 71.23)
-AIOHTTP = Way("aiohttp with own SigV4", ASYNC, ("asynchronous",), 11.06)
-OUR_ASYNC = Way("ddbload --engine async", ASYNC, ("--engine", "async"), ours=True)
+THREADS = Way("threaded put_item", THREADED, BOTO3, ("threaded",), 71.23)
+AIOHTTP = Way("aiohttp with own SigV4", ASYNC, ASYNCIO, ("asynchronous",), 11.06)
+OUR_ASYNC = Way("ddbload --engine async", ASYNC, OURS, ("--engine", "async"))
 WAYS = (
     SEQUENTIAL,
-    Way("sequential, a new client each", SYNC, ("synchronous", "--new-clients")),
+    Way("sequential, a new client each", SYNC, BOTO3, ("synchronous", "--new-clients")),
     THREADS,
     THREADS_12,
-    Way("threaded, a new client each", THREADED, ("threaded", "--new-clients")),
+    Way("threaded, a new client each", THREADED, BOTO3, ("threaded", "--new-clients")),
     AIOHTTP,
-    Way("ddbload --engine sync", SYNC, ("--engine", "sync"), ours=True),
-    Way("ddbload --engine threads", THREADED, ("--engine", "threads"), ours=True),
+    Way("ddbload --engine sync", SYNC, OURS, ("--engine", "sync")),
+    Way("ddbload --engine threads", THREADED, OURS, ("--engine", "threads")),
     OUR_ASYNC,
 )
 _RATIOS = (
@@ -83,64 +87,45 @@ class Written:
     way: Way
     seconds: float
     """Seconds of writing, without starting Python."""
-    process: ways.Measured
+    process: Measured
     sink_cpu: float
-    most_in_flight: int
-    requests: int
+    counters: Mapping[str, Any]
 
 
 def run(setup: Setup) -> Findings:
     """Write the books in all ways. Raises `CountsDiffer` if a table lacks some, or has others."""
-    return _findings(write_all(setup), setup.size)
-
-
-def write_all(setup: Setup) -> list[Written]:
-    """Make the books and the tables, and run the ways one after the other."""
     file = setup.folder / "books.csv"
-    books = ways.published("writers.books", str(file), str(setup.size), str(setup.seed))
-    ways.run(books, ways.environment())
+    books = harness.published("writers.books", str(file), str(setup.size), str(setup.seed))
+    harness.run(books, harness.environment())
     due = books_due(file)
     require_count("books made by Faker", setup.size, due.items)
     with sink(Cores(None, None)) as server:
         server.reset_without_tables(setup.latency)
-        environment = ways.environment(dynamodb=server.ready["http"])
-        ways.run(ways.published("writers.create_tables"), environment)
-        written = []
-        for way in WAYS:
-            setup.say(f"{way.label}, into {way.table}")
-            run_once = partial(_write, way, file, due, server, environment)
-            written.append(setup.measured(way.label, run_once))
-    return written
+        environment = harness.environment(dynamodb=server.ready["http"])
+        harness.run(harness.published("writers.create_tables"), environment)
+        once = partial(_write, file=file, due=due, server=server, environment=environment)
+        written = [setup.measured(way.label, partial(once, way)) for way in WAYS]
+    return _findings(written, setup.size)
 
 
 def _write(
-    way: Way,
-    file: Path,
-    due: ItemChecksum,
-    server: SinkProcess,
-    environment: Mapping[str, str],
+    way: Way, file: Path, due: ItemChecksum, server: SinkProcess, environment: Mapping[str, str]
 ) -> Written:
     server.clear()
     before = server.counters()["cpu_seconds"]
-    if way.ours:
+    if way.kind == OURS:
         ledger = file.with_name(f"ledger-{way.command[-1]}")
         options = ["--json", "--quiet", "--ledger", str(ledger), *way.command]
-        used = ways.run(ways.ddbload("import", str(file), way.table, *options), environment)
+        used = harness.run(harness.ddbload("import", str(file), way.table, *options), environment)
         check_ddbload_report(way.label, used.printed, due.items)
     else:
         program, *options = way.command
-        command = ways.published(f"writers.{program}", str(file), way.table, *options)
-        used = ways.run(command, environment)
+        command = harness.published(f"writers.{program}", str(file), way.table, *options)
+        used = harness.run(command, environment)
     counters = server.counters()
     require_arrived(way, due, counters)
-    return Written(
-        way,
-        seconds=used.printed["seconds"],
-        process=used,
-        sink_cpu=counters["cpu_seconds"] - before,
-        most_in_flight=counters["most_in_flight"],
-        requests=counters["requests"],
-    )
+    cpu = counters["cpu_seconds"] - before
+    return Written(way, used.printed["seconds"], used, cpu, counters)
 
 
 def books_due(file: Path) -> ItemChecksum:
@@ -154,123 +139,55 @@ def books_due(file: Path) -> ItemChecksum:
 
 def require_arrived(way: Way, due: ItemChecksum, counters: Mapping[str, Any]) -> None:
     """Raise `CountsDiffer` unless the way's table got each book once, and no other table any."""
-    what = f"{way.label}, {way.table}"
+    label = f"{way.label}, {way.table}"
     if counters["invalid"]:
-        raise CountsDiffer(f"{what}: invalid requests, first: {counters['first_invalid']}")
+        raise CountsDiffer(f"{label}: invalid requests, first: {counters['first_invalid']}")
     for name, table in counters["tables"].items():
         expected = due if name == way.table else ItemChecksum()
-        require_count(f"{what}: books in {name}", expected.items, table["items"])
+        require_count(f"{label}: books in {name}", expected.items, table["items"])
         if table["checksum"] != expected.checksum:
-            raise CountsDiffer(f"{what}: the items in {name} differ from the books")
-    if not way.ours:
-        require_count(f"{what}: requests", due.items, counters["requests"])
+            raise CountsDiffer(f"{label}: the items in {name} differ from the books")
 
 
 def _findings(written: Sequence[Written], size: int) -> Findings:
     seconds = {each.way: each.seconds for each in written}
-
-    ratios = [
-        (
-            f"{fast.label} against {slow.label}",
-            published,
-            f"{number(seconds[slow] / seconds[fast])} x",
+    rows, ratios, bars = [], [], []
+    for each in written:
+        way = each.way
+        rows.append(
+            (
+                way.label,
+                f"{way.published_seconds:.2f}" if way.published_seconds else "",
+                number(each.seconds),
+                number(each.process.cpu),
+                f"{each.counters['most_in_flight']}",
+                f"{each.counters['requests']:,}",
+                f"{each.sink_cpu / each.seconds:.0%}",
+            )
         )
-        for slow, fast, published in _RATIOS
-    ]
+        if way.published_seconds:
+            value = way.published_seconds * 1000 / PUBLISHED_BOOKS
+            bars.append(Series(f"{way.label}: published", PUBLISHED, [value]))
+        bars.append(Series(way.label, way.kind, [each.seconds * 1000 / size]))
+    for slow, fast, published in _RATIOS:
+        gain = number(seconds[slow] / seconds[fast])
+        ratios.append((f"{fast.label} against {slow.label}", published, f"{gain} x"))
+    title = f"Seconds for {size:,} books; published: for {PUBLISHED_BOOKS:,}"
+    cpu = sum(each.sink_cpu for each in written)
     return Findings(
-        tables=[
-            Table(
-                f"Seconds for {size:,} books; published: for {PUBLISHED_BOOKS:,}",
-                _COLUMNS,
-                [_row(each) for each in written],
-            ),
+        [
+            Table(title, _COLUMNS, rows),
             Table("How many times as fast", ("ways", "published", "here"), ratios),
         ],
-        charts=[_chart(written, size)],
-        servers=[
-            ServerCost(
-                "sink",
-                sum(each.sink_cpu for each in written),
-                sum(each.process.seconds for each in written),
-            )
-        ],
-        notes=NOTES,
+        [Chart("bars", "Writing books", "seconds for 1,000 books", bars, logarithmic=True)],
+        [busy("sink", cpu, sum(each.process.seconds for each in written))],
     )
 
-
-def _row(each: Written) -> tuple[str, ...]:
-    published = each.way.published_seconds
-    return (
-        each.way.label,
-        "" if published is None else f"{published:.2f}",
-        number(each.seconds),
-        number(each.process.cpu),
-        f"{each.most_in_flight}",
-        f"{each.requests:,}",
-        f"{each.sink_cpu / each.seconds:.0%}",
-    )
-
-
-def _chart(written: Sequence[Written], size: int) -> Bars:
-    bars = []
-    for each in written:
-        published = each.way.published_seconds
-        if published is not None:
-            bars.append(
-                Bar(f"{each.way.label}: published", published * 1000 / PUBLISHED_BOOKS, PUBLISHED)
-            )
-        kind = OURS if each.way.ours else RIVAL
-        bars.append(Bar(each.way.label, each.seconds * 1000 / size, kind))
-    return Bars("Writing books", "seconds for 1,000 books", bars, logarithmic=True)
-
-
-NOTES = (
-    (
-        "The seconds are those of writing, with making the one client or session, and without"
-        " starting Python and reading the file. ddbload's are those of the whole command without"
-        " Python's start: it also checks the table, finds the columns' types, and keeps a ledger."
-        " CPU seconds are the whole process's."
-    ),
-    "The published ways send one book a request; ddbload sends up to 25.",
-    (
-        "As described, the published ways make one client, or session, outside of the loop."
-        " *A new client each* is what the description advises against."
-    ),
-    (
-        "`run_in_executor` has `min(32, cores + 4)` threads: the machine decides, and *most in"
-        " flight* shows how many were at work here. aiohttp's session has 100 connections."
-    ),
-    (
-        "Ratios depend on the latency: the longer a request waits, the more a second one at the"
-        " same time gains. The description names neither latency nor machine, but both can be"
-        " guessed: with 78 ms a request (`SIZE=1000 LATENCY_MS=78`; 2026-11-23, 2 cores) 1,000"
-        " books took 84.1 s one after the other (published: 83.3), 7.11 s in 12 threads, the pool"
-        " of a machine with 8 cores (published: 7.12), and 1.36 s with aiohttp (published: 1.11)."
-    ),
-    (
-        "ddbload spares tables: it finds the rate that the table takes, from 500 write units a"
-        " second upwards, and so needs about a second until its requests follow one another without"
-        " pauses. A file of 10,000 books ends soon after that."
-    ),
-    (
-        "The sink counts what arrives in each table and stores nothing; it does not verify"
-        " signatures. A test compares those of the aiohttp way with botocore's. *Sink busy* is its"
-        " share of a core while a way wrote; where it is high, the sink is what limits that way."
-    ),
-    "The ways ran once each, one after the other, in the order of the table.",
-)
 
 EXPERIMENT = Experiment(
     name="writers",
     title="Writers: one item a request, and batches",
     source="DynamoDB Write Concurrency In Python (Jamie Hargreaves, 2022)",
-    measures=(
-        "Generated books (author, title, published date, and the ISBN as key) are written into"
-        " three on-demand tables, which a script creates: by boto3's `put_item`, by the same in the"
-        " threads of `run_in_executor`, and by aiohttp with signatures of its own; then by"
-        " ddbload's three engines. Measured is how long a client takes at a fixed latency; not what"
-        " a real table takes, nor TLS: the published runs spoke to AWS over both."
-    ),
     unit="books",
     size=500,
     published_size=PUBLISHED_BOOKS,

@@ -4,6 +4,7 @@
 
 - `documented`: the loop in boto3's documentation.
 - `isoparse`: the same, with timestamps parsed as ISO 8601.
+- `none`: the same, with timestamps that are not parsed, and are None.
 - `early`: each page is requested before the one before it is parsed, in another thread.
 - `paginator`: the usual way today, the second version of ListObjects. It was not published.
 """
@@ -16,6 +17,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from html import unescape
 from typing import Any
@@ -29,7 +31,7 @@ _TRUNCATED = b"<IsTruncated>true</IsTruncated>"
 
 
 class Stopwatch:
-    """Times of requests and of parsing, which botocore's events tell."""
+    """Times of requests and of parsing, recorded by botocore's events."""
 
     def __init__(self) -> None:
         self.spans: list[tuple[str, float, float]] = []
@@ -80,21 +82,27 @@ def list_documented(session: Any, bucket: str, stopwatch: Stopwatch) -> list[str
     return [entry.key for entry in entries]
 
 
-def parse_as_iso_8601(session: Any) -> None:
+def parse_timestamps_by(session: Any, parser: Callable[[Any], Any]) -> None:
     """Replace botocore's parser of timestamps, which tries many formats."""
     factory = session._session.get_component("response_parser_factory")  # noqa: SLF001
-    factory.set_parser_defaults(timestamp_parser=isoparse)
+    factory.set_parser_defaults(timestamp_parser=parser)
 
 
 def list_with_isoparse(session: Any, bucket: str, stopwatch: Stopwatch) -> list[str]:
     """List as documented, with timestamps parsed as ISO 8601."""
-    parse_as_iso_8601(session)
+    parse_timestamps_by(session, isoparse)
+    return list_documented(session, bucket, stopwatch)
+
+
+def list_without_timestamps(session: Any, bucket: str, stopwatch: Stopwatch) -> list[str]:
+    """List as documented, with None in place of each timestamp."""
+    parse_timestamps_by(session, lambda _: None)
     return list_documented(session, bucket, stopwatch)
 
 
 def list_early(session: Any, bucket: str, stopwatch: Stopwatch) -> list[str]:
     """Request the next page as soon as an answer is there, and parse it meanwhile."""
-    parse_as_iso_8601(session)
+    parse_timestamps_by(session, isoparse)
     client = session.client("s3")
     stopwatch.attach(client)
     pages: deque[Future[Any]] = deque()
@@ -136,6 +144,7 @@ def list_with_paginator(session: Any, bucket: str, stopwatch: Stopwatch) -> list
 WAYS = {
     "documented": list_documented,
     "isoparse": list_with_isoparse,
+    "none": list_without_timestamps,
     "early": list_early,
     "paginator": list_with_paginator,
 }

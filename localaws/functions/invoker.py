@@ -30,14 +30,12 @@ class InvalidRequestContent(Exception):
 class AsyncSettings:
     """Retries and destinations of asynchronous invocations. Destinations are ARNs.
 
-    `dead_letter`: receives the event alone; `on_failure`, `on_success`: receive a record of the
-    invocation.
+    `dead_letter`: receives the event alone; `on_failure`: receives a record of the invocation.
     """
 
     attempts: int = 3
     dead_letter: str | None = None
     on_failure: str | None = None
-    on_success: str | None = None
 
 
 class DestinationSender(Protocol):
@@ -83,7 +81,8 @@ class Invoker:
             pause *= 2
             outcome = self._pools.invoke(function, payload)
             attempt += 1
-        self._send_to_destinations(function, payload, outcome, attempt, settings)
+        if outcome.failed:
+            self._send_to_destinations(function, payload, outcome, attempt, settings)
 
     def _send_to_destinations(
         self,
@@ -93,11 +92,10 @@ class Invoker:
         attempts: int,
         settings: AsyncSettings,
     ) -> None:
-        destination = settings.on_failure if outcome.failed else settings.on_success
-        if destination:
+        if settings.on_failure:
             record = _destination_record(function, payload, outcome, attempts)
-            self._deliver(function, destination, json.dumps(record), {})
-        if outcome.failed and settings.dead_letter:
+            self._deliver(function, settings.on_failure, json.dumps(record), {})
+        if settings.dead_letter:
             message = json.loads(outcome.payload).get("errorMessage", "")
             # A message attribute must not be empty.
             attributes = {"ErrorCode": "200", "ErrorMessage": message[:1024] or "Unhandled"}
@@ -119,19 +117,19 @@ def _validate_payload(payload: bytes, limit: int) -> bytes:
 def _destination_record(
     function: Function, payload: bytes, outcome: Outcome, attempts: int
 ) -> dict[str, Any]:
-    failed = outcome.failed
-    response: dict[str, Any] = {"statusCode": 200, "executedVersion": function.version}
-    if failed:
-        response["functionError"] = "Unhandled"
     return {
         "version": "1.0",
         "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()),
         "requestContext": {
             "functionArn": f"{function.arn}:{function.version}",
-            "condition": "RetriesExhausted" if failed else "Success",
+            "condition": "RetriesExhausted",
             "approximateInvokeCount": attempts,
         },
         "requestPayload": json.loads(payload),
-        "responseContext": response,
+        "responseContext": {
+            "statusCode": 200,
+            "executedVersion": function.version,
+            "functionError": "Unhandled",
+        },
         "responsePayload": json.loads(outcome.payload or b"null"),
     }

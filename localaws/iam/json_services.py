@@ -49,13 +49,6 @@ _TABLE_ACTIONS = {
 _ACCOUNT_ACTIONS = {"DescribeEndpoints", "DescribeLimits", "ListTables"}
 _TAG_ACTIONS = {"ListTagsOfResource", "TagResource", "UntagResource"}
 _INSERT = re.compile(r'\s*INSERT\s+INTO\s+"([^"]+)"\s', re.IGNORECASE)
-_TRANSACTION_ACTIONS = {
-    "ConditionCheck": "ConditionCheckItem",
-    "Delete": "DeleteItem",
-    "Get": "GetItem",
-    "Put": "PutItem",
-    "Update": "UpdateItem",
-}
 
 
 def _dynamodb_actions(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
@@ -83,13 +76,6 @@ def _dynamodb_actions(operation: str, fields: Fields, place: Place) -> Iterator[
             if inserted is None:
                 raise UnknownCall(f"{operation}: the permission for {text[:20]!r} is not known")
             yield Call("dynamodb:PartiQLInsert", table(inserted[1]))
-    elif operation in {"TransactGetItems", "TransactWriteItems"}:
-        for item in fields.get("TransactItems", []):
-            for kind, request in item.items():
-                if kind not in _TRANSACTION_ACTIONS:
-                    raise UnknownCall(f"{operation}: the permission for {kind} is not known")
-                name = _required_field(request, "TableName", operation)
-                yield Call(f"dynamodb:{_TRANSACTION_ACTIONS[kind]}", table(name))
     elif operation in _TAG_ACTIONS:
         yield Call(f"dynamodb:{operation}", _required_field(fields, "ResourceArn", operation))
     elif operation in _ACCOUNT_ACTIONS:
@@ -162,30 +148,17 @@ def _logs_actions(operation: str, fields: Fields, place: Place) -> Iterator[Call
     yield Call(f"logs:{operation}", place.arn("logs", resource))
 
 
-_RULE_NAME_FIELDS = {
-    "DeleteRule": "Name", "DescribeRule": "Name", "DisableRule": "Name", "EnableRule": "Name",
-    "ListTargetsByRule": "Rule", "PutRule": "Name", "PutTargets": "Rule", "RemoveTargets": "Rule",
-}  # fmt: skip
-
-
 def _events_actions(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
-    def bus(name: str) -> str:
-        return name if name.startswith("arn:") else place.arn("events", f"event-bus/{name}")
-
-    if operation == "PutEvents":
-        for entry in fields.get("Entries", []):
-            context = {
-                "events:source": str(entry.get("Source")),
-                "events:detail-type": str(entry.get("DetailType")),
-            }
-            yield Call("events:PutEvents", bus(entry.get("EventBusName") or "default"), context)
-    elif operation in _RULE_NAME_FIELDS:
-        name = _required_field(fields, _RULE_NAME_FIELDS[operation], operation)
-        on = fields.get("EventBusName") or "default"
-        inner = "" if on == "default" else f"{on.rpartition('/')[2]}/"
-        yield Call(f"events:{operation}", place.arn("events", f"rule/{inner}{name}"))
-    else:
+    if operation != "PutEvents":
         raise UnknownCall(f"events:{operation}")
+    for entry in fields.get("Entries", []):
+        bus = entry.get("EventBusName") or "default"
+        context = {
+            "events:source": str(entry.get("Source")),
+            "events:detail-type": str(entry.get("DetailType")),
+        }
+        arn = bus if bus.startswith("arn:") else place.arn("events", f"event-bus/{bus}")
+        yield Call("events:PutEvents", arn, context)
 
 
 # Batch operations need the permission of the single operation.

@@ -81,13 +81,9 @@ class Request:
 
 
 def parse_signature(request: Request) -> Signature | None:
-    """Read the Authorization header (Signature Version 4) or a presigned URL; None if unsigned."""
-    authorization = request.headers.get("authorization", "")
-    if authorization.startswith("AWS4-"):
-        _, _, rest = authorization.partition("Credential=")
-        credential = rest.split(",")[0].split()[0] if rest.strip() else ""
-    else:
-        credential = request.parameters().get("X-Amz-Credential", "")
+    """Read the Authorization header (Signature Version 4); None if the request is unsigned."""
+    _, _, rest = request.headers.get("authorization", "").partition("Credential=")
+    credential = rest.split(",")[0].split()[0] if rest.strip() else ""
     # The access key might contain slashes; the other four parts never do.
     parts = credential.rsplit("/", 4)
     if len(parts) != 5:

@@ -17,59 +17,25 @@ from localaws.iam.requests import Call, Place, Request, UnknownCall
 # Method and sub-resource of a bucket (`GET /bucket?versioning`), to action.
 _BUCKET_ACTIONS: dict[str, dict[str, str]] = {
     "GET": {
-        "accelerate": "GetAccelerateConfiguration",
-        "acl": "GetBucketAcl",
-        "cors": "GetBucketCORS",
-        "encryption": "GetEncryptionConfiguration",
-        "lifecycle": "GetLifecycleConfiguration",
         "location": "GetBucketLocation",
-        "logging": "GetBucketLogging",
         "notification": "GetBucketNotification",
-        "object-lock": "GetBucketObjectLockConfiguration",
-        "ownershipControls": "GetBucketOwnershipControls",
         "policy": "GetBucketPolicy",
-        "policyStatus": "GetBucketPolicyStatus",
-        "publicAccessBlock": "GetBucketPublicAccessBlock",
-        "replication": "GetReplicationConfiguration",
-        "requestPayment": "GetBucketRequestPayment",
-        "tagging": "GetBucketTagging",
         "uploads": "ListBucketMultipartUploads",
         "versioning": "GetBucketVersioning",
         "versions": "ListBucketVersions",
-        "website": "GetBucketWebsite",
         "": "ListBucket",
     },
     "HEAD": {"": "ListBucket"},
     "PUT": {
-        "accelerate": "PutAccelerateConfiguration",
-        "acl": "PutBucketAcl",
-        "cors": "PutBucketCORS",
-        "encryption": "PutEncryptionConfiguration",
-        "lifecycle": "PutLifecycleConfiguration",
-        "logging": "PutBucketLogging",
         "notification": "PutBucketNotification",
-        "object-lock": "PutBucketObjectLockConfiguration",
-        "ownershipControls": "PutBucketOwnershipControls",
         "policy": "PutBucketPolicy",
-        "publicAccessBlock": "PutBucketPublicAccessBlock",
-        "replication": "PutReplicationConfiguration",
-        "requestPayment": "PutBucketRequestPayment",
-        "tagging": "PutBucketTagging",
         "versioning": "PutBucketVersioning",
-        "website": "PutBucketWebsite",
         "": "CreateBucket",
     },
     "DELETE": {
         # Deleting a configuration needs the permission to put it.
-        "cors": "PutBucketCORS",
-        "encryption": "PutEncryptionConfiguration",
         "lifecycle": "PutLifecycleConfiguration",
-        "ownershipControls": "PutBucketOwnershipControls",
         "policy": "DeleteBucketPolicy",
-        "publicAccessBlock": "PutBucketPublicAccessBlock",
-        "replication": "PutReplicationConfiguration",
-        "tagging": "PutBucketTagging",
-        "website": "DeleteBucketWebsite",
         "": "DeleteBucket",
     },
 }
@@ -80,8 +46,6 @@ _OBJECT_ACTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "GET": {
         "acl": ("GetObject{Version}Acl",),
         "attributes": ("GetObject{Version}", "GetObject{Version}Attributes"),
-        "legal-hold": ("GetObjectLegalHold",),
-        "retention": ("GetObjectRetention",),
         "tagging": ("GetObject{Version}Tagging",),
         "uploadId": ("ListMultipartUploadParts",),
         "": ("GetObject{Version}",),
@@ -89,15 +53,11 @@ _OBJECT_ACTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "HEAD": {"": ("GetObject{Version}",)},
     "PUT": {
         "acl": ("PutObject{Version}Acl",),
-        "legal-hold": ("PutObjectLegalHold",),
-        "retention": ("PutObjectRetention",),
         "tagging": ("PutObject{Version}Tagging",),
         "uploadId": ("PutObject",),
         "": ("PutObject",),
     },
     "POST": {
-        "restore": ("RestoreObject",),
-        "select": ("GetObject",),
         "uploadId": ("PutObject",),
         "uploads": ("PutObject",),
     },
@@ -106,12 +66,6 @@ _OBJECT_ACTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "uploadId": ("AbortMultipartUpload",),
         "": ("DeleteObject{Version}",),
     },
-}
-
-_SUBRESOURCES = {
-    "delete",
-    *(name for names in _BUCKET_ACTIONS.values() for name in names),
-    *(name for names in _OBJECT_ACTIONS.values() for name in names),
 }
 
 # Query parameters that do not change the action.
@@ -124,12 +78,6 @@ _NEUTRAL_PARAMETERS = {
 # Headers of a PUT that need a permission in addition to PutObject.
 _HEADER_ACTIONS = {
     "x-amz-acl": "PutObjectAcl",
-    "x-amz-grant-full-control": "PutObjectAcl",
-    "x-amz-grant-read": "PutObjectAcl",
-    "x-amz-grant-read-acp": "PutObjectAcl",
-    "x-amz-grant-write-acp": "PutObjectAcl",
-    "x-amz-object-lock-legal-hold": "PutObjectLegalHold",
-    "x-amz-object-lock-mode": "PutObjectRetention",
     "x-amz-tagging": "PutObjectTagging",
 }
 

@@ -6,7 +6,6 @@ Source: the Amazon S3 User Guide, "EventBridge event message structure".
 from __future__ import annotations
 
 import itertools
-import re
 import threading
 import time
 import uuid
@@ -16,7 +15,6 @@ import moto.s3.notifications as notifications_module
 from moto.events.models import events_backends
 from moto.s3.models import FakeBucket, S3Backend
 from moto.s3.notifications import S3NotificationEvent
-from moto.s3.responses import S3Response
 
 from localaws.patches.monkeypatch import original, replace
 from localaws.settings import ACCOUNT
@@ -39,26 +37,7 @@ def apply() -> None:
     """Send events to EventBridge for buckets that enable it, by API or by template."""
     _patch_templates()
     _patch_multipart_uploads()
-    _patch_configuration()
     replace(notifications_module, "_send_event_bridge_message", _send_event)
-
-
-def _patch_configuration() -> None:
-    get = original(S3Response, "get_bucket_notification")
-
-    def get_bucket_notification(self: S3Response) -> Any:
-        status, headers, body = get(self)
-        found = self.backend.get_bucket_notification_configuration(self.bucket_name)
-        if found is not None and found.event_bridge is not None:
-            # moto stores the EventBridge configuration, but omits it from this response.
-            text = body.decode() if isinstance(body, bytes) else body
-            text = re.sub(
-                r"<(NotificationConfiguration[^>]*)/>", r"<\1></NotificationConfiguration>", text
-            )
-            body = text.replace("</Notif", "<EventBridgeConfiguration/></Notif")
-        return status, headers, body
-
-    replace(S3Response, "get_bucket_notification", get_bucket_notification)
 
 
 def _patch_multipart_uploads() -> None:

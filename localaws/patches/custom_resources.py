@@ -7,8 +7,10 @@ function is not called when its resource changes or is deleted.
 from __future__ import annotations
 
 import json
-import threading
 import uuid
+from collections import defaultdict
+from contextlib import suppress
+from queue import Empty, Queue
 from typing import Any
 
 from moto.awslambda.utils import get_backend
@@ -21,29 +23,13 @@ from localaws.patches.monkeypatch import replace
 
 # AWS waits for an hour, which is too long for a local run.
 _RESPONSE_SECONDS = 300.0
-
-
-class _Responses:
-    """Responses of functions, by request ID."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._responses: dict[str, dict[str, Any]] = {}
-
-    def put(self, request: str, answer: dict[str, Any]) -> None:
-        with self._changed:
-            self._responses[request] = answer
-            self._changed.notify_all()
-
-    def take(self, request: str, seconds: float) -> dict[str, Any] | None:
-        with self._changed:
-            self._changed.wait_for(lambda: request in self._responses, seconds)
-            return self._responses.pop(request, None)
+_Responses = defaultdict[str, "Queue[dict[str, Any]]"]
+"""Responses of functions, by request ID."""
 
 
 def apply(endpoint: str) -> None:
     """Patch the creation of custom resources. `endpoint`: base URL for the functions' responses."""
-    responses = _Responses()
+    responses: _Responses = defaultdict(Queue)
 
     def create_from_template(
         cls: type[CustomModel],
@@ -80,7 +66,7 @@ def apply(endpoint: str) -> None:
 
     def process_cfn_response(self: CloudFormationResponse) -> tuple[int, dict[str, int], str]:
         body = json.loads(self.body)
-        responses.put(body["RequestId"], body)
+        responses[body["RequestId"]].put(body)
         return 200, {"status": 200}, "{}"
 
     def verify_readiness(self: Stack) -> None:
@@ -99,9 +85,9 @@ def _invoke_and_wait(
     payload: Any = function.invoke(json.dumps(event), {}, headers)
     failed = "x-amz-function-error" in headers
     # The response arrives before the function ends, or later from another sender.
-    answer = responses.take(event["RequestId"], 0 if failed else _RESPONSE_SECONDS)
-    if answer is not None:
-        return answer
+    with suppress(Empty):
+        seconds = 0 if failed else _RESPONSE_SECONDS
+        return responses[event["RequestId"]].get(block=not failed, timeout=seconds)
     reason = bytes(payload).decode() if failed else "the function did not send a response"
     return {"Status": "FAILED", "Reason": reason}
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import logging
 import threading
-import time
 import uuid
 from fnmatch import fnmatchcase
 from typing import Any
@@ -15,7 +13,6 @@ from moto.awslambda.models import LambdaFunction
 from moto.awslambda.utils import get_backend as lambda_backend
 from moto.events.models import Rule
 from moto.events.utils import EventTemplateParser
-from moto.s3 import notifications
 from moto.sqs.models import Queue, sqs_backends
 from moto.stepfunctions.parser.asl.utils.json_path import extract_json
 from moto.stepfunctions.responses import get_backend as states_backend
@@ -27,7 +24,6 @@ from localaws.patches.monkeypatch import original, replace
 from localaws.patches.queues import permits
 
 _LOG = logging.getLogger(__name__)
-_TARGET_SERVICES = frozenset({"lambda", "states", "sqs"})
 
 
 class NotDelivered(Exception):
@@ -39,14 +35,12 @@ class NotDelivered(Exception):
 
 
 def apply(invoker: Invoker) -> None:
-    """Deliver matching events. Targets other than functions, state machines and queues stay moto's."""
-    others = original(Rule, "send_to_targets")
+    """Deliver matching events to functions, state machines and queues."""
 
     def send_to_targets(self: Rule, original_event: Any, transform_input: bool = True) -> None:
         if self.state != "ENABLED" or not self.event_pattern.matches_event(original_event):
             return
-        ours = [target for target in self.targets if _service(target["Arn"]) in _TARGET_SERVICES]
-        for target in ours:
+        for target in self.targets:
             # The call that caused the event does not wait for its targets, as on AWS.
             threading.Thread(
                 target=_deliver,
@@ -54,16 +48,6 @@ def apply(invoker: Invoker) -> None:
                 name="event",
                 daemon=True,
             ).start()
-        if len(ours) < len(self.targets):
-            rest = copy.copy(self)
-            rest.targets = [target for target in self.targets if target not in ours]
-            # moto's targets expect the time as a number.
-            others(rest, {**original_event, "time": time.time()}, transform_input)
-
-    def invoke_for_bucket(account_id: str, event_body: Any, fn_arn: str, region_name: str) -> None:
-        function = lambda_backend(account_id, region_name).get_function(fn_arn)
-        settings = read_async_settings(function)
-        invoker.queue(to_function(function), json.dumps(event_body).encode(), settings)
 
     def update(
         cls: type[Rule],
@@ -84,8 +68,6 @@ def apply(invoker: Invoker) -> None:
     change = original(Rule, "update_from_cloudformation_json")
     replace(Rule, "update_from_cloudformation_json", update)
     replace(Rule, "send_to_targets", send_to_targets)
-    # S3 notifications to functions without EventBridge: moto would block the upload until they end.
-    replace(notifications, "_invoke_awslambda", invoke_for_bucket)
 
 
 def _service(arn: str) -> str:

@@ -24,9 +24,6 @@ from localaws.functions.invoker import (
 from localaws.patches.monkeypatch import original, replace
 from localaws.patches.template_resource import TemplateResource
 
-# Seconds and megabytes.
-_RANGES = {"Timeout": (1, 900), "MemorySize": (128, 10_240)}
-
 
 class _PayloadTooLarge(LambdaClientError):
     code = 413
@@ -78,7 +75,6 @@ def read_async_settings(function: LambdaFunction) -> AsyncSettings:
         attempts=1 + int(config.get("MaximumRetryAttempts", 2)),
         dead_letter=getattr(function, "localaws_dead_letter", None),
         on_failure=(destinations.get("OnFailure") or {}).get("Destination"),
-        on_success=(destinations.get("OnSuccess") or {}).get("Destination"),
     )
 
 
@@ -132,14 +128,6 @@ def _patch_checks() -> None:
         refused = environment_error({name: str(value) for name, value in variables.items()})
         if refused is not None:
             raise InvalidParameterValueException(refused)
-        for name, (least, most) in _RANGES.items():
-            if name in spec and not least <= int(spec[name]) <= most:
-                field = name[0].lower() + name[1:]
-                raise LambdaClientError(
-                    "ValidationException",
-                    f"1 validation error detected: Value '{spec[name]}' at '{field}' failed to "
-                    f"satisfy constraint: Member must have value between {least} and {most}",
-                )
 
     def create_function(self: LambdaBackend, spec: dict[str, Any]) -> LambdaFunction:
         check(spec)

@@ -14,7 +14,7 @@ import moto.core.config
 from moto.core.exceptions import AWSError
 from moto.core.utils import utcnow
 from moto.s3.models import s3_backends
-from moto.stepfunctions.exceptions import ValidationException
+from moto.stepfunctions.exceptions import InvalidExecutionInput, ValidationException
 from moto.stepfunctions.models import StateMachine
 from moto.stepfunctions.parser import utils
 from moto.stepfunctions.parser.api import ExecutionStatus, InvalidDefinition
@@ -28,7 +28,6 @@ from moto.stepfunctions.responses import StepFunctionResponse, get_backend
 
 from localaws.patches.clients import client_for_role
 from localaws.patches.execution_events import send_status_event
-from localaws.patches.execution_input import check_input
 from localaws.patches.monkeypatch import original, replace
 from localaws.settings import ACCOUNT, PARTITION
 
@@ -143,8 +142,13 @@ def _patch_executions() -> None:
         named = name or str(uuid.uuid4())
         if len(named) > _NAME_LENGTH or _NOT_IN_NAMES.search(named):
             raise AWSError(f"Invalid Name: '{named}'", "InvalidName")
-        if execution_input is not None:
-            check_input(execution_input)
+        try:
+            json.loads(execution_input or "{}")
+        except ValueError as error:
+            # moto's error lacks the code that clients check.
+            raise InvalidExecutionInput(
+                f"Invalid State Machine Execution Input: {error}"
+            ) from error
         started: Execution = start(self, state_machine_arn, named, execution_input, trace_header)
         return started
 

@@ -10,7 +10,7 @@ import pytest
 from moto import mock_aws
 
 from bench.bucket import BUCKET, bucket_keys
-from bench.listing import bucket_server, control
+from bench.http_server import control, serving
 from tests.contract.conftest import ACCOUNT, ONCE
 
 # Spaces in the keys, which are URL-encoded in answers.
@@ -21,7 +21,7 @@ KEYS = bucket_keys(SHAPE, COUNT)
 @pytest.fixture(params=["bench", "moto"], scope="module")
 def s3(request) -> Iterator[Any]:
     if request.param == "bench":
-        with bucket_server() as endpoint:
+        with serving("bench.bucket") as endpoint:
             control(endpoint, "/reset", {"shape": SHAPE, "objects": COUNT})
             yield boto3.client("s3", endpoint_url=endpoint, config=ONCE, **ACCOUNT)
         return

@@ -10,7 +10,7 @@ from typing import Any
 
 from localaws.iam.policies import Policies
 from localaws.iam.requests import Call, Place
-from localaws.iam.template import Deployed, deployed, roles_of
+from tests.iam.deployed_template import Deployed, deployed, roles_of
 from tests.e2e_stack.deployed import SOURCES, Stack
 
 MACHINE = "machine"

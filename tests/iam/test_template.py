@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from localaws.iam.template import Deployed, UnresolvedTemplate, deployed, resolve, roles_of
+from tests.iam.deployed_template import Deployed, UnresolvedTemplate, deployed, resolve, roles_of
 from tests.iam.request_helpers import PLACE
 
 DEPLOYED = Deployed(

@@ -2,16 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from bench.dialects import guess, is_right, write_files
+from ddbload.contracts.options import Options
+from ddbload.contracts.source import AUTO, Source
+from ddbload.errors import DdbloadError
+from ddbload.pipeline.preflight.detect_format import detect_format
+from ddbload.pipeline.reading.header import read_header
+from ddbload.pipeline.reading.open_sources import open_decoded
+from ddbload.source.local_file import open_local
 from tests.sniffing.corpus import SAMPLES, Sample
 from tests.sniffing.polluted import polluted
 
 WRONG = {"colon", "one column of prose", "delimiter '\\\\t'"}
 """Refused, with a hint, but guessed wrong."""
+Guess = str | bool | None
+
+
+def guess(path: Path, keys: Collection[str] = ()) -> tuple[Guess, DdbloadError | None]:
+    """Guess a file's delimiter; also return the error that refuses the file.
+
+    `keys`: columns that the header should have.
+    """
+    source = Source(format=AUTO, delimiter=AUTO, encoding=AUTO, path=str(path))
+    with closing(open_local(str(path))) as raw:
+        try:
+            found = detect_format(raw, source, keys)
+        except DdbloadError as error:
+            return False, error
+        delimiter = found.source.delimiter if found.source.delimited else False
+        try:
+            file = open_decoded(raw, found.source)
+            read_header(file, found.source, Options().row_limit, doubt=found.doubt)
+        except DdbloadError as error:
+            return delimiter, error
+    return delimiter, None
+
+
+def is_right(sample: Sample, found: Guess) -> bool:
+    """Tell whether a guess reads the file as a person does."""
+    if sample.delimiter is None:
+        return found is None or (isinstance(found, str) and found not in sample.text)
+    return found == sample.delimiter
+
+
+def write_files(samples: list[Sample], folder: Path) -> list[Path]:
+    """Write the files, each to a folder of its own, since the name is evidence."""
+    paths = []
+    for number, sample in enumerate(samples):
+        place = folder / str(number)
+        place.mkdir()
+        path = place / sample.file_name
+        path.write_bytes(sample.data)
+        paths.append(path)
+    return paths
 
 
 @pytest.mark.parametrize("keys", [[], ["no such column"]], ids=["no keys", "other keys"])

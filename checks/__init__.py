@@ -1,1 +1,0 @@
-"""Checks of the code that ruff and mypy do not have."""

@@ -1,1 +1,0 @@
-"""Tests of the checks that `make` runs on the code."""
