@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 from typing import Any
 
+import botocore.session
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
@@ -33,6 +35,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As in what a shell starts in the background. Processes that tests start would inherit it,
     # and never notice Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Every session would read the same descriptions of AWS's services, for a fifth of a second each.
+botocore.session.create_loader = functools.cache(  # type: ignore[attr-defined]
+    botocore.session.create_loader  # type: ignore[attr-defined]
+)
 
 LONGEST = "tests/e2e_stack/"
 
