@@ -20,6 +20,9 @@ CHECKOV := .venv-checkov
 CHECKOV_DONE := $(CHECKOV)/.setup-done
 AUDIT := .venv-audit
 AUDIT_DONE := $(AUDIT)/.setup-done
+# A tenth of pip's CPU time.
+INSTALL := UV_SYSTEM_CERTS=true UV_HTTP_TIMEOUT=180 $(BIN)/uv pip install --quiet
+RARELY_IMPORTED := /(docker|graphql|mpmath|mypyc?|networkx|pip|pyarrow|pygments|setuptools|sympy)/|/aws_cdk/aws_
 
 # Cases of each property in `make property`.
 CASES ?= 1000
@@ -75,10 +78,12 @@ $(SETUP_DONE): locks/dev.txt pyproject.toml | python
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "make: $$("$(PYTHON)" --version 2>&1) is too old; ddbload needs Python 3.11 or newer (make setup PYTHON=...)" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-compile --requirement locks/dev.txt
-	# As pip would, but by all cores, and without a module for each service of AWS.
-	$(BIN)/python -m compileall -qq -j 0 -x /aws_cdk/aws_ $(VENV)/lib || true
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	sed -n '/^uv==/,/^    # via/p' locks/dev.txt >$(VENV)/uv.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(VENV)/uv.txt
+	$(INSTALL) --python $(BIN)/python --require-hashes --requirement locks/dev.txt
+	# What every process of the tests imports, once and by all cores. The rest is compiled when imported.
+	$(BIN)/python -m compileall -qq -j 0 -x '$(RARELY_IMPORTED)' $(VENV)/lib || true
+	$(INSTALL) --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
 .PHONY: node_modules
@@ -98,17 +103,15 @@ checkov: $(CHECKOV_DONE) ## Install checkov, by which a test reads the template
 
 # An environment of its own, from a list of packages with their hashes.
 define install_apart
-	@command -v "$(PYTHON)" >/dev/null || \
-		{ echo "make: no $(PYTHON) here; ddbload needs Python 3.11 or newer (make $@ PYTHON=...)" >&2; exit 1; }
-	"$(PYTHON)" -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	$(BIN)/python -m venv --without-pip $(@D)
+	$(INSTALL) --python $(@D)/bin/python --require-hashes --requirement $<
 	@touch $@
 endef
 
-$(CHECKOV_DONE): locks/checkov.txt
+$(CHECKOV_DONE): locks/checkov.txt | $(SETUP_DONE)
 	$(install_apart)
 
-$(AUDIT_DONE): locks/audit.txt
+$(AUDIT_DONE): locks/audit.txt | $(SETUP_DONE)
 	$(install_apart)
 
 ##@ Check
@@ -251,7 +254,7 @@ synth: setup node_modules ## Write the deployment's template into cdk.out (ARGS=
 bench: setup $(RIVALS_DONE) ## Measure every engine beside boto3, aiobotocore, Go's SDK and a floor in C (ROUNDS=5 ARGS="--shapes wide")
 	$(BIN)/python -m bench.compare --rounds $(ROUNDS) $(ARGS)
 
-$(RIVALS_DONE): locks/bench.txt
+$(RIVALS_DONE): locks/bench.txt | $(SETUP_DONE)
 	$(install_apart)
 
 .PHONY: rivals

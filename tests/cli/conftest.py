@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
-from tests.cli.console import PROGRAM, ROOT, Console
-from tests.cli.fork_server import fork_server
+from tests.cli.console import Console
 from tests.cli.transcript import Services
 
-__all__ = ["account", "console", "dynamodb", "s3", "s3_endpoint", "services"]
+__all__ = ["account", "console", "dynamodb", "s3", "services"]
 
 ACCOUNT = {
     "AWS_ACCESS_KEY_ID": "made-up",
@@ -27,18 +24,6 @@ CREDENTIALS = {
     "aws_secret_access_key": "made-up",
     "region_name": "us-east-1",
 }
-
-
-@pytest.fixture(scope="session")
-def s3_endpoint() -> Iterator[str]:
-    """Start a moto server for S3; return its URL."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        yield f"http://{host}:{port}"
-    finally:
-        server.stop()
 
 
 @pytest.fixture(scope="session")
@@ -61,19 +46,6 @@ def account(dynalite_endpoint: str, s3_endpoint: str) -> dict[str, str]:
         # Where a run is not in the local ledger, the stack is looked for.
         "AWS_ENDPOINT_URL_CLOUDFORMATION": s3_endpoint,
     }
-
-
-@pytest.fixture(scope="session")
-def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return a `ddbload` that needs no time to start."""
-    env = {
-        "PATH": os.environ["PATH"],
-        "LC_ALL": "C.UTF-8",
-        "PYTHONPATH": str(ROOT),
-        "PYTHONWARNINGS": "always::ResourceWarning",
-    }
-    with fork_server(tmp_path_factory.mktemp("forked"), PROGRAM, env) as program:
-        yield program
 
 
 @pytest.fixture

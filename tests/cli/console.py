@@ -16,6 +16,14 @@ SECONDS = 240.0
 """Seconds after which a command counts as hanging; a demo takes a minute on a busy machine."""
 
 
+_PROGRESS = re.compile(r"(?m)^ddbload: (checking the source|([a-z ]+, )?\d+ % .* rows\b.*)\n")
+
+
+def without_progress(err: str) -> str:
+    """Remove lines of progress, which a command prints where it takes seconds."""
+    return _PROGRESS.sub("", err)
+
+
 @dataclass(frozen=True)
 class Ended:
     """Result of a command; a negative exit code is a signal."""
@@ -26,8 +34,8 @@ class Ended:
 
     @property
     def told(self) -> str:
-        """Standard error without its first line, which has the run id."""
-        named, end, rest = self.err.partition("\n")
+        """Standard error without progress and its first line, which has the run id."""
+        named, end, rest = without_progress(self.err).partition("\n")
         assert re.fullmatch(r"ddbload: run \S+ \((ledger|stack) .+\)", named), self.err
         assert end
         return rest

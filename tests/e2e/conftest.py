@@ -1,18 +1,7 @@
-"""Fixtures: the servers and folders of the tests of the command line, and the command itself."""
+"""Fixtures: the servers and folders of the tests of the command line."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from tests.cli.conftest import account, console, dynamodb, s3, services
 
-import pytest
-
-from tests.cli.conftest import account, console, dynamodb, s3, s3_endpoint, services
-from tests.cli.console import PROGRAM
-
-__all__ = ["account", "console", "dynamodb", "forked", "s3", "s3_endpoint", "services"]
-
-
-@pytest.fixture(scope="session")
-def forked() -> Path:
-    """Return the installed command: these tests interrupt it, which a fork does not survive."""
-    return PROGRAM
+__all__ = ["account", "console", "dynamodb", "s3", "services"]

@@ -60,7 +60,8 @@ class LongRun:
 
     def continued(self, told: str = "") -> dict[str, Any]:
         """Repeat the command, check the result and what it tells, and return its JSON."""
-        ended = self.console.run([*map(str, self.command), "--processes", "1", "--json"])
+        arguments = [*map(str, self.command[1:]), "--processes", "1", "--json"]
+        ended = self.console.ddbload(*arguments)
         assert (ended.code, ended.told) == (0, told)
         found: dict[str, Any] = json.loads(ended.out)
         rows = found["rows"]

@@ -57,10 +57,12 @@ def syntheses(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def reader(account: LocalAws, aws_cli: Path, syntheses: Path, tmp_path: Path) -> Iterator[Reader]:
+def reader(
+    account: LocalAws, aws_cli: Path, syntheses: Path, forked: Path, tmp_path: Path
+) -> Iterator[Reader]:
     folder = tmp_path / "folder"
     folder.mkdir()
-    console = Console(folder, account.environment)
+    console = Console(folder, account.environment, forked)
     console.env["PATH"] = os.pathsep.join([str(aws_cli), console.env["PATH"]])
     furnish(console, syntheses)
     yield Reader(console, client(account, "stepfunctions"), client(account, "s3"))

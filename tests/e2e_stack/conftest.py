@@ -17,8 +17,10 @@ from tests.e2e_stack.runs import Load, Run, load
 HERE = Path(__file__).parent
 NAME = "ddbload"
 HASTY = "ddbload-hasty"
-CHUNKS = 1100
-"""More than a listing has on one page."""
+PAGE = 100
+"""Names on one page of a listing; S3's own pages of 1,000 would need more chunks."""
+CHUNKS = 2 * PAGE + 50
+"""More than a listing has on two pages."""
 OVERDUE = "1000"
 """Seconds to keep in reserve: more than there are, so a function does the least that it may."""
 
@@ -97,8 +99,10 @@ def cloud(folder: Path, log_folder: Path, recorded_calls: Path) -> Iterator[Clou
         str(recorded_calls),
         "--enforce-iam",
     )
-    with LocalAws(*words) as aws:
-        yield Cloud(aws, folder)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("MOTO_S3_DEFAULT_MAX_KEYS", str(PAGE))
+        with LocalAws(*words) as aws:
+            yield Cloud(aws, folder)
 
 
 @pytest.fixture(scope="session")
@@ -146,10 +150,10 @@ def hasty_listing(hasty: Stack, hasty_loads: dict[str, Load]) -> tuple[Run, str]
 
 
 @pytest.fixture
-def console(cloud: Cloud, stack: Stack, tmp_path: Path) -> Iterator[Console]:
+def console(cloud: Cloud, stack: Stack, forked: Path, tmp_path: Path) -> Iterator[Console]:
     """An empty folder to run `ddbload` in, as somebody does who has the stack's account."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    made = Console(folder, cloud.environment)
+    made = Console(folder, cloud.environment, forked)
     yield made
     assert made.leftovers() == []

@@ -124,7 +124,6 @@ class Cloud:
                 **self.environment,
                 "CDK_HOME": str(self.folder / "cdk-home"),
                 "CDK_DISABLE_CLI_TELEMETRY": "true",
-                "PYTHONDONTWRITEBYTECODE": "1",
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

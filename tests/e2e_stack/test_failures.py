@@ -6,7 +6,6 @@ import json
 import os
 import signal
 
-from tests.cli.console import PROGRAM
 from tests.e2e.processes import children, command_of
 from tests.e2e_stack.deployed import until
 from tests.e2e_stack.files import HEADER, bad_rows, plain, rows
@@ -19,7 +18,7 @@ POISONED = (HEADER + rows(120) + "x\n" * POISON + rows(120, 120)).encode()
 
 def resumed(console, run, *options):
     """Its exit status, and its JSON object."""
-    ended = console.run([str(PROGRAM), "resume", run, "--json", *options])
+    ended = console.ddbload("resume", run, "--json", *options)
     return ended.code, json.loads(ended.out)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from tests.e2e.conftest import account, console, dynamodb, forked, s3, s3_endpoint, services
+from tests.e2e.conftest import account, console, dynamodb, s3, services
 
-__all__ = ["account", "console", "dynamodb", "forked", "s3", "s3_endpoint", "services"]
+__all__ = ["account", "console", "dynamodb", "s3", "services"]
 
 collect_ignore_glob = [] if os.environ.get("DDBLOAD_TRIALS") else ["test_*.py"]
