@@ -10,8 +10,8 @@ from typing import Any
 
 from localaws.iam.policies import Policies
 from localaws.iam.requests import Call, Place
-from tests.iam.deployed_template import Deployed, deployed, roles_of
 from tests.e2e_stack.deployed import SOURCES, Stack
+from tests.iam.deployed_template import Deployed, deployed, roles_of
 
 MACHINE = "machine"
 STEPS = ("preflight", "import_chunk", "report", "on_upload", "on_stopped")
