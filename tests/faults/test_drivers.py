@@ -15,17 +15,18 @@ import pytest
 from ddbload.aws import boto_clients as clients_module
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
+from ddbload.contracts.options import ENGINES, Options
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import AccessDenied, TableNotFound
-from ddbload.write.drivers import Job, engines
+from ddbload.write.drivers import Job, driver_for
 from ddbload.write.requests import BatchRequests
 from ddbload.write.scheduler.scheduler import Scheduler
+from ddbload.write.transports import transport_for
 from tests.faults.catalogue import FATAL, LIES, SURVIVABLE
 from tests.faults.request_helpers import ShortPauses, wait_for_writes
 from tests.faults.server import FaultServer
 from tests.unit.items.expected_bodies import batch_write_body
 
-ENGINES = sorted(engines.ENGINES_BY_NAME)
 CONCURRENCY = 6
 _table_numbers = itertools.count()
 
@@ -138,9 +139,9 @@ def _load(
     def body(handles: Sequence[int]) -> bytes:
         return batch_write_body(table, items(handles))
 
-    chosen = engines.ENGINES_BY_NAME[engine]
-    transport = chosen.transport(clients, BatchRequests(table, ["id"]))
-    with closing(chosen.driver(CONCURRENCY)) as driver:
+    options = Options(engine=engine, concurrency=CONCURRENCY)
+    transport = transport_for(options, clients, BatchRequests(table, ["id"]))
+    with closing(driver_for(options)) as driver:
         driver.run(Job(scheduler, feed, items, body, transport, **more))
     faults = [request.fault for request in server.requests[before:]]
     return Loaded(scheduler, rows, table, stored(server, table), faults)

@@ -16,6 +16,7 @@ from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.aws.signing import credentials
 from ddbload.context import AccessPolicy
+from ddbload.contracts.options import ENGINES
 from ddbload.contracts.results import Report
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask
@@ -24,7 +25,6 @@ from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import write_report
-from ddbload.write.drivers import engines
 from tests.faults.catalogue import LIES, SURVIVABLE
 from tests.faults.certificates import Certificate, make
 from tests.faults.request_helpers import ShortPauses, wait_for_writes
@@ -33,7 +33,6 @@ from tests.unit.aws.response_helpers import CREDENTIALS, isolate
 from tests.unit.pipeline.expected import status_for
 from tests.unit.pipeline.world import MemoryStore
 
-ENGINES = sorted(engines.ENGINES_BY_NAME)
 RUN = "run-1"
 _tables = itertools.count()
 

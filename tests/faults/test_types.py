@@ -12,13 +12,13 @@ import pytest
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.context import AccessPolicy
+from ddbload.contracts.options import ENGINES
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import write_report
-from ddbload.write.drivers import engines
 from tests.faults.request_helpers import ShortPauses
 from tests.faults.server import FaultServer
 from tests.unit.aws.response_helpers import CREDENTIALS, isolate
@@ -76,7 +76,7 @@ def _item(row: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", ["put", "insert", "delete"])
-@pytest.mark.parametrize("engine", sorted(engines.ENGINES_BY_NAME))
+@pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_writes_the_same_items(server, tmp_path, engine, mode) -> None:
     file = tmp_path / "rows.csv"
     file.write_text("hash,n,b,bs,m,at\n" + "".join(map(_line, range(ROWS))))

@@ -14,7 +14,6 @@ from ddbload.contracts.load_identity import DECISIVE, NOT_DECISIVE, asked_hash, 
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
 from ddbload.contracts.source import Source
-from ddbload.contracts.target import BucketTarget, QueueTarget
 
 WORDS = st.text("abcXYZ #{}", min_size=1, max_size=5)
 NAMES = st.lists(WORDS, max_size=3, unique=True).map(tuple)
@@ -25,11 +24,6 @@ COMPARISONS = st.lists(
 BY_FIELD: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (Payload, "types"): st.dictionaries(WORDS, st.sampled_from(["S", "N", "B"]), max_size=3),
     (Payload, "where"): COMPARISONS,
-    (Payload, "target"): st.one_of(
-        st.none(),
-        st.builds(BucketTarget, WORDS, WORDS, WORDS),
-        st.builds(QueueTarget, WORDS, WORDS, WORDS),
-    ),
     (Payload, "mapping"): st.builds(ColumnMapping, TEXT_MAPS, NAMES, TEXT_MAPS),
     (Payload, "nulls"): st.builds(
         NullHandling, st.sampled_from(["omit", "null", "empty", "reject"]), NAMES
@@ -91,9 +85,6 @@ def test_each_part_of_a_payload_is_classified():
     members = {type(getattr(BASE, each.name)) for each in fields(Payload)}
     messages = {kind for kind in members if hasattr(kind, "from_json")}
     assert messages <= DECISIVE.keys() == NOT_DECISIVE.keys()
-    # What a bucket or a queue is asked for is compared as a whole.
-    for target in (BucketTarget("b", "p/", "{k}"), QueueTarget("q", "{g}", "{d}")):
-        assert target.to_json().keys() == {each.name for each in fields(target)}
 
 
 @pytest.mark.parametrize(("kind", "name", "hint"), every_field())

@@ -50,8 +50,7 @@ def test_seeds_cover_every_fault_code_and_ending():
 
 
 def test_scenario_has_all_known_throttle_codes():
-    of_sqs = {"KmsThrottled", "RequestThrottled"}
-    assert set(THROTTLE_CODES) == failures._THROTTLES - of_sqs
+    assert set(THROTTLE_CODES) == failures._THROTTLES
 
 
 def detected_errors() -> set[str]:

@@ -41,13 +41,9 @@ def test_resuming_cannot_help_after_some_errors():
     names = [name for name, kind in vars(errors).items() if isinstance(kind, type)]
     assert {name for name in names if not errors.is_resumable(name)} == {
         "ConditionRefused",
-        "ConditionalWritesUnsupported",
         "NothingWritten",
-        "QueueNotFound",
-        "QueueReplaced",
         "TableNotFound",
         "TableReplaced",
-        "BucketNotFound",
         "UploadSuperseded",
     }
     # Of errors that are AWS's nothing is known.
@@ -74,25 +70,6 @@ ONLY_BY_USERS = {
     # The run of another process is no failure of the one that was asked for.
     errors.RunUnderWay: {"pipeline/run_requests.py"},
     errors.WorkerDied: SEVERAL_PROCESSES,
-    # Buckets and queues are targets of a run on the user's machine alone.
-    errors.QueueNotFound: {
-        "pipeline/importing/import_chunk.py",
-        "pipeline/queue_description.py",
-        "pipeline/table_description.py",
-        "write/queue_requests.py",
-    },
-    errors.QueueReplaced: {
-        "pipeline/importing/import_chunk.py",
-        "pipeline/queue_description.py",
-        "pipeline/table_description.py",
-    },
-    errors.BucketNotFound: {
-        "pipeline/bucket_description.py",
-        "pipeline/importing/import_chunk.py",
-        "pipeline/table_description.py",
-        "write/object_requests.py",
-    },
-    errors.ConditionalWritesUnsupported: {"write/object_requests.py"},
 }
 """Errors of the command line that modules of functions name, and where."""
 

@@ -83,12 +83,6 @@ def test_run_id_differs_between_object_versions() -> None:
     assert unversioned.run != Upload("b", "k", None, "e", sequencer="2").run
 
 
-@pytest.mark.parametrize("target", ["s3://bucket/prefix/", "sqs:queue"])
-def test_uploads_are_loaded_into_tables_alone(target):
-    with pytest.raises(InvalidPayload, match="uploads are loaded into tables"):
-        UploadRule.from_json({"prefix": "in/", "table": target})
-
-
 @pytest.mark.parametrize("once", [False, True])
 def test_rule_loads_an_upload_once_if_it_says_so(once: bool) -> None:
     upload = Upload("inbox", "books/a.csv", None, "etag")

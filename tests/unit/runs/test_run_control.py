@@ -181,14 +181,6 @@ def test_cancelled_run_is_taken_up_with_its_changed_limits(world):
     assert control.max_wcu is not None
 
 
-def test_limits_of_a_run_into_a_queue_are_refused_in_its_words(world):
-    record = world.ledger.find_record()
-    queue = replace(record, table=replace(record.table, name="sqs:orders", kind="queue"))
-    context: Any = SimpleNamespace(ledger=lambda _: SimpleNamespace(find_record=lambda: queue))
-    with pytest.raises(errors.InvalidUsage, match=r"for tables, and run .* writes to sqs:orders"):
-        change_limits(RUN, context, max_cost=5.0)
-
-
 def test_functions_of_a_stopped_execution_are_stopped_first(world):
     tell(world, 0, WORKING)
     context, seen = world.context(), []

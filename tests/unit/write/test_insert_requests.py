@@ -144,7 +144,7 @@ def test_endpoint_without_the_operation_gets_put_item_from_then_on(code):
     assert requests.failed(failure, 3, list) == Accepted(alone=range(3), single_rows=True)
     assert requests.most_rows == 1
     assert make(endpoint).most_rows == 1
-    assert make().most_rows is None
+    assert make().most_rows == 25
 
 
 def test_refused_batch_is_sent_row_by_row():
