@@ -23,6 +23,8 @@ def test_links_to_files_have_targets() -> None:
     linked = [
         (page, link)
         for page in PAGES
+        # Entries name pages of their time.
+        if page.name != "CHANGELOG.md"
         for link in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8"))
         if not link.startswith(("http", "mailto:"))
     ]
