@@ -123,11 +123,11 @@ def _list_all(
         "latency": setup.latency,
         "seed": setup.seed,
     }
-    found: dict[Way, list[Listed]] = {way: [] for way in chosen}
+    found: dict[str, list[Listed]] = {way.name: [] for way in chosen}
     for turn in range(runs):
         for way in chosen:
             once = partial(_list, way, due, settings, endpoint)
-            found[way].append(setup.measured(f"{way.name}, {keys:,} keys, {turn + 1}", once))
+            found[way.name].append(setup.measured(f"{way.name}, {keys:,} keys, {turn + 1}", once))
     return [
         Listed(
             way,
@@ -136,7 +136,7 @@ def _list_all(
             listed[-1].spans,
             listed[-1].counters,
         )
-        for way, listed in found.items()
+        for way, listed in zip(chosen, found.values(), strict=True)
     ]
 
 
