@@ -138,7 +138,7 @@ test-unit: setup ## Run the unit tests, which start no servers, in a minute
 
 # pytest alone would call a run good in which every test was skipped.
 .PHONY: test
-test: setup node_modules checkov rivals ## Run every test (ARGS="-k word" for some)
+test: setup node_modules checkov ## Run every test (ARGS="-k word" for some)
 	@set -o pipefail; $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadscope --no-loadscope-reorder \
 		$(if $(MAKE_TERMOUT),--color=yes) $(ARGS) | tee $(VENV)/.pytest-output
 	@grep --quiet --extended-regexp '[1-9][0-9]* passed' $(VENV)/.pytest-output || \
@@ -167,7 +167,7 @@ simulate-scale: setup ## Write docs/scale.md: loads of a terabyte and of a milli
 
 # KILL_SEED=2 makes other moments; they depend on the machine, too.
 .PHONY: trials
-trials: setup node_modules ## Run what takes longer than CI: property, simulate, KILL_POINTS=1000 kills, a soak
+trials: setup node_modules rivals ## Run what takes longer than CI: property, simulate, KILL_POINTS=1000 kills, a soak
 	$(MAKE) --no-print-directory property
 	$(MAKE) --no-print-directory simulate
 	DDBLOAD_TRIALS=1 KILL_POINTS=$(KILL_POINTS) KILL_FUNCTIONS=$(KILL_FUNCTIONS) \
@@ -187,7 +187,7 @@ LAYERS := $(wildcard lambdas/extras-*.txt)
 # Each program asks a database on the internet. pip-audit is strict: what cannot be looked up fails.
 .PHONY: audit
 audit: setup node_modules $(AUDIT_DONE) ## Look for known vulnerabilities in packages, and for risky code
-	$(AUDIT)/bin/bandit --quiet --recursive --configfile pyproject.toml app.py checks ddbload infra lambdas localaws
+	$(AUDIT)/bin/bandit --quiet --recursive --configfile pyproject.toml app.py ddbload infra lambdas localaws
 	$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --requirement locks/dev.txt
 	for list in lambdas/requirements.txt $(LAYERS); do \
 		$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --requirement $$list || exit 1; \
@@ -270,7 +270,7 @@ lab: setup node_modules rivals ## Run the published experiments beside ddbload, 
 	$(call run_lab,)
 
 .PHONY: lab-page
-lab-page: setup node_modules rivals ## Write docs/lab.md: the same, on an idle machine only
+lab-page: setup node_modules rivals ## Write docs/contributing/lab.md: the same, on an idle machine only
 	$(call run_lab,--page)
 
 .PHONY: bench-convert
@@ -289,18 +289,6 @@ bench-scan: setup ## Measure how fast row ends are found, beside csv.reader
 bench-gzip: setup ## Measure how gzip is read by many workers, beside Python's zlib
 	$(BIN)/python -m bench.gzip_workers $(ARGS)
 
-.PHONY: bench-json
-bench-json: setup ## Measure the CPU time of importing JSON, by shape (ARGS="--checkouts .,../other")
-	$(BIN)/python -m bench.json_encoders $(ARGS)
-
-.PHONY: bench-listing
-bench-listing: setup ## Measure how fast a prefix is listed, beside boto3's paginator
-	$(BIN)/python -m bench.listing $(ARGS)
-
-.PHONY: bench-objects
-bench-objects: setup ## Measure how fast many small objects are read, beside boto3 in threads
-	$(BIN)/python -m bench.objects $(ARGS)
-
 .PHONY: bench-table
 bench-table: setup ## Measure how simulated tables are used and shared, beside boto3's adaptive retries
 	$(BIN)/python -m bench.rates $(ARGS)
@@ -310,14 +298,6 @@ bench-table: setup ## Measure how simulated tables are used and shared, beside b
 bench-sockets: ROUNDS = 3
 bench-sockets: setup ## Measure loads of tables with limits over sockets, beside boto3 (ROUNDS=3 ARGS="--load writers")
 	$(BIN)/python -m bench.sockets --rounds $(ROUNDS) $(ARGS)
-
-.PHONY: bench-lanes
-bench-lanes: setup ## Measure what several places of a sorted file side by side would save, simulated
-	$(BIN)/python -m bench.lanes $(ARGS)
-
-.PHONY: bench-minutes
-bench-minutes: setup ## Measure how a simulated table's capacity is used for 20 minutes, beside plain batch writers
-	$(BIN)/python -m bench.table $(ARGS)
 
 ##@ Release
 

@@ -13,6 +13,7 @@ import argparse
 import datetime as dt
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -131,8 +132,9 @@ def write_page(docs: Path) -> Path:
 
 
 def _section(experiment: Experiment, run: dict[str, Any]) -> str:
-    text = (_TEXTS / f"{experiment.name}.md").read_text(encoding="utf-8")
-    measures, _, notes = text.partition("\n---\n")
+    wrapped = (_TEXTS / f"{experiment.name}.md").read_text(encoding="utf-8")
+    text = re.sub(r"\n(?!\n|- |---)\s*", " ", wrapped)
+    measures, _, notes = text.partition("\n---")
     findings = run["findings"]
     settings = f"SIZE={run['size']} LATENCY_MS={run['latency_ms']:g} SEED={run['seed']}"
     load = f", load {run['load']:g}" if run.get("load", 0) > 0.5 else ""
@@ -143,12 +145,12 @@ def _section(experiment: Experiment, run: dict[str, Any]) -> str:
             f" {experiment.published_size:,} {experiment.unit}:"
             f" `make lab EXPERIMENT={run['experiment']} {settings}`."
         ),
-        *(_table(table) for table in findings["tables"]),
-        *(
+        *(_table(table) for table in findings["tables"] if not table["detail"]),
+        "\n".join(
             f"![{chart['title']}]({FOLDER}/{experiment.name}-{at}.svg)"
             for at, chart in enumerate(findings["charts"], 1)
         ),
-        "\n".join([notes.strip(), *(f"- {note}" for note in findings["notes"])]),
+        "\n".join([notes.strip(), f"- {' '.join(findings['notes'])}"]),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -41,6 +41,8 @@ class Table:
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    detail: bool = False
+    """The table is printed and recorded, and left out of the page."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,11 +38,7 @@ class Delivery:
         values = {
             key: {"DataType": "String", "StringValue": value} for key, value in attributes.items()
         }
-        match service:
-            case "sqs":
-                queue = f"{self._endpoint}/{account}/{name}"
-                client.send_message(QueueUrl=queue, MessageBody=body, MessageAttributes=values)
-            case _:
-                _LOG.warning(
-                    "%s: destinations of the service %s are not emulated", function.name, service
-                )
+        if service != "sqs":
+            raise ValueError(f"destinations of the service {service} are not emulated")
+        queue = f"{self._endpoint}/{account}/{name}"
+        client.send_message(QueueUrl=queue, MessageBody=body, MessageAttributes=values)

@@ -66,13 +66,6 @@ PUBLISHED_STEPS = (
 """Published steps, with their inserts a second."""
 PUBLISHED_FUNCTIONS = ((1, 14e6 / 900), (40, 80_000))
 """Published rows a second by functions: 14 of 26 million rows in 900 s, and the last step."""
-PRICES = (
-    ("1 M write units", "$1.4846", "$1.25", "$0.625"),
-    ("backup, 1 GB for a month", "$0.11886", "$0.10", "$0.10"),
-    ("restore, 1 GB", "$0.17829", "$0.15", "$0.15"),
-    ("an hour of EC2", "$0.222", "-", "-"),
-    ("Step Functions and Lambda", "about $0.05", "-", "-"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,13 +263,11 @@ def findings(steps: Sequence[Result], executions: Sequence[Result]) -> Findings:
     """Put all results into tables and charts."""
     everything = [*steps, *executions]
     seconds = sum(each.counters["seconds_to_answer"] for each in everything)
-    prices = ("price", "published", "list price in 2020", "list price now")
     return Findings(
         tables=[
             beside_published(steps, executions),
             _all_steps(steps),
             _all_executions(executions),
-            Table("Prices", prices, PRICES),
         ],
         charts=[
             _ladder_chart(steps, executions),
@@ -298,7 +289,7 @@ def _all_steps(results: Sequence[Result]) -> Table:
         for each in results
     ]
     columns = ("step", "rows", "rows/s", "CPU s for a million", "requests", "connections")
-    return Table("All steps on this machine", (*columns, "most in flight"), rows)
+    return Table("All steps on this machine", (*columns, "most in flight"), rows, detail=True)
 
 
 def _all_executions(results: Sequence[Result]) -> Table:
@@ -313,7 +304,7 @@ def _all_executions(results: Sequence[Result]) -> Table:
         *("execution", "rows", "rows/s while it writes", "seconds of `ddbload start`"),
         *("CPU s of the functions", "most in flight"),
     )
-    return Table("The state machine, emulated", columns, rows)
+    return Table("The state machine, emulated", columns, rows, detail=True)
 
 
 def pairs(steps: Sequence[Result], executions: Sequence[Result]) -> list[tuple[str, int, Result]]:

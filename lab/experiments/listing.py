@@ -123,11 +123,11 @@ def _list_all(
         "latency": setup.latency,
         "seed": setup.seed,
     }
-    found: dict[Way, list[Listed]] = {way: [] for way in chosen}
+    found: dict[str, list[Listed]] = {way.name: [] for way in chosen}
     for turn in range(runs):
         for way in chosen:
             once = partial(_list, way, due, settings, endpoint)
-            found[way].append(setup.measured(f"{way.name}, {keys:,} keys, {turn + 1}", once))
+            found[way.name].append(setup.measured(f"{way.name}, {keys:,} keys, {turn + 1}", once))
     return [
         Listed(
             way,
@@ -136,7 +136,7 @@ def _list_all(
             listed[-1].spans,
             listed[-1].counters,
         )
-        for way, listed in found.items()
+        for way, listed in zip(chosen, found.values(), strict=True)
     ]
 
 
@@ -182,7 +182,8 @@ def _times(keys: int, found: Sequence[Listed], runs: int) -> Table:
         )
     columns = ("way", "published", "times", "here", "times", "CPU s", "pages", "in flight")
     average = f", average of {runs} runs" if runs > 1 else ", one run"
-    return Table(f"Seconds to list {keys:,} keys{average}", columns, rows)
+    title = f"Seconds to list {keys:,} keys{average}"
+    return Table(title, columns, rows, detail=keys != PUBLISHED_KEYS)
 
 
 def _pages(found: Sequence[Listed], keys: int) -> Table:
@@ -198,7 +199,8 @@ def _pages(found: Sequence[Listed], keys: int) -> Table:
         if each.spans
     ]
     columns = ("way", "request published", "here", "parsing published", "here")
-    return Table("Milliseconds of a request, and of parsing 1,000 keys", columns, rows)
+    title = "Milliseconds of a request, and of parsing 1,000 keys"
+    return Table(title, columns, rows, detail=True)
 
 
 def _bars(keys: int, found: Sequence[Listed]) -> Chart:

@@ -194,8 +194,7 @@ def run(setup: Setup) -> Findings:
             _few_table(few, by_level),
             _many_table(by_size),
             _cost_table(costs, by_level),
-            _skew_table(f"Requests made at once, of which the last waits {WAIT:g} seconds", aged),
-            _skew_table("Requests of a machine whose clock is an hour slow", wrong),
+            _skew_table("the last waits 3 s", aged, "an hour slow", wrong),
         ],
         charts=[_few_chart(few, by_level), _many_chart(by_size)],
         notes=[
@@ -262,7 +261,7 @@ def _few_table(count: int, found: Sequence[Result]) -> Table:
         *("way", "published, s", "s", f"published, to {base.way.label}"),
         *(f"to {base.way.label}", "CPU ms an object", "most in flight"),
     )
-    return Table(f"Time for {count:,} objects by concurrency", columns, rows)
+    return Table(f"Time for {count:,} objects by concurrency", columns, rows, detail=True)
 
 
 def _many_table(found: Sequence[Result]) -> Table:
@@ -278,7 +277,7 @@ def _many_table(found: Sequence[Result]) -> Table:
             )
         )
     columns = ("way", "published, s", "s", "objects/s", "CPU ms an object", "most in flight")
-    return Table("Time by number of objects", columns, rows)
+    return Table("Time by number of objects", columns, rows, detail=True)
 
 
 def _cost_table(costs: Mapping[str, Any], found: Sequence[Result]) -> Table:
@@ -300,10 +299,10 @@ def _cost_table(costs: Mapping[str, Any], found: Sequence[Result]) -> Table:
     return Table("Cost of a thread and of a client (medians)", columns, rows)
 
 
-def _skew_table(title: str, found: Sequence[Result]) -> Table:
+def _skew_table(late: str, aged: Sequence[Result], slow: str, wrong: Sequence[Result]) -> Table:
     rows = [
         (
-            each.way.label,
+            f"{each.way.label}, {case}",
             f"{each.due:,}",
             f"{each.printed['objects']:,}",
             f"{each.counters['skewed']:,}",
@@ -311,10 +310,11 @@ def _skew_table(title: str, found: Sequence[Result]) -> Table:
             number(each.seconds),
             f"{each.counters['most_in_flight']:,}",
         )
+        for case, found in ((late, aged), (slow, wrong))
         for each in found
     ]
     columns = ("way", "objects", "read", "answers 403", "missing", "s", "most in flight")
-    return Table(title, columns, rows)
+    return Table("Requests made at once, and requests of a slow clock", columns, rows)
 
 
 _NAMES = {THREADS: "threads", TASKS: "asyncio", DDBLOAD: "ddbload"}

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from bench.bucket import BUCKET
@@ -66,12 +67,12 @@ class Way:
     published: int | None = None
     """Index of the published seconds."""
 
-    def command(self, sink: Sink, count: int) -> list[str]:
-        """Build the command that sends the messages."""
-        arguments = (str(count), sink.service, sink.target, *self.options)
+    def command(self, sink: Sink, count: int, file: Path) -> list[str]:
+        """Build the command that sends the messages. `file` has them, one a line."""
+        arguments = (sink.service, sink.target, *self.options)
         if self.kind == OURS:
-            return [sys.executable, "-m", "lab.sender", *arguments]
-        return harness.published("sinks", *arguments)
+            return [sys.executable, "-m", "lab.send_messages", str(file), *arguments]
+        return harness.published("sinks", str(count), *arguments)
 
 
 WAYS = (
@@ -98,7 +99,9 @@ def send(setup: Setup, way: Way, sink: Sink, endpoint: str) -> Sent:
     control(endpoint, "/reset", {"latency": setup.latency / sink.faster})
     before = control(endpoint, "/counters")["cpu_seconds"]
     environment = harness.environment(**{sink.service: endpoint})
-    measured = harness.run(way.command(sink, setup.size), environment)
+    file = setup.folder / "messages.jsonl"
+    file.write_text("".join(f"{message(i)}\n" for i in range(setup.size)), encoding="utf-8")
+    measured = harness.run(way.command(sink, setup.size, file), environment)
     counters = control(endpoint, "/counters")
     check(f"{sink.name}, {way.label}", sink, setup.size, counters)
     cpu = counters["cpu_seconds"] - before

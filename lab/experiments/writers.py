@@ -177,7 +177,7 @@ def _findings(written: Sequence[Written], size: int) -> Findings:
     return Findings(
         [
             Table(title, _COLUMNS, rows),
-            Table("How many times as fast", ("ways", "published", "here"), ratios),
+            Table("How many times as fast", ("ways", "published", "here"), ratios, detail=True),
         ],
         [Chart("bars", "Writing books", "seconds for 1,000 books", bars, logarithmic=True)],
         [busy("sink", cpu, sum(each.process.seconds for each in written))],

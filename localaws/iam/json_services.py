@@ -94,15 +94,9 @@ _STATES_RESOURCE_FIELDS: dict[str, str] = {
     "DescribeStateMachineForExecution": "executionArn",
     "GetExecutionHistory": "executionArn",
     "ListMapRuns": "executionArn",
-    "ListStateMachineVersions": "stateMachineArn",
-    "ListTagsForResource": "resourceArn",
-    "PublishStateMachineVersion": "stateMachineArn",
     "RedriveExecution": "executionArn",
     "StartExecution": "stateMachineArn",
-    "StartSyncExecution": "stateMachineArn",
     "StopExecution": "executionArn",
-    "TagResource": "resourceArn",
-    "UntagResource": "resourceArn",
     "UpdateMapRun": "mapRunArn",
     "UpdateStateMachine": "stateMachineArn",
 }
@@ -163,17 +157,13 @@ def _events_actions(operation: str, fields: Fields, place: Place) -> Iterator[Ca
 
 # Batch operations need the permission of the single operation.
 _SQS_ACTIONS = {
-    "ChangeMessageVisibility": "ChangeMessageVisibility",
-    "ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
     "DeleteMessage": "DeleteMessage",
     "DeleteMessageBatch": "DeleteMessage",
     "DeleteQueue": "DeleteQueue",
     "GetQueueAttributes": "GetQueueAttributes",
-    "PurgeQueue": "PurgeQueue",
     "ReceiveMessage": "ReceiveMessage",
     "SendMessage": "SendMessage",
     "SendMessageBatch": "SendMessage",
-    "SetQueueAttributes": "SetQueueAttributes",
 }
 
 

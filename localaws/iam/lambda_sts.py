@@ -12,19 +12,10 @@ _ACCOUNT_SETTINGS = re.compile(r"/\d{4}-\d{2}-\d{2}/account-settings/?")
 # Method and path after the function's name, to action.
 _FUNCTION_ACTIONS = {
     ("DELETE", ""): "DeleteFunction",
-    ("DELETE", "/concurrency"): "DeleteFunctionConcurrency",
     ("GET", ""): "GetFunction",
-    ("GET", "/concurrency"): "GetFunctionConcurrency",
     ("GET", "/configuration"): "GetFunctionConfiguration",
-    ("GET", "/policy"): "GetPolicy",
-    ("GET", "/versions"): "ListVersionsByFunction",
     ("POST", "/invocations"): "InvokeFunction",
-    ("POST", "/invoke-async"): "InvokeFunction",
-    ("POST", "/policy"): "AddPermission",
-    ("POST", "/response-streaming-invocations"): "InvokeFunction",
-    ("POST", "/versions"): "PublishVersion",
     ("PUT", "/code"): "UpdateFunctionCode",
-    ("PUT", "/concurrency"): "PutFunctionConcurrency",
     ("PUT", "/configuration"): "UpdateFunctionConfiguration",
 }
 # Actions that need no permission, by STS's API Reference.

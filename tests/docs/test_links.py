@@ -1,4 +1,4 @@
-"""Links to a heading of a page name one that is there."""
+"""Links to files and to headings of pages have targets."""
 
 from __future__ import annotations
 
@@ -17,6 +17,18 @@ def anchors(page: Path) -> set[str]:
     text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+def test_links_to_files_have_targets() -> None:
+    linked = [
+        (page, link)
+        for page in PAGES
+        # Entries name pages of their time.
+        if page.name != "CHANGELOG.md"
+        for link in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8"))
+        if not link.startswith(("http", "mailto:"))
+    ]
+    assert [(page, link) for page, link in linked if not (page.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bench.checksum import ItemChecksum, expected_checksum
-from lab import ways
-from lab.experiments.ladder_steps import SHAPE
+from lab import harness
+from lab.experiments.ladder import SHAPE
 from lab.state_machine import StateMachine
 from tests.e2e_stack.deployed import SOURCES
 from tests.e2e_stack.runs import Run
@@ -17,7 +17,7 @@ def test_execution_loads_every_row_with_the_workers_asked_for(stack, tmp_path):
     table = cloud.table(*(f"{name}:{SHAPE.columns[name]}" for name in SHAPE.keys))
     file = tmp_path / "rows.tsv"
     SHAPE.write(file, ROWS, seed=1)
-    environment = {**ways.environment(), **cloud.environment}
+    environment = {**harness.environment(), **cloud.environment}
     machine = StateMachine(stack.name, SOURCES, table, environment, cloud.aws.pid, cloud.s3)
     machine.upload(file)
     execution = machine.load(3, chunk_bytes=file.stat().st_size // 4 + 1)

@@ -4,7 +4,7 @@
 
 Preflight is ddbload's own code over simulated S3, with the assumptions of docs/scale.md, by a scan
 of the whole file and by edges. *At best* is the file's first chunk alone: preflight could hand out
-no chunk sooner, whatever it scans next. Prints the tables of docs/decisions/0013-scan-then-map.md.
+no chunk sooner, whatever it scans next. Prints the tables of decision 0013 (docs/contributing).
 """
 
 from __future__ import annotations

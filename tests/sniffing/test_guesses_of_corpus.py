@@ -12,8 +12,8 @@ from ddbload.contracts.options import Options
 from ddbload.contracts.source import AUTO, Source
 from ddbload.errors import DdbloadError
 from ddbload.pipeline.preflight.detect_format import detect_format
-from ddbload.pipeline.reading.header import read_header
-from ddbload.pipeline.reading.open_sources import open_decoded
+from ddbload.reading.header import read_header
+from ddbload.reading.open_sources import open_decoded
 from ddbload.source.local_file import open_local
 from tests.sniffing.corpus import SAMPLES, Sample
 from tests.sniffing.polluted import polluted
@@ -34,7 +34,7 @@ def guess(path: Path, keys: Collection[str] = ()) -> tuple[Guess, DdbloadError |
             found = detect_format(raw, source, keys)
         except DdbloadError as error:
             return False, error
-        delimiter = found.source.delimiter if found.source.delimited else False
+        delimiter = found.source.delimiter if found.source.kind.has_columns else False
         try:
             file = open_decoded(raw, found.source)
             read_header(file, found.source, Options().row_limit, doubt=found.doubt)

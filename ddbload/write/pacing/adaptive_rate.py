@@ -1,7 +1,7 @@
 """Find the write units a second that a table takes, from the units it returns. Pure.
 
-Times are passed in: seconds of a monotonic clock. docs/decisions/0010-shared-rate.md states why
-this law was chosen, and what it was measured on.
+Times are passed in: seconds of a monotonic clock. Decision 0010 (docs/contributing) states why this
+law was chosen, and what it was measured on.
 """
 
 from __future__ import annotations

@@ -14,19 +14,17 @@ import time
 import zlib
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from botocore.exceptions import ClientError, SSLError
+from botocore.exceptions import SSLError
 
-from bench import sink
 from bench.checksum import ItemChecksum
 from bench.clients import ROOT, TABLE
 from bench.rounds import Scenario
 from bench.shapes import SHAPES
-from tests.bench.sink_client import sink_client
 from tests.e2e.processes import alive, until
+from tests.trials.bench.sink_client import sink_client
 
 STARTER = """
 import sys, time
@@ -69,31 +67,6 @@ def test_sink_counts_items(sink_process, scenario):
     )
 
 
-@pytest.mark.parametrize(("latency", "handshake"), [(0.0, 0.0), (0.05, 0.1)])
-def test_sink_tells_the_time_to_the_last_answer(sink_process, scenario, latency, handshake):
-    sink_process.reset(replace(scenario, latency=latency, handshake=handshake))
-    with closing(sink_client(sink_process, scenario)) as dynamodb:
-        dynamodb.batch_write_item(RequestItems={TABLE: [put(1)]})
-    counters = sink_process.counters()
-    assert counters["seconds"] == 0
-    assert latency + handshake <= counters["seconds_to_answer"]
-    assert counters["seconds_to_answer"] > 0
-
-
-def test_sink_describes_the_scenarios_table(sink_process):
-    scenario = Scenario(SHAPES["ngrams"], tls=True, latency=0.0)
-    sink_process.reset(scenario)
-    with closing(sink_client(sink_process, scenario)) as dynamodb:
-        found = dynamodb.describe_table(TableName=TABLE)["Table"]
-    assert found["TableStatus"] == "ACTIVE"
-    assert found["KeySchema"] == [
-        {"AttributeName": "ngram", "KeyType": "HASH"},
-        {"AttributeName": "year", "KeyType": "RANGE"},
-    ]
-    types = {each["AttributeName"]: each["AttributeType"] for each in found["AttributeDefinitions"]}
-    assert types == {"ngram": "S", "year": "N"}
-
-
 @pytest.mark.parametrize(
     "requests",
     [
@@ -111,22 +84,6 @@ def test_sink_counts_invalid_requests(sink_process, scenario, requests):
     counters = sink_process.counters()
     assert (counters["items"], counters["invalid"]) == (0, 1)
     assert counters["first_invalid"]
-
-
-def test_sink_reports_a_request_to_another_table(sink_process, scenario):
-    sink_process.reset(scenario)
-    with closing(sink_client(sink_process, scenario)) as dynamodb:
-        dynamodb.batch_write_item(RequestItems={"another": [put(1)]})
-    assert "another" in sink_process.counters()["first_invalid"]
-
-
-def test_sink_refuses_other_operations(sink_process, scenario):
-    sink_process.reset(scenario)
-    with (
-        closing(sink_client(sink_process, scenario)) as dynamodb,
-        pytest.raises(ClientError, match="UnknownOperation"),
-    ):
-        dynamodb.list_tables()
 
 
 def test_sink_is_refused_without_its_certificate(sink_process):
@@ -201,34 +158,6 @@ def test_sink_accepts_split_and_pipelined_requests(sink_process, scenario):
     assert sink_process.counters()["items"] == 3
 
 
-def test_sink_refuses_unsigned_requests(sink_process, scenario):
-    sink_process.reset(scenario)
-    ((status, answer),) = raw(sink_process, request(1, head="POST / HTTP/1.1\r\n"))
-    assert status == b"400"
-    assert "MissingAuthenticationToken" in answer["__type"]
-    assert sink_process.counters()["requests"] == 0
-
-
-def test_sink_delays_responses_by_the_latency(sink_process, scenario):
-    sink_process.reset(replace(scenario, latency=0.3))
-    begin = time.monotonic()
-    assert len(raw(sink_process, request(1) + request(2), answers=2)) == 2
-    # There is no upper bound: the machine may be busy.
-    assert time.monotonic() - begin >= 0.3
-    assert sink_process.counters()["items"] == 2
-
-
-def test_sink_counts_at_once_when_its_backlog_is_full(monkeypatch):
-    monkeypatch.setattr(sink, "BACKLOG_BYTES", 1000)
-    counting = sink.Sink()
-    counting.reset({"table": TABLE, "keys": {"id": "N"}})
-    body = request(1).partition(b"\r\n\r\n")[2]
-    for _ in range(1000 // len(body) + 5):
-        counting.write(body, "")
-    assert counting.tables[TABLE].checksum.items == 5
-    assert counting.counters()["items"] == 1000 // len(body) + 5
-
-
 def create_books(dynamodb, name):
     return dynamodb.create_table(
         TableName=name,
@@ -275,18 +204,6 @@ def test_sink_counts_each_table_by_itself(sink_process, scenario):
     assert counters["requests"] == counters["most_in_flight"] == 0
 
 
-def test_sink_creates_a_table_once(sink_process, scenario):
-    sink_process.reset_without_tables(0.0)
-    with closing(sink_client(sink_process, scenario)) as dynamodb:
-        with pytest.raises(ClientError, match="ResourceNotFound"):
-            dynamodb.describe_table(TableName="SyncBooks")
-        dynamodb.put_item(TableName="SyncBooks", Item={"isbn": {"S": "1"}})
-        assert sink_process.counters()["invalid"] == 1
-        create_books(dynamodb, "SyncBooks")
-        with pytest.raises(ClientError, match="ResourceInUse"):
-            create_books(dynamodb, "SyncBooks")
-
-
 def test_sink_counts_requests_in_flight(sink_process, scenario):
     sink_process.reset(replace(scenario, latency=0.2))
     # In one piece, so that the sink reads all three before it answers the first.
@@ -311,14 +228,6 @@ def test_request_of_a_client_that_is_gone_is_not_in_flight(sink_process, scenari
     until(at_rest, "requests of a closed connection are still in flight")
 
 
-def test_sink_listens_on_loopback_only(sink_process):
-    for name in ("http", "https"):
-        with pytest.raises(OSError):
-            socket.create_connection(
-                ("127.0.0.2", urlsplit(sink_process.ready[name]).port), timeout=5
-            )
-
-
 def test_sink_ends_when_its_parent_is_killed(tmp_path):
     starter = subprocess.Popen(
         [sys.executable, "-c", STARTER, str(tmp_path)], stdout=subprocess.PIPE, cwd=ROOT
@@ -329,9 +238,3 @@ def test_sink_ends_when_its_parent_is_killed(tmp_path):
     os.kill(starter.pid, signal.SIGKILL)
     starter.wait()
     until(lambda: not alive(pid), "the sink outlives its starter")
-
-
-def test_sink_deletes_its_private_key(sink_process):
-    trusted = Path(sink_process.ready["ca"])
-    assert [path for path in trusted.parent.iterdir() if path.is_file()] == [trusted]
-    assert "PRIVATE" not in trusted.read_text()

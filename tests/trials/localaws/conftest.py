@@ -6,7 +6,7 @@ import pytest
 from botocore.config import Config
 
 from localaws import LocalAws
-from tests.localaws.template import template
+from tests.trials.localaws.template import template
 
 SECONDS = 60
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from contextlib import closing
 
-import pytest
 from botocore.exceptions import ClientError
 
 from bench.clients import TABLE
-from bench.rounds import InvalidRound, Scenario
+from bench.rounds import Scenario
 from bench.socket_loads import CLIENTS, OWN, RIVAL, Load, Table, measure
 from bench.throttled_table import ThrottledTable
-from tests.bench.sink_client import sink_client
+from tests.trials.bench.sink_client import sink_client
 
 
 class Clock:
@@ -63,16 +62,6 @@ def test_buckets_are_refilled_within_a_second():
     assert len(answer["UnprocessedItems"][TABLE]) == 20
 
 
-@pytest.mark.parametrize("model", ["buckets", "metered"])
-def test_saved_capacity_is_there_at_the_start(model):
-    settings = Table(10, 1, saved_seconds=3).settings(model, salt=0)
-    throttled = ThrottledTable(TABLE, "key", settings, Clock())
-    for batch in range(5):
-        throttled.write(body([put(f"{batch}-{number}") for number in range(25)]))
-    # "metered" saves three seconds beside the present one.
-    assert throttled.counters()["accepted"] == [30 if model == "buckets" else 40]
-
-
 def test_requests_and_units_are_counted_for_each_writer():
     clock = Clock()
     cpu = iter([1.0, 1.25, 1.5])
@@ -108,12 +97,6 @@ def test_full_partition_is_named_as_the_reason():
     _, answer = throttled.write(body([put("hot")]))
     (reason,) = answer["ThrottlingReasons"]
     assert reason["reason"] == "TableWriteKeyRangeThroughputExceeded"
-
-
-def test_item_of_two_kilobytes_uses_two_units():
-    throttled = table(Clock(), limit=10, partitions=1)
-    throttled.write(body([put("a", "x" * 1500)]))
-    assert throttled.counters()["accepted"] == [2]
 
 
 def test_client_sees_throttling_over_sockets(sink_process):
@@ -162,10 +145,3 @@ def test_every_row_of_two_writers_arrives_beside_an_application(sink_process):
     assert found["requests"] > 400 / 25
     assert found["calls"] > 10
     assert 0.0 <= found["failed"] <= found["retried"] <= 1.0
-
-
-def test_load_that_takes_too_long_is_refused(sink_process, monkeypatch):
-    monkeypatch.setattr("bench.socket_loads.LIMIT_SECONDS", 0.5)
-    load = Load(100, Table(1, 1))
-    with pytest.raises(InvalidRound, match=r"took more than 0\.5 s"):
-        measure("slow", load, CLIENTS[RIVAL], "metered", 0, 0.0, sink_process)

@@ -5,8 +5,8 @@ import json
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.localaws.conftest import wait_for
-from tests.localaws.template import template
+from tests.trials.localaws.conftest import wait_for
+from tests.trials.localaws.template import template
 
 
 def part(*names):
@@ -103,20 +103,13 @@ def test_definition_is_read_from_s3_with_substitutions(app):
     assert error() == "Changed"
 
 
-def test_bucket_gets_versioning_and_eventbridge_from_its_template(app):
+def test_bucket_gets_versioning_from_its_template(app):
     s3 = app.client("s3")
     body = part("Inbox")
     body["Outputs"] = {"Inbox": {"Value": {"Ref": "Inbox"}}}
     app.create_stack("inbox", body)
     bucket = app.outputs_of("inbox")["Inbox"]
     assert s3.get_bucket_versioning(Bucket=bucket)["Status"] == "Enabled"
-    shown = s3.get_bucket_notification_configuration(Bucket=bucket)
-    assert "EventBridgeConfiguration" in shown
-    notifications = body["Resources"]["Inbox"]["Properties"]["NotificationConfiguration"]
-    notifications["EventBridgeConfiguration"]["EventBridgeEnabled"] = False
-    app.client("cloudformation").update_stack(StackName="inbox", TemplateBody=json.dumps(body))
-    shown = s3.get_bucket_notification_configuration(Bucket=bucket)
-    assert "EventBridgeConfiguration" not in shown
 
 
 @pytest.mark.parametrize("policy", ["Retain", "RetainExceptOnCreate"])

@@ -4,25 +4,18 @@ import http.client
 import json
 import re
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from queue import SimpleQueue
 from urllib.parse import urlencode, urlsplit
 
-import boto3
 import pytest
-from botocore import UNSIGNED
-from botocore.config import Config
-from botocore.exceptions import ClientError
 
 from ddbload.cli.demo.imported import dynalite
 from localaws import LocalAws
-from localaws.dynamodb_proxy import DynamoDBProxy
 from localaws.functions.runtime_api import Invocation, RuntimeApi
 from tests.cli.console import ROOT
 from tests.e2e.processes import children
-from tests.localaws.conftest import Deployed
+from tests.trials.localaws.conftest import Deployed
 
 HERE = "127.0.0.1"
 PAGE = "http://evil.example"
@@ -135,69 +128,6 @@ def test_forged_form_creates_no_stack(app, forged, browser, kind):
     assert_no_stack(app, mark)
 
 
-def test_presigned_link_reaches_only_s3(app, forged):
-    """A page can put any signature into a URL, because signatures are not verified here."""
-    form, mark = forged
-    port = port_of(app.aws.endpoint)
-    for service, status in (("cloudformation", 403), ("s3", 404), (None, 404)):
-        credential = f"local/20260101/us-east-1/{service}/aws4_request"
-        fields = {"X-Amz-Credential": credential, "X-Amz-Signature": "0"}
-        if service is None:
-            fields = {"AWSAccessKeyId": "local", "Signature": "0", "Expires": "1999999999"}
-        path = f"/cloudformation_us-east-1/cfnresponse?{form.decode()}&{urlencode(fields)}"
-        assert ask(port, "GET", path)[0] == status
-        assert_refused(ask(port, "POST", path))
-    assert_no_stack(app, mark)
-
-
-@pytest.mark.parametrize("service", ["s3", "sts", "sqs"])
-def test_unsigned_client_gets_access_denied(app, service):
-    client = boto3.client(
-        service,
-        endpoint_url=app.aws.endpoint,
-        region_name=app.aws.region,
-        config=Config(signature_version=UNSIGNED, retries={"total_max_attempts": 1}),
-    )
-    ask_for = {"s3": "list_buckets", "sts": "get_caller_identity", "sqs": "list_queues"}[service]
-    with pytest.raises(ClientError, match="missing a signature") as raised:
-        getattr(client, ask_for)()
-    assert raised.value.response["Error"]["Code"].startswith("AccessDenied")
-
-
-@pytest.mark.parametrize("version", ["s3", "s3v4"])
-def test_presigned_link_is_served_except_to_web_pages(app, version):
-    app.put("hello.txt", b"hello", bucket="Kept")
-    client = boto3.client(
-        "s3",
-        endpoint_url=app.aws.endpoint,
-        region_name=app.aws.region,
-        aws_access_key_id="local",
-        aws_secret_access_key="local",
-        config=Config(signature_version=version),
-    )
-    wish = {"Bucket": app.outputs["Kept"], "Key": "hello.txt"}
-    place = urlsplit(client.generate_presigned_url("get_object", wish))
-    path = f"{place.path}?{place.query}"
-    answer = ask(place.port, "GET", path)
-    assert (answer[0], answer[2]) == (200, b"hello")
-    # A page embeds the link, links to it, or redirects a typed address to it.
-    for headers in (
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Referer": PAGE},
-        {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"},
-    ):
-        assert_refused(ask(place.port, "GET", path, headers=headers))
-
-
-@pytest.mark.parametrize("browser", BROWSERS)
-def test_browser_request_is_refused_even_if_signed(app, forged, browser):
-    form, mark = forged
-    kind = {"Content-Type": "application/x-www-form-urlencoded"}
-    headers = signed("cloudformation", **kind, **browser)
-    assert_refused(ask(port_of(app.aws.endpoint), "POST", "/", form, headers))
-    assert_no_stack(app, mark)
-
-
 @pytest.mark.parametrize("host", [*FOREIGN_HOSTS, *SIMILAR_HOSTS])
 def test_request_is_refused_with_a_foreign_host(app, forged, host):
     """With DNS rebinding only the Host tells a page's request from the developer's."""
@@ -231,21 +161,6 @@ def test_moto_controls_are_refused(app):
     for method, path in (("POST", "reset"), ("GET", "data.json"), ("GET", "")):
         for headers in ({}, {"Origin": PAGE}, {"Origin": f"http://{HERE}:{port}"}):
             assert_refused(ask(port, method, f"/moto-api/{path}", b"", headers))
-    # Presigned links need no header, and moto routes by path, whatever service signed the link.
-    for path in (
-        "/moto-api/recorder/start-recording",
-        "//moto-api/data.json",
-        "/%6doto-api/data.json",
-        "/x/../moto-api/data.json",
-        "/Moto-Api/",
-        "/latest/meta-data/",
-        "//latest//meta-data/iam",
-    ):
-        for signature in (
-            "AWSAccessKeyId=x&Expires=9&Signature=x",
-            "X-Amz-Signature=0&X-Amz-Credential=local/20260101/us-east-1/s3/aws4_request",
-        ):
-            assert_refused(ask(port, "GET", f"{path}?{signature}"))
     assert app.outputs_of("app")
 
 
@@ -402,26 +317,3 @@ def test_runtime_api_gives_events_only_to_a_lambda_runtime(runtime, browser):
     own = {"User-Agent": "aws-lambda-python/3.13.0-4.0.0"}
     status, _, body = ask(port, "GET", f"{path}/next", b"", own)
     assert (status, body) == (200, b'{"secret": 1}')
-
-
-def test_dynamodb_proxy_refuses_before_forwarding():
-    proxy = DynamoDBProxy("http://127.0.0.1:1")
-    try:
-        assert_refused(ask(port_of(proxy.endpoint), headers={"Origin": PAGE}))
-    finally:
-        proxy.close()
-
-
-def test_command_line_refuses_web_pages():
-    """The guard is also active when the emulator is started without the fixtures."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "localaws", "--exit-on-stdin-eof"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=ROOT,
-    ) as running:
-        ready = json.loads(running.stdout.readline())
-        for endpoint in (ready["endpoint"], ready["dynamodb_endpoint"]):
-            assert_refused(ask(port_of(endpoint), headers={"Origin": PAGE}))
-        running.stdin.close()
-        assert running.wait(60) == 0

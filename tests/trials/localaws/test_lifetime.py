@@ -160,24 +160,3 @@ def test_callers_wait_when_a_function_is_at_its_concurrency(app):
         answers = list(callers.map(lambda _: app.invoke("Small", wish)[1], range(6)))
     assert len({answer["pid"] for answer in answers}) <= 2
     assert all(answer["event"] == wish for answer in answers)
-
-
-def test_exported_emulator_ends_with_the_shell_that_evaluates_it(tmp_path):
-    again = f'eval "$({sys.executable} -m localaws --export)" || exit 9\n'
-    ended = subprocess.run(
-        ["sh", "-c", f"{again}{again}echo $LOCALAWS_PID $AWS_ENDPOINT_URL; kill -0 $LOCALAWS_PID"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        # It would hang if the emulator kept the shell's output open.
-        timeout=120,
-    )
-    assert ended.returncode == 0, ended.stderr
-    pid, endpoint = ended.stdout.split()
-    assert endpoint.startswith("http://127.0.0.1:")
-    assert ended.stderr == (
-        "localaws: runs until this shell ends, or you say: kill $LOCALAWS_PID\n"
-        f"localaws: runs already, as process {pid}\n"
-    )
-    until(lambda: not alive(int(pid)), "the emulator is left")

@@ -1,11 +1,10 @@
-"""The writers send each book once, into their own tables, with as many requests as they may."""
+"""Counts of books are checked, and signatures are those of botocore."""
 
 from __future__ import annotations
 
 import copy
 import datetime as dt
 import json
-from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -15,69 +14,13 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotocoreCredentials
 
 from bench.checksum import ItemChecksum
-from bench.rounds import SinkProcess
-from lab import ways
-from lab.experiment import Setup
-from lab.experiments.writers import (
-    AIOHTTP,
-    MANY_THREADS,
-    SEQUENTIAL,
-    WAYS,
-    require_arrived,
-    write_all,
-)
-from lab.experiments.writers import run as run_writers
-from lab.findings import CountsDiffer
-from lab.published.writers.books import Book, read_books
+from lab import harness
+from lab.experiments.writers import SEQUENTIAL, require_arrived
+from lab.harness import CountsDiffer
+from lab.published.writers.books import Book
 from lab.published.writers.signature import Credentials, signed_headers
 
-BOOKS = 16
-LATENCY = 0.25
-"""So long that all threads and connections send a request before the first is answered."""
-POOL = min(BOOKS, ThreadPoolExecutor()._max_workers)
 NOW = dt.datetime(2026, 11, 23, 14, 5, 6, tzinfo=dt.UTC)
-
-
-def test_each_way_writes_the_books_once(tmp_path):
-    written = write_all(Setup(BOOKS, LATENCY, 1, tmp_path))
-    assert [each.way for each in written] == list(WAYS)
-    found = {
-        " ".join(each.way.command): (each.requests, each.most_in_flight)
-        for each in written
-        if each.way != AIOHTTP
-    }
-    assert found == {
-        "synchronous": (BOOKS, 1),
-        "synchronous --new-clients": (BOOKS, 1),
-        "threaded": (BOOKS, POOL),
-        f"threaded --threads {MANY_THREADS}": (BOOKS, MANY_THREADS),
-        "threaded --new-clients": (BOOKS, POOL),
-        "--engine sync": (1, 1),
-        "--engine threads": (1, 1),
-        "--engine async": (1, 1),
-    }
-    (aiohttp,) = (each for each in written if each.way == AIOHTTP)
-    assert aiohttp.requests == BOOKS
-    assert aiohttp.most_in_flight > MANY_THREADS
-    books = read_books(tmp_path / "books.csv")
-    assert len({book.isbn for book in books}) == BOOKS
-    assert all(dt.date.fromisoformat(book.published_date) for book in books)
-
-
-def test_a_run_with_a_lost_book_is_refused(tmp_path, monkeypatch):
-    true = SinkProcess.counters
-
-    def without_one(self):
-        counters = true(self)
-        for table in counters["tables"].values():
-            table["items"] = max(0, table["items"] - 1)
-        return counters
-
-    monkeypatch.setattr(SinkProcess, "counters", without_one)
-    with pytest.raises(
-        CountsDiffer, match=r"sequential put_item, SyncBooks: books in SyncBooks: 1 of 2"
-    ):
-        run_writers(Setup(2, 0.0, 1, tmp_path))
 
 
 def counted():
@@ -98,10 +41,9 @@ def test_counts_that_match_pass():
         (("tables", "SyncBooks", "items"), 2, "2 of 1 arrived"),
         (("tables", "SyncBooks", "checksum"), "f" * 32, "differ from the books"),
         (("tables", "AsyncBooks", "items"), 1, "AsyncBooks: 1 of 0"),
-        (("requests",), 2, "requests: 2 of 1"),
         (("invalid",), 1, "invalid requests"),
     ],
-    ids=["twice", "another item", "another table", "a request more", "invalid"],
+    ids=["twice", "another item", "another table", "invalid"],
 )
 def test_counts_that_differ_are_refused(path, value, message):
     due, counters = counted()
@@ -169,8 +111,8 @@ def test_signature_is_botocores_for_what_aiohttp_sends(recorder, tmp_path):
     requests, url = recorder
     file = tmp_path / "books.csv"
     file.write_text("isbn,author,title,published_date\n978-1,Zoë,A,1999-12-31\n")
-    command = ways.published("writers.asynchronous", str(file), "AsyncBooks")
-    ways.run(command, ways.environment(dynamodb=url))
+    command = harness.published("writers.asynchronous", str(file), "AsyncBooks")
+    harness.run(command, harness.environment(dynamodb=url))
     ((headers, body),) = requests
     headers = {name.lower(): value for name, value in headers.items()}
     given = headers["authorization"]

@@ -9,8 +9,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.localaws.conftest import receive, wait_for
-from tests.localaws.template import template
+from tests.trials.localaws.conftest import receive, wait_for
+from tests.trials.localaws.template import template
 
 
 def test_function_reuses_its_process_when_warm(app):
@@ -181,14 +181,6 @@ def test_invalid_environment_is_refused(app, variables, said):
             FunctionName=app.outputs["Answer"], Environment={"Variables": variables}
         )
     assert said in refused.value.response["Error"]["Message"]
-
-
-@pytest.mark.parametrize("limits", [{"Timeout": 901}, {"MemorySize": 127}, {"Timeout": 0}])
-def test_template_is_refused_with_limits_outside_lambdas_range(app, limits):
-    part = {name: template()["Resources"][name] for name in ("FunctionRole", "Answer")}
-    part["Answer"]["Properties"] |= limits
-    with pytest.raises(ClientError, match="Member must have value between"):
-        app.create_stack(f"limits-{next(iter(limits.values()))}", {"Resources": part})
 
 
 def test_template_is_refused_with_a_reserved_variable(app):

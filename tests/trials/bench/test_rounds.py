@@ -11,9 +11,9 @@ import pytest
 
 from bench import compare, native
 from bench.checksum import expected_checksum
-from bench.clients import TABLE, Client, client_names
+from bench.clients import TABLE, Client
 from bench.native import FLOOR, GO
-from bench.rounds import Cores, InvalidRound, Scenario, check, check_ddbload_report, run
+from bench.rounds import Cores, InvalidRound, Scenario, check_ddbload_report, run
 from bench.shapes import SHAPES
 from ddbload.contracts.options import ENGINES
 from tests.cli.console import ROOT
@@ -32,23 +32,6 @@ def restore_affinity():
     before = os.sched_getaffinity(0)
     yield
     os.sched_setaffinity(0, before)
-
-
-def test_client_names_include_every_engine():
-    own = {name for name in client_names() if Client.parse(name).is_ddbload}
-    assert own == {*ENGINES, "insert"}
-
-
-@pytest.mark.parametrize("text", ["nobody", "threads@0", "threads@x", "sync@2", "batch_writer@4"])
-def test_client_is_refused_with_an_invalid_name_or_concurrency(text):
-    with pytest.raises(ValueError):
-        Client.parse(text)
-
-
-def test_client_label_parses_to_the_client():
-    for text in ("threads@3", "sync", "batch_writer", "pool@16"):
-        assert Client.parse(text).label == text
-        assert Client.parse(text) == Client.parse(Client.parse(text).label)
 
 
 @pytest.mark.parametrize("name", [*ENGINES, "batch_writer", "pool"])
@@ -88,33 +71,6 @@ def test_round_is_refused_with_the_stderr_of_a_failed_client(sink_process, scena
     path.unlink()
     with pytest.raises(InvalidRound, match=r"(?s)ended with 1\n.*FileNotFoundError"):
         run(Client.parse("pool"), scenario, path, due, sink_process, CORES)
-
-
-def test_client_environment_ignores_local_settings(sink_process, scenario, monkeypatch):
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    monkeypatch.setenv("AWS_PROFILE", "somebody's")
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    environment = sink_process.environment(scenario)
-    assert not {"PYTHONDONTWRITEBYTECODE", "AWS_PROFILE", "HTTPS_PROXY"} & set(environment)
-    assert environment["PYTHONPYCACHEPREFIX"]
-
-
-def counters(due, **changed):
-    right = {"items": due.items, "checksum": due.checksum, "invalid": 0, "first_invalid": None}
-    return {**right, **changed}
-
-
-def test_check_refuses_other_counters(make_file):
-    _, due = make_file(SHAPES["ngrams"], ROWS)
-    check("right", counters(due), due)
-    for changed in (
-        {"items": ROWS + 1},
-        {"items": 0},
-        {"checksum": "0" * 32},
-        {"invalid": 1, "first_invalid": "twice"},
-    ):
-        with pytest.raises(InvalidRound, match="refused: wrong"):
-            check("wrong", counters(due, **changed), due)
 
 
 def rows(**changed):
