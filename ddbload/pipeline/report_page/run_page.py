@@ -50,7 +50,7 @@ def put_page(
     found: CountedChunks,
     tally: RejectTally,
 ) -> None:
-    """Write `report.html` if there is time. Its failure is told, and never fails the run."""
+    """Write `report.html` if there is time. Its failure is a notice, and never fails the run."""
     failure: DdbloadError | None = None
     try:
         if context.clock() + PAGE_SECONDS < context.deadline:
