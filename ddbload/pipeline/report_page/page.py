@@ -267,9 +267,10 @@ def _rejects(facts: RunFacts) -> Markup | None:
                 f" … ({more:,} more)" if more > 0 else "",
             )
             line = "-" if each.line is None else f"{each.line:,}"
-            detail = data(each.detail, 200)
-            source = None if each.source is None else [" (", data(each.source, 120), ")"]
-            rows.append((*head, line, f"{each.byte:,}", [detail, source], row))
+            detail: list[Content] = [data(each.detail, 200)]
+            if each.source is not None:
+                detail += [" (", data(each.source, 120), ")"]
+            rows.append((*head, line, f"{each.byte:,}", detail, row))
             head = [None, None, None]
     caption = _caption("causes", len(groups), len(tally.groups))
     if tally.masked:
