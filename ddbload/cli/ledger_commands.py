@@ -243,7 +243,7 @@ def report_command(
 
 
 def _write_page(path: str, report: Report, there: RunLocation, *, show_rows: bool) -> None:
-    from ddbload.pipeline.report_page.run_page import run_page
+    from ddbload.pipeline.report_page import run_page
 
     page = run_page(report, there.context, show_rows=show_rows).encode()
     if path == "-":

@@ -101,10 +101,10 @@ def report_stdout_error(error: OSError) -> int:
 
 
 @contextmanager
-def keep_result(told: str) -> Iterator[None]:
-    """Tell what has been done all the same if standard output cannot be written.
+def keep_result(done: str) -> Iterator[None]:
+    """Raise `OutputUnwritable` with what was `done` if standard output cannot be written.
 
-    If nobody reads it any more, nothing is told. Raises `OutputUnwritable`.
+    A closed pipe raises `BrokenPipeError`, without a message.
     """
     try:
         yield
@@ -113,7 +113,7 @@ def keep_result(told: str) -> Iterator[None]:
         raise
     except OSError as error:
         failed = stdout_error() or error
-        raise OutputUnwritable(f"standard output: {failed.strerror}; {told}") from None
+        raise OutputUnwritable(f"standard output: {failed.strerror}; {done}") from None
 
 
 # What is drawn on the terminal now, if anything is.
@@ -172,7 +172,7 @@ def print_notice(notice: str) -> None:
 
 
 def has_terminal_input() -> bool:
-    """Return true if somebody can answer a question; a closed standard input is nobody."""
+    """Return true if questions can be asked; closed standard input counts as non-interactive."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 

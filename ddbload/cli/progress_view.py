@@ -42,7 +42,7 @@ _STYLES = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Cell of the grid, which stands for one chunk or for several in a row."""
+    """Cell of the grid: one chunk, or several in a row."""
 
     kind: str
     """`waiting`, `running`, `done` or `failed`."""

@@ -271,8 +271,8 @@ class Result:
 def show_result(result: Result, *, as_json: bool, quiet: bool, list_rejects: str) -> int:
     """Print a result on stdout; return the exit status.
 
-    `list_rejects`: the command that lists the run's rejects. Raises `OutputUnwritable`, which tells
-    that the run has ended, and how.
+    `list_rejects`: the command that lists the run's rejects. Raises `OutputUnwritable` with the
+    run's status.
     """
     with keep_result(
         f"the run itself is not affected: it ended {result.status} (ddbload report {result.run})"
@@ -324,7 +324,7 @@ def print_error(result: Result) -> None:
 def print_detected(record: RunRecord, payload: dict[str, Any]) -> None:
     """Print the detected format and types, unless they are the usual ones.
 
-    `payload` is the run's input, which tells what was left open.
+    `payload`: the run's input; only what it left to detection is printed.
     """
     if AUTO in payload["source"].values() and source_format(record) != _USUAL_FORMAT:
         print_stderr(f"ddbload: reading the source as {source_format(record)}")

@@ -35,7 +35,7 @@ from ddbload.ledger.run_state import Ending, RunState, StateFacts, judge, judge_
 from ddbload.pipeline.counted_chunks import CountedChunks, SegmentSums
 from ddbload.pipeline.load_history import write_history
 from ddbload.pipeline.reconcile import reconcile
-from ddbload.pipeline.report_page.run_page import put_page, reject_tally
+from ddbload.pipeline.report_page import put_page, reject_tally
 from ddbload.pipeline.table_description import require_same_table
 
 if TYPE_CHECKING:

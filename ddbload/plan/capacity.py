@@ -93,8 +93,6 @@ class Prewarm:
     """Calculation of the dollars."""
     seconds: float
     """Seconds that the import takes with it."""
-    command_afterwards: None = None
-    """Warm throughput needs no command after the import: it cannot be lowered."""
 
     def to_json(self) -> dict[str, Any]:
         """Return a plan's `time.prewarm`."""

@@ -187,7 +187,7 @@ def preflight_work(
     """Estimate what preflight reads of a source, which depends on how it is scanned."""
     source, options = record.payload.source, record.payload.options
     stored, objects = expected_bytes(record), record.objects or 1
-    # Of several objects each may be compressed or not: their text tells.
+    # Of several objects each may be compressed or not; the expansion of the rows read decides.
     is_compressed = record.size is None and (
         record.objects is None or (survey.expansion or 1.0) > _LEAST_EXPANSION
     )

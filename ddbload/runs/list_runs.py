@@ -1,8 +1,8 @@
 """List the newest runs of a ledger or a deployed stack, with a bounded number of requests.
 
-The index of starts (`ledger.history`) tells which runs are the newest; the record and the
-report of those that are shown are read concurrently. Of a stack, two listings of executions tell
-which runs are at work, and which executions failed before they had a record.
+The index of starts (`ledger.history`) has the newest runs; the record and the report of those
+that are shown are read concurrently. Two listings of a stack's executions show which runs are at
+work, and which executions failed before they had a record.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class _Summarizer:
         self._running = running
 
     def __call__(self, run: str) -> RunSummary | None:
-        """Summarize a run; None if nobody asked for it."""
+        """Summarize a run; None for a run without a request."""
         try:
             seen = read_run(
                 run, self._context, lambda last: self._last_execution(run, last), segments=False
@@ -199,7 +199,7 @@ def _requested_run(execution: Execution, name: str) -> str:
 
 
 def _of_execution(run: str, execution: Execution) -> RunSummary:
-    """Summarize an execution by its input, which nobody has checked."""
+    """Summarize an execution by its input, which was not checked."""
     source, table = _member(execution.input, "source"), _member(execution.input, "target", "table")
     bucket, key = _member(source, "bucket"), _member(source, "key") or _member(source, "prefix")
     options = _member(execution.input, "options")

@@ -86,8 +86,7 @@ def bars(found: Sequence[Bar], lane: float, top: float) -> list[Markup]:
     for bar in found:
         x, y = _x(bar.left), top + bar.lane * lane
         wide, title = max(1.0, PLOT * (bar.right - bar.left)), element("title", bar.title)
-        box = element("rect", title, x=x, y=y, width=wide, height=lane - 2, class_=bar.kind)
-        parts.append(box)
+        parts.append(element("rect", title, x=x, y=y, width=wide, height=lane - 2, class_=bar.kind))
         if bar.label and lane >= 20 and wide >= 9 * len(bar.label) + 4:
             label = element("text", bar.label, x=x + wide / 2, y=y + 13, class_="inside middle")
             parts.append(label)

@@ -258,8 +258,8 @@ def _rejects(facts: RunFacts) -> Markup | None:
     groups = tally.groups[:MAX_GROUPS_SHOWN]
     rows: list[TableRow] = []
     for group in groups:
-        count: Content = f"{group.rows:,}"
         column = None if group.column is None else data(group.column, 120)
+        head: list[Content] = [f"{group.rows:,}", data(group.cause), column]
         for each in group.examples:
             more = each.characters - len(each.row)
             row = (
@@ -267,21 +267,20 @@ def _rejects(facts: RunFacts) -> Markup | None:
                 f" … ({more:,} more)" if more > 0 else "",
             )
             line = "-" if each.line is None else f"{each.line:,}"
-            detail = data(each.detail, 200)
-            source = None if each.source is None else [" (", data(each.source, 120), ")"]
-            rows.append(
-                (count, data(group.cause), column, line, f"{each.byte:,}", [detail, source], row)
-            )
-            count = None
+            detail: list[Content] = [data(each.detail, 200)]
+            if each.source is not None:
+                detail += [" (", data(each.source, 120), ")"]
+            rows.append((*head, line, f"{each.byte:,}", detail, row))
+            head = [None, None, None]
     caption = _caption("causes", len(groups), len(tally.groups))
     if tally.masked:
         caption += (
             ". Rows are masked (x is a letter, 9 a digit, · anything else); ddbload report RUN"
             " --html FILE --show-rows shows them"
         )
-    head = ("Rows", "Cause", "Column", "Line", "Byte", "Why", "Row")
+    names = ("Rows", "Cause", "Column", "Line", "Byte", "Why", "Row")
     note = f"{tally.others:,} more rejects were not read for this page."
-    shown = table(caption, head, rows, numbers=[0, 3, 4])
+    shown = table(caption, names, rows, numbers=[0, 3, 4])
     return section("Rejects", shown, muted(note) if tally.others else None)
 
 
@@ -325,6 +324,7 @@ def _source(facts: RunFacts) -> Markup | None:
     for name in record.columns[:MAX_COLUMNS_SHOWN]:
         names += [", " if names else None, element("code", data(name, 80))]
     left = len(record.columns) - MAX_COLUMNS_SHOWN
+    mtime = record.pinned.get("mtime_ns")
     changed = ", changed while the run was at work" if facts.limits_changed else ""
     rows: list[TableRow] = [
         ("Source", data(source.uri)),
@@ -333,6 +333,7 @@ def _source(facts: RunFacts) -> Markup | None:
             for field, name in _VERSION.items()
             if record.pinned.get(field) is not None
         ),
+        *([("Changed", utc_text(mtime / 1e9))] if isinstance(mtime, int) else []),
         ("Size", "known only by reading" if record.size is None else f"{record.size:,} bytes"),
         ("Format", data(f"{source.format}{marks}, {source.encoding}, {source.compression}")),
         (f"Columns ({len(record.columns):,})", [*names, f", {left:,} more" if left > 0 else None]),

@@ -1,4 +1,4 @@
-"""Count a run's rejects by cause and column, with a few examples, masked unless told otherwise."""
+"""Count a run's rejects by cause and column, with a few examples, masked by default."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ddbload.write.scheduler.messages import REFUSED_BY_DYNAMODB
 EXAMPLES_OF_CAUSE = 3
 """Examples of each cause and column."""
 MAX_GROUPS = 200
-"""Pairs of cause and column that are told apart."""
+"""Most pairs of cause and column that are counted apart."""
 MAX_BYTES = 128 * 1024 * 1024
 """Bytes of reject lines that are looked at. Of later ones only their number is counted."""
 MAX_RAW = 160
@@ -25,7 +25,7 @@ class RejectExample:
     """A rejected row."""
 
     line: int | None
-    """None if a chunk before it is not imported, so that nobody has counted its lines."""
+    """None while a chunk before it is not imported: its lines are not counted yet."""
     byte: int
     source: str | None
     detail: str

@@ -50,7 +50,7 @@ th,td{text-align:left;vertical-align:top;padding:5px 12px 5px 0;border-bottom:1p
 th{font-weight:600}
 tbody th{font-weight:400;color:var(--muted);width:320px}
 .n{width:1%;text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-.wide,.figure{overflow-x:auto}
+.wide,.figure{overflow-x:auto}.wide td:not(.n){min-width:120px}
 .figure:focus-visible,.wide:focus-visible{outline:2px solid var(--link);outline-offset:2px}
 svg{display:block;width:100%;min-width:640px;height:auto;font:12px system-ui,sans-serif}
 .label{fill:var(--muted)}.heading{fill:var(--ink);font-weight:600;font-size:13px}

@@ -11,11 +11,10 @@ import pytest
 
 from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportCursor, ReportTask
-from ddbload.pipeline import counted_chunks
+from ddbload.pipeline import counted_chunks, report_page
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import report_execution, write_report
-from ddbload.pipeline.report_page import run_page
 from tests.unit.pipeline.world import RUN, World
 
 ARN = "arn:aws:states:us-east-1:012345678912:execution:machine:name"
@@ -279,7 +278,7 @@ def test_report_of_the_later_attempt_stands_whatever_the_order(
 
 
 def test_page_shows_the_report_whatever_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_page, "_draw_page", lambda report, *_: report.status)
+    monkeypatch.setattr(report_page, "_draw_page", lambda report, *_: report.status)
 
     def make() -> tuple[World, Actors]:
         world = copied_run()

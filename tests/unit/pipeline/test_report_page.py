@@ -18,10 +18,10 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline import report
 from ddbload.pipeline.read_run import read_run
 from ddbload.pipeline.report_page import page as page_module
+from ddbload.pipeline.report_page import run_page
 from ddbload.pipeline.report_page.markup import Markup, data, element, style_sheet
 from ddbload.pipeline.report_page.page import draw_page
 from ddbload.pipeline.report_page.run_facts import RunFacts
-from ddbload.pipeline.report_page.run_page import run_page
 from tests.unit.pipeline.hostile_texts import HOSTILE, ElementCollector, hostile_facts
 from tests.unit.pipeline.page_scenes import BEGAN, SCENES, facts, many_chunks, record, work
 from tests.unit.pipeline.world import RUN, World
