@@ -80,7 +80,7 @@ def exercised(stack):
     assert again["outcome"] == "loaded before"
     uploads_of_one_key(stack, "permitted/slowly/a.csv")
     for mode in MODES.values():
-        assert load(stack, plain(5), run=f"permitted-{mode['mode']}", **mode).run.ended.events
+        assert load(stack, plain(5), run=f"permitted-by-{mode['mode']}", **mode).run.ended.events
     damaged(stack, "permitted-damaged")
     stopped(stack, "permitted-stopped")
 
