@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import botocore.session
@@ -41,6 +42,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 botocore.session.create_loader = functools.cache(  # type: ignore[attr-defined]
     botocore.session.create_loader  # type: ignore[attr-defined]
 )
+
+# The CDK's library is unpacked once, whatever HOME a test has.
+JSII_CACHE = Path(__file__).parents[1] / "node_modules" / ".cache" / "jsii"
+os.environ.setdefault("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(JSII_CACHE))
 
 LONGEST = "tests/e2e_stack/"
 

@@ -1,8 +1,9 @@
 """The CDK app as a command that makes each cloud assembly once.
 
-`python repeated_synthesis.py FOLDER` does what `app.py` does, unless an earlier call with the same
-context left its result in the folder. The commands of three pages synthesize nine times, of four
-contexts, and each time takes as long as all else that a command does.
+`python repeated_synthesis.py FOLDER` does what `app.py` does, without validation, unless an
+earlier call with the same context left its result in the folder. The commands of three pages
+synthesize nine times, of four contexts, and each time takes as long as all else that a command
+does.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from app import main
+from tests.infra.unvalidated_app import app
 
 
 def synthesize_once(folder: Path) -> None:
@@ -21,7 +22,7 @@ def synthesize_once(folder: Path) -> None:
     context = os.environ["CDK_CONTEXT_JSON"]
     made, wanted = folder / hashlib.sha256(context.encode()).hexdigest(), os.environ["CDK_OUTDIR"]
     if not made.exists():
-        main()
+        app.main()
         shutil.copytree(wanted, made)
     else:
         shutil.copytree(made, wanted, dirs_exist_ok=True)

@@ -161,14 +161,14 @@ def test_run_completes_when_killed_repeatedly(console, dynamodb, processes, file
     """SIGKILL ends the parent process; its workers notice and end."""
     table = f"interrupted-{next(NUMBERS)}"
     make_table(dynamodb, table, "id:N")
-    # Ten seconds of writing, of which each attempt gets half a one.
-    long = LongRun(console, dynamodb, table, rows=4000, file=file)
+    # Six seconds of writing, of which each attempt gets half a one.
+    long = LongRun(console, dynamodb, table, rows=2400, file=file)
     rng = random.Random(processes)
 
     def segments() -> int:
         return len(list(long.ledger.glob("runs/long/chunks/*/*.json")))
 
-    for number in range(10):
+    for number in range(6):
         # In turn: while it starts, as likely as not; and while it writes.
         before = segments()
         with long.started("--engine", "async", processes=processes) as running:
@@ -180,7 +180,7 @@ def test_run_completes_when_killed_repeatedly(console, dynamodb, processes, file
             until(lambda run=running: not run.members(), "processes are left")
         assert segments() >= before
     found = long.continued("" if file == FILE else READ_AS)
-    assert found["rows"] == {**dict.fromkeys(found["rows"], 0), "read": 4000, "written": 4000}
+    assert found["rows"] == {**dict.fromkeys(found["rows"], 0), "read": 2400, "written": 2400}
     report = json.loads((long.ledger / "runs" / "long" / "report.json").read_text())
     assert report["status"] == "SUCCEEDED"
     assert {**report["rows"], "filtered": 0} == found["rows"]
@@ -254,7 +254,7 @@ def test_resumed_insert_recognizes_rows_it_wrote(console, dynamodb):
     """Rows of killed attempts count as written, and in another run as skipped."""
     table = f"interrupted-{next(NUMBERS)}"
     make_table(dynamodb, table, "id:N")
-    long = LongRun(console, dynamodb, table, rows=4000)
+    long = LongRun(console, dynamodb, table, rows=2400)
     long.command += ["--mode", "insert"]
     rng = random.Random(9)
 
@@ -272,13 +272,13 @@ def test_resumed_insert_recognizes_rows_it_wrote(console, dynamodb):
             until(lambda run=running: not run.members(), "processes are left")
     assert written(), "nothing was written before the kills"
     found = long.continued()
-    assert found["rows"] == {**dict.fromkeys(found["rows"], 0), "read": 4000, "written": 4000}
+    assert found["rows"] == {**dict.fromkeys(found["rows"], 0), "read": 2400, "written": 2400}
     assert found["identical"] == 0
     long.command[long.command.index("long")] = "again"
     ended = console.ddbload(*map(str, long.command[1:]), "--processes", "1", "--json")
     found = json.loads(ended.out)
-    assert found["rows"] == {**dict.fromkeys(found["rows"], 0), "read": 4000, "skipped": 4000}
-    assert found["identical"] == 4000
+    assert found["rows"] == {**dict.fromkeys(found["rows"], 0), "read": 2400, "skipped": 2400}
+    assert found["identical"] == 2400
     long.table_is_right()
 
 
@@ -323,7 +323,8 @@ def test_interrupted_spool_leaves_no_file(console):
     """Standard input is copied to disk first; the fixture checks that the copy is removed."""
     for number in (signal.SIGINT, signal.SIGTERM):
         command = ["bash", "-c", "(echo id,name; sleep 60) | exec ddbload import - none"]
-        with started(console, command) as running:
+        # The installed program, not its fork.
+        with started(console, command, PATH=f"{PROGRAM.parent}:/usr/bin:/bin") as running:
             # Python tries the folder with a file of its own first, and is not to be stopped then.
             until(
                 lambda: any(name.startswith("ddbload-stdin-") for name in console.leftovers()),

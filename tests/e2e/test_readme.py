@@ -24,6 +24,10 @@ DEPLOY = (ROOT / "docs" / "deploy.md").read_text("utf-8")
 START = (ROOT / "docs" / "getting-started.md").read_text("utf-8")
 
 
+# Dozens of commands in each of three tests, which take minutes on a busy machine.
+pytestmark = pytest.mark.timeout(1800)
+
+
 @pytest.fixture(scope="module")
 def account() -> Iterator[LocalAws]:
     """Create the three tables and the bucket that the pages name."""

@@ -37,6 +37,11 @@ UPLOADS: list[dict[str, Any]] = [
     {"prefix": "names/elsewhere/", "table": "up-elsewhere"},
     {"prefix": "strict/", "table": "up-strict", "options": {"max_rejects": 0}},
     {"prefix": "permitted/", "table": "up-permitted"},
+    {
+        "prefix": "permitted/slowly/",
+        "table": "up-permitted",
+        "options": {"chunk_bytes": 500, "workers": 1, "max_wcu": 20},
+    },
     {"prefix": "early/", "table": "up-early"},
     {
         "prefix": "slowly/",

@@ -107,7 +107,8 @@ class Cloud:
             **knobs,
         }
         words = [word for key, value in context.items() for word in ("-c", f"{key}={value}")]
-        app = ("--app", f"{sys.executable} app.py", "--output", str(self.folder / f"cdk-{name}"))
+        program = f"{sys.executable} -m tests.infra.unvalidated_app"
+        app = ("--app", program, "--output", str(self.folder / f"cdk-{name}"))
         self._cdk("deploy", "--require-approval", "never", "--progress", "events", *app, *words)
         answer = self.client("cloudformation").describe_stacks(StackName=name)
         outputs = answer["Stacks"][0]["Outputs"]
@@ -198,6 +199,17 @@ class Stack:
         )
         return lambda: client.update_function_configuration(
             FunctionName=name, Environment={"Variables": before}
+        )
+
+    @property
+    def undelivered(self) -> int:
+        """The number of stopped executions for which on_stopped has failed for good."""
+        sqs = self.cloud.client("sqs")
+        urls = [each for each in sqs.list_queues()["QueueUrls"] if "NoticeUndelivered" in each]
+        name = "ApproximateNumberOfMessages"
+        return sum(
+            int(sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"][name])
+            for url in urls
         )
 
     def executions(self) -> list[str]:

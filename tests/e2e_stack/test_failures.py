@@ -96,22 +96,11 @@ def test_damaged_ledger_fails_run(stack, console):
     shown = console.ddbload("report", "damaged")
     assert (shown.code, "LedgerDamaged" in shown.err) == (1, True)
     # on_stopped cannot read it either, and is not to meet a ledger that is whole again.
-    until(lambda: undelivered(stack), "on_stopped does not fail")
+    until(lambda: stack.undelivered, "on_stopped does not fail")
 
     stack.cloud.s3.delete_object(Bucket=stack.work, Key=key)
     assert resumed(console, "damaged")[0] == 0
     damaged.is_loaded()
-
-
-def undelivered(stack):
-    """The number of stopped executions for which on_stopped has failed for good."""
-    sqs = stack.cloud.client("sqs")
-    urls = [each for each in sqs.list_queues()["QueueUrls"] if "NoticeUndelivered" in each]
-    name = "ApproximateNumberOfMessages"
-    return sum(
-        int(sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"][name])
-        for url in urls
-    )
 
 
 def functions_of(cloud, step):

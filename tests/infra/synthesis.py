@@ -60,6 +60,9 @@ EXTRAS = {
 }
 """Knobs for all that is off by default."""
 
+KEPT = ("HOME", "XDG_CACHE_HOME", "JSII_RUNTIME_PACKAGE_CACHE_ROOT")
+"""Variables that say where the CDK's library is unpacked."""
+
 _HASH = re.compile(r"(?<=[a-z])[0-9A-F]{8}(?=[.>])")
 """Hash at the end of a logical id in a finding."""
 
@@ -135,7 +138,7 @@ def attempt(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         "HTTPS_PROXY": nowhere,
         "AWS_EC2_METADATA_DISABLED": "true",
         # Unpacking the CDK's library takes as long as synthesis.
-        **{name: os.environ[name] for name in ("HOME", "XDG_CACHE_HOME") if name in os.environ},
+        **{name: os.environ[name] for name in KEPT if name in os.environ},
         **variables,
     }
     return subprocess.run(
@@ -151,7 +154,12 @@ def main() -> None:
 
     defaults = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
     context = {**defaults, **CONTEXT, **json.loads(sys.argv[2])}
-    app = App(outdir=sys.argv[1], analytics_reporting=False, context=context)
+    app = App(
+        outdir=sys.argv[1],
+        analytics_reporting=False,
+        builtin_cloud_formation_validation=False,
+        context=context,
+    )
     build(app)
     Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app), cdk_nag.ServerlessChecks(app))
     # Findings come as an exception, when all is written: the tests look at the report.

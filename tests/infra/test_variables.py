@@ -95,7 +95,7 @@ def fits(tables: list[str]) -> bool:
 def test_long_permissions_are_split_over_valid_policies(tmp_path: Path):
     context = {"tables": named(216), "source_buckets": named(35)}
     variables = {"CDK_OUTDIR": str(tmp_path), "CDK_CONTEXT_JSON": json.dumps(context)}
-    run(sys.executable, "app.py", **variables)
+    run(sys.executable, "-m", "tests.infra.unvalidated_app", **variables)
     template = Template(json.loads((tmp_path / f"{STACK}.template.json").read_text("utf-8")))
     for role in ("FunctionsPreflightRole", "FunctionsImportChunkRole"):
         kinds = ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
