@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from ddbload.aws.clients import Clients
@@ -28,7 +29,7 @@ from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.read_run import finished_report, is_another
 from ddbload.pipeline.report import write_report
 from ddbload.pipeline.run_requests import keep_request, kept_failure
-from ddbload.runs.chunk_worker import TASKS_OF_PROCESS, ChunkWorker, ChunkWorkers
+from ddbload.runs.chunk_worker import TASKS_OF_PROCESS, ChunkWorker, make_chunk_worker
 from ddbload.runs.local_settings import LocalSettings, step_seconds
 from ddbload.runs.progress import (
     CHECKING,
@@ -242,7 +243,7 @@ def _iter_results(
 
     pool = ProcessPool[ImportTask, ImportResult | DdbloadError](
         count,
-        ChunkWorkers(settings, run),
+        partial(make_chunk_worker, settings, run),
         tasks_each=TASKS_OF_PROCESS,
         report=totals.progress,
         advice="resume the run",
