@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ddbload.contracts.options import WHOLE
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import GZIP
+from ddbload.convert.sharded_sink import BucketShards, FolderShards, ShardedSink, ShardTarget
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
 from ddbload.errors import NothingWritten, OutputUnwritable, TooManyRejects
 from ddbload.items.encode.request_json import compact_json
@@ -37,9 +37,6 @@ from ddbload.reading.row_batches import (
 from ddbload.reading.row_blocks import RunReader, rare_gc
 from ddbload.reading.source_objects import expected_bytes
 from ddbload.rows.columns import from_octets, to_octets
-
-if TYPE_CHECKING:
-    from ddbload.convert.shard_targets import ShardTarget
 
 _REJECT_BYTES = 8 * 1024 * 1024
 """Most bytes of rejects of a part that a worker sends."""
@@ -277,8 +274,6 @@ def open_sink(wanted: OutputOptions, context: Context) -> Sink:
     if out == "-":
         return StreamSink(sys.stdout.buffer, "standard output")
     if out.startswith("s3://") or out.endswith("/") or Path(out).is_dir():
-        from ddbload.convert.sharded_sink import ShardedSink
-
         return ShardedSink(
             _shard_target(out, context),
             compression=wanted.compression or GZIP,
@@ -296,8 +291,6 @@ def open_sink(wanted: OutputOptions, context: Context) -> Sink:
 
 
 def _shard_target(out: str, context: Context) -> ShardTarget:
-    from ddbload.convert.shard_targets import BucketShards, FolderShards
-
     if not out.startswith("s3://"):
         return FolderShards(out)
     bucket, _, prefix = out.removeprefix("s3://").partition("/")

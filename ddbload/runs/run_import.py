@@ -122,13 +122,13 @@ def run_import(
         )
     with kept_failure(ledger, context):
         take_up(run, context, limits=limits)
-    with kept_failure(ledger, context), HeartbeatWriter(ledger, context) as heart:
-        totals.heart, context.begun = heart, heart.beat
+    with kept_failure(ledger, context), HeartbeatWriter(ledger, context) as heartbeat:
+        totals.heartbeat, context.begun = heartbeat, heartbeat.beat
         if earlier is not None:
-            heart.beat()
+            heartbeat.beat()
         chunks = _preflight(payload, run, context, settings)
-        heart.raise_overtaken()
-        if chunks is None and heart.cancelled:
+        heartbeat.raise_overtaken()
+        if chunks is None and heartbeat.cancelled:
             raise Cancelled.of(run)
         if chunks is None:
             raise Interrupted(f"stopped during preflight; --run-id {run} continues it")
@@ -141,7 +141,7 @@ def run_import(
             return RunResult(done, totals.adopted_rows, record, already_done=True)
         failed = _import_tasks(tasks, processes, totals, context, settings, record)
         # Before the report, which would be that of the other process.
-        heart.look()
+        heartbeat.look()
         totals.report()
         final = write_report(run, context, interrupted=context.should_stop() and not failed)
         return RunResult(final, totals.adopted_rows, record)
@@ -206,7 +206,6 @@ def _import_tasks(
                     continue
                 failed = True
                 totals.failed(task.chunk.chunk)
-                # Later chunks may have rows of the groups that wait in this one.
                 enough = enough or not result.chunk_local
                 chunk = task.chunk.chunk
                 ledger.put_failure(Failure.of(result, chunk=chunk, at=context.now()))
@@ -248,7 +247,6 @@ def _iter_results(
         report=totals.progress,
         advice="resume the run",
     )
-
     yield from pool.map_as_done(tasks, look)
 
 
@@ -296,7 +294,7 @@ class LocalProgress:
         self.settled = WorkTotals()
         """Totals of the segments."""
         self.adopted_rows = 0
-        self.heart: HeartbeatWriter | None = None
+        self.heartbeat: HeartbeatWriter | None = None
         self._watch = watch
         self._meter = ProgressMeter(clock)
         self._step = CHECKING
@@ -306,7 +304,7 @@ class LocalProgress:
     @property
     def stopped(self) -> bool:
         """True if the run was cancelled, or taken up by another process."""
-        return self.heart is not None and self.heart.stopped
+        return self.heartbeat is not None and self.heartbeat.stopped
 
     def begin(self, record: RunRecord, chunks: Sequence[Chunk]) -> None:
         """Set the run and its chunks, once its source was checked."""
@@ -319,8 +317,8 @@ class LocalProgress:
         for each in self._running.values():
             totals += WorkTotals(each.rows, each.work, each.bytes)
         now = self._meter.progress(self._step, totals)
-        if self.heart is not None and self._step != CHECKING:
-            self.heart.set_progress(now.totals.rows, now.totals.bytes, now.size)
+        if self.heartbeat is not None and self._step != CHECKING:
+            self.heartbeat.set_progress(now.totals.rows, now.totals.bytes, now.size)
         self._watch(now)
 
     def progress(self, now: ChunkProgress) -> None:
