@@ -31,9 +31,9 @@ from ddbload.contracts.upload_rule import (
 from ddbload.errors import AwsConfiguration, DdbloadError
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.ledger import ManifestCache
-from ddbload.pipeline.context import Context
 
 if TYPE_CHECKING:
+    from ddbload.pipeline.context import Context
     from ddbload.pipeline.executions import Executions
     from ddbload.pipeline.run_worker import RunWorker
 
@@ -107,6 +107,9 @@ class Deployment:
 
     def step_context(self, remaining_seconds: float) -> Context:
         """Make the context of an invocation that reads a source."""
+        # Imported here: functions that only read and write the ledger do without it.
+        from ddbload.pipeline.context import Context
+
         return Context(
             store=self._store,
             clients=self.clients,

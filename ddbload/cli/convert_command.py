@@ -292,11 +292,12 @@ def _convert(
     show_progress: bool,
     steps: Steps,
 ) -> Outcome:
-    from ddbload.convert.convert import ConvertResult, convert, open_sink, prepare_conversion
+    from ddbload.convert.convert import convert, open_sink, prepare_conversion
     from ddbload.ledger.ledger import temporary_ledger
     from ddbload.pipeline.context import reading_context
+    from ddbload.reading.parts import ReadCounts
 
-    converted, started = ConvertResult(), time.monotonic()
+    converted, started = ReadCounts(), time.monotonic()
     context = reading_context(aws)
     context.notice = print_notice if show_progress else None
     sink: Sink | None = None

@@ -56,7 +56,7 @@ def prewarm(table: str, wanted: int, clients: AwsClients, *, yes: bool, quiet: b
     """
     from ddbload.aws.retry import DEFAULT_POLICY
     from ddbload.pipeline.table_description import describe_table_with_response
-    from ddbload.runs.prewarm import plan_warm_up, warm_up
+    from ddbload.plan.warm_up import plan_warm_up, warm_up
 
     client = clients.dynamodb
     _, described = describe_table_with_response(client, table)

@@ -7,20 +7,19 @@ import os
 import re
 import stat
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ddbload.contracts.options import WHOLE
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.row_counts import RowCounts, WorkTotals
+from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import GZIP
+from ddbload.convert.sharded_sink import BucketShards, FolderShards, ShardedSink, ShardTarget
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
-from ddbload.errors import Interrupted, NothingWritten, OutputUnwritable, TooManyRejects
+from ddbload.errors import NothingWritten, OutputUnwritable, TooManyRejects
 from ddbload.items.encode.request_json import compact_json
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
@@ -28,7 +27,7 @@ from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
 from ddbload.pipeline.preflight.prepare import prepare_run, warn_of_header
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
 from ddbload.pipeline.table_description import describe_table
-from ddbload.reading.parts import PartOutput, read_parts
+from ddbload.reading.parts import PartOutput, ReadCounts, read_parts
 from ddbload.reading.row_batches import (
     RejectLine,
     RowBatch,
@@ -38,38 +37,10 @@ from ddbload.reading.row_batches import (
 from ddbload.reading.row_blocks import RunReader, rare_gc
 from ddbload.reading.source_objects import expected_bytes
 from ddbload.rows.columns import from_octets, to_octets
-from ddbload.rows.reject_lines import Defect
-
-if TYPE_CHECKING:
-    from ddbload.convert.shard_targets import ShardTarget
 
 _REJECT_BYTES = 8 * 1024 * 1024
 """Most bytes of rejects of a part that a worker sends."""
 _BLANK_OR_ESCAPE = re.compile(r"[\s\\]")
-
-
-@dataclass(slots=True)
-class ConvertResult:
-    """Counts of a conversion."""
-
-    read: int = 0
-    written: int = 0
-    filtered: int = 0
-    """Rows that `where` leaves out."""
-    bytes: int = 0
-    """Bytes read from the source, the header included."""
-    causes: Counter[tuple[str, str | None]] = field(default_factory=Counter)
-    """Rejected rows by cause and column."""
-
-    @property
-    def rows(self) -> RowCounts:
-        """Counts in the form of an import's."""
-        return RowCounts(
-            read=self.read,
-            written=self.written,
-            rejected=self.causes.total(),
-            filtered=self.filtered,
-        )
 
 
 def prepare_conversion(
@@ -95,7 +66,7 @@ def convert(
     ledger: Ledger,
     context: Context,
     sink: Sink,
-    converted: ConvertResult,
+    converted: ReadCounts,
     *,
     reject: Callable[[bytes], object] = lambda _: None,
     watch: Callable[[WorkTotals, int], None] = lambda _done, _size: None,
@@ -127,8 +98,8 @@ def convert(
     if record.has_rows:
         limit = record.payload.options.reject_limit
         most = limit.rows if limit.percent is None else None
-        job = _ConvertJob(most, record.public_names)
-        conversion = _Conversion(record, context, job, sink, converted, reject, watch)
+        job = _ConvertJob(most)
+        conversion = _Conversion(record, job, sink, converted, reject, watch)
         try:
             if first is not None:
                 reader = RunReader(record)
@@ -156,7 +127,7 @@ def convert(
         raise _too_many(record, converted)
 
 
-def _too_many(record: RunRecord, converted: ConvertResult) -> TooManyRejects:
+def _too_many(record: RunRecord, converted: ReadCounts) -> TooManyRejects:
     limit, rejected = record.payload.options.reject_limit, converted.causes.total()
     of_rows = "" if limit.percent is None else f"; {rejected:,} of {converted.read:,}"
     return TooManyRejects(
@@ -169,16 +140,8 @@ class _TooManyHereError(Exception):
     """A part has more rejects than a worker sends."""
 
 
-@dataclass(slots=True)
-class _PartCounts:
-    """Summary of the rows of a part."""
-
-    read: int = 0
-    written: int = 0
-    filtered: int = 0
-    bytes: int = 0
-    causes: Counter[tuple[str, str | None]] = field(default_factory=Counter)
-    rejects: list[RejectLine] = field(default_factory=list)
+_Summary = tuple[ReadCounts, list[RejectLine]]
+"""Counts and rejects of a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,58 +150,38 @@ class _ConvertJob:
 
     max_rejects: int | None
     """Rejects that end the work on a part; None if their share of all rows counts."""
-    public: frozenset[str]
-    """Names of columns that may be shown."""
 
     @property
     def piece_bytes(self) -> int:
         """Bytes to read at a time."""
         return FEED_READ_BYTES
 
-    def work(
-        self, reader: RunReader, batches: Iterator[RowBatch], output: PartOutput
-    ) -> _PartCounts:
+    def work(self, reader: RunReader, batches: Iterator[RowBatch], output: PartOutput) -> _Summary:  # noqa: ARG002 - a PartJob
         """Convert all batches."""
-        counts, reject_bytes = _PartCounts(), 0
+        counts, rejects, reject_bytes = ReadCounts(), list[RejectLine](), 0
 
         def reject(line: bytes) -> None:
             nonlocal reject_bytes
-            counts.rejects.append(line)
+            rejects.append(line)
             reject_bytes += len(line)
 
         for batch in batches:
-            output.write(self.convert(reader, batch, counts, reject))
+            output.write(self.convert(batch, counts, reject))
             most = self.max_rejects
             if (most is not None and counts.causes.total() > most) or reject_bytes > _REJECT_BYTES:
                 raise _TooManyHereError
-        return counts
+        return counts, rejects
 
     def convert(
-        self,
-        reader: RunReader,
-        batch: RowBatch,
-        counts: _PartCounts | ConvertResult,
-        reject: Callable[[bytes], object],
+        self, batch: RowBatch, counts: ReadCounts, reject: Callable[[bytes], object]
     ) -> bytes:
         """Encode the items of a batch as lines, and count its rows."""
-        counts.bytes += batch.bytes
-        counts.read += batch.count + batch.filtered
-        counts.filtered += batch.filtered
-        text = batch.item_lines()
-        if text is not None:
-            counts.written += batch.count
-            return text.encode("latin-1")
-
-        def count(row: int, defect: Defect) -> None:
-            reject(batch.reject_line(row, defect))
-            column = batch.column_of(defect)
-            counts.causes[defect.cause, column if column in self.public else None] += 1
-
-        lines = batch.item_texts(count)
-        if reader.record.payload.source.kind.is_native:
-            lines = list(map(_without_blanks, lines))
-        counts.written += len(lines)
-        return "\n".join([*lines, ""]).encode("latin-1")
+        items = counts.add_batch(batch, lambda row, defect: reject(batch.reject_line(row, defect)))
+        if not isinstance(items, str):
+            if batch.reader.record.payload.source.kind.is_native:
+                items = list(map(_without_blanks, items))
+            items = "\n".join([*items, ""])
+        return items.encode("latin-1")
 
 
 class _Conversion:
@@ -247,30 +190,24 @@ class _Conversion:
     def __init__(
         self,
         record: RunRecord,
-        context: Context,
         job: _ConvertJob,
         sink: Sink,
-        converted: ConvertResult,
+        converted: ReadCounts,
         reject: Callable[[bytes], object],
         watch: Callable[[WorkTotals, int], None],
     ) -> None:
-        self._record, self._context, self._job, self._sink = record, context, job, sink
+        self._record, self._job, self._sink = record, job, sink
         self._converted, self._reject, self._watch = converted, reject, watch
-        self._reader = RunReader(record)
 
-    def take(self, summary: _PartCounts, output: PartOutput, start: Cursor) -> bool:
+    def take(self, summary: _Summary, output: PartOutput, start: Cursor) -> bool:
         """Take a converted part; False if there are too many rejects with it."""
-        converted = self._converted
-        if self._has_too_many(summary):
+        counts, rejects = summary
+        if self._has_too_many(counts):
             return False
         shift = 0 if self._record.objects is not None else start.line - 1
-        for line in summary.rejects:
+        for line in rejects:
             self._reject(_with_line(line, shift) if shift else line)
-        converted.read += summary.read
-        converted.written += summary.written
-        converted.filtered += summary.filtered
-        converted.bytes += summary.bytes
-        converted.causes += summary.causes
+        self._converted.add(counts)
         for piece in output.pieces():
             self._sink.write(piece)
         self._show()
@@ -280,13 +217,13 @@ class _Conversion:
         """Convert a part here, and write its items as they are made. Raises `TooManyRejects`."""
         converted = self._converted
         for batch in batches:
-            lines = self._job.convert(self._reader, batch, converted, self._reject)
-            if self._has_too_many(_PartCounts()):
+            lines = self._job.convert(batch, converted, self._reject)
+            if self._has_too_many(ReadCounts()):
                 raise _too_many(self._record, converted)
             self._sink.write(lines)
             self._show()
 
-    def _has_too_many(self, more: _PartCounts) -> bool:
+    def _has_too_many(self, more: ReadCounts) -> bool:
         """Tell whether there are too many rejects with another part, whatever is not read yet."""
         done = self._converted
         return self._record.payload.options.reject_limit.surely_exceeded(
@@ -294,11 +231,6 @@ class _Conversion:
             done.read + more.read,
             self._record.most_rows_besides(done.bytes + more.bytes),
         )
-
-    def check_stop(self) -> None:
-        """Raise `Interrupted` if the context asks to stop."""
-        if self._context.should_stop():
-            raise Interrupted("stopped while reading the source")
 
     def _show(self) -> None:
         done = WorkTotals(self._converted.rows, bytes=self._converted.bytes)
@@ -342,8 +274,6 @@ def open_sink(wanted: OutputOptions, context: Context) -> Sink:
     if out == "-":
         return StreamSink(sys.stdout.buffer, "standard output")
     if out.startswith("s3://") or out.endswith("/") or Path(out).is_dir():
-        from ddbload.convert.sharded_sink import ShardedSink
-
         return ShardedSink(
             _shard_target(out, context),
             compression=wanted.compression or GZIP,
@@ -361,8 +291,6 @@ def open_sink(wanted: OutputOptions, context: Context) -> Sink:
 
 
 def _shard_target(out: str, context: Context) -> ShardTarget:
-    from ddbload.convert.shard_targets import BucketShards, FolderShards
-
     if not out.startswith("s3://"):
         return FolderShards(out)
     bucket, _, prefix = out.removeprefix("s3://").partition("/")

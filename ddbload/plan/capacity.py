@@ -9,9 +9,9 @@ from typing import Any
 
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
 from ddbload.pipeline.table_capacity import NEW_TABLE_RATE, TABLE_QUOTA, capacity_of
-from ddbload.pipeline.warm_up import WarmUp
 from ddbload.plan import price
 from ddbload.plan.table_facts import TableFacts
+from ddbload.plan.warm_up import WarmUp
 from ddbload.reading.measure import TableIndex
 
 LONG_SECONDS = 300.0

@@ -64,13 +64,12 @@ class _PlanTaker:
         self,
         plan: Plan,
         job: SurveyJob,
-        context: Context,
         watch: Callable[[int, int, int], None],
     ) -> None:
         record, survey = plan.record, plan.survey
         assert record is not None, "the source was checked"  # noqa: S101
         assert survey is not None, "the source was checked"  # noqa: S101
-        self._survey, self._job, self._context = survey, job, context
+        self._survey, self._job = survey, job
         self._size, self._watch = plan.size or 0, watch
         self._reader = RunReader(record)
 
@@ -86,16 +85,10 @@ class _PlanTaker:
         part = self._job.begin(self._reader)
         try:
             for batch in batches:
-                self.check_stop()
                 part.add(batch)
                 self._watch(part.kept, self._size, self._survey.rows + part.rows)
         finally:
             self._survey.merge(part)
-
-    def check_stop(self) -> None:
-        """Raise `Interrupted` if the context asks to stop."""
-        if self._context.should_stop():
-            raise Interrupted("stopped while reading the source")
 
     def _show(self) -> None:
         self._watch(self._survey.kept, self._size, self._survey.rows)
@@ -116,7 +109,7 @@ def read_all_rows(
         job = SurveyJob(tuple(facts.indexes), facts.time_to_live, SURVEY_READ_BYTES)
         read_parts(
             *(record, ledger, context, job),
-            _PlanTaker(plan, job, context, watch),
+            _PlanTaker(plan, job, watch),
             processes=processes,
             make_context=make_context,
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ from ddbload.source.local_file import open_local
 from ddbload.source.s3_listing.list_objects import list_objects
 from ddbload.source.s3_listing.list_page import ListedObject
 from ddbload.source.s3_object import Pinned, S3Object, open_s3, uri_of
-from ddbload.source.small_objects import ObjectRange, read_objects, read_ranges
+from ddbload.source.small_objects import ObjectRange, read_ranges
 
 if TYPE_CHECKING:
     from ddbload.source.parquet.parquet_lines import ParquetLines
@@ -172,7 +172,9 @@ def open_each(
     """
     for is_small, group in groupby(objects, _is_small):
         if several and is_small:
-            yield from _read_small_objects(group, context, read_concurrency)
+            with closing(_read_starts(group, _size, context, read_concurrency)) as whole:
+                for pinned, data in whole:
+                    yield pinned, BytesSource(uri_of(pinned), pinned, data)
             continue
         for pinned in group:
             with closing(reopen(pinned, context)) as raw:
@@ -181,31 +183,31 @@ def open_each(
 
 
 def _is_small(pinned: Pinned) -> bool:
-    return not _is_local(pinned) and pinned["size"] <= SMALL_BYTES
+    return not _is_local(pinned) and _size(pinned) <= SMALL_BYTES
 
 
-def _read_small_objects(
-    objects: Iterator[Pinned], context: LedgerContext, read_concurrency: int
-) -> Generator[tuple[Pinned, ByteSource]]:
+def _size(pinned: Pinned) -> int:
+    return int(pinned["size"])
+
+
+def _read_starts(
+    objects: Iterable[Pinned],
+    size_of: Callable[[Pinned], int],
+    context: LedgerContext,
+    read_concurrency: int,
+) -> Generator[tuple[Pinned, bytes]]:
+    """Read the first bytes of S3 objects, concurrently and in order."""
     requested: deque[Pinned] = deque()
 
-    def request_each() -> Iterator[Pinned]:
+    def request_each() -> Iterator[ObjectRange]:
         for pinned in objects:
             context.access.check_object(str(pinned["bucket"]), str(pinned["key"]))
             requested.append(pinned)
-            yield pinned
+            yield ObjectRange(pinned, 0, size_of(pinned))
 
-    bodies = read_objects(
-        request_each(),
-        context.clients.s3,
-        signers=context.clients.s3_signer,
-        concurrency=read_concurrency,
-        retry_policy=context.retry_policy,
-    )
-    with closing(bodies):
-        for _, data in bodies:
-            pinned = requested.popleft()
-            yield pinned, BytesSource(uri_of(pinned), pinned, data)
+    with closing(_read_ranges(request_each(), context, read_concurrency)) as found:
+        for data in found:
+            yield requested.popleft(), data
 
 
 def open_heads(
@@ -220,12 +222,8 @@ def open_heads(
         if is_local:
             yield from open_each(group, context, several=True, read_concurrency=read_concurrency)
             continue
-        requested: deque[Pinned] = deque()
-        wanted = (_head(pinned, requested, context) for pinned in group)
-        heads = _read_ranges(wanted, context, read_concurrency)
-        with closing(heads):
-            for data in heads:
-                pinned = requested.popleft()
+        with closing(_read_starts(group, _head_size, context, read_concurrency)) as heads:
+            for pinned, data in heads:
                 with closing(HeadCachingSource(reopen(pinned, context), data)) as raw:
                     yield pinned, raw
 
@@ -234,12 +232,9 @@ def _is_local(pinned: Pinned) -> bool:
     return "path" in pinned
 
 
-def _head(pinned: Pinned, requested: deque[Pinned], context: LedgerContext) -> ObjectRange:
-    context.access.check_object(str(pinned["bucket"]), str(pinned["key"]))
-    requested.append(pinned)
+def _head_size(pinned: Pinned) -> int:
     is_zstd = str(pinned["key"]).endswith((".zst", ".zstd"))
-    size = ZSTD_HEAD_BYTES if is_zstd else HEAD_BYTES
-    return ObjectRange(pinned, 0, min(int(pinned["size"]), size))
+    return min(_size(pinned), ZSTD_HEAD_BYTES if is_zstd else HEAD_BYTES)
 
 
 def read_windows(

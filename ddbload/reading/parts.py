@@ -12,22 +12,27 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from ddbload.context import LedgerContext
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor, RunRecord
+from ddbload.errors import Interrupted
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import PinnedObject, iter_objects
 from ddbload.reading.open_sources import open_decoded, open_each
 from ddbload.reading.processes import ProcessPool
 from ddbload.reading.row_batches import CutInsideRowError, Part, RowBatch, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, rare_gc
+from ddbload.rows.reject_lines import Defect
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 PART_BYTES = 2 * 1024 * 1024
@@ -43,27 +48,28 @@ MEMORY_BYTES, PIPE_BYTES = 8 * 1024 * 1024, 64 * 1024
 """Bytes of output that are kept in memory, and sent through a pipe; more go to a file."""
 _WINDOW_BEFORE, _WINDOW_AFTER = 32 * 1024, 64 * 1024
 """Bytes before and after the place of a cut in which a row end is looked for."""
-_COPY_BYTES = 1024 * 1024
+_COPY_BYTES = 64 * 1024
 
 
 class PartOutput:
     """Bytes made from a part: in memory, or in a temporary file if there are many."""
 
     def __init__(self, folder: str | None = None) -> None:
-        """Use a file in `folder`, which must then be closed, or a nameless one."""
+        """Use a file in `folder`, for another process to read, or a nameless one."""
         self._folder = folder
-        self._most = MEMORY_BYTES if folder is None else PIPE_BYTES
         self._held: list[bytes] = []
-        self._size = 0
+        self._held_bytes = 0
         self._file: IO[bytes] | None = None
         self._path: str | None = None
 
     def write(self, data: bytes) -> None:
         """Add bytes. Raises `OSError` if the temporary file cannot be written."""
         self._held.append(data)
-        self._size += len(data)
-        if self._size <= self._most:
-            return
+        self._held_bytes += len(data)
+        if self._held_bytes > MEMORY_BYTES:
+            self._spill()
+
+    def _spill(self) -> None:
         if self._file is None and self._folder is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
         elif self._file is None:
@@ -71,10 +77,13 @@ class PartOutput:
             self._file = os.fdopen(descriptor, "wb")
         self._file.writelines(self._held)
         self._held.clear()
+        self._held_bytes = 0
 
     def finish(self) -> None:
-        """Close a file that another process reads. Raises `OSError`."""
-        if self._path is not None and self._file is not None:
+        """Prepare for another process to read the output. Raises `OSError`."""
+        if self._held_bytes > PIPE_BYTES:
+            self._spill()
+        if self._file is not None:
             self._file.close()
             self._file = None
 
@@ -97,6 +106,64 @@ class PartOutput:
             Path(self._path).unlink(missing_ok=True)
 
 
+@dataclass(slots=True)
+class ReadCounts:
+    """Counts of rows that were read to become items."""
+
+    read: int = 0
+    written: int = 0
+    """Rows that became items."""
+    filtered: int = 0
+    """Rows that `where` leaves out."""
+    bytes: int = 0
+    """Bytes read, in a whole source the header included."""
+    causes: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    """Rejected rows by cause and column."""
+
+    def add(self, other: ReadCounts) -> None:
+        """Add the rows of a part."""
+        self.read += other.read
+        self.written += other.written
+        self.filtered += other.filtered
+        self.bytes += other.bytes
+        self.causes += other.causes
+
+    def add_batch(
+        self, batch: RowBatch, reject: Callable[[int, Defect], object] = lambda _row, _defect: None
+    ) -> str | list[str]:
+        """Count a batch's rows; return its items in octets: as one text of lines, or as a list.
+
+        `reject` is called with the number of each rejected row in the batch, and its defect.
+        """
+        self.bytes += batch.bytes
+        self.read += batch.count + batch.filtered
+        self.filtered += batch.filtered
+        text = batch.item_lines()
+        if text is not None:
+            self.written += batch.count
+            return text
+        public = batch.reader.public_names
+
+        def count(row: int, defect: Defect) -> None:
+            reject(row, defect)
+            column = batch.column_of(defect)
+            self.causes[defect.cause, column if column in public else None] += 1
+
+        items = batch.item_texts(count)
+        self.written += len(items)
+        return items
+
+    @property
+    def rows(self) -> RowCounts:
+        """Counts in the form of an import's."""
+        return RowCounts(
+            read=self.read,
+            written=self.written,
+            rejected=self.causes.total(),
+            filtered=self.filtered,
+        )
+
+
 class PartJob(Protocol):
     """Work on the rows of parts, by a worker; it is copied or pickled to get there."""
 
@@ -116,9 +183,6 @@ class PartTaker(Protocol):
 
     def read(self, batches: Iterator[RowBatch]) -> None:
         """Read a part in this process. Raises what keeps it from being taken."""
-
-    def check_stop(self) -> None:
-        """Raise `Interrupted` to stop."""
 
 
 class Unread(Enum):
@@ -171,7 +235,8 @@ class _PartWorker:
         try:
             with self.tracked(part) as batches, rare_gc():
                 summary = self._job.work(self._reader, iter(batches), output)
-                output.finish()
+                if self._folder is not None:
+                    output.finish()
         except BaseException as error:
             output.close()
             if isinstance(error, CutInsideRowError):
@@ -194,20 +259,17 @@ class _PartWorker:
             yield _Tracked(batches, part.start)
 
 
-@dataclass(frozen=True, slots=True)
-class _WorkerMaker:
-    """Maker of a process's worker."""
-
-    record: RunRecord
-    job: PartJob
-    make_context: Callable[[], LedgerContext]
-    folder: str
-
-    def __call__(self, *_: object) -> _PartWorker:
-        context = self.make_context()
-        # The listing of several objects is not read here: a part has its objects.
-        ledger = context.ledger(self.record.run)
-        return _PartWorker(RunReader(self.record), ledger, context, self.job, self.folder)
+def _make_worker(
+    record: RunRecord,
+    job: PartJob,
+    make_context: Callable[[], LedgerContext],
+    folder: str,
+    *_: object,
+) -> _PartWorker:
+    """Make the worker of a process."""
+    context = make_context()
+    # The listing of several objects is not read here: a part has its objects.
+    return _PartWorker(RunReader(record), context.ledger(record.run), context, job, folder)
 
 
 def read_parts(
@@ -233,6 +295,7 @@ def read_parts(
         make_context: Maker of a worker's context; by default it uses a copy of `context`.
 
     Raises:
+        Interrupted: If the context asks to stop.
         WorkerDied: If a worker was killed.
         OSError: If temporary files cannot be made.
         DdbloadError: If the source cannot be read, or as the taker raises.
@@ -246,12 +309,14 @@ def read_parts(
         results: Iterator[tuple[Part, PartResult | Unread]] = ((one, Unread.WAITS) for one in each)
         if len(first) > 1 and processes > 1:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ddbload-"))
-            make_worker = _WorkerMaker(record, job, make_context or (lambda: context), folder)
+            make_worker = partial(
+                _make_worker, record, job, make_context or (lambda: context), folder
+            )
             pool = ProcessPool[Part, PartResult | Unread](
                 processes, make_worker, tasks_each=PARTS_OF_PROCESS, may_fork=True, folder=folder
             )
             results = stack.enter_context(pool).map_in_order(each)
-        _take_all(results, worker, taker, record)
+        _take_all(results, worker, taker, record, context.should_stop)
 
 
 def _take_all(
@@ -259,14 +324,24 @@ def _take_all(
     worker: _PartWorker,
     taker: PartTaker,
     record: RunRecord,
+    should_stop: Callable[[], bool],
 ) -> None:
     """Take parts in order; join a part that was cut inside a row with the one after it."""
     at, wrong = record.data_start, 0
 
+    def check_stop() -> None:
+        if should_stop():
+            raise Interrupted("stopped while reading the source")
+
+    def check_each(batches: _Tracked) -> Iterator[RowBatch]:
+        for batch in batches:
+            check_stop()
+            yield batch
+
     def take(part: Part, result: PartResult | Unread) -> bool:
         """Take a part; return False if it ends inside a row."""
         nonlocal at
-        taker.check_stop()
+        check_stop()
         if result is Unread.WAITS and part.end is not None:
             result = worker(part)
         if result is Unread.CUT:
@@ -278,7 +353,7 @@ def _take_all(
                     at = Cursor(at.byte + result.end.byte - part.start.byte, line)
                     return True
         with worker.tracked(replace(part, start=at)) as batches:
-            taker.read(iter(batches))
+            taker.read(check_each(batches))
         at = batches.end
         return True
 

@@ -226,5 +226,8 @@ def _end_with_parent(ended: connection.Connection, folder: str | None) -> None:
         # Nothing is sent over the pipe.
         connection.wait([parent.sentinel, ended])
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            # Renamed first, so that no process makes another file in it meanwhile.
+            with contextlib.suppress(OSError):
+                os.rename(folder, f"{folder}-")  # noqa: PTH104 - no path otherwise
+            shutil.rmtree(f"{folder}-", ignore_errors=True)
         os._exit(1)

@@ -131,6 +131,11 @@ class RunReader:
         return source.compression == GZIP and is_text and zlib_library() is not None
 
     @cached_property
+    def public_names(self) -> frozenset[str]:
+        """Names of columns that may be shown."""
+        return self.record.public_names
+
+    @cached_property
     def encoder(self) -> RowEncoder:
         """Encoder that turns rows into requests.
 

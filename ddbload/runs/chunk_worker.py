@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.dynamodb.write_modes import INSERT
@@ -61,30 +61,27 @@ class ChunkWorker:
             self._context.control.close()
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkWorkers:
-    """Maker of a process's worker."""
+def make_chunk_worker(
+    settings: LocalSettings,
+    run: str,
+    should_stop: Callable[[], bool],
+    report: Callable[[ChunkProgress], None],
+) -> ChunkWorker:
+    """Make the worker of a process, which is closed when the process ends."""
+    # A run in one process does not need multiprocessing, which takes time to load.
+    from multiprocessing import util
 
-    settings: LocalSettings
-    run: str
+    last = 0.0
 
-    def __call__(
-        self, should_stop: Callable[[], bool], report: Callable[[ChunkProgress], None]
-    ) -> ChunkWorker:
-        """Make the worker of this process, which is closed when the process ends."""
-        # A run in one process does not need multiprocessing, which takes time to load.
-        from multiprocessing import util
+    def progress(now: ChunkProgress) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PROCESS_REPORT_SECONDS:
+            last = time.monotonic()
+            report(now)
 
-        last = 0.0
-
-        def progress(now: ChunkProgress) -> None:
-            nonlocal last
-            if time.monotonic() - last >= PROCESS_REPORT_SECONDS:
-                last = time.monotonic()
-                report(now)
-
-        context = self.settings.context(should_stop=should_stop, progress=progress)
-        worker = ChunkWorker(self.settings, context, self.run)
-        # Called when the pool shuts down; at-exit functions are not, in processes of a pool.
-        util.Finalize(worker, worker.close, exitpriority=0)
-        return worker
+    worker = ChunkWorker(
+        settings, settings.context(should_stop=should_stop, progress=progress), run
+    )
+    # Called when the pool shuts down; at-exit functions are not, in processes of a pool.
+    util.Finalize(worker, worker.close, exitpriority=0)
+    return worker

@@ -103,15 +103,6 @@ class ChunkStates:
         """Number of chunks that are begun and neither done nor failed."""
         return len(self) - self.done - self.failed - self.waiting
 
-    @property
-    def done_bytes(self) -> int:
-        """Bytes of the chunks that are imported."""
-        return sum(
-            each.end - each.start
-            for each, state in zip(self._chunks, self._states, strict=True)
-            if state == DONE_PERCENT
-        )
-
 
 class ProgressMeter:
     """Meter that turns totals, as they come in, into progress that is fit to be shown.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from ddbload.aws.clients import Clients
@@ -28,7 +29,7 @@ from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.read_run import finished_report, is_another
 from ddbload.pipeline.report import write_report
 from ddbload.pipeline.run_requests import keep_request, kept_failure
-from ddbload.runs.chunk_worker import TASKS_OF_PROCESS, ChunkWorker, ChunkWorkers
+from ddbload.runs.chunk_worker import TASKS_OF_PROCESS, ChunkWorker, make_chunk_worker
 from ddbload.runs.local_settings import LocalSettings, step_seconds
 from ddbload.runs.progress import (
     CHECKING,
@@ -121,13 +122,13 @@ def run_import(
         )
     with kept_failure(ledger, context):
         take_up(run, context, limits=limits)
-    with kept_failure(ledger, context), HeartbeatWriter(ledger, context) as heart:
-        totals.heart, context.begun = heart, heart.beat
+    with kept_failure(ledger, context), HeartbeatWriter(ledger, context) as heartbeat:
+        totals.heartbeat, context.begun = heartbeat, heartbeat.beat
         if earlier is not None:
-            heart.beat()
+            heartbeat.beat()
         chunks = _preflight(payload, run, context, settings)
-        heart.raise_overtaken()
-        if chunks is None and heart.cancelled:
+        heartbeat.raise_overtaken()
+        if chunks is None and heartbeat.cancelled:
             raise Cancelled.of(run)
         if chunks is None:
             raise Interrupted(f"stopped during preflight; --run-id {run} continues it")
@@ -140,7 +141,7 @@ def run_import(
             return RunResult(done, totals.adopted_rows, record, already_done=True)
         failed = _import_tasks(tasks, processes, totals, context, settings, record)
         # Before the report, which would be that of the other process.
-        heart.look()
+        heartbeat.look()
         totals.report()
         final = write_report(run, context, interrupted=context.should_stop() and not failed)
         return RunResult(final, totals.adopted_rows, record)
@@ -205,7 +206,6 @@ def _import_tasks(
                     continue
                 failed = True
                 totals.failed(task.chunk.chunk)
-                # Later chunks may have rows of the groups that wait in this one.
                 enough = enough or not result.chunk_local
                 chunk = task.chunk.chunk
                 ledger.put_failure(Failure.of(result, chunk=chunk, at=context.now()))
@@ -242,12 +242,11 @@ def _iter_results(
 
     pool = ProcessPool[ImportTask, ImportResult | DdbloadError](
         count,
-        ChunkWorkers(settings, run),
+        partial(make_chunk_worker, settings, run),
         tasks_each=TASKS_OF_PROCESS,
         report=totals.progress,
         advice="resume the run",
     )
-
     yield from pool.map_as_done(tasks, look)
 
 
@@ -295,7 +294,7 @@ class LocalProgress:
         self.settled = WorkTotals()
         """Totals of the segments."""
         self.adopted_rows = 0
-        self.heart: HeartbeatWriter | None = None
+        self.heartbeat: HeartbeatWriter | None = None
         self._watch = watch
         self._meter = ProgressMeter(clock)
         self._step = CHECKING
@@ -305,7 +304,7 @@ class LocalProgress:
     @property
     def stopped(self) -> bool:
         """True if the run was cancelled, or taken up by another process."""
-        return self.heart is not None and self.heart.stopped
+        return self.heartbeat is not None and self.heartbeat.stopped
 
     def begin(self, record: RunRecord, chunks: Sequence[Chunk]) -> None:
         """Set the run and its chunks, once its source was checked."""
@@ -318,8 +317,8 @@ class LocalProgress:
         for each in self._running.values():
             totals += WorkTotals(each.rows, each.work, each.bytes)
         now = self._meter.progress(self._step, totals)
-        if self.heart is not None and self._step != CHECKING:
-            self.heart.set_progress(now.totals.rows, now.totals.bytes, now.size)
+        if self.heartbeat is not None and self._step != CHECKING:
+            self.heartbeat.set_progress(now.totals.rows, now.totals.bytes, now.size)
         self._watch(now)
 
     def progress(self, now: ChunkProgress) -> None:

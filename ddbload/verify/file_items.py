@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ddbload.contracts.row_counts import RowCounts, WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.dynamodb.item_digest import ItemDigests
-from ddbload.errors import ConservationViolated, Interrupted, OutputUnwritable, SourceChanged
+from ddbload.errors import ConservationViolated, OutputUnwritable, SourceChanged
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
-from ddbload.reading.parts import PartOutput, read_parts
+from ddbload.reading.parts import PartOutput, ReadCounts, read_parts
 from ddbload.reading.row_batches import RowBatch, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, rare_gc
 from ddbload.reading.source_objects import expected_bytes
 from ddbload.rows.columns import from_octets
-from ddbload.rows.reject_lines import Defect
 from ddbload.verify.compare_digests import GROUP_ITEMS, DigestGroup, DigestSpool, ItemMarks
 
 Watch = Callable[[WorkTotals, int], None]
@@ -37,28 +35,6 @@ class MarkedItem(NamedTuple):
     item: dict[str, Any]
 
 
-@dataclass(slots=True)
-class FileSummary:
-    """Counts of the rows of a source, or of a part of it."""
-
-    read: int = 0
-    filtered: int = 0
-    """Rows that `where` leaves out."""
-    bytes: int = 0
-    causes: Counter[tuple[str, str | None]] = field(default_factory=Counter)
-    """Rejected rows by cause and column."""
-    names: set[str] = field(default_factory=set)
-    """Attributes of all items, if they are collected."""
-
-    def add(self, other: FileSummary) -> None:
-        """Add the rows of a part."""
-        self.read += other.read
-        self.filtered += other.filtered
-        self.bytes += other.bytes
-        self.causes += other.causes
-        self.names |= other.names
-
-
 def read_digests(
     record: RunRecord,
     ledger: Ledger,
@@ -69,25 +45,29 @@ def read_digests(
     watch: Watch = lambda _done, _size: None,
     processes: int = 1,
     make_context: Callable[[], Context] | None = None,
-) -> tuple[FileSummary, DigestSpool]:
+) -> tuple[ReadCounts, set[str], DigestSpool]:
     """Read a source, and keep the digests of its items in their order.
+
+    Returns the counts of its rows, the names of all items' attributes if they are collected, and
+    the digests.
 
     Raises `OutputUnwritable` if temporary files cannot be written, and the errors of reading.
     """
-    spool, summary = DigestSpool(), FileSummary(bytes=record.data_start.byte)
+    spool, counts = DigestSpool(), ReadCounts(bytes=record.data_start.byte)
+    names = set[str]()
     try:
         if record.has_rows:
-            job = _DigestJob(digests, record.public_names, collect_names)
-            taker = _FileTaker(record, context, job, spool, summary, watch)
+            job = _DigestJob(digests, collect_names)
+            taker = _FileTaker(record, job, spool, counts, names, watch)
             read_parts(
                 *(record, ledger, context, job, taker),
                 processes=processes,
                 make_context=make_context,
             )
-        if summary.read != spool.items + summary.causes.total() + summary.filtered:
+        if counts.read != spool.items + counts.causes.total() + counts.filtered:
             raise ConservationViolated(
-                f"{summary.read:,} rows were read, but {spool.items:,} became items,"
-                f" {summary.causes.total():,} were rejected and {summary.filtered:,} left out by"
+                f"{counts.read:,} rows were read, but {spool.items:,} became items,"
+                f" {counts.causes.total():,} were rejected and {counts.filtered:,} left out by"
                 " --where; this is a fault of ddbload"
             )
     except OSError as error:
@@ -96,7 +76,7 @@ def read_digests(
     except BaseException:
         spool.close()
         raise
-    return summary, spool
+    return counts, names, spool
 
 
 def marked_items(
@@ -111,7 +91,7 @@ def marked_items(
         return
     with closing(iter_row_batches(reader, ledger, context)) as batches, rare_gc():
         for batch in batches:
-            texts = _item_texts(batch, lambda _row, _defect: None)
+            texts = _item_texts(batch, ReadCounts())
             # Marks that are set or removed meanwhile are those of items that were yielded.
             some = marks.range(number, len(texts))
             for at, (mark, text) in enumerate(zip(some, texts, strict=False), number):
@@ -130,18 +110,14 @@ def temporary_files_error(error: OSError) -> OutputUnwritable:
     )
 
 
-def _item_texts(batch: RowBatch, reject: Callable[[int, Defect], object]) -> list[str]:
-    text = batch.item_lines()
+def _item_texts(batch: RowBatch, counts: ReadCounts) -> list[str]:
+    items = counts.add_batch(batch)
     # Not splitlines: octets above 127 are no line ends.
-    return batch.item_texts(reject) if text is None else text.split("\n")[:-1]
+    return items.split("\n")[:-1] if isinstance(items, str) else items
 
 
-@dataclass(slots=True)
-class _PartDigests:
-    """Summary of a part whose digests are its output."""
-
-    summary: FileSummary = field(default_factory=FileSummary)
-    counts: list[array[int]] = field(default_factory=list)
+_Summary = tuple[ReadCounts, set[str], list["array[int]"]]
+"""Counts of a part's rows, its attributes' names, and sizes of the groups of digests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +125,6 @@ class _DigestJob:
     """Work on a part: rows to items to digests."""
 
     digests: ItemDigests
-    public: frozenset[str]
-    """Names of columns that may be shown."""
     collect_names: bool
 
     @property
@@ -158,44 +132,33 @@ class _DigestJob:
         """Bytes to read at a time."""
         return FEED_READ_BYTES
 
-    def work(
-        self,
-        reader: RunReader,  # noqa: ARG002 - a PartJob
-        batches: Iterator[RowBatch],
-        output: PartOutput,
-    ) -> _PartDigests:
+    def work(self, reader: RunReader, batches: Iterator[RowBatch], output: PartOutput) -> _Summary:  # noqa: ARG002 - a PartJob
         """Digest all batches."""
-        part, waiting = _PartDigests(), list[bytes]()
+        counts, names = ReadCounts(), set[str]()
+        groups: list[array[int]] = []
+        waiting: list[bytes] = []
 
         def write() -> None:
             group = DigestGroup.of(waiting)
             output.write(group.data)
-            part.counts.append(group.counts)
+            groups.append(group.counts)
             waiting.clear()
 
         for batch in batches:
-            waiting += self.digest(batch, part.summary)
+            waiting += self.digest(batch, counts, names)
             if len(waiting) >= GROUP_ITEMS:
                 write()
         if waiting:
             write()
-        return part
+        return counts, names, groups
 
-    def digest(self, batch: RowBatch, summary: FileSummary) -> list[bytes]:
+    def digest(self, batch: RowBatch, counts: ReadCounts, names: set[str]) -> list[bytes]:
         """Return the digests of a batch's items, and count its rows."""
-
-        def count(_row: int, defect: Defect) -> None:
-            column = batch.column_of(defect)
-            summary.causes[defect.cause, column if column in self.public else None] += 1
-
-        texts = _item_texts(batch, count)
-        summary.bytes += batch.bytes
-        summary.read += batch.count + batch.filtered
-        summary.filtered += batch.filtered
+        texts = _item_texts(batch, counts)
         found = json.loads(f"[{','.join(texts)}]".encode("latin-1"))
         items = [each["Item"] for each in found]
         if self.collect_names:
-            summary.names.update(*items)
+            names.update(*items)
         return self.digests.digest_all(items)
 
 
@@ -205,37 +168,32 @@ class _FileTaker:
     def __init__(
         self,
         record: RunRecord,
-        context: Context,
         job: _DigestJob,
         spool: DigestSpool,
-        summary: FileSummary,
+        counts: ReadCounts,
+        names: set[str],
         watch: Watch,
     ) -> None:
-        self._record, self._context, self._job = record, context, job
-        self._spool, self._summary, self._watch = spool, summary, watch
+        self._record, self._job, self._spool = record, job, spool
+        self._counts, self._names, self._watch = counts, names, watch
 
-    def take(self, summary: _PartDigests, output: PartOutput, start: Cursor) -> bool:  # noqa: ARG002 - a PartTaker
+    def take(self, summary: _Summary, output: PartOutput, start: Cursor) -> bool:  # noqa: ARG002 - a PartTaker
         """Take the digests of a part that a worker read."""
-        self._spool.add_groups(summary.counts, output.pieces())
-        self._summary.add(summary.summary)
+        counts, names, groups = summary
+        self._spool.add_groups(groups, output.pieces())
+        self._counts.add(counts)
+        self._names |= names
         self._show()
         return True
 
     def read(self, batches: Iterator[RowBatch]) -> None:
         """Digest a part here."""
         for batch in batches:
-            self._spool.add(self._job.digest(batch, self._summary))
-            self.check_stop()
+            self._spool.add(self._job.digest(batch, self._counts, self._names))
             self._show()
         # Groups of other parts follow.
         self._spool.finish()
 
-    def check_stop(self) -> None:
-        """Raise `Interrupted` if the context asks to stop."""
-        if self._context.should_stop():
-            raise Interrupted("stopped while reading the source")
-
     def _show(self) -> None:
-        summary = self._summary
-        rows = RowCounts(read=summary.read, written=self._spool.items)
-        self._watch(WorkTotals(rows, bytes=summary.bytes), expected_bytes(self._record))
+        rows = RowCounts(read=self._counts.read, written=self._spool.items)
+        self._watch(WorkTotals(rows, bytes=self._counts.bytes), expected_bytes(self._record))

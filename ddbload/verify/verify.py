@@ -21,6 +21,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.table_description import describe_table_with_response
+from ddbload.reading.parts import ReadCounts
 from ddbload.reading.row_blocks import rare_gc
 from ddbload.reading.source_objects import expected_bytes
 from ddbload.verify.compare_digests import (
@@ -33,7 +34,6 @@ from ddbload.verify.compare_digests import (
     compare_digests,
 )
 from ddbload.verify.file_items import (
-    FileSummary,
     MarkedItem,
     Watch,
     marked_items,
@@ -61,7 +61,7 @@ class DifferenceSink(Protocol):
 class Verdict:
     """Counts of a comparison."""
 
-    file: FileSummary = field(default_factory=FileSummary)
+    file: ReadCounts = field(default_factory=ReadCounts)
     items: int = 0
     """Items of the source: its rows without the rejected ones."""
     table_items: int = 0
@@ -129,7 +129,7 @@ class Verification:
         """
         settings, salt = self._settings, os.urandom(SALT_BYTES)
         digests = ItemDigests(self._keys, salt, settings.ignored)
-        verdict.file, spool = read_digests(
+        verdict.file, names, spool = read_digests(
             *(self.record, self._ledger, self._context, digests),
             collect_names=settings.ignore_extra_attributes,
             watch=watch,
@@ -139,7 +139,7 @@ class Verification:
         with closing(spool), _disk_errors(), rare_gc(), ExitStack() as stack:
             verdict.items = spool.items
             self._require_items(verdict)
-            only = verdict.file.names if settings.ignore_extra_attributes else None
+            only = names if settings.ignore_extra_attributes else None
             digests = ItemDigests(self._keys, salt, settings.ignored, only)
             reader = self._reader(digests, verdict)
             table = stack.enter_context(closing(DigestSpool()))
@@ -169,7 +169,7 @@ class Verification:
             extra = stack.enter_context(closing(ItemMarks(table.items)))
             compare_digests(spool, table, verdict.keys, marks, extra, last_key)
             if verdict.keys.different and settings.ignore_extra_attributes:
-                self._settle_partial(verdict, marks, reader)
+                self._settle_partial(verdict, marks, reader, names)
             if verdict.keys.different:
                 self._explain(verdict, marks, reader)
             if sink is not None:
@@ -247,13 +247,15 @@ class Verification:
             and not (name in here and name in there and same(here[name], there[name]))
         ]
 
-    def _settle_partial(self, verdict: Verdict, marks: ItemMarks, reader: TableReader) -> None:
+    def _settle_partial(
+        self, verdict: Verdict, marks: ItemMarks, reader: TableReader, names: set[str]
+    ) -> None:
         """Take back differences in attributes that a row does not have, and others have.
 
         Digests cover the attributes of all rows, because only the key tells which row an item of
         the table belongs to.
         """
-        names, waiting = verdict.file.names, list[MarkedItem]()
+        waiting = list[MarkedItem]()
 
         def settle() -> None:
             there = self._look_up(reader, [item for _, _, item in waiting])

@@ -23,7 +23,7 @@ from ddbload.aws.boto_clients import AwsSettings
 from ddbload.contracts.payload import Payload
 from ddbload.convert import convert as convert_module
 from ddbload.convert import sinks
-from ddbload.convert.convert import ConvertResult, convert, prepare_conversion
+from ddbload.convert.convert import convert, prepare_conversion
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
 from ddbload.dynamodb.item_digest import ItemDigests
 from ddbload.errors import DdbloadError, Interrupted, OutputUnwritable, WorkerDied
@@ -31,7 +31,7 @@ from ddbload.ledger.ledger import temporary_ledger
 from ddbload.pipeline.context import reading_context
 from ddbload.plan.make_plan import make_plan
 from ddbload.reading import parts
-from ddbload.reading.parts import iter_parts
+from ddbload.reading.parts import ReadCounts, iter_parts
 from ddbload.reading.row_blocks import RunReader
 from ddbload.verify.compare_digests import ItemMarks
 from ddbload.verify.file_items import marked_items, read_digests
@@ -86,7 +86,7 @@ class Outcome:
     lines: bytes = b""
     rejects: list[Any] = field(default_factory=list)
     error: str | None = None
-    converted: ConvertResult = field(default_factory=ConvertResult)
+    converted: ReadCounts = field(default_factory=ReadCounts)
 
 
 def converted(path: Path, processes: int, sink: Sink | None = None, **given: Any) -> Outcome:
@@ -157,7 +157,7 @@ def test_verify_compares_the_items_of_the_source_in_their_order(
         payload = Payload.from_json({**value, "types": given["types"]})
         record = prepare_conversion(payload, None, ledger, make_context())
         settings = {"processes": processes, "make_context": make_context}
-        summary, spool = read_digests(record, ledger, make_context(), digests, **settings)
+        summary, _, spool = read_digests(record, ledger, make_context(), digests, **settings)
         with closing(spool), closing(ItemMarks(spool.items)) as marks:
             entries = [each for part in range(256) for each in spool.entries(part)]
             for number in range(spool.items):

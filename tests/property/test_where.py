@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import SUCCEEDED_WITH_REJECTS, Report
-from ddbload.convert.convert import ConvertResult, convert, prepare_conversion
+from ddbload.convert.convert import convert, prepare_conversion
 from ddbload.ledger.ledger import Ledger
+from ddbload.reading.parts import ReadCounts
 from tests.property.scenes import EVENTS, FEWER
 from tests.unit.pipeline.chaos import Chaos, plan
 from tests.unit.pipeline.expected import counted
@@ -294,7 +295,7 @@ def test_json_rows_are_compared_by_their_types(sheet: Sheet, typed: bool) -> Non
     record = prepare_conversion(
         Payload.from_json(payload), None, Ledger(world.store, "c"), world.context()
     )
-    sink, converted = _Sink(), ConvertResult()
+    sink, converted = _Sink(), ReadCounts()
     convert(record, Ledger(world.store, "c"), world.context(), sink, converted)  # type: ignore[arg-type]
     items = [json.loads(line)["Item"] for line in b"".join(sink.pieces).splitlines()]
     assert [item["id"]["S"] for item in items] == kept

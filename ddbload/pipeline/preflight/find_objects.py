@@ -26,6 +26,7 @@ from ddbload.ledger.object_listing import (
     listing_of,
     write_pages,
 )
+from ddbload.parallel import map_in_threads
 from ddbload.pipeline.context import Context
 from ddbload.reading.open_sources import (
     list_bucket,
@@ -412,9 +413,7 @@ def _pin_concurrently(
     begun, _, listed = (after or f"0/{known}").partition("/")
     if listed != known:
         raise SourceChanged(f"{name} names other objects than when preflight began: start again")
-    batch = _PARALLEL_OPENS * 8
-    with ThreadPoolExecutor(_PARALLEL_OPENS) as pool:
-        for first in range(int(begun), len(files), batch):
-            found = pool.map(pin, files[first : first + batch])
-            for number, pinned in enumerate(found, first + 1):
-                yield f"{number}/{known}", pinned if pinned and pinned["size"] else None
+    pinned_each = map_in_threads(pin, files[int(begun) :], _PARALLEL_OPENS, _PARALLEL_OPENS * 8)
+    with closing(pinned_each) as found:
+        for number, (_, pinned) in enumerate(found, int(begun) + 1):
+            yield f"{number}/{known}", pinned if pinned and pinned["size"] else None

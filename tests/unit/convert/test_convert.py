@@ -14,7 +14,7 @@ from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.source import Source
-from ddbload.convert.convert import ConvertResult, convert, prepare_conversion
+from ddbload.convert.convert import convert, prepare_conversion
 from ddbload.convert.sinks import StreamSink
 from ddbload.errors import (
     KeyColumnMissing,
@@ -24,6 +24,7 @@ from ddbload.errors import (
     UnterminatedQuote,
 )
 from ddbload.ledger.ledger import temporary_ledger
+from ddbload.reading.parts import ReadCounts
 from tests.unit.pipeline.world import TABLE, World
 
 
@@ -51,7 +52,7 @@ class Conversion:
         }
         context = World(b"", access=AccessPolicy(paths=True)).context()
         self.rejects: list[dict[str, Any]] = []
-        self.converted, out = ConvertResult(), io.BytesIO()
+        self.converted, out = ReadCounts(), io.BytesIO()
         self.watched: list[RowCounts] = []
         self.out = out
         with temporary_ledger() as ledger:
@@ -195,7 +196,7 @@ def test_convert_reads_s3_object(tmp_path: Path) -> None:
     context, out = world.context(), io.BytesIO()
     with temporary_ledger() as ledger:
         record = prepare_conversion(Payload(source, "none"), None, ledger, context)
-        convert(record, ledger, context, StreamSink(out, "out"), ConvertResult())
+        convert(record, ledger, context, StreamSink(out, "out"), ReadCounts())
     assert out.getvalue() == b'{"Item":{"a":{"S":"1"}}}\n'
 
 

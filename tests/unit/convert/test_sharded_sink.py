@@ -15,8 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ddbload.aws.retry import RetryPolicy
-from ddbload.convert.shard_targets import BucketShards, FolderShards
-from ddbload.convert.sharded_sink import ShardedSink
+from ddbload.convert.sharded_sink import BucketShards, FolderShards, ShardedSink
 from ddbload.errors import (
     AccessDenied,
     ExtraMissing,

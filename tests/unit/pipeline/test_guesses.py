@@ -15,10 +15,11 @@ import pytest
 from ddbload import errors
 from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import Payload
-from ddbload.convert.convert import ConvertResult, convert, prepare_conversion
+from ddbload.convert.convert import convert, prepare_conversion
 from ddbload.convert.sinks import StreamSink
 from ddbload.errors import DdbloadError, NothingWritten
 from ddbload.ledger.ledger import temporary_ledger
+from ddbload.reading.parts import ReadCounts
 from tests.unit.pipeline.world import TABLE, World
 
 GUESSED = {"format": "auto", "delimiter": "auto", "encoding": "auto"}
@@ -75,7 +76,7 @@ def converted_place(place: str, table: str = "", **source: Any) -> Outcome:
                 ledger,
                 context,
                 StreamSink(out, "out"),
-                ConvertResult(),
+                ReadCounts(),
                 reject=lambda line: rejects.append(json.loads(line)),
             )
         except NothingWritten:

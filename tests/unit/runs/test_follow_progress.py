@@ -154,14 +154,6 @@ def test_failures_of_earlier_attempts_are_not_shown(world, reader):
     assert look(reader).chunks[0] == WAITING
 
 
-def test_run_of_earlier_version_is_followed_by_its_chunks(world, reader):
-    for chunk in world.manifest[:2]:
-        world.ledger.put_segment(segment_of(chunk))
-    now = look(reader)
-    assert now.totals.bytes == world.manifest[1].end
-    assert now.chunks.done == 2
-
-
 class CountingStore:
     """Store of a huge run that is never written anywhere: names are made up for each page."""
 

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 from collections import deque
+from functools import partial
 
 import pytest
 
@@ -14,7 +15,7 @@ from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.states import ImportTask
 from ddbload.errors import RunNotFound, WorkerDied
 from ddbload.reading.processes import ProcessPool
-from ddbload.runs.chunk_worker import ChunkWorkers
+from ddbload.runs.chunk_worker import make_chunk_worker
 from ddbload.runs.local_settings import LocalSettings
 
 
@@ -33,7 +34,7 @@ def make_worker(_should_stop, _report):
 def test_process_pool_leaves_no_process_when_closed(tmp_path, tasks, capfd):
     """A worker that is still starting must not find its locks gone."""
     settings = LocalSettings(str(tmp_path), AwsSettings(region="eu-west-1"))
-    pool = ProcessPool(2, ChunkWorkers(settings, "none"), tasks_each=2)
+    pool = ProcessPool(2, partial(make_chunk_worker, settings, "none"), tasks_each=2)
     chunks = deque(ImportTask("none", Chunk(number, 0, 1, 1), None) for number in range(tasks))
     found = [result for _, result in pool.map_as_done(chunks, lambda: False)]
     assert [type(each) for each in found] == [RunNotFound] * tasks

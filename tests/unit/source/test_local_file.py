@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -103,15 +102,6 @@ def test_hard_link_does_not_hide_an_edit(path, file):
     edit_in_place(path, DATA[::-1])
     with pytest.raises(SourceChanged):
         next(stream)
-
-
-def test_version_pinned_without_ctime_is_opened(path, file):
-    pinned = {name: value for name, value in file.pinned.items() if name != "ctime_ns"}
-    edit_in_place(path, DATA)
-    with closing(open_local(str(path), pinned)) as again:
-        assert read(again) == DATA
-    with pytest.raises(SourceChanged):
-        open_local(str(path), {**pinned, "size": 1})
 
 
 def test_change_between_read_and_check_is_noticed(path, file, monkeypatch):
