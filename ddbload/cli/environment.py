@@ -13,7 +13,7 @@ _PREFIX = "DDBLOAD_"
 _AWS = frozenset({"PROFILE", "REGION", "ENDPOINT_URL", "REQUESTER_PAYS"})
 SHARED = _AWS | {
     *("MAX_WCU", "MAX_COST", "UNIT_PRICE", "MAX_REJECTS", "CONCURRENCY", "ENGINE"),
-    *("PROCESSES", "WORKERS", "READ_CONCURRENCY", "QUIET", "VERBOSE"),
+    *("PROCESSES", "WORKERS", "QUIET", "VERBOSE"),
 }
 """Options with a variable for all commands: settings and limits, which change no item.
 

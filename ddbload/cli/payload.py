@@ -21,8 +21,8 @@ _HEXADECIMAL = re.compile(r"\\x[0-9a-fA-F]{2}")
 _FIELD = re.compile(r"'(?:options|source)\.(\w+)'")
 _PAYLOAD_OPTIONS = (
     *("engine", "concurrency", "chunk_bytes", "max_wcu", "mode", "position_attribute"),
-    *("max_rejects", "max_row_bytes", "max_cost", "unit_price", "require_backup", "index_bytes"),
-    *("scan", "on_empty", "only_existing", "condition", "read_concurrency"),
+    *("max_rejects", "max_row_bytes", "max_cost", "unit_price", "require_backup"),
+    *("scan", "on_empty", "only_existing", "condition"),
 )
 """Options that become fields of the payload's `options` under the same name."""
 _DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")

@@ -23,11 +23,8 @@ from ddbload.contracts.options import (
     ASYNC,
     DEFAULT_CHUNK_BYTES,
     DEFAULT_CONCURRENCY,
-    DEFAULT_INDEX_BYTES,
     DEFAULT_MAX_REJECTS,
-    DEFAULT_READ_CONCURRENCY,
     ENGINES,
-    MAX_READ_CONCURRENCY,
     ON_EMPTY,
     SCANS,
 )
@@ -43,7 +40,7 @@ from ddbload.contracts.source import (
     MATCHES,
     REFUSE,
 )
-from ddbload.dynamodb.write_modes import MODES, PUT
+from ddbload.dynamodb.write_modes import PUT, WRITING_MODES
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -162,14 +159,6 @@ _SOURCE = (
         show_default="16777216; 1048576 with --scan edges",
         help="Fail at a row longer than N bytes; usually a quote is not closed.",
     ),
-    input_option(
-        "--read-concurrency",
-        metavar="N",
-        type=click.IntRange(1, MAX_READ_CONCURRENCY),
-        default=DEFAULT_READ_CONCURRENCY,
-        show_default=True,
-        help="Requests to S3 in flight per process while many small objects are read.",
-    ),
     types_option(
         "--types",
         metavar="A=TYPE,...",
@@ -227,13 +216,12 @@ _SOURCE = (
 _WRITING = (
     writing_option(
         "--mode",
-        type=HintedChoice(MODES, MODE_HINTS),
+        type=HintedChoice(WRITING_MODES, MODE_HINTS),
         default=PUT,
         show_default=True,
         help="put: write each row, replacing the item with its key. insert: skip rows whose key the"
         " table has. last-wins: keep the last row of each key, across runs. update: set the row's"
-        " attributes and leave the item's others. delete: delete the listed keys. plan: check every"
-        " row and write nothing.",
+        " attributes and leave the item's others. delete: delete the listed keys.",
     ),
     writing_option(
         "--on-empty",
@@ -322,15 +310,6 @@ _WRITING = (
         show_default=True,
         help="Size of the chunks that are imported in parallel; raised if there would be more than"
         " 20,000.",
-    ),
-    run_option(
-        "--index-bytes",
-        metavar="N",
-        type=click.IntRange(0),
-        default=DEFAULT_INDEX_BYTES,
-        show_default=True,
-        help="Compressed size above which a gzip or Zstandard file is imported in chunks too, if"
-        " there are fewer files than workers.",
     ),
     run_option(
         "--scan",

@@ -41,7 +41,7 @@ NOT_DECISIVE: Mapping[type, tuple[str, ...]] = {
     Options: (
         *("engine", "workers", "concurrency", "chunk_bytes", "max_wcu", "max_wcu_percent"),
         *("max_rejects", "max_rejects_percent", "max_row_bytes", "max_cost", "unit_price"),
-        *("require_backup", "index_bytes", "scan", "read_concurrency"),
+        *("require_backup", "scan"),
     ),
 }
 """Fields that do not: limits, speed, places and the run's own settings."""

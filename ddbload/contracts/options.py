@@ -13,7 +13,6 @@ from ddbload.errors import InvalidPayload
 
 ENGINES = SYNC, THREADS, ASYNC = ("sync", "threads", "async")
 DEFAULT_CHUNK_BYTES = 16 * 1024 * 1024
-DEFAULT_INDEX_BYTES = 16 * 1024 * 1024
 DEFAULT_MAX_ROW_BYTES = 16 * 1024 * 1024
 EDGES_MAX_ROW_BYTES = 1024 * 1024
 """Default of `max_row_bytes` for a scan by edges, whose windows are that long."""
@@ -26,9 +25,6 @@ LEAST_ROWS_OF_SHARE = 1000
 """Rows that a worker must have read before a share of rejects stops it."""
 DEFAULT_CONCURRENCY = 16
 MAX_CONCURRENCY = 256
-DEFAULT_READ_CONCURRENCY = 128
-"""At 20 ms a request that gives 6,400 objects a second, given enough CPU."""
-MAX_READ_CONCURRENCY = 512
 MAX_WORKERS = 10_000
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%", re.ASCII)
 
@@ -177,16 +173,9 @@ class Options(Message):
     """`max_rejects` as a share of the rows that the run reads."""
     require_backup: bool = False
     """Refuse a table without point-in-time recovery."""
-    index_bytes: int = DEFAULT_INDEX_BYTES
-    """Size above which a compressed object is cut into chunks, if it can be and there are fewer
-    objects than workers."""
     scan: Annotated[str, JsonRule(choices=(AUTO, *SCANS))] = AUTO
     """`whole` has preflight read every byte, `edges` only windows around the places where it cuts.
     `auto` chooses by size; the record of a run that reads everything keeps it."""
-    read_concurrency: Annotated[int, JsonRule(least=1, most=MAX_READ_CONCURRENCY)] = (
-        DEFAULT_READ_CONCURRENCY
-    )
-    """Requests to S3 in flight in one worker while it reads many small objects, or many ranges."""
     on_empty: Annotated[str | None, JsonRule(read=_read_on_empty)] = None
     """In mode `update`: what becomes of an attribute for which the row has no value. None for
     `keep`."""
@@ -219,8 +208,8 @@ class Options(Message):
         value["workers"] = AUTO if self.workers is None else self.workers
         # Later options are left out if unset, so that earlier versions can read the message.
         unset = Options()
-        later = ("max_cost", "unit_price", "require_backup", "index_bytes")
-        for name in (*later, "scan", "read_concurrency", *_WRITING):
+        later = ("max_cost", "unit_price", "require_backup")
+        for name in (*later, "scan", *_WRITING):
             if value[name] == getattr(unset, name):
                 del value[name]
         if "add" in value:
