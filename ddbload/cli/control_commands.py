@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ddbload.cli.options import (
-    DOLLARS,
+    NEW_MAX_COST,
+    NEW_MAX_WCU,
     GroupedCommand,
-    MaxWcuType,
-    ReplacedLimitType,
     aws_options,
     json_option,
     ledger_option,
@@ -136,14 +135,14 @@ def _find_begun_run(
 @writing_option(
     "--max-wcu",
     metavar="N|N%|none",
-    type=ReplacedLimitType(MaxWcuType()),
+    type=NEW_MAX_WCU,
     help="Use at most N write capacity units a second, or N percent of the table's capacity.",
     show_default="unchanged",
 )
 @writing_option(
     "--max-cost",
     metavar="DOLLARS|none",
-    type=ReplacedLimitType(DOLLARS),
+    type=NEW_MAX_COST,
     help="Stop before the write units of the whole run cost more.",
     show_default="unchanged",
 )

@@ -43,8 +43,7 @@ from ddbload.cli.output import (
     print_stdout,
     printable,
 )
-from ddbload.cli.payload import build_payload, is_data_file
-from ddbload.cli.payload_options import max_rejects_option, source_options
+from ddbload.cli.payload import build_payload, is_data_file, max_rejects_option, source_options
 from ddbload.cli.run_result import print_detected, source_format
 from ddbload.cli.spooling import rejects_file, same_file, spooled
 from ddbload.cli.steps import Steps

@@ -6,15 +6,19 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ddbload.contracts.option import declared
+from ddbload.contracts.options import Options
+
 if TYPE_CHECKING:
     import click
 
 _PREFIX = "DDBLOAD_"
 _AWS = frozenset({"PROFILE", "REGION", "ENDPOINT_URL", "REQUESTER_PAYS"})
-SHARED = _AWS | {
-    *("MAX_WCU", "MAX_COST", "UNIT_PRICE", "MAX_REJECTS", "CONCURRENCY", "ENGINE"),
-    *("PROCESSES", "WORKERS", "QUIET", "VERBOSE"),
-}
+SHARED = (
+    _AWS
+    | {"PROCESSES", "WORKERS", "QUIET", "VERBOSE"}
+    | {each.field.upper() for each in declared(Options) if each.shared}
+)
 """Options with a variable for all commands: settings and limits, which change no item.
 
 `--ledger` and `--stack` have variables of the same form, which are read where they are used: a run

@@ -32,8 +32,12 @@ from ddbload.cli.options import (
 )
 from ddbload.cli.output import print_notice, print_stderr
 from ddbload.cli.output import show_progress as show_run
-from ddbload.cli.payload import build_payload, check_order, is_pipe
-from ddbload.cli.payload_options import import_options
+from ddbload.cli.payload import (
+    build_payload,
+    check_order,
+    import_options,
+    is_pipe,
+)
 from ddbload.cli.run_location import run_command_line
 from ddbload.cli.run_result import (
     Result,

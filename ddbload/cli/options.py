@@ -17,6 +17,16 @@ from ddbload.cli.environment import find_variable, unread_variables, variable_va
 from ddbload.cli.hints import option_hint
 from ddbload.cli.output import print_stderr
 from ddbload.contracts.control import UNLIMITED
+from ddbload.contracts.option import (
+    AWS,
+    DEPLOYMENT,
+    GROUPS,
+    INPUT,
+    OUTPUT,
+    RUN,
+    TYPES_AND_MAPPING,
+    WRITING,
+)
 from ddbload.contracts.options import MAX_WORKERS, parse_percent, parse_share
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.source import AUTO
@@ -32,24 +42,15 @@ else:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-_GROUPS = INPUT, TYPES_AND_MAPPING, WRITING, RUN, DEPLOYMENT, OUTPUT, AWS = (
-    "Input",
-    "Types and mapping",
-    "Writing",
-    "Run",
-    "Deployment",
-    "Output",
-    "AWS",
-)
-"""Titles of the groups that `--help` lists options in, in its order."""
-
 
 class GroupedOption(click.Option):
     """Option that `--help` lists in a group."""
 
-    def __init__(self, *arguments: Any, group: str = OUTPUT, **settings: Any) -> None:
+    def __init__(
+        self, *arguments: Any, group: str = OUTPUT, common: bool = True, **settings: Any
+    ) -> None:
         super().__init__(*arguments, **settings)
-        self.group = group
+        self.group, self.common = group, common
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Show a described default without parentheses, and a range of the metavar N."""
@@ -153,7 +154,7 @@ class GroupedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each group that has options."""
-        groups: dict[str, list[tuple[str, str]]] = {title: [] for title in _GROUPS}
+        groups: dict[str, list[tuple[str, str]]] = {title: [] for title in GROUPS}
         for parameter in self.get_params(ctx):
             if isinstance(parameter, click.Option):
                 row = parameter.get_help_record(ctx)
@@ -200,20 +201,6 @@ class HintedChoice(click.Choice):  # type: ignore[type-arg] # generic only in la
             ) from None
 
 
-class WorkersType(_ParamType):
-    """Number of workers, or the word `auto`."""
-
-    name = "workers"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | str:
-        """Return the number, or `auto`."""
-        if value == AUTO:
-            return AUTO
-        return click.IntRange(1, MAX_WORKERS).convert(value, param, ctx)
-
-
 class FiniteRange(click.FloatRange):
     """Range of numbers without infinity, and without NaN, which no comparison refuses."""
 
@@ -229,58 +216,40 @@ class FiniteRange(click.FloatRange):
         return found
 
 
-DOLLARS = FiniteRange(0, min_open=True)
+class NumberOr(_ParamType):
+    """Number, or one of some words, or a share such as `50%`, as the payload has them."""
 
+    name = "number"
 
-class MaxWcuType(_ParamType):
-    """Write units a second, or a share of the table's capacity such as `50%`."""
-
-    name = "max_wcu"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float | str:
-        """Return the number, or the share as the payload has it."""
-        if isinstance(value, str) and value.endswith("%"):
-            if parse_percent(value) is None:
-                self.fail(f"{value!r} is not a share from above 0% to 100%", param, ctx)
-            return value
-        return FiniteRange(1).convert(value, param, ctx)
-
-
-class MaxRejectsType(_ParamType):
-    """Number of rows, or a share of those that are read such as `5%`."""
-
-    name = "max_rejects"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | str:
-        """Return the number, or the share as the payload has it."""
-        if isinstance(value, str) and value.endswith("%"):
-            if parse_share(value) is None:
-                self.fail(f"{value!r} is not a share from 0% to 100%", param, ctx)
-            return value
-        return click.IntRange(0).convert(value, param, ctx)
-
-
-class ReplacedLimitType(_ParamType):
-    """A limit, or `none` to remove it."""
-
-    name = "limit"
-
-    def __init__(self, limit: _ParamType) -> None:
-        self._limit = limit
+    def __init__(
+        self,
+        number: click.ParamType,
+        *words: str,
+        share: Callable[[str], float | None] | None = None,
+        shares: str = "",
+    ) -> None:
+        self._number, self._words, self._share, self._shares = number, words, share, shares
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float | str:
-        """Return the limit, or `none`."""
-        if value == UNLIMITED:
-            return UNLIMITED
-        found: float | str = self._limit.convert(value, param, ctx)
+        """Return the number, or the text as it was given."""
+        if value in self._words:
+            return str(value)
+        if self._share is not None and isinstance(value, str) and value.endswith("%"):
+            if self._share(value) is None:
+                self.fail(f"{value!r} is not a share {self._shares}", param, ctx)
+            return value
+        found: float | str = self._number.convert(value, param, ctx)
         return found
 
+
+WORKERS = NumberOr(click.IntRange(1, MAX_WORKERS), AUTO)
+DOLLARS = FiniteRange(0, min_open=True)
+MAX_WCU = NumberOr(FiniteRange(1), share=parse_percent, shares="from above 0% to 100%")
+NEW_MAX_WCU, NEW_MAX_COST = NumberOr(MAX_WCU, UNLIMITED), NumberOr(DOLLARS, UNLIMITED)
+"""New limits of a run that has begun, which `none` removes."""
+MAX_REJECTS = NumberOr(click.IntRange(0), share=parse_share, shares="from 0% to 100%")
 
 input_option = partial(click.option, cls=GroupedOption, group=INPUT)
 types_option = partial(click.option, cls=GroupedOption, group=TYPES_AND_MAPPING)

@@ -28,8 +28,7 @@ from ddbload.cli.output import (
     print_json,
     print_stderr,
 )
-from ddbload.cli.payload import build_payload, check_order
-from ddbload.cli.payload_options import import_options
+from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.ready_command import (
     NewKeys,
     create_table_command,

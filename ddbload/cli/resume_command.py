@@ -8,12 +8,11 @@ import click
 
 from ddbload.cli.import_command import import_with_progress, with_rejects
 from ddbload.cli.options import (
-    DOLLARS,
+    MAX_REJECTS,
+    NEW_MAX_COST,
+    NEW_MAX_WCU,
+    WORKERS,
     GroupedCommand,
-    MaxRejectsType,
-    MaxWcuType,
-    ReplacedLimitType,
-    WorkersType,
     aws_options,
     cores,
     json_option,
@@ -61,21 +60,21 @@ if TYPE_CHECKING:
 @writing_option(
     "--max-wcu",
     metavar="N|N%|none",
-    type=ReplacedLimitType(MaxWcuType()),
+    type=NEW_MAX_WCU,
     help="Use at most N write capacity units a second, or N percent of the table's capacity.",
     show_default="the run's",
 )
 @writing_option(
     "--max-cost",
     metavar="DOLLARS|none",
-    type=ReplacedLimitType(DOLLARS),
+    type=NEW_MAX_COST,
     help="Stop before the write units of the whole run cost more.",
     show_default="the run's",
 )
 @run_option(
     "--max-rejects",
     metavar="N|N%",
-    type=MaxRejectsType(),
+    type=MAX_REJECTS,
     help="Fail when more than N rows are rejected, or more than N percent of all rows.",
     show_default="the run's",
 )
@@ -89,7 +88,7 @@ if TYPE_CHECKING:
 @run_option(
     "--workers",
     metavar="N|auto",
-    type=WorkersType(),
+    type=WORKERS,
     help="For a run of the stack: chunks imported at once.",
     show_default="the run's",
 )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ddbload.cli.options import (
+    WORKERS,
     GroupedCommand,
-    WorkersType,
     aws_options,
     detach_option,
     dry_run_option,
@@ -32,8 +32,7 @@ from ddbload.cli.output import (
     print_stdout,
 )
 from ddbload.cli.output import show_progress as show_run
-from ddbload.cli.payload import build_payload, check_order
-from ddbload.cli.payload_options import import_options
+from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.steps import Steps
 from ddbload.cli.table_setup import prewarm, print_table_notices
@@ -70,7 +69,7 @@ _MAX_EXECUTION_NAME = 80
 @run_option(
     "--workers",
     metavar="N|auto",
-    type=WorkersType(),
+    type=WORKERS,
     default=AUTO,
     show_default=True,
     help="Chunks imported at once, one Lambda invocation each. auto: one for each 1,000 write units"

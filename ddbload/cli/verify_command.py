@@ -16,8 +16,8 @@ import click
 
 from ddbload.cli.convert_command import RankedCauses, cause_text, causes_json, rank_causes
 from ddbload.cli.options import (
+    MAX_WCU,
     GroupedCommand,
-    MaxWcuType,
     aws_options,
     cores,
     json_option,
@@ -39,8 +39,7 @@ from ddbload.cli.output import (
     print_stdout,
     printable,
 )
-from ddbload.cli.payload import build_payload, check_order
-from ddbload.cli.payload_options import source_options
+from ddbload.cli.payload import build_payload, check_order, source_options
 from ddbload.cli.run_result import print_detected, source_format
 from ddbload.cli.spooling import spooled
 from ddbload.contracts.payload import Payload
@@ -101,7 +100,7 @@ _EQUAL, _DIFFERENT, _FAILED = "EQUAL", "DIFFERENT", "FAILED"
 @run_option(
     "--max-rcu",
     metavar="N|N%",
-    type=MaxWcuType(),
+    type=MAX_WCU,
     help="Use at most N read capacity units a second, or N percent of the table's capacity.",
     show_default="50% of a provisioned table; as many as an on-demand table gives",
 )

@@ -326,17 +326,22 @@ def _to_json(value: Any) -> Any:
 
 
 @cache
+def typed_fields(kind: type[Message]) -> tuple[tuple[Field[Any], Any, JsonRule], ...]:
+    """Return each field of a message with its type and its rule."""
+    hints = get_type_hints(kind, include_extras=True)
+    found = []
+    for each in fields(cast("Any", kind)):
+        hint, rule = hints[each.name], JsonRule()
+        if get_origin(hint) is Annotated:
+            hint, rule = get_args(hint)[0], get_args(hint)[-1]
+        found.append((each, hint, rule))
+    return tuple(found)
+
+
+@cache
 def _written_fields(kind: type[Message]) -> tuple[tuple[str, Any, bool], ...]:
     """Return the name and the default of each field, and true for a sparse one."""
-    hints = get_type_hints(kind, include_extras=True)
-    return tuple(
-        (each.name, _default(each), any(rule.sparse for rule in _rules(hints[each.name])))
-        for each in fields(cast("Any", kind))
-    )
-
-
-def _rules(hint: Any) -> tuple[JsonRule, ...]:
-    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return tuple((each.name, _default(each), rule.sparse) for each, _, rule in typed_fields(kind))
 
 
 @cache
@@ -345,19 +350,17 @@ def _readers(kind: type[Message]) -> tuple[str, tuple[FieldReader, ...]]:
 
     Made at the first use of a class: resolving type hints would slow down every import.
     """
-    hints = get_type_hints(kind, include_extras=True)
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
     readers = [
-        _field_reader(each, hints[each.name], kind.WRITTEN_BY_USERS)
-        for each in fields(cast("Any", kind))
+        _field_reader(each, hint, rule, kind.WRITTEN_BY_USERS)
+        for each, hint, rule in typed_fields(kind)
     ]
     return words if kind.PATH is None else kind.PATH, tuple(readers)
 
 
-def _field_reader(each: Field[Any], hint: Any, written_by_users: bool) -> FieldReader:
-    rule = JsonRule()
-    if get_origin(hint) is Annotated:
-        hint, rule = get_args(hint)
+def _field_reader(
+    each: Field[Any], hint: Any, rule: JsonRule, written_by_users: bool
+) -> FieldReader:
     if rule.read is not None:
         return rule.read, ()
     name = each.name
@@ -399,6 +402,8 @@ def _optional_reader(name: str, kind: Any, rule: JsonRule) -> FieldReader:
         return JsonObjectReader.optional_whole, (name, rule.least, rule.most)
     if kind is float:
         return JsonObjectReader.optional_number, (name, rule.least)
+    if kind is str and rule.choices:
+        return _read_optional_choice, (name, rule.choices)
     if kind is str:
         return JsonObjectReader.optional_text, (name,)
     if issubclass(kind, Message):
@@ -410,6 +415,10 @@ def _default(each: Field[Any]) -> Any:
     if each.default_factory is not MISSING:
         return each.default_factory()
     return None if each.default is MISSING else each.default
+
+
+def _read_optional_choice(f: JsonObjectReader, name: str, choices: tuple[str, ...]) -> str | None:
+    return None if f.raw(name) is None else f.choice(name, choices)
 
 
 def _read_message(f: JsonObjectReader, name: str, kind: type[Message], absent: Any) -> Any:

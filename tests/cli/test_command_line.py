@@ -213,7 +213,7 @@ def test_environment_gives_defaults_and_flags_win(monkeypatch):
     monkeypatch.setenv("DDBLOAD_IMPORT_ONCE", "true")
     given = parse("import", "a", "books", "--header")
     assert (given["header"], given["once"]) == (True, True)
-    assert given["set_"] == ("pk=USER {id}", "kind=a b")
+    assert given["set"] == ("pk=USER {id}", "kind=a b")
     assert parse("import", "a", "books")["header"] is False
     assert parse("import", "a", "books", "--set", "x=y")["set_"] == ("x=y",)
 
