@@ -56,6 +56,7 @@ _HEXADECIMAL = re.compile(r"\\x[0-9a-fA-F]{2}")
 _DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")
 DELIMITER_NAMES = {"tab": "\t", "comma": ",", "pipe": "|", "semicolon": ";", "space": " "}
 
+
 def _click_option(each: Option, hint: Any, rule: JsonRule) -> Callable[[_F], _F]:
     """Make the option of the command line that a field of the payload declares."""
     kinds = get_args(hint) or (hint,)

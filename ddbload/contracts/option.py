@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, cast
 
 GROUPS = INPUT, TYPES_AND_MAPPING, WRITING, RUN, DEPLOYMENT, OUTPUT, AWS = (
@@ -48,25 +49,27 @@ class Option:
 
 def option(
     default: Any,
-    group: str,
     help: str,
     *,
+    group: str,
     flag: str = "",
     typed: Any = _SAME,
     **more: Any,
 ) -> Any:
     """Declare the field of an option. A type as its default makes a new value for each message."""
-    value = None if isinstance(default, type) else default
-    settings = {
-        "flag": flag,
-        "group": group,
-        "help": help,
-        "typed": value if typed is _SAME else typed,
-        **more,
-    }
-    if isinstance(default, type):
-        return field(default_factory=default, metadata={_KEY: settings})
-    return field(default=default, metadata={_KEY: settings})
+    is_type = isinstance(default, type)
+    if typed is _SAME:
+        typed = None if is_type else default
+    metadata = {_KEY: {"flag": flag, "group": group, "help": help, "typed": typed, **more}}
+    if is_type:
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+reading_option = partial(option, group=INPUT, decisive=True)
+mapping_option = partial(option, group=TYPES_AND_MAPPING, decisive=True)
+writing_option = partial(option, group=WRITING)
+run_option = partial(option, group=RUN)
 
 
 def declared(kind: type) -> Iterator[Option]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
-from ddbload.contracts.option import INPUT, RUN, WRITING, option
+from ddbload.contracts.option import INPUT, option, run_option, writing_option
 from ddbload.contracts.source import AUTO
 from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, MODES, PUT, UPDATE, WRITING_MODES
 from ddbload.errors import InvalidPayload
@@ -143,9 +143,8 @@ class Options(Message):
 
     WRITTEN_BY_USERS = True
 
-    mode: Annotated[str, JsonRule(choices=MODES)] = option(
+    mode: Annotated[str, JsonRule(choices=MODES)] = writing_option(
         PUT,
-        WRITING,
         "put: write each row, replacing the item with its key. insert: skip rows whose key the"
         " table has. last-wins: keep the last row of each key, across runs. update: set the row's"
         " attributes and leave the item's others. delete: delete the listed keys.",
@@ -153,45 +152,37 @@ class Options(Message):
         common=True,
         decisive=True,
     )
-    on_empty: Annotated[str | None, JsonRule(choices=ON_EMPTY, sparse=True)] = option(
+    on_empty: Annotated[str | None, JsonRule(choices=ON_EMPTY, sparse=True)] = writing_option(
         None,
-        WRITING,
         "With update: keep the attribute of an empty field, or remove it from the item.",
         default_text=KEEP,
         decisive=True,
     )
-    add: Annotated[tuple[str, ...], JsonRule(sparse=True)] = option(
+    add: Annotated[tuple[str, ...], JsonRule(sparse=True)] = writing_option(
         (),
-        WRITING,
         "With update: add to these sets (SS, NS, BS) instead of replacing them. May be repeated.",
         metavar="A,B,...",
         decisive=True,
     )
-    only_existing: Annotated[bool, JsonRule(sparse=True)] = option(
-        False,
-        WRITING,
-        "With update: skip rows whose item the table does not have.",
-        decisive=True,
+    only_existing: Annotated[bool, JsonRule(sparse=True)] = writing_option(
+        False, "With update: skip rows whose item the table does not have.", decisive=True
     )
-    condition: Annotated[str | None, JsonRule(sparse=True)] = option(
+    condition: Annotated[str | None, JsonRule(sparse=True)] = writing_option(
         None,
-        WRITING,
         "With put, update and delete: skip rows for whose item this DynamoDB condition is false."
         " {column} is the row's value, #name an attribute whose name is a reserved word:"
         " 'attribute_not_exists(pk) OR #version < {version}'.",
         metavar="EXPR",
         decisive=True,
     )
-    position_attribute: str | None = option(
+    position_attribute: str | None = writing_option(
         None,
-        WRITING,
         "With last-wins: attribute that stores each row's position.",
         metavar="NAME",
         decisive=True,
     )
-    max_wcu: Annotated[float | None, JsonRule(read=_read_max_wcu)] = option(
+    max_wcu: Annotated[float | None, JsonRule(read=_read_max_wcu)] = writing_option(
         None,
-        WRITING,
         "Use at most N write capacity units a second, index writes included, or N percent of the"
         " table's capacity.",
         metavar="N|N%",
@@ -202,58 +193,52 @@ class Options(Message):
     max_wcu_percent: Annotated[float | None, JsonRule(read=_read_max_wcu_percent)] = None
     """`max_wcu` as a share of the table's capacity. Preflight replaces it by a number, which the
     run's record keeps."""
-    max_cost: Annotated[float | None, JsonRule(read=_positive("max_cost"), sparse=True)] = option(
-        None,
-        WRITING,
-        "Stop before the write units of the run cost more.",
-        metavar="DOLLARS",
-        default_text="no limit",
-        shared=True,
-        common=True,
+    max_cost: Annotated[float | None, JsonRule(read=_positive("max_cost"), sparse=True)] = (
+        writing_option(
+            None,
+            "Stop before the write units of the run cost more.",
+            metavar="DOLLARS",
+            default_text="no limit",
+            shared=True,
+            common=True,
+        )
     )
-    unit_price: Annotated[float | None, JsonRule(read=_positive("unit_price"), sparse=True)] = option(
-        None,
-        WRITING,
-        "Price of a million write units, for --max-cost and the report.",
-        metavar="DOLLARS",
-        default_text="AWS's price list, or us-east-1's list price",
-        shared=True,
+    unit_price: Annotated[float | None, JsonRule(read=_positive("unit_price"), sparse=True)] = (
+        writing_option(
+            None,
+            "Price of a million write units, for --max-cost and the report.",
+            metavar="DOLLARS",
+            default_text="AWS's price list, or us-east-1's list price",
+            shared=True,
+        )
     )
-    require_backup: Annotated[bool, JsonRule(sparse=True)] = option(
-        False, WRITING, "Refuse a table without point-in-time recovery."
+    require_backup: Annotated[bool, JsonRule(sparse=True)] = writing_option(
+        False, "Refuse a table without point-in-time recovery."
     )
-    concurrency: Annotated[int, JsonRule(least=1, most=MAX_CONCURRENCY)] = option(
-        DEFAULT_CONCURRENCY,
-        WRITING,
-        "Requests in flight per process.",
-        metavar="N",
-        shared=True,
+    concurrency: Annotated[int, JsonRule(least=1, most=MAX_CONCURRENCY)] = writing_option(
+        DEFAULT_CONCURRENCY, "Requests in flight per process.", metavar="N", shared=True
     )
-    engine: Annotated[str, JsonRule(choices=ENGINES)] = option(
+    engine: Annotated[str, JsonRule(choices=ENGINES)] = writing_option(
         ASYNC,
-        WRITING,
         "HTTP engine. async needs the least CPU; sync sends one request at a time.",
         shared=True,
     )
     workers: Annotated[int | None, JsonRule(read=_read_workers)] = None
     """Chunks that are imported at once; None for `auto`, by which preflight chooses a number."""
-    chunk_bytes: Annotated[int, JsonRule(least=1)] = option(
+    chunk_bytes: Annotated[int, JsonRule(least=1)] = run_option(
         DEFAULT_CHUNK_BYTES,
-        RUN,
         "Size of the chunks that are imported in parallel; raised if there would be more than"
         " 20,000.",
         metavar="N",
     )
-    scan: Annotated[str, JsonRule(choices=(AUTO, *SCANS), sparse=True)] = option(
+    scan: Annotated[str, JsonRule(choices=(AUTO, *SCANS), sparse=True)] = run_option(
         AUTO,
-        RUN,
         "Before the first write, read all of the source (whole), or only windows around the places"
         " where it is cut (edges). With edges, rows may be written before a broken row is found;"
         " the run fails all the same. auto reads sources up to 2 GiB as a whole.",
     )
-    max_rejects: Annotated[int, JsonRule(read=_read_max_rejects)] = option(
+    max_rejects: Annotated[int, JsonRule(read=_read_max_rejects)] = run_option(
         DEFAULT_MAX_REJECTS,
-        RUN,
         "Fail when more than N rows are rejected, or more than N percent of all rows.",
         metavar="N|N%",
         shared=True,
@@ -263,8 +248,8 @@ class Options(Message):
     """`max_rejects` as a share of the rows that the run reads."""
     max_row_bytes: Annotated[int | None, JsonRule(least=1)] = option(
         None,
-        INPUT,
         "Fail at a row longer than N bytes; usually a quote is not closed.",
+        group=INPUT,
         metavar="N",
         default_text="16777216; 1048576 with --scan edges",
     )

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from ddbload.contracts.comparison import Comparison, read_where, where_json
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
-from ddbload.contracts.option import TYPES_AND_MAPPING, option
+from ddbload.contracts.option import mapping_option
 from ddbload.contracts.options import REMOVE, Options
 from ddbload.contracts.source import Source
 from ddbload.errors import InvalidPayload, TableNotAllowed
@@ -68,30 +68,21 @@ class ColumnMapping(Message):
     PATH = "mapping"
     WRITTEN_BY_USERS = True
 
-    rename: Mapping[str, str] = option(
+    rename: Mapping[str, str] = mapping_option(
         dict,
-        TYPES_AND_MAPPING,
         "Rename columns: column OLD becomes attribute NEW. May be repeated.",
         metavar="OLD=NEW,...",
         common=True,
-        decisive=True,
     )
-    drop: tuple[str, ...] = option(
-        (),
-        TYPES_AND_MAPPING,
-        "Leave columns out. May be repeated.",
-        metavar="A,B,...",
-        common=True,
-        decisive=True,
+    drop: tuple[str, ...] = mapping_option(
+        (), "Leave columns out. May be repeated.", metavar="A,B,...", common=True
     )
-    set: Mapping[str, str] = option(
+    set: Mapping[str, str] = mapping_option(
         dict,
-        TYPES_AND_MAPPING,
         "Add an attribute, such as kind=book, or pk=USER#{id} with the value of column id;"
         " {id|trim|lower} passes it through filters: trim, lower, upper, hmac. May be repeated.",
         metavar="NAME=TEXT",
         common=True,
-        decisive=True,
     )
 
     def __bool__(self) -> bool:
@@ -105,22 +96,18 @@ class NullHandling(Message):
     PATH = "nulls"
     WRITTEN_BY_USERS = True
 
-    policy: Annotated[str, JsonRule(choices=NULL_POLICIES)] = option(
+    policy: Annotated[str, JsonRule(choices=NULL_POLICIES)] = mapping_option(
         OMIT,
-        TYPES_AND_MAPPING,
         "For a field without a value: omit the attribute, write type NULL, write an empty string,"
         " or reject the row.",
         flag="--null-policy",
-        decisive=True,
     )
-    markers: tuple[str, ...] = option(
+    markers: tuple[str, ...] = mapping_option(
         (),
-        TYPES_AND_MAPPING,
         r"Text that means no value, such as \N. An empty field always does. May be repeated.",
         flag="--null",
         metavar="TEXT",
         common=True,
-        decisive=True,
     )
 
     def __bool__(self) -> bool:
@@ -215,14 +202,12 @@ class Payload(Message):
     source: Source
     table: Annotated[str, JsonRule(read=_read_table)]
     """Name of the table."""
-    types: Annotated[Mapping[str, str], JsonRule(read=_read_types)] = option(
+    types: Annotated[Mapping[str, str], JsonRule(read=_read_types)] = mapping_option(
         dict,
-        TYPES_AND_MAPPING,
         f"Column types, such as year=N,ok=BOOL or year:number: {', '.join(TYPES)}, or their usual"
         " names. Key attributes take the table's types, other columns are S. May be repeated.",
         metavar="A=TYPE,...",
         common=True,
-        decisive=True,
     )
     """Types by attribute name, after the mapping."""
     options: Options = field(default_factory=Options)
@@ -233,24 +218,18 @@ class Payload(Message):
     """Load the source again: under a new id if the run is done, and over a newer upload."""
     retry_of: Annotated[str | None, JsonRule(read=_read_retry_of)] = None
     """Run whose corrected rejects are the source."""
-    infer_types: bool = option(
-        False,
-        TYPES_AND_MAPPING,
-        "Detect from the first rows which columns hold numbers or booleans.",
-        common=True,
-        decisive=True,
+    infer_types: bool = mapping_option(
+        False, "Detect from the first rows which columns hold numbers or booleans.", common=True
     )
     mapping: ColumnMapping = field(default_factory=ColumnMapping)
     nulls: NullHandling = field(default_factory=NullHandling)
-    where: Annotated[tuple[Comparison, ...], JsonRule(read=read_where)] = option(
+    where: Annotated[tuple[Comparison, ...], JsonRule(read=read_where)] = mapping_option(
         (),
-        TYPES_AND_MAPPING,
         "Take only rows that match, such as country=DE, or year>=2000 with --types year=N: = != <"
         " <= > >=, by the column's type. country= is true without a value. May be repeated; all"
         " must match.",
         metavar="COMPARISON",
         common=True,
-        decisive=True,
     )
 
     def to_json(self) -> dict[str, Any]:

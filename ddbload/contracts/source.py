@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message, is_text
-from ddbload.contracts.option import INPUT, option
+from ddbload.contracts.option import reading_option
 from ddbload.errors import InvalidPayload
 
 AUTO = "auto"
@@ -180,120 +180,90 @@ class Source(Message):
 
     WRITTEN_BY_USERS = True
 
-    format: Annotated[str, JsonRule(choices=(*FORMATS, AUTO))] = option(
+    format: Annotated[str, JsonRule(choices=(*FORMATS, AUTO))] = reading_option(
         CSV,
-        INPUT,
         "Format of the source; json is one object a line, or as --layout says. auto detects it from"
         " the first bytes and the name.",
         typed=AUTO,
         common=True,
-        decisive=True,
     )
-    layout: Annotated[str, JsonRule(choices=(*LAYOUTS, AUTO), sparse=True)] = option(
+    layout: Annotated[str, JsonRule(choices=(*LAYOUTS, AUTO), sparse=True)] = reading_option(
         AUTO,
-        INPUT,
         "How the objects of JSON are written: one a line, in an array, in an array within an object"
         " (such as the output of a scan), or as values over several lines.",
-        decisive=True,
     )
-    delimiter: Annotated[str, JsonRule(read=_read_delimiter)] = option(
+    delimiter: Annotated[str, JsonRule(read=_read_delimiter)] = reading_option(
         ",",
-        INPUT,
         "Field delimiter: tab, comma, pipe, semicolon, space, or one or more characters; a control"
         r" character as \x01.",
         metavar="TEXT",
         typed=None,
         default_text="detected; a tab with --format tsv",
         common=True,
-        decisive=True,
         delimited=True,
     )
-    quote: Annotated[str | None, JsonRule(read=_read_quote)] = option(
+    quote: Annotated[str | None, JsonRule(read=_read_quote)] = reading_option(
         '"',
-        INPUT,
         "Quote character; 'none' if the file has none.",
         metavar="CHAR",
         common=True,
-        decisive=True,
         delimited=True,
     )
-    escape: str | None = option(
+    escape: str | None = reading_option(
         None,
-        INPUT,
         r"Escape character, such as \: the character after it is taken as it is.",
         metavar="CHAR",
         default_text="none; quotes are doubled",
-        decisive=True,
         delimited=True,
     )
-    comment: str | None = option(
-        None,
-        INPUT,
-        "Skip lines that begin with TEXT, such as #.",
-        metavar="TEXT",
-        decisive=True,
-        delimited=True,
+    comment: str | None = reading_option(
+        None, "Skip lines that begin with TEXT, such as #.", metavar="TEXT", delimited=True
     )
-    skip_lines: int = option(
-        0, INPUT, "Skip N lines before the header.", metavar="N", common=True, decisive=True
-    )
-    header: Annotated[bool, JsonRule(read=_read_header)] = option(
+    skip_lines: int = reading_option(0, "Skip N lines before the header.", metavar="N", common=True)
+    header: Annotated[bool, JsonRule(read=_read_header)] = reading_option(
         True,
-        INPUT,
         "Take the first row as column names, or as data.",
         flag="--header/--no-header",
         typed=None,
         default_text="--header; --no-header with --columns",
         common=True,
-        decisive=True,
         delimited=True,
     )
-    columns: Annotated[tuple[str, ...] | None, JsonRule(read=_read_columns)] = option(
+    columns: Annotated[tuple[str, ...] | None, JsonRule(read=_read_columns)] = reading_option(
         None,
-        INPUT,
         "Column names, in the order of the file.",
         metavar="A,B,...",
         default_text="the header; without one c1,c2,...",
         common=True,
-        decisive=True,
         delimited=True,
     )
-    match: Annotated[str, JsonRule(choices=MATCHES, sparse=True)] = option(
+    match: Annotated[str, JsonRule(choices=MATCHES, sparse=True)] = reading_option(
         BY_NAME,
-        INPUT,
         "Several files with headers: match columns with the first file's by name, in any order and"
         " without those that a file lacks, or by position, where every header must be equal.",
-        decisive=True,
         delimited=True,
     )
-    duplicate_columns: Annotated[str, JsonRule(choices=DUPLICATES, sparse=True)] = option(
+    duplicate_columns: Annotated[str, JsonRule(choices=DUPLICATES, sparse=True)] = reading_option(
         REFUSE,
-        INPUT,
         "For columns with the same name: refuse the file, or number them (name, name_2).",
-        decisive=True,
         delimited=True,
     )
-    encoding: Annotated[str, JsonRule(read=_read_encoding)] = option(
+    encoding: Annotated[str, JsonRule(read=_read_encoding)] = reading_option(
         "utf-8",
-        INPUT,
         "Character encoding, such as utf-16 or latin-1. auto uses the byte order mark; without one,"
         " UTF-8.",
         metavar="NAME",
         typed=AUTO,
         common=True,
-        decisive=True,
     )
-    compression: Annotated[str, JsonRule(choices=(*COMPRESSIONS, AUTO))] = option(
-        AUTO,
-        INPUT,
-        "Compression of the source. auto detects it from the first bytes.",
-        decisive=True,
+    compression: Annotated[str, JsonRule(choices=(*COMPRESSIONS, AUTO))] = reading_option(
+        AUTO, "Compression of the source. auto detects it from the first bytes."
     )
-    max_expansion: Annotated[int, JsonRule(least=1)] = option(
+    max_expansion: Annotated[int, JsonRule(least=1)] = reading_option(
         DEFAULT_MAX_EXPANSION,
-        INPUT,
         "Refuse compressed data that expands more than N times.",
         metavar="N",
+        decisive=False,
     )
     bucket: Annotated[str | None, JsonRule(sparse=True)] = None
     key: Annotated[str | None, JsonRule(sparse=True)] = None
