@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import click
 
+from ddbload.cli import COMPLETE_VARIABLE
 from ddbload.cli.options import GroupedCommand
 from ddbload.cli.output import EXIT_DONE, print_stdout
 
 PROGRAM = "ddbload"
-COMPLETE_VARIABLE = "_DDBLOAD_COMPLETE"
-"""Variable by which the script asks the program for completions."""
 
 
 @click.command(
     "completion",
     cls=GroupedCommand,
-    short_help="Print a script that completes commands in a shell.",
     examples=(
         "ddbload completion bash > ~/.local/share/bash-completion/completions/ddbload",
         "ddbload completion zsh > ~/.zfunc/_ddbload",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
 
-from ddbload.contracts.option import declared
+import click  # noqa: TC002 - loaded already
+
+from ddbload.contracts.messages import declared
 from ddbload.contracts.options import Options
-
-if TYPE_CHECKING:
-    import click
 
 _PREFIX = "DDBLOAD_"
 _AWS = frozenset({"PROFILE", "REGION", "ENDPOINT_URL", "REQUESTER_PAYS"})
@@ -52,8 +51,6 @@ def unread_variables(command: str, commands: Mapping[str, Sequence[click.Option]
     set_ = [name for name, value in os.environ.items() if value and name.startswith(_PREFIX)]
     if not set_:
         return
-    # Imported here: hardly anybody needs it.
-    from difflib import get_close_matches
 
     known = {
         name: {text for option in options for text in variable_names(name, option)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import os
 import re
@@ -17,16 +16,7 @@ from ddbload.cli.environment import find_variable, unread_variables, variable_va
 from ddbload.cli.hints import option_hint
 from ddbload.cli.output import print_stderr
 from ddbload.contracts.control import UNLIMITED
-from ddbload.contracts.option import (
-    AWS,
-    DEPLOYMENT,
-    GROUPS,
-    INPUT,
-    OUTPUT,
-    RUN,
-    TYPES_AND_MAPPING,
-    WRITING,
-)
+from ddbload.contracts.messages import INPUT, RUN, TYPES_AND_MAPPING, WRITING
 from ddbload.contracts.options import MAX_WORKERS, parse_percent, parse_share
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.source import AUTO
@@ -40,6 +30,9 @@ else:
     # Generic only in click's later releases.
     _ParamType = click.ParamType
 
+DEPLOYMENT, OUTPUT, AWS = ("Deployment", "Output", "AWS")
+GROUPS = (INPUT, TYPES_AND_MAPPING, WRITING, RUN, DEPLOYMENT, OUTPUT, AWS)
+"""Groups that `--help` lists options in, in its order."""
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -337,6 +330,8 @@ def aws_options(command: _F) -> _F:
         requester_pays: bool,
         **given: Any,
     ) -> Any:
+
+        # Imported here: --help needs no AWS.
         from ddbload.aws.boto_clients import AwsSettings
 
         return command(aws=AwsSettings(profile, region, endpoint_url, requester_pays), **given)
@@ -384,45 +379,6 @@ def _run_id(run: str) -> str:
         return check_run_id(run)
     except InvalidPayload as error:
         raise InvalidUsage(f"RUN {run!r}: {error.message}") from None
-
-
-def refuse_two_values(
-    command: click.Command, context: click.Context, arguments: Sequence[str]
-) -> None:
-    """Raise `InvalidUsage` if an option that takes one value is given two different ones.
-
-    By default click keeps the last value and drops the others silently. Most options here decide
-    what is read or written, so a dropped value could load the wrong data.
-    """
-    # A copy of the command that collects every value of every option.
-    collecting = copy.copy(command)
-    collecting.params = [_repeatable(each) for each in command.params]
-    try:
-        given, _, _ = collecting.make_parser(context).parse_args(list(arguments))
-    except click.UsageError:
-        # The command itself reports other mistakes.
-        return
-    for parameter in command.params:
-        values = given.get(parameter.name or "")
-        if not isinstance(parameter, click.Option) or parameter.multiple or not values:
-            continue
-        other = next((each for each in values if each != values[0]), None)
-        if other is None:
-            continue
-        if parameter.is_flag:
-            yes, no = parameter.opts[0], parameter.secondary_opts[0]
-            raise InvalidUsage(f"{yes} and {no} contradict each other: give one")
-        raise InvalidUsage(
-            f"{parameter.opts[0]} is given twice, as {values[0]!r} and as {other!r}: give it once"
-        )
-
-
-def _repeatable(parameter: click.Parameter) -> click.Parameter:
-    if not isinstance(parameter, click.Option):
-        return parameter
-    copied = copy.copy(parameter)
-    copied.multiple = True
-    return copied
 
 
 def cores() -> int:

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
@@ -17,8 +17,6 @@ import click
 from ddbload.errors import Interrupted, InvalidUsage, OutputUnwritable, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from _typeshed import ReadableBuffer
     from rich.console import Console
     from rich.live import Live

@@ -27,8 +27,7 @@ from ddbload.cli.options import (
 )
 from ddbload.contracts.column_mapping import column_changes
 from ddbload.contracts.dialect import check_dialect
-from ddbload.contracts.messages import MAX_WHOLE, JsonRule, typed_fields
-from ddbload.contracts.option import INPUT, Option, declared
+from ddbload.contracts.messages import INPUT, MAX_WHOLE, JsonRule, Option, declared, typed_fields
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import (
     TABLE_NAME,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.import_command import import_with_progress, with_rejects
 from ddbload.cli.options import (
     MAX_REJECTS,
@@ -24,7 +26,7 @@ from ddbload.cli.options import (
     stack_option,
     writing_option,
 )
-from ddbload.cli.run_location import find_run, run_command_line
+from ddbload.cli.run_location import Deployed, RunLocation, find_run, run_command_line
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.spooling import rejects_file
 from ddbload.cli.start_command import follow_run, start_again
@@ -37,19 +39,15 @@ from ddbload.errors import (
     RunNotFound,
     SourceNotFound,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.cli.run_location import Deployed, RunLocation
-    from ddbload.pipeline.context import Context
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.read_run import is_input_gone, read_run
+from ddbload.pipeline.run_requests import resumed_payload
+from ddbload.runs.local_settings import LocalSettings, default_ledger
 
 
 @click.command(
     "resume",
     cls=GroupedCommand,
-    short_help="Resume a run that was interrupted, killed or failed.",
     examples=(
         "ddbload resume 20261121T073000Z-1f2e3d",
         "ddbload resume 20261121T073000Z-1f2e3d --max-rejects 5000",
@@ -176,9 +174,6 @@ def _resume_here(
     again: str,
     quiet: bool,
 ) -> Result:
-    from ddbload.pipeline.read_run import is_input_gone, read_run
-    from ddbload.pipeline.run_requests import resumed_payload
-    from ddbload.runs.local_settings import LocalSettings, default_ledger
 
     location = ledger or default_ledger()
     count = processes or cores()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.options import (
     WORKERS,
     GroupedCommand,
@@ -33,21 +34,24 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.output import show_progress as show_run
 from ddbload.cli.payload import build_payload, check_order, import_options
+from ddbload.cli.plan_command import plan_import
+from ddbload.cli.run_location import Deployed, find_deployed, run_command_line
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.steps import Steps
 from ddbload.cli.table_setup import prewarm, print_table_notices
+from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.load_identity import differing
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import DONE
+from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import AUTO
 from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.cli.run_location import Deployed
-    from ddbload.contracts.run_record import RunRecord
-    from ddbload.runs.progress import RunProgress
+from ddbload.ledger.history import History
+from ddbload.runs.deployed import attempt_report, follow
+from ddbload.runs.progress import RunProgress
+from ddbload.runs.run_control import take_up
+from ddbload.runs.run_import import new_run_id
 
 _MAX_EXECUTION_NAME = 80
 
@@ -55,7 +59,6 @@ _MAX_EXECUTION_NAME = 80
 @click.command(
     "start",
     cls=GroupedCommand,
-    short_help="Import S3 objects on the deployed stack.",
     examples=(
         "ddbload start s3://my-bucket/books.csv books --types year=N",
         "ddbload start s3://my-bucket/books/ books --workers 20 --max-wcu 50%",
@@ -116,10 +119,6 @@ def start_command(
     Progress is read from the run's ledger, which needs permission to read the work bucket. Ctrl-C
     stops following; the run continues.
     """
-    from ddbload.cli.run_location import find_deployed, run_command_line
-    from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
-    from ddbload.runs.run_import import new_run_id
-
     check_order(sources, table)
     source = next((each for each in sources if not each.startswith("s3://")), None)
     if source is not None:
@@ -132,8 +131,6 @@ def start_command(
             "--once refuses what was loaded before, and --force loads it again: give one"
         )
     if dry_run:
-        from ddbload.cli.plan_command import plan_import
-
         return plan_import(
             *(sources, table, None, aws, given), as_json=as_json, quiet=quiet, verbose=verbose
         )
@@ -175,9 +172,6 @@ def _forced_run(
     run: str, sources: Sequence[str], table: str, there: Deployed, *, quiet: bool
 ) -> str:
     """Return the id under which a source is loaded again, and say which run has loaded it."""
-    from ddbload.ledger.history import History
-    from ddbload.runs.run_import import new_run_id
-
     report = there.context.ledger(run).find_report()
     if report is not None and report.status in DONE:
         again = new_run_id()
@@ -217,8 +211,6 @@ def _ended_before_it_began(run: str, there: Deployed) -> bool:
 
 def start_again(run: str, payload: dict[str, Any], there: Deployed, limits: NewLimits) -> str:
     """Start another execution of a run once no earlier function sends; return its ARN."""
-    from ddbload.runs.run_control import take_up
-
     take_up(run, there.context, limits=limits, functions=True)
     suffix = f"-r{secrets.token_hex(4)}"
     name = run[: _MAX_EXECUTION_NAME - len(suffix)] + suffix
@@ -278,7 +270,6 @@ def follow_run(
 
 
 def _followed(run: str, arn: str, there: Deployed, steps: Steps, *, show_progress: bool) -> Result:
-    from ddbload.runs.deployed import attempt_report, follow
 
     adopted_rows = 0
     record: RunRecord | None = None

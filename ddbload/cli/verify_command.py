@@ -10,10 +10,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, Any, Self
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.convert_command import RankedCauses, cause_text, causes_json, rank_causes
 from ddbload.cli.options import (
     MAX_WCU,
@@ -46,11 +47,10 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.write_price import amount_text
 from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.verify.read_estimate import ReadEstimate, VerifySettings
-    from ddbload.verify.verify import Verdict, Verification
+from ddbload.ledger.ledger import temporary_ledger
+from ddbload.pipeline.context import reading_context
+from ddbload.verify.read_estimate import ReadEstimate, VerifySettings
+from ddbload.verify.verify import Verdict, Verification
 
 FREE_DOLLARS = 0.10
 """Price up to which nobody is asked."""
@@ -63,7 +63,6 @@ _EQUAL, _DIFFERENT, _FAILED = "EQUAL", "DIFFERENT", "FAILED"
 @click.command(
     "verify",
     cls=GroupedCommand,
-    short_help="Compare a source's items with a table's; no writes.",
     examples=(
         "ddbload verify books.csv books --types year=N",
         "ddbload verify s3://my-bucket/books/ books --sample 1000",
@@ -139,8 +138,6 @@ def verify_command(
 
     Exit status: 0 if the table has the same items, 3 if not, 1 if they could not be compared.
     """
-    from ddbload.verify.read_estimate import VerifySettings
-
     settings = VerifySettings(
         _parse_sample(sample),
         frozenset(name for text in ignore for name in text.split(",") if name),
@@ -300,9 +297,6 @@ def _verify(
     yes: bool,
     quiet: bool,
 ) -> VerifyOutcome:
-    from ddbload.ledger.ledger import temporary_ledger
-    from ddbload.pipeline.context import reading_context
-    from ddbload.verify.verify import Verdict, Verification
 
     started, context = time.monotonic(), reading_context(aws)
     outcome = VerifyOutcome(Verdict(), settings)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ddbload.contracts.comparison import Comparison
 from ddbload.contracts.dialect import known_codec
-from ddbload.contracts.option import declared
+from ddbload.contracts.messages import declared
 from ddbload.contracts.options import KEEP, Options
 from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
 from ddbload.contracts.source import Source

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from types import NoneType, TracebackType
 from typing import Annotated, Any, ClassVar, Self, cast, get_args, get_origin, get_type_hints
@@ -436,3 +436,64 @@ def _read_messages(f: JsonObjectReader, name: str, kind: type[Message]) -> tuple
     return tuple(
         kind.from_json(each, f"{path}[{number}]") for number, each in enumerate(f.items(name))
     )
+
+
+# Options of users, which fields of messages declare.
+
+INPUT, TYPES_AND_MAPPING, WRITING, RUN = ("Input", "Types and mapping", "Writing", "Run")
+"""Groups of options."""
+_SAME: Any = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """An option, as the command line has it."""
+
+    field: str
+    """Name of its field."""
+    flag: str
+    """Name as it is typed, such as `--delimiter`."""
+    group: str
+    help: str
+    metavar: str | None = None
+    typed: Any = None
+    """Default on the command line, which may detect what a payload has to say."""
+    default_text: str | None = None
+    """Description of a default that is not a value."""
+    choices: tuple[str, ...] = ()
+    """Choices on the command line, where the payload has more."""
+    common: bool = False
+    """Listed by `--help`; all others by `--help-all` alone."""
+    shared: bool = False
+    """True if a variable such as DDBLOAD_MAX_WCU sets it for all commands."""
+    decisive: bool = False
+    """True if it determines which rows and items an object version gives."""
+    delimited: bool = False
+    """True if it applies to delimited text alone."""
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    group: str,
+    typed: Any = _SAME,
+    **more: Any,
+) -> Any:
+    """Declare the field of an option. A type as its default makes a new value for each message."""
+    is_type = isinstance(default, type)
+    if typed is _SAME:
+        typed = None if is_type else default
+    metadata = {"option": {"group": group, "help": help, "typed": typed, **more}}
+    if is_type:
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def declared(kind: type) -> Iterator[Option]:
+    """Yield the options that the fields of a message declare."""
+    for each in fields(cast("Any", kind)):
+        settings = each.metadata.get("option")
+        if settings is not None:
+            flag = settings.get("flag") or "--" + each.name.replace("_", "-")
+            yield Option(**{**settings, "field": each.name, "flag": flag})

@@ -5,13 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
-from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
-from ddbload.contracts.option import INPUT, option, run_option, writing_option
+from ddbload.contracts.messages import (
+    INPUT,
+    RUN,
+    WRITING,
+    JsonObjectReader,
+    JsonRule,
+    Message,
+    option,
+)
 from ddbload.contracts.source import AUTO
 from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, MODES, PUT, UPDATE, WRITING_MODES
 from ddbload.errors import InvalidPayload
+
+write_option = partial(option, group=WRITING)
+limit_option = partial(option, group=RUN)
 
 ENGINES = SYNC, THREADS, ASYNC = ("sync", "threads", "async")
 DEFAULT_CHUNK_BYTES = 16 * 1024 * 1024
@@ -143,7 +154,7 @@ class Options(Message):
 
     WRITTEN_BY_USERS = True
 
-    mode: Annotated[str, JsonRule(choices=MODES)] = writing_option(
+    mode: Annotated[str, JsonRule(choices=MODES)] = write_option(
         PUT,
         "put: write each row, replacing the item with its key. insert: skip rows whose key the"
         " table has. last-wins: keep the last row of each key, across runs. update: set the row's"
@@ -152,22 +163,22 @@ class Options(Message):
         common=True,
         decisive=True,
     )
-    on_empty: Annotated[str | None, JsonRule(choices=ON_EMPTY, sparse=True)] = writing_option(
+    on_empty: Annotated[str | None, JsonRule(choices=ON_EMPTY, sparse=True)] = write_option(
         None,
         "With update: keep the attribute of an empty field, or remove it from the item.",
         default_text=KEEP,
         decisive=True,
     )
-    add: Annotated[tuple[str, ...], JsonRule(sparse=True)] = writing_option(
+    add: Annotated[tuple[str, ...], JsonRule(sparse=True)] = write_option(
         (),
         "With update: add to these sets (SS, NS, BS) instead of replacing them. May be repeated.",
         metavar="A,B,...",
         decisive=True,
     )
-    only_existing: Annotated[bool, JsonRule(sparse=True)] = writing_option(
+    only_existing: Annotated[bool, JsonRule(sparse=True)] = write_option(
         False, "With update: skip rows whose item the table does not have.", decisive=True
     )
-    condition: Annotated[str | None, JsonRule(sparse=True)] = writing_option(
+    condition: Annotated[str | None, JsonRule(sparse=True)] = write_option(
         None,
         "With put, update and delete: skip rows for whose item this DynamoDB condition is false."
         " {column} is the row's value, #name an attribute whose name is a reserved word:"
@@ -175,13 +186,13 @@ class Options(Message):
         metavar="EXPR",
         decisive=True,
     )
-    position_attribute: str | None = writing_option(
+    position_attribute: str | None = write_option(
         None,
         "With last-wins: attribute that stores each row's position.",
         metavar="NAME",
         decisive=True,
     )
-    max_wcu: Annotated[float | None, JsonRule(read=_read_max_wcu)] = writing_option(
+    max_wcu: Annotated[float | None, JsonRule(read=_read_max_wcu)] = write_option(
         None,
         "Use at most N write capacity units a second, index writes included, or N percent of the"
         " table's capacity.",
@@ -194,7 +205,7 @@ class Options(Message):
     """`max_wcu` as a share of the table's capacity. Preflight replaces it by a number, which the
     run's record keeps."""
     max_cost: Annotated[float | None, JsonRule(read=_positive("max_cost"), sparse=True)] = (
-        writing_option(
+        write_option(
             None,
             "Stop before the write units of the run cost more.",
             metavar="DOLLARS",
@@ -204,7 +215,7 @@ class Options(Message):
         )
     )
     unit_price: Annotated[float | None, JsonRule(read=_positive("unit_price"), sparse=True)] = (
-        writing_option(
+        write_option(
             None,
             "Price of a million write units, for --max-cost and the report.",
             metavar="DOLLARS",
@@ -212,32 +223,32 @@ class Options(Message):
             shared=True,
         )
     )
-    require_backup: Annotated[bool, JsonRule(sparse=True)] = writing_option(
+    require_backup: Annotated[bool, JsonRule(sparse=True)] = write_option(
         False, "Refuse a table without point-in-time recovery."
     )
-    concurrency: Annotated[int, JsonRule(least=1, most=MAX_CONCURRENCY)] = writing_option(
+    concurrency: Annotated[int, JsonRule(least=1, most=MAX_CONCURRENCY)] = write_option(
         DEFAULT_CONCURRENCY, "Requests in flight per process.", metavar="N", shared=True
     )
-    engine: Annotated[str, JsonRule(choices=ENGINES)] = writing_option(
+    engine: Annotated[str, JsonRule(choices=ENGINES)] = write_option(
         ASYNC,
         "HTTP engine. async needs the least CPU; sync sends one request at a time.",
         shared=True,
     )
     workers: Annotated[int | None, JsonRule(read=_read_workers)] = None
     """Chunks that are imported at once; None for `auto`, by which preflight chooses a number."""
-    chunk_bytes: Annotated[int, JsonRule(least=1)] = run_option(
+    chunk_bytes: Annotated[int, JsonRule(least=1)] = limit_option(
         DEFAULT_CHUNK_BYTES,
         "Size of the chunks that are imported in parallel; raised if there would be more than"
         " 20,000.",
         metavar="N",
     )
-    scan: Annotated[str, JsonRule(choices=(AUTO, *SCANS), sparse=True)] = run_option(
+    scan: Annotated[str, JsonRule(choices=(AUTO, *SCANS), sparse=True)] = limit_option(
         AUTO,
         "Before the first write, read all of the source (whole), or only windows around the places"
         " where it is cut (edges). With edges, rows may be written before a broken row is found;"
         " the run fails all the same. auto reads sources up to 2 GiB as a whole.",
     )
-    max_rejects: Annotated[int, JsonRule(read=_read_max_rejects)] = run_option(
+    max_rejects: Annotated[int, JsonRule(read=_read_max_rejects)] = limit_option(
         DEFAULT_MAX_REJECTS,
         "Fail when more than N rows are rejected, or more than N percent of all rows.",
         metavar="N|N%",

@@ -5,14 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any
 
 from ddbload.contracts.comparison import Comparison, read_where, where_json
-from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
-from ddbload.contracts.option import mapping_option
+from ddbload.contracts.messages import (
+    TYPES_AND_MAPPING,
+    JsonObjectReader,
+    JsonRule,
+    Message,
+    option,
+)
 from ddbload.contracts.options import REMOVE, Options
 from ddbload.contracts.source import Source
 from ddbload.errors import InvalidPayload, TableNotAllowed
+
+mapping_option = partial(option, group=TYPES_AND_MAPPING, decisive=True)
 
 TYPES = ("S", "N", "BOOL", "B", "SS", "NS", "BS", "M", "L", "NULL", "epoch")
 """Types that a column may be declared as. `epoch` makes an N of a time."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
-from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message, is_text
-from ddbload.contracts.option import reading_option
+from ddbload.contracts.messages import INPUT, JsonObjectReader, JsonRule, Message, is_text, option
 from ddbload.errors import InvalidPayload
+
+source_option = partial(option, group=INPUT, decisive=True)
 
 AUTO = "auto"
 """Format, delimiter, encoding or compression that preflight detects from the source."""
@@ -180,19 +182,19 @@ class Source(Message):
 
     WRITTEN_BY_USERS = True
 
-    format: Annotated[str, JsonRule(choices=(*FORMATS, AUTO))] = reading_option(
+    format: Annotated[str, JsonRule(choices=(*FORMATS, AUTO))] = source_option(
         CSV,
         "Format of the source; json is one object a line, or as --layout says. auto detects it from"
         " the first bytes and the name.",
         typed=AUTO,
         common=True,
     )
-    layout: Annotated[str, JsonRule(choices=(*LAYOUTS, AUTO), sparse=True)] = reading_option(
+    layout: Annotated[str, JsonRule(choices=(*LAYOUTS, AUTO), sparse=True)] = source_option(
         AUTO,
         "How the objects of JSON are written: one a line, in an array, in an array within an object"
         " (such as the output of a scan), or as values over several lines.",
     )
-    delimiter: Annotated[str, JsonRule(read=_read_delimiter)] = reading_option(
+    delimiter: Annotated[str, JsonRule(read=_read_delimiter)] = source_option(
         ",",
         "Field delimiter: tab, comma, pipe, semicolon, space, or one or more characters; a control"
         r" character as \x01.",
@@ -202,25 +204,25 @@ class Source(Message):
         common=True,
         delimited=True,
     )
-    quote: Annotated[str | None, JsonRule(read=_read_quote)] = reading_option(
+    quote: Annotated[str | None, JsonRule(read=_read_quote)] = source_option(
         '"',
         "Quote character; 'none' if the file has none.",
         metavar="CHAR",
         common=True,
         delimited=True,
     )
-    escape: str | None = reading_option(
+    escape: str | None = source_option(
         None,
         r"Escape character, such as \: the character after it is taken as it is.",
         metavar="CHAR",
         default_text="none; quotes are doubled",
         delimited=True,
     )
-    comment: str | None = reading_option(
+    comment: str | None = source_option(
         None, "Skip lines that begin with TEXT, such as #.", metavar="TEXT", delimited=True
     )
-    skip_lines: int = reading_option(0, "Skip N lines before the header.", metavar="N", common=True)
-    header: Annotated[bool, JsonRule(read=_read_header)] = reading_option(
+    skip_lines: int = source_option(0, "Skip N lines before the header.", metavar="N", common=True)
+    header: Annotated[bool, JsonRule(read=_read_header)] = source_option(
         True,
         "Take the first row as column names, or as data.",
         flag="--header/--no-header",
@@ -229,7 +231,7 @@ class Source(Message):
         common=True,
         delimited=True,
     )
-    columns: Annotated[tuple[str, ...] | None, JsonRule(read=_read_columns)] = reading_option(
+    columns: Annotated[tuple[str, ...] | None, JsonRule(read=_read_columns)] = source_option(
         None,
         "Column names, in the order of the file.",
         metavar="A,B,...",
@@ -237,18 +239,18 @@ class Source(Message):
         common=True,
         delimited=True,
     )
-    match: Annotated[str, JsonRule(choices=MATCHES, sparse=True)] = reading_option(
+    match: Annotated[str, JsonRule(choices=MATCHES, sparse=True)] = source_option(
         BY_NAME,
         "Several files with headers: match columns with the first file's by name, in any order and"
         " without those that a file lacks, or by position, where every header must be equal.",
         delimited=True,
     )
-    duplicate_columns: Annotated[str, JsonRule(choices=DUPLICATES, sparse=True)] = reading_option(
+    duplicate_columns: Annotated[str, JsonRule(choices=DUPLICATES, sparse=True)] = source_option(
         REFUSE,
         "For columns with the same name: refuse the file, or number them (name, name_2).",
         delimited=True,
     )
-    encoding: Annotated[str, JsonRule(read=_read_encoding)] = reading_option(
+    encoding: Annotated[str, JsonRule(read=_read_encoding)] = source_option(
         "utf-8",
         "Character encoding, such as utf-16 or latin-1. auto uses the byte order mark; without one,"
         " UTF-8.",
@@ -256,10 +258,10 @@ class Source(Message):
         typed=AUTO,
         common=True,
     )
-    compression: Annotated[str, JsonRule(choices=(*COMPRESSIONS, AUTO))] = reading_option(
+    compression: Annotated[str, JsonRule(choices=(*COMPRESSIONS, AUTO))] = source_option(
         AUTO, "Compression of the source. auto detects it from the first bytes."
     )
-    max_expansion: Annotated[int, JsonRule(least=1)] = reading_option(
+    max_expansion: Annotated[int, JsonRule(least=1)] = source_option(
         DEFAULT_MAX_EXPANSION,
         "Refuse compressed data that expands more than N times.",
         metavar="N",

@@ -322,9 +322,9 @@ def test_start_prints_each_step_once_it_has_a_record(monkeypatch, capsys):
             watch(RunProgress("importing", WorkTotals(), 9, chunks, 0))
         return SimpleNamespace(seconds=1.0, failure=None, status="SUCCEEDED")
 
-    monkeypatch.setattr("ddbload.runs.deployed.follow", follow)
+    monkeypatch.setattr("ddbload.cli.start_command.follow", follow)
     failed = empty_report("run", "FAILED", None)
-    monkeypatch.setattr("ddbload.runs.deployed.attempt_report", lambda *_: failed)
+    monkeypatch.setattr("ddbload.cli.start_command.attempt_report", lambda *_: failed)
     ledger = SimpleNamespace(find_record=lambda: next(records))
     context = SimpleNamespace(ledger=lambda _: ledger)
     there: Any = SimpleNamespace(context=context, executions=None)
