@@ -145,11 +145,29 @@ class GroupedCommand(click.Command):
                 raise
             raise InvalidUsage(f"{error.message} ({', '.join(given)})") from None
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with --help-all if --help leaves options out."""
+        params = super().get_params(ctx)
+        if any(_is_rare(each) for each in params):
+            params.append(_HELP_ALL)
+        return params
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the usage, the examples, what the command does, and its options by group."""
+        self.format_usage(ctx, formatter)
+        with formatter.section("Examples"):
+            # Not wrapped: a line is copied as a whole.
+            for example in self.examples:
+                formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+        self.format_help_text(ctx, formatter)
+        self.format_options(ctx, formatter)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each group that has options."""
         groups: dict[str, list[tuple[str, str]]] = {title: [] for title in GROUPS}
         for parameter in self.get_params(ctx):
-            if isinstance(parameter, click.Option):
+            is_left_out = _is_rare(parameter) and not ctx.meta.get(_ALL)
+            if isinstance(parameter, click.Option) and not is_left_out:
                 row = parameter.get_help_record(ctx)
                 if row is not None:
                     groups[getattr(parameter, "group", OUTPUT)].append(row)
@@ -157,11 +175,30 @@ class GroupedCommand(click.Command):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
-        if self.examples:
-            with formatter.section("Examples"):
-                # Not wrapped: a line is copied as a whole.
-                for example in self.examples:
-                    formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+
+
+_ALL = "ddbload.help_all"
+
+
+def _is_rare(parameter: click.Parameter) -> bool:
+    return not getattr(parameter, "common", True)
+
+
+def _show_all(context: click.Context, parameter: click.Parameter, value: bool) -> None:  # noqa: ARG001 - click's signature
+    if value and not context.resilient_parsing:
+        context.meta[_ALL] = True
+        click.echo(context.get_help())
+        context.exit()
+
+
+_HELP_ALL = GroupedOption(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+    help="Show all options, and exit.",
+)
 
 
 def _from_environment(ctx: click.Context) -> list[click.Option]:
@@ -273,8 +310,7 @@ quiet_option = output_option(
 verbose_option = output_option(
     "--verbose",
     is_flag=True,
-    help="Print each step on stderr: what was found and detected, chunks, rates, throttles. Never"
-    " row data.",
+    help="Print each step on stderr, but never row data.",
 )
 rejects_option = output_option(
     "--rejects", metavar="PATH", help="File for rejected rows, as JSON lines."
@@ -298,12 +334,13 @@ processes_option = run_option(
     help="Worker processes.",
     show_default="one per core",
 )
-yes_option = run_option("--yes", is_flag=True, help="Agree to the price of --prewarm.")
+yes_option = run_option(
+    "--yes", is_flag=True, common=False, help="Agree to the price of --prewarm."
+)
 once_option = run_option(
     "--once",
     is_flag=True,
-    help="Skip objects that were loaded into this table before: the same version, read and"
-    " written the same way (ddbload runs --source).",
+    help="Skip objects that were loaded into this table before, read and written the same way.",
 )
 detach_option = run_option(
     "--detach", is_flag=True, help="Return once the run has started, without waiting for its end."
@@ -342,11 +379,12 @@ def aws_options(command: _F) -> _F:
         _aws_option(
             "--endpoint-url",
             metavar="URL",
-            help="Endpoint for both DynamoDB and S3, such as http://localhost:8000.",
+            help="Endpoint of DynamoDB and S3.",
         ),
         _aws_option(
             "--requester-pays",
             is_flag=True,
+            common=False,
             help="Pay for requests to buckets whose requester pays.",
         ),
     )

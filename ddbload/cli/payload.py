@@ -107,14 +107,13 @@ def _make_options(kind: Any, named: Callable[[Option], bool] = bool) -> list[Cal
 _PREWARM = writing_option(
     "--prewarm",
     metavar="N",
+    common=False,
     type=click.IntRange(1),
     help="First raise an on-demand table's warm throughput to N write units a second, paid once"
     " and asked about; plan shows the price.",
 )
 _SOURCE = (
-    input_option(
-        "--manifest", is_flag=True, help="Read the files or URIs that SOURCE lists, one a line."
-    ),
+    input_option("--manifest", is_flag=True, help="Read the files that SOURCE lists, one a line."),
     *(each for kind in _PARTS.values() for each in _make_options(kind)),
     *_make_options(Options, lambda each: each.group == INPUT),
 )

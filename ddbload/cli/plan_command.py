@@ -66,9 +66,9 @@ from ddbload.plan.plan import FAILS, FINE
 @first_option
 @input_option(
     "--create-table",
-    metavar="KEY:TYPE[,SORT:TYPE]",
+    metavar="KEYS",
     help="For a table that does not exist: plan for a new on-demand one with these keys, such as"
-    " isbn:S, and print the command that makes it.",
+    " isbn:S or id:S,year:N, and print the command that makes it.",
 )
 @import_options
 @processes_option

@@ -16,8 +16,8 @@ from ddbload.cli.output import (
     keep_result,
     print_json,
     print_notice,
+    print_result,
     print_stderr,
-    print_stdout,
     printable,
 )
 from ddbload.contracts.results import (
@@ -280,7 +280,7 @@ def show_result(result: Result, *, as_json: bool, quiet: bool, list_rejects: str
         if as_json:
             print_json(result.to_json())
         elif not quiet and (result.error is None or result.rows.read):
-            print_stdout(*result.lines(list_rejects))
+            print_result(result.lines(list_rejects), result.exit_code)
     warns = result.status in DONE and result.status != ALREADY_LOADED
     if not quiet and warns and result.rows.warning:
         print_notice(result.rows.warning)

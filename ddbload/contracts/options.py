@@ -159,6 +159,7 @@ class Options(Message):
         "put: write each row, replacing the item with its key. insert: skip rows whose key the"
         " table has. last-wins: keep the last row of each key, across runs. update: set the row's"
         " attributes and leave the item's others. delete: delete the listed keys.",
+        metavar="MODE",
         choices=WRITING_MODES,
         common=True,
         decisive=True,

@@ -184,8 +184,9 @@ class Source(Message):
 
     format: Annotated[str, JsonRule(choices=(*FORMATS, AUTO))] = source_option(
         CSV,
-        "Format of the source; json is one object a line, or as --layout says. auto detects it from"
-        " the first bytes and the name.",
+        "Format of the source: csv, tsv, json, dynamodb-json, dynamodb-export or parquet. auto"
+        " detects it from the first bytes and the name.",
+        metavar="FORMAT",
         typed=AUTO,
         common=True,
     )
@@ -196,8 +197,8 @@ class Source(Message):
     )
     delimiter: Annotated[str, JsonRule(read=_read_delimiter)] = source_option(
         ",",
-        "Field delimiter: tab, comma, pipe, semicolon, space, or one or more characters; a control"
-        r" character as \x01.",
+        "Field delimiter: tab, comma, pipe, semicolon, space, or characters; a control character as"
+        r" \x01.",
         metavar="TEXT",
         typed=None,
         default_text="detected; a tab with --format tsv",

@@ -392,7 +392,8 @@ def test_terminal_as_input_is_told(said, monkeypatch):
 
 FOREIGN = {
     *("--attribute-definitions", "--billing-mode", "--bucket", "--key-schema"),
-    *("--export-format", "--force", "--global-secondary-index-updates", "--help", "--max-items"),
+    *("--export-format", "--force", "--global-secondary-index-updates", "--help", "--help-all"),
+    "--max-items",
     "--no-paginate",
     *("--point-in-time-recovery-specification", "--provisioned-throughput", "--table-name"),
     *("--ultra", "--warm-throughput"),
