@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from ddbload.cli.environment import find_variable, unread_variables, variable_value
 from ddbload.cli.hints import option_hint
-from ddbload.cli.output import print_stderr
+from ddbload.cli.output import print_stderr, print_stdout
 from ddbload.contracts.control import UNLIMITED
 from ddbload.contracts.messages import INPUT, RUN, TYPES_AND_MAPPING, WRITING
 from ddbload.contracts.options import MAX_WORKERS, parse_percent, parse_share
@@ -187,7 +187,7 @@ def _is_rare(parameter: click.Parameter) -> bool:
 def _show_all(context: click.Context, parameter: click.Parameter, value: bool) -> None:  # noqa: ARG001 - click's signature
     if value and not context.resilient_parsing:
         context.meta[_ALL] = True
-        click.echo(context.get_help())
+        print_stdout(*context.get_help().split("\n"))
         context.exit()
 
 
