@@ -253,7 +253,7 @@ class NumberOr(_ParamType):
 
     def __init__(
         self,
-        number: click.ParamType,
+        number: _ParamType,
         *words: str,
         share: Callable[[str], float | None] | None = None,
         shares: str = "",

@@ -325,7 +325,6 @@ def _to_json(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-@cache
 def typed_fields(kind: type[Message]) -> tuple[tuple[Field[Any], Any, JsonRule], ...]:
     """Return each field of a message with its type and its rule."""
     hints = get_type_hints(kind, include_extras=True)
