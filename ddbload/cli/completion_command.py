@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import ShellComplete, get_completion_class, shell_complete
 
 from ddbload.cli import COMPLETE_VARIABLE
 from ddbload.cli.options import GroupedCommand
@@ -28,8 +29,6 @@ def completion_command(context: click.Context, shell: str) -> int:
     To try it in this bash: source <(ddbload completion bash). New shells find it in the folders of
     the examples. With zsh, ~/.zfunc must be in fpath before compinit is called.
     """
-    from click.shell_completion import ShellComplete, get_completion_class
-
     kind = get_completion_class(shell) or ShellComplete
     complete = kind(context.find_root().command, {}, PROGRAM, COMPLETE_VARIABLE)
     # Not the class's own: that of bash runs a bash, to warn of old versions.
@@ -39,6 +38,4 @@ def completion_command(context: click.Context, shell: str) -> int:
 
 def answer_completion(commands: click.Command, instruction: str) -> int:
     """Print the completions that a script asks for; return the exit status."""
-    from click.shell_completion import shell_complete
-
     return shell_complete(commands, {}, PROGRAM, COMPLETE_VARIABLE, instruction)
