@@ -85,8 +85,6 @@ class Settings:
     memory_mb: Mapping[str, int] = field(default_factory=lambda: dict(_DEFAULT_MEMORY))
     timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
     """Timeout of preflight and import_chunk, which continue in another invocation."""
-    reserve_seconds: int = DEFAULT_RESERVE_SECONDS
-    """Seconds before its timeout at which such a function stops and hands on its cursor."""
     log_retention_days: int = 30
     log_key: bool = False
     """Encrypt log groups with a KMS key of the stack instead of CloudWatch Logs' key."""
@@ -100,6 +98,11 @@ class Settings:
     """Concurrency reserved for import_chunk; None to share the account's."""
     require_backup: bool = False
     """Refuse tables without point-in-time recovery."""
+
+    @property
+    def reserve_seconds(self) -> int:
+        """Seconds before its timeout at which a function stops, and hands on its cursor."""
+        return min(DEFAULT_RESERVE_SECONDS, self.timeout_seconds * 2 // 3)
 
     def to_context(self) -> dict[str, Any]:
         """Return the knobs that differ from their defaults, as cdk.json has them.
@@ -134,11 +137,6 @@ class Settings:
             _one_of("extras", each, tuple(PACKAGES))
             for each in _texts("extras", given.get("extras", ()))
         )
-        timeout = _whole(
-            "timeout_seconds",
-            given.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS),
-            TIMEOUT_SECONDS,
-        )
         return cls(
             stack_name=_matching("stack_name", given.get("stack_name", "ddbload"), _STACK_NAME),
             source_buckets=buckets,
@@ -153,11 +151,10 @@ class Settings:
             runtime=_one_of("runtime", given.get("runtime", "python3.14"), RUNTIMES),
             architecture=_one_of("architecture", given.get("architecture", "arm64"), ARCHITECTURES),
             memory_mb=_memory(given.get("memory_mb", {})),
-            timeout_seconds=timeout,
-            reserve_seconds=_whole(
-                "reserve_seconds",
-                given.get("reserve_seconds", DEFAULT_RESERVE_SECONDS),
-                range(1, timeout),
+            timeout_seconds=_whole(
+                "timeout_seconds",
+                given.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS),
+                TIMEOUT_SECONDS,
             ),
             log_retention_days=int(
                 _one_of(

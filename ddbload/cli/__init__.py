@@ -7,3 +7,6 @@ import gc
 # among them, while they load and at exit, takes a third of the start-up time.
 gc.set_threshold(100_000)
 atexit.register(gc.freeze)
+
+COMPLETE_VARIABLE = "_DDBLOAD_COMPLETE"
+"""Environment variable by which the shell's script asks the program for completions."""

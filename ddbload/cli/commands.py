@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 from ddbload import __version__
-from ddbload.cli.completion_command import (
-    COMPLETE_VARIABLE,
-    answer_completion,
-    completion_command,
-)
-from ddbload.cli.control_commands import cancel_command, limit_command
-from ddbload.cli.convert_command import convert_command
-from ddbload.cli.demo.command import demo
-from ddbload.cli.deploy_command import deploy_command
-from ddbload.cli.destroy_command import destroy_command
-from ddbload.cli.doctor_command import doctor_command
+from ddbload.cli import COMPLETE_VARIABLE
 from ddbload.cli.hints import command_hint
-from ddbload.cli.import_command import import_command
-from ddbload.cli.ledger_commands import report_command, status_command
-from ddbload.cli.listing_commands import runs_command
-from ddbload.cli.logs_command import logs_command
-from ddbload.cli.ls_command import ls_command
-from ddbload.cli.options import refuse_two_values
 from ddbload.cli.output import (
     EXIT_BROKEN_PIPE,
     EXIT_FAILED,
@@ -36,12 +23,102 @@ from ddbload.cli.output import (
     report_stdout_error,
     stdout_error,
 )
-from ddbload.cli.plan_command import plan_command
-from ddbload.cli.rejects_command import rejects_command
-from ddbload.cli.resume_command import resume_command
-from ddbload.cli.start_command import start_command
-from ddbload.cli.verify_command import verify_command
 from ddbload.errors import DdbloadError, InvalidUsage, unexpected
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Load": {
+        "import": ("import_command", "Import files or S3 objects into a table."),
+        "plan": ("plan_command", "Check a source, and estimate price and time; no writes."),
+        "verify": ("verify_command", "Compare a source's items with a table's; no writes."),
+        "convert": ("convert_command", "Write a source's items as DynamoDB JSON lines."),
+        "ls": ("ls_command", "List objects in S3, in parallel."),
+    },
+    "Runs": {
+        "status": ("ledger_commands", "Show the progress of a run."),
+        "report": ("ledger_commands", "Check a run's ledger, and show the run's result."),
+        "rejects": ("rejects_command", "Show rejected rows, or import corrected ones."),
+        "resume": ("resume_command", "Resume a run that was interrupted, killed or failed."),
+        "cancel": ("control_commands", "Stop a run and all of its workers."),
+        "limit": ("control_commands", "Change the limits of a run."),
+        "runs": ("listing_commands", "List runs, the newest first."),
+    },
+    "Stack on AWS": {
+        "deploy": ("deploy_command", "Deploy the pipeline to AWS, or update it."),
+        "start": ("start_command", "Import S3 objects on the deployed stack."),
+        "logs": ("logs_command", "Show what the functions of a run logged."),
+        "destroy": ("destroy_command", "Remove the stack that deploy made."),
+    },
+    "More": {
+        "demo": ("demo.command", "Try the whole pipeline here, without an AWS account."),
+        "doctor": ("doctor_command", "Check credentials, permissions, quotas, table and bucket."),
+        "completion": (
+            "completion_command",
+            "Print a script that completes commands in a shell.",
+        ),
+    },
+}
+"""Module and short help of each command, in the sections of `ddbload --help`."""
+_COMMANDS = {name: each for section in SECTIONS.values() for name, each in section.items()}
+
+
+def refuse_two_values(
+    command: click.Command, context: click.Context, arguments: Sequence[str]
+) -> None:
+    """Raise `InvalidUsage` if an option that takes one value is given two different ones.
+
+    By default click keeps the last value and drops the others silently. Most options here decide
+    what is read or written, so a dropped value could load the wrong data.
+    """
+    # A copy of the command that collects every value of every option.
+    collecting = copy.copy(command)
+    collecting.params = [_repeatable(each) for each in command.params]
+    try:
+        given, _, _ = collecting.make_parser(context).parse_args(list(arguments))
+    except click.UsageError:
+        # The command itself reports other mistakes.
+        return
+    for parameter in command.params:
+        values = given.get(parameter.name or "")
+        if not isinstance(parameter, click.Option) or parameter.multiple or not values:
+            continue
+        other = next((each for each in values if each != values[0]), None)
+        if other is None:
+            continue
+        if parameter.is_flag:
+            yes, no = parameter.opts[0], parameter.secondary_opts[0]
+            raise InvalidUsage(f"{yes} and {no} contradict each other: give one")
+        raise InvalidUsage(
+            f"{parameter.opts[0]} is given twice, as {values[0]!r} and as {other!r}: give it once"
+        )
+
+
+def _repeatable(parameter: click.Parameter) -> click.Parameter:
+    if not isinstance(parameter, click.Option):
+        return parameter
+    copied = copy.copy(parameter)
+    copied.multiple = True
+    return copied
+
+
+class LoadedCommands(Mapping[str, click.Command]):
+    """Commands by name, whose modules are imported when they are looked up."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        module = import_module(f"ddbload.cli.{_COMMANDS[name][0]}")
+        command: click.Command = getattr(module, f"{name}_command")
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
+
+    def __contains__(self, name: object) -> bool:
+        return name in _COMMANDS
 
 
 class Commands(click.Group):
@@ -63,6 +140,27 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """List commands in the order of use, not of the alphabet."""
         return list(self.commands)
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """Write the commands in sections, without importing them."""
+        width = max(map(len, _COMMANDS))
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:{width}}", each[1]) for name, each in section.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the names of commands without importing them."""
+        from click.shell_completion import CompletionItem
+
+        named = {name: each for name, each in _COMMANDS.items() if name.startswith(incomplete)}
+        return [
+            *(CompletionItem(name, help=each[1]) for name, each in named.items()),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
 
 
 @click.group(
@@ -90,14 +188,7 @@ def commands() -> None:
     """  # noqa: D301 - click's mark for lines that stay apart is a backspace
 
 
-for _command in (
-    *(import_command, plan_command, start_command, verify_command),
-    *(cancel_command, limit_command),
-    *(resume_command, status_command, report_command, rejects_command, logs_command),
-    *(runs_command, convert_command, ls_command),
-    *(doctor_command, deploy_command, destroy_command, demo, completion_command),
-):
-    commands.add_command(_command)
+commands.commands = LoadedCommands()  # type: ignore[assignment]
 
 
 def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
@@ -109,6 +200,8 @@ def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
     try:
         asked = os.environ.get(COMPLETE_VARIABLE)
         if asked:
+            from ddbload.cli.completion_command import answer_completion
+
             return answer_completion(commands, asked)
         result = commands.main(list(arguments), prog_name="ddbload", standalone_mode=False)
         sys.stdout.flush()

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import ShellComplete, get_completion_class, shell_complete
 
+from ddbload.cli import COMPLETE_VARIABLE
 from ddbload.cli.options import GroupedCommand
 from ddbload.cli.output import EXIT_DONE, print_stdout
 
 PROGRAM = "ddbload"
-COMPLETE_VARIABLE = "_DDBLOAD_COMPLETE"
-"""Variable by which the script asks the program for completions."""
 
 
 @click.command(
     "completion",
     cls=GroupedCommand,
-    short_help="Print a script that completes commands in a shell.",
     examples=(
         "ddbload completion bash > ~/.local/share/bash-completion/completions/ddbload",
         "ddbload completion zsh > ~/.zfunc/_ddbload",
@@ -30,8 +29,6 @@ def completion_command(context: click.Context, shell: str) -> int:
     To try it in this bash: source <(ddbload completion bash). New shells find it in the folders of
     the examples. With zsh, ~/.zfunc must be in fpath before compinit is called.
     """
-    from click.shell_completion import ShellComplete, get_completion_class
-
     kind = get_completion_class(shell) or ShellComplete
     complete = kind(context.find_root().command, {}, PROGRAM, COMPLETE_VARIABLE)
     # Not the class's own: that of bash runs a bash, to warn of old versions.
@@ -41,6 +38,4 @@ def completion_command(context: click.Context, shell: str) -> int:
 
 def answer_completion(commands: click.Command, instruction: str) -> int:
     """Print the completions that a script asks for; return the exit status."""
-    from click.shell_completion import shell_complete
-
     return shell_complete(commands, {}, PROGRAM, COMPLETE_VARIABLE, instruction)

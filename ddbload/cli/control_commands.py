@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.options import (
-    DOLLARS,
+    NEW_MAX_COST,
+    NEW_MAX_WCU,
     GroupedCommand,
-    MaxWcuType,
-    ReplacedLimitType,
     aws_options,
     json_option,
     ledger_option,
@@ -26,19 +24,18 @@ from ddbload.cli.output import (
     print_stdout,
 )
 from ddbload.cli.run_location import RunLocation, find_run, run_command_line
-from ddbload.contracts.control import MAX_CONTROL_SECONDS
+from ddbload.contracts.control import MAX_CONTROL_SECONDS, Control
 from ddbload.contracts.write_price import amount_text
 from ddbload.errors import InvalidUsage, RunNotFound
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.contracts.control import Control
+from ddbload.pipeline.read_run import why_not_resumable
+from ddbload.runs.local_settings import LocalSettings, default_ledger
+from ddbload.runs.run_control import cancel_run, change_limits
+from ddbload.runs.run_status import wait_for_begin
 
 
 @click.command(
     "cancel",
     cls=GroupedCommand,
-    short_help="Stop a run and all of its workers.",
     examples=(
         "ddbload cancel 20261121T073000Z-1f2e3d",
         "ddbload cancel 20261121T073000Z-1f2e3d --stack my-loader",
@@ -61,9 +58,6 @@ def cancel_command(
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """
-    from ddbload.pipeline.read_run import why_not_resumable
-    from ddbload.runs.run_control import cancel_run
-
     there = _find_begun_run(run, ledger, stack, aws)
     deployed = there.deployed
     ended = cancel_run(
@@ -103,9 +97,6 @@ def _find_begun_run(
     run: str, ledger: str | None, stack: str | None, aws: AwsSettings
 ) -> RunLocation:
     """Find a run to cancel, which may have been started a moment ago."""
-    from ddbload.runs.local_settings import LocalSettings, default_ledger
-    from ddbload.runs.run_status import wait_for_begin
-
     if stack is not None:
         return find_run(run, ledger, stack, aws)
     local = LocalSettings(ledger or default_ledger(), aws).context()
@@ -125,7 +116,6 @@ def _find_begun_run(
 @click.command(
     "limit",
     cls=GroupedCommand,
-    short_help="Change the limits of a run.",
     examples=(
         "ddbload limit 20261121T073000Z-1f2e3d --max-wcu 500",
         "ddbload limit 20261121T073000Z-1f2e3d --max-wcu none --max-cost 25",
@@ -136,14 +126,14 @@ def _find_begun_run(
 @writing_option(
     "--max-wcu",
     metavar="N|N%|none",
-    type=ReplacedLimitType(MaxWcuType()),
+    type=NEW_MAX_WCU,
     help="Use at most N write capacity units a second, or N percent of the table's capacity.",
     show_default="unchanged",
 )
 @writing_option(
     "--max-cost",
     metavar="DOLLARS|none",
-    type=ReplacedLimitType(DOLLARS),
+    type=NEW_MAX_COST,
     help="Stop before the write units of the whole run cost more.",
     show_default="unchanged",
 )
@@ -167,8 +157,6 @@ def limit_command(
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """
-    from ddbload.runs.run_control import change_limits
-
     if max_wcu is None and max_cost is None:
         raise InvalidUsage("give a limit: --max-wcu or --max-cost, or both")
     there = find_run(run, ledger, stack, aws)

@@ -14,10 +14,11 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
@@ -43,24 +44,26 @@ from ddbload.cli.output import (
     print_stdout,
     printable,
 )
-from ddbload.cli.payload import build_payload, is_data_file
-from ddbload.cli.payload_options import max_rejects_option, source_options
+from ddbload.cli.payload import build_payload, is_data_file, max_rejects_option, source_options
 from ddbload.cli.run_result import print_detected, source_format
 from ddbload.cli.spooling import rejects_file, same_file, spooled
 from ddbload.cli.steps import Steps
 from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import FAILED, SUCCEEDED, SUCCEEDED_WITH_REJECTS, Failure
-from ddbload.contracts.row_counts import RowCounts
+from ddbload.contracts.row_counts import RowCounts, WorkTotals
 from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
+from ddbload.convert.convert import (
+    OutputOptions,
+    convert,
+    open_sink,
+    prepare_conversion,
+)
+from ddbload.convert.sinks import Sink
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.contracts.row_counts import WorkTotals
-    from ddbload.convert.convert import OutputOptions
-    from ddbload.convert.sinks import Sink
-
+from ddbload.ledger.ledger import temporary_ledger
+from ddbload.pipeline.context import reading_context
+from ddbload.reading.parts import ReadCounts
 
 Causes = Counter[tuple[str, str | None]]
 """Rejected rows by cause and column."""
@@ -176,7 +179,6 @@ _REJECTS_IN_MEMORY = 1024 * 1024
 @click.command(
     "convert",
     cls=GroupedCommand,
-    short_help="Write a source's items as DynamoDB JSON lines.",
     examples=(
         "ddbload convert books.csv books.json.gz --types year=N",
         "ddbload convert books.csv - --table books --first 10",
@@ -251,8 +253,6 @@ def convert_command(
     Rows are read, typed and rejected as by ddbload import. The summary is printed on stdout; with
     '-', on stderr.
     """
-    from ddbload.convert.convert import OutputOptions
-
     _check_out(out, sources, out_compression)
     payload = build_payload(sources, table or _NO_TABLE, None, 1, given)
     named = Payload.from_json(payload).source.uri
@@ -292,10 +292,6 @@ def _convert(
     show_progress: bool,
     steps: Steps,
 ) -> Outcome:
-    from ddbload.convert.convert import convert, open_sink, prepare_conversion
-    from ddbload.ledger.ledger import temporary_ledger
-    from ddbload.pipeline.context import reading_context
-    from ddbload.reading.parts import ReadCounts
 
     converted, started = ReadCounts(), time.monotonic()
     context = reading_context(aws)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ddbload import __version__
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
@@ -27,22 +28,25 @@ from ddbload.cli.stack_place import (
     stack_name_option,
     tell,
 )
+from ddbload.deploy import stack_settings as known
+from ddbload.deploy.cdk import Cdk
+from ddbload.deploy.stack_settings import DeployedStack
+from ddbload.deploy.toolchain import (
+    DEPLOY_TOOLS,
+    ToolSet,
+    check_node,
+    copy_app,
+    install,
+    is_installed,
+    tools_folder,
+)
 from ddbload.errors import InvalidUsage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.deploy.cdk import Cdk
-    from ddbload.deploy.stack_settings import DeployedStack
-    from ddbload.deploy.toolchain import ToolSet
-    from ddbload.runs.deployed import Stack
+from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack
 
 
 @click.command(
     "deploy",
     cls=GroupedCommand,
-    short_help="Deploy the pipeline to AWS, or update it.",
     examples=(
         "ddbload deploy --table books --source-bucket my-bucket --upload books/=books",
         "ddbload deploy --table films --dry-run",
@@ -114,10 +118,6 @@ def deploy_command(
     ($XDG_CACHE_HOME), after asking; nothing else on this machine changes. If the account and region
     have not been bootstrapped for the CDK, they are.
     """
-    from ddbload.deploy import stack_settings as known
-    from ddbload.deploy.cdk import Cdk
-    from ddbload.deploy.toolchain import DEPLOY_TOOLS, check_node, copy_app, install
-
     assigned = known.parse_assignments(assignments)
     rules = [known.parse_upload(each) for each in uploads]
     check_node()
@@ -179,8 +179,6 @@ def agree_to_tools(tools: ToolSet, *, yes: bool) -> None:
 
     Raises `InvalidUsage` for a no, and `ToolsUnavailable`.
     """
-    from ddbload.deploy.toolchain import check_node, is_installed, tools_folder
-
     check_node()
     if is_installed(tools):
         return
@@ -222,7 +220,6 @@ def _show_event(line: str) -> None:
 def _print_deployed(
     place: StackPlace, settings: Mapping[str, Any], aws: AwsSettings, *, as_json: bool
 ) -> int:
-    from ddbload.runs.deployed import find_stack
 
     stack = find_stack(place.clients.cloudformation, place.stack)
     if as_json:
@@ -249,8 +246,6 @@ def _print_deployed(
 
 def _next_commands(stack: Stack, settings: Mapping[str, Any], aws: AwsSettings) -> Iterator[str]:
     """Yield commands that use the stack as it was deployed."""
-    from ddbload.runs.deployed import DEFAULT_STACK
-
     given = {
         "--stack": stack.name if stack.name != DEFAULT_STACK else None,
         "--profile": aws.profile,

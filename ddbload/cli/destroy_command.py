@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import time
+from typing import Any
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.retry import call_if_possible, call_with_retries
 from ddbload.cli.options import GroupedCommand, aws_options, json_option
 from ddbload.cli.output import EXIT_DONE, print_json, print_stdout
 from ddbload.cli.stack_place import (
@@ -17,16 +20,14 @@ from ddbload.cli.stack_place import (
     stack_name_option,
     tell,
 )
-from ddbload.errors import DeploymentFailed, StackNotFound
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
+from ddbload.deploy.stack_settings import find_deployed_stack, first_failure
+from ddbload.errors import DdbloadError, DeploymentFailed, StackNotFound
+from ddbload.runs.deployed import find_stack
 
 
 @click.command(
     "destroy",
     cls=GroupedCommand,
-    short_help="Remove the stack that deploy made.",
     examples=(
         "ddbload destroy",
         "ddbload destroy --stack staging",
@@ -44,8 +45,6 @@ def destroy_command(*, stack: str | None, yes: bool, aws: AwsSettings, as_json: 
     tables. The command prints how to delete the buckets. The stack CDKToolkit stays too: all CDK
     apps of the account and region share it.
     """
-    from ddbload.aws.retry import call_with_retries
-
     place = find_stack_place(aws, stack)
     if place.deployed is None:
         raise StackNotFound(f"there is no stack {place.stack} in {place.region}: nothing to remove")
@@ -84,7 +83,6 @@ def destroy_command(*, stack: str | None, yes: bool, aws: AwsSettings, as_json: 
 
 def _buckets(client: Any, stack: str) -> list[str]:
     """List the buckets of a stack, which its template retains."""
-    from ddbload.aws.retry import call_with_retries
 
     def find() -> list[str]:
         pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
@@ -100,10 +98,6 @@ def _buckets(client: Any, stack: str) -> list[str]:
 
 def _count_running(place: StackPlace) -> int:
     """Count running executions, at most a hundred; 0 where they cannot be read."""
-    from ddbload.aws.retry import call_if_possible
-    from ddbload.errors import DdbloadError
-    from ddbload.runs.deployed import find_stack
-
     try:
         stack = find_stack(place.clients.cloudformation, place.stack)
     except DdbloadError:
@@ -119,10 +113,6 @@ def _count_running(place: StackPlace) -> int:
 
 def _wait_until_removed(place: StackPlace) -> None:
     """Wait for the end of the removal. Raises `DeploymentFailed` with the first reason."""
-    import time
-
-    from ddbload.deploy.stack_settings import find_deployed_stack, first_failure
-
     client = place.clients.cloudformation
     while True:
         found = find_deployed_stack(client, place.stack)

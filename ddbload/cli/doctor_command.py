@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
 from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
@@ -16,18 +18,15 @@ from ddbload.cli.options import (
     stack_option,
 )
 from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, print_json, print_stdout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.doctor.local_checks import Check
+from ddbload.doctor.aws_checks import check_aws
+from ddbload.doctor.local_checks import FAIL, Check, check_machine
+from ddbload.runs.deployed import DEFAULT_STACK
+from ddbload.runs.local_settings import default_ledger
 
 
 @click.command(
     "doctor",
     cls=GroupedCommand,
-    short_help="Check credentials, permissions, quotas, table and bucket.",
     examples=(
         "ddbload doctor",
         "ddbload doctor books",
@@ -57,8 +56,6 @@ def doctor_command(
 
     Exit status: 0 if nothing failed, also with warnings; 1 if a check failed.
     """
-    from ddbload.doctor.local_checks import FAIL
-
     if table is not None and table.startswith("s3://"):
         table, source = source, table
     checks: list[Check] = []
@@ -81,11 +78,6 @@ def _checks(
     stack: str | None,
     aws: AwsSettings,
 ) -> Iterator[Check]:
-    from ddbload.aws.clients import Clients
-    from ddbload.doctor.aws_checks import check_aws
-    from ddbload.doctor.local_checks import check_machine
-    from ddbload.runs.deployed import DEFAULT_STACK
-    from ddbload.runs.local_settings import default_ledger
 
     yield from check_machine(source=source, ledger=ledger or default_ledger())
     yield from check_aws(

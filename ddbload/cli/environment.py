@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
 
-if TYPE_CHECKING:
-    import click
+import click  # noqa: TC002 - loaded already
+
+from ddbload.contracts.messages import declared
+from ddbload.contracts.options import Options
 
 _PREFIX = "DDBLOAD_"
 _AWS = frozenset({"PROFILE", "REGION", "ENDPOINT_URL", "REQUESTER_PAYS"})
-SHARED = _AWS | {
-    *("MAX_WCU", "MAX_COST", "UNIT_PRICE", "MAX_REJECTS", "CONCURRENCY", "ENGINE"),
-    *("PROCESSES", "WORKERS", "READ_CONCURRENCY", "QUIET", "VERBOSE"),
-}
+SHARED = (
+    _AWS
+    | {"PROCESSES", "WORKERS", "QUIET", "VERBOSE"}
+    | {each.field.upper() for each in declared(Options) if each.shared}
+)
 """Options with a variable for all commands: settings and limits, which change no item.
 
 `--ledger` and `--stack` have variables of the same form, which are read where they are used: a run
@@ -48,8 +51,6 @@ def unread_variables(command: str, commands: Mapping[str, Sequence[click.Option]
     set_ = [name for name, value in os.environ.items() if value and name.startswith(_PREFIX)]
     if not set_:
         return
-    # Imported here: hardly anybody needs it.
-    from difflib import get_close_matches
 
     known = {
         name: {text for option in options for text in variable_names(name, option)}

@@ -83,10 +83,7 @@ _OPTIONS = _by_word(
             "--error-file --errors --bad --badfile --bad-file --reject-file",
         ),
         (
-            (
-                "for a file of the rows that would be rejected use --rejects of ddbload import,"
-                " with --mode plan"
-            ),
+            ("for a file of the rows that would be rejected use --rejects of ddbload convert"),
             "--rejects",
         ),
         (
@@ -183,7 +180,7 @@ MODE_HINTS = _by_word(
         ),
         ("that is insert, which skips keys that the table has", "append create add new"),
         ("that is delete", "remove purge"),
-        ("that is plan", "check validate dry-run dryrun"),
+        ("use ddbload plan, or --dry-run", "plan check validate dry-run dryrun"),
     )
 )
 """Hints by the name that other tools have for a mode."""

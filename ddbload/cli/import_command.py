@@ -8,10 +8,12 @@ import time
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
 from ddbload.cli.interrupts import stop_on_interrupt
 from ddbload.cli.options import (
     GroupedCommand,
@@ -32,8 +34,13 @@ from ddbload.cli.options import (
 )
 from ddbload.cli.output import print_notice, print_stderr
 from ddbload.cli.output import show_progress as show_run
-from ddbload.cli.payload import build_payload, check_order, is_pipe
-from ddbload.cli.payload_options import import_options
+from ddbload.cli.payload import (
+    build_payload,
+    check_order,
+    import_options,
+    is_pipe,
+)
+from ddbload.cli.plan_command import plan_import
 from ddbload.cli.run_location import run_command_line
 from ddbload.cli.run_result import (
     Result,
@@ -47,7 +54,9 @@ from ddbload.cli.run_result import (
 from ddbload.cli.spooling import private_file, rejects_file, require_not_stopped, spooled
 from ddbload.cli.steps import Steps
 from ddbload.cli.table_setup import prewarm, settle_engine
+from ddbload.contracts.control import NewLimits
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
+from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import AUTO
 from ddbload.dynamodb.write_modes import PUT
 from ddbload.errors import (
@@ -55,21 +64,17 @@ from ddbload.errors import (
     InvalidUsage,
     RejectsNotKept,
 )
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.aws.clients import Clients
-    from ddbload.contracts.control import NewLimits
-    from ddbload.contracts.run_record import RunRecord
-    from ddbload.runs.local_settings import LocalSettings
-    from ddbload.runs.progress import RunProgress
-    from ddbload.runs.run_status import HeartbeatWriter
+from ddbload.pipeline.read_run import finished_report
+from ddbload.runs.local_settings import LocalSettings, default_ledger
+from ddbload.runs.progress import RunProgress
+from ddbload.runs.retry_rejects import iter_rejects
+from ddbload.runs.run_import import asked_for, new_run_id, run_import
+from ddbload.runs.run_status import SPOOL, HeartbeatWriter
 
 
 @click.command(
     "import",
     cls=GroupedCommand,
-    short_help="Import files or S3 objects into a table.",
     examples=(
         "ddbload import books.csv books --types year=N,price=N",
         "ddbload import jan.csv feb.csv mar.csv books --max-wcu 500",
@@ -125,12 +130,7 @@ def import_command(
     `ddbload resume RUN`, or by the same command with --run-id RUN. A run that is done is not
     imported again.
     """
-    from ddbload.runs.local_settings import LocalSettings, default_ledger
-    from ddbload.runs.run_import import asked_for, new_run_id
-
     if dry_run:
-        from ddbload.cli.plan_command import plan_import
-
         return plan_import(
             *(sources, table, processes, aws, given), as_json=as_json, quiet=quiet, verbose=verbose
         )
@@ -183,8 +183,6 @@ def import_command(
 
 def _is_done(run_id: str | None, settings: LocalSettings) -> bool:
     """Tell whether a run needs no capacity, because it is done."""
-    from ddbload.pipeline.read_run import finished_report
-
     return run_id is not None and finished_report(run_id, settings.context()) is not None
 
 
@@ -220,8 +218,6 @@ def import_with_progress(
     Raises:
         InvalidUsage: If the payload does not fit the run of this id.
     """
-    from ddbload.runs.run_import import run_import
-
     started = time.monotonic()
     last: RunProgress | None = None
     steps = steps or Steps(enabled=False)
@@ -313,7 +309,6 @@ def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None)
 
 
 def _copy_rejects(run: str, settings: LocalSettings, file: BinaryIO) -> None:
-    from ddbload.runs.retry_rejects import iter_rejects
 
     file.writelines(iter_rejects(run, settings.context()))
     file.flush()
@@ -325,8 +320,6 @@ def _absolute(path: str | Path) -> str:
 
 def _spool_heartbeat(run: str, settings: LocalSettings) -> HeartbeatWriter | None:
     """Write heartbeats while standard input is copied, which may take hours."""
-    from ddbload.runs.run_status import SPOOL, HeartbeatWriter
-
     try:
         context = settings.context()
     except DdbloadError:

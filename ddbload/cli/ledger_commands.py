@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
@@ -27,25 +29,21 @@ from ddbload.cli.output import (
     printable,
     show_progress,
 )
-from ddbload.cli.run_location import find_run, run_command_line
+from ddbload.cli.run_location import RunLocation, find_run, run_command_line
 from ddbload.cli.run_result import Result, print_error
 from ddbload.contracts.results import FAILED, Failure, Report
 from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable
 from ddbload.ledger.run_state import RunState
+from ddbload.pipeline.read_run import SeenRun, empty_report, why_not_resumable
+from ddbload.pipeline.report_page import run_page
+from ddbload.runs.deployed import follow
+from ddbload.runs.run_status import SPOOL, follow_process
 from ddbload.source.local_file import name_for_user
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.cli.run_location import RunLocation
-    from ddbload.pipeline.read_run import SeenRun
 
 
 @click.command(
     "status",
     cls=GroupedCommand,
-    short_help="Show the progress of a run.",
     examples=(
         "ddbload status 20261121T073000Z-1f2e3d",
         "ddbload status 20261121T073000Z-1f2e3d --follow",
@@ -77,7 +75,6 @@ def status_command(
     there = find_run(run, ledger, stack, aws)
     if follow and not _follow(run, there):
         return EXIT_INTERRUPTED
-    from ddbload.pipeline.read_run import why_not_resumable
 
     seen = there.read(run)
     why_not, resume = why_not_resumable(seen), None
@@ -105,9 +102,6 @@ def _status_json(seen: SeenRun, resume: str | None) -> dict[str, Any]:
 
 def _follow(run: str, there: RunLocation) -> bool:
     """Show the progress of a run until it ends; return false if Ctrl-C was pressed."""
-    from ddbload.runs.deployed import follow
-    from ddbload.runs.run_status import follow_process
-
     context = there.context
     execution = None if there.deployed is None else there.deployed.last_execution(run)
     try:
@@ -152,8 +146,6 @@ def _progress_lines(seen: SeenRun) -> Iterator[str]:
 
 def _before_record(seen: SeenRun) -> str:
     """Say what a run without a record is doing, or that it ended."""
-    from ddbload.runs.run_status import SPOOL
-
     if not seen.state.running:
         return "; the run ended before it wrote a row"
     if seen.heartbeat is not None and seen.heartbeat.step == SPOOL:
@@ -177,7 +169,6 @@ def _process_lines(seen: SeenRun) -> Iterator[str]:
 @click.command(
     "report",
     cls=GroupedCommand,
-    short_help="Check a run's ledger, and show the run's result.",
     examples=(
         "ddbload report 20261121T073000Z-1f2e3d",
         "ddbload report 20261121T073000Z-1f2e3d --html report.html",
@@ -215,7 +206,6 @@ def report_command(
         raise InvalidUsage("--show-rows is for --html; ddbload rejects RUN shows the rows")
     if html == "-" and as_json:
         raise InvalidUsage("--html - and --json both write to standard output; give a file")
-    from ddbload.pipeline.read_run import empty_report
 
     there = find_run(run, ledger, stack, aws)
     try:
@@ -243,7 +233,6 @@ def report_command(
 
 
 def _write_page(path: str, report: Report, there: RunLocation, *, show_rows: bool) -> None:
-    from ddbload.pipeline.report_page import run_page
 
     page = run_page(report, there.context, show_rows=show_rows).encode()
     if path == "-":

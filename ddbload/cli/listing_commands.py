@@ -5,10 +5,10 @@ from __future__ import annotations
 import os.path
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
@@ -18,21 +18,19 @@ from ddbload.cli.options import (
     stack_option,
 )
 from ddbload.cli.output import EXIT_DONE, print_json, print_stderr, printable
+from ddbload.cli.run_location import RunLocation, find_deployed
+from ddbload.cli.tables import STATUS_STYLES, draw, make_table
 from ddbload.contracts.results import ALREADY_LOADED, STATUSES
 from ddbload.dynamodb.write_modes import PUT, written_text
 from ddbload.errors import InvalidUsage
+from ddbload.runs.list_runs import RunSummary, list_runs
+from ddbload.runs.local_settings import LocalSettings, default_ledger
 from ddbload.source.local_file import name_for_user
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.cli.run_location import RunLocation
-    from ddbload.runs.list_runs import RunSummary
 
 
 @click.command(
     "runs",
     cls=GroupedCommand,
-    short_help="List runs, the newest first.",
     examples=(
         "ddbload runs",
         "ddbload runs --status FAILED --table books",
@@ -80,8 +78,6 @@ def runs_command(
     Each line has a run's status, begin, duration, rows, table and source. A run of corrected
     rejects names the run that rejected them.
     """
-    from ddbload.runs.list_runs import list_runs
-
     there = _location(ledger, stack, aws)
     executions = None if there.deployed is None else there.deployed.executions
     if source is not None and not source.startswith("s3://"):
@@ -103,8 +99,6 @@ def runs_command(
 def _draw_runs(runs: list[RunSummary]) -> None:
     """Draw a table with a line for each run."""
     from rich.text import Text
-
-    from ddbload.cli.tables import STATUS_STYLES, draw, make_table
 
     rows = (
         (
@@ -141,8 +135,6 @@ def _source(run: RunSummary) -> str:
 
 
 def _location(ledger: str | None, stack: str | None, aws: AwsSettings) -> RunLocation:
-    from ddbload.cli.run_location import RunLocation, find_deployed
-    from ddbload.runs.local_settings import LocalSettings, default_ledger
 
     if ledger is not None and stack is not None:
         raise InvalidUsage("--ledger and --stack exclude each other; runs are in one of them")

@@ -7,10 +7,12 @@ import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
 from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
@@ -27,13 +29,9 @@ from ddbload.cli.output import (
     print_stdout,
     printable,
 )
-from ddbload.cli.run_location import find_run
+from ddbload.cli.run_location import Deployed, find_run
 from ddbload.errors import InvalidUsage, RunNotFound
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.cli.run_location import Deployed
-    from ddbload.runs.run_logs import LogEvent, RunLogs
+from ddbload.runs.run_logs import LATE_SECONDS, LogEvent, RunLogs
 
 LOG_POLL_SECONDS = 15.0
 """Seconds between two looks of --follow; each makes one request for each function."""
@@ -50,7 +48,6 @@ _LEFT_OUT = frozenset(
 @click.command(
     "logs",
     cls=GroupedCommand,
-    short_help="Show what the functions of a run logged.",
     examples=(
         "ddbload logs 20261121T073000Z-1f2e3d",
         "ddbload logs 20261121T073000Z-1f2e3d --follow",
@@ -106,8 +103,6 @@ def _events(
     run: str, there: Deployed, logs: RunLogs, begin: float | None, follow: bool
 ) -> Iterator[LogEvent]:
     """Return the events of a run; with `follow`, until its last execution has ended."""
-    from ddbload.runs.run_logs import LATE_SECONDS
-
     context = there.context
     since = _beginning(run, there) if begin is None else begin
     while True:
@@ -122,8 +117,6 @@ def _events(
 
 
 def _run_logs(run: str, there: Deployed, aws: AwsSettings) -> RunLogs:
-    from ddbload.aws.clients import Clients
-    from ddbload.runs.run_logs import RunLogs
 
     return RunLogs(
         Clients(aws).logs(),

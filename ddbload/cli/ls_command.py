@@ -6,10 +6,11 @@ import json
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
 from ddbload.cli.options import GroupedCommand, aws_options, input_option, output_option
 from ddbload.cli.output import (
     EXIT_DONE,
@@ -19,10 +20,9 @@ from ddbload.cli.output import (
     stdout_error,
 )
 from ddbload.errors import InvalidUsage
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.source.s3_listing.list_page import ListedFolder, ListedObject
+from ddbload.source.catalogs.globs import Glob, has_wildcards
+from ddbload.source.s3_listing.list_objects import list_level, list_objects
+from ddbload.source.s3_listing.list_page import ListedFolder, ListedObject
 
 _LINES_PER_WRITE = 1000
 
@@ -30,7 +30,6 @@ _LINES_PER_WRITE = 1000
 @click.command(
     "ls",
     cls=GroupedCommand,
-    short_help="List objects in S3, in parallel.",
     examples=(
         "ddbload ls s3://my-bucket/books/",
         "ddbload ls s3://my-bucket --folders",
@@ -101,9 +100,6 @@ def _parse_place(place: str) -> tuple[str, str]:
 def _list(
     bucket: str, name: str, folders: bool, after: str | None, requests: int, aws: AwsSettings
 ) -> Generator[ListedObject | ListedFolder]:
-    from ddbload.aws.clients import Clients
-    from ddbload.source.catalogs.globs import Glob, has_wildcards
-    from ddbload.source.s3_listing.list_objects import list_level, list_objects
 
     glob = Glob(name) if has_wildcards(name) else None
     if folders and (glob is not None or after is not None):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import os
 import re
@@ -15,8 +14,9 @@ from click.core import ParameterSource
 
 from ddbload.cli.environment import find_variable, unread_variables, variable_value
 from ddbload.cli.hints import option_hint
-from ddbload.cli.output import print_stderr
+from ddbload.cli.output import print_stderr, print_stdout
 from ddbload.contracts.control import UNLIMITED
+from ddbload.contracts.messages import INPUT, RUN, TYPES_AND_MAPPING, WRITING
 from ddbload.contracts.options import MAX_WORKERS, parse_percent, parse_share
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.source import AUTO
@@ -30,26 +30,20 @@ else:
     # Generic only in click's later releases.
     _ParamType = click.ParamType
 
+DEPLOYMENT, OUTPUT, AWS = ("Deployment", "Output", "AWS")
+GROUPS = (INPUT, TYPES_AND_MAPPING, WRITING, RUN, DEPLOYMENT, OUTPUT, AWS)
+"""Groups that `--help` lists options in, in its order."""
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-_GROUPS = INPUT, TYPES_AND_MAPPING, WRITING, RUN, DEPLOYMENT, OUTPUT, AWS = (
-    "Input",
-    "Types and mapping",
-    "Writing",
-    "Run",
-    "Deployment",
-    "Output",
-    "AWS",
-)
-"""Titles of the groups that `--help` lists options in, in its order."""
 
 
 class GroupedOption(click.Option):
     """Option that `--help` lists in a group."""
 
-    def __init__(self, *arguments: Any, group: str = OUTPUT, **settings: Any) -> None:
+    def __init__(
+        self, *arguments: Any, group: str = OUTPUT, common: bool = True, **settings: Any
+    ) -> None:
         super().__init__(*arguments, **settings)
-        self.group = group
+        self.group, self.common = group, common
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Show a described default without parentheses, and a range of the metavar N."""
@@ -151,11 +145,29 @@ class GroupedCommand(click.Command):
                 raise
             raise InvalidUsage(f"{error.message} ({', '.join(given)})") from None
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with --help-all if --help leaves options out."""
+        params = super().get_params(ctx)
+        if any(_is_rare(each) for each in params):
+            params.append(_HELP_ALL)
+        return params
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the usage, the examples, what the command does, and its options by group."""
+        self.format_usage(ctx, formatter)
+        with formatter.section("Examples"):
+            # Not wrapped: a line is copied as a whole.
+            for example in self.examples:
+                formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+        self.format_help_text(ctx, formatter)
+        self.format_options(ctx, formatter)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each group that has options."""
-        groups: dict[str, list[tuple[str, str]]] = {title: [] for title in _GROUPS}
+        groups: dict[str, list[tuple[str, str]]] = {title: [] for title in GROUPS}
         for parameter in self.get_params(ctx):
-            if isinstance(parameter, click.Option):
+            is_left_out = _is_rare(parameter) and not ctx.meta.get(_ALL)
+            if isinstance(parameter, click.Option) and not is_left_out:
                 row = parameter.get_help_record(ctx)
                 if row is not None:
                     groups[getattr(parameter, "group", OUTPUT)].append(row)
@@ -163,11 +175,30 @@ class GroupedCommand(click.Command):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
-        if self.examples:
-            with formatter.section("Examples"):
-                # Not wrapped: a line is copied as a whole.
-                for example in self.examples:
-                    formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+
+
+_ALL = "ddbload.help_all"
+
+
+def _is_rare(parameter: click.Parameter) -> bool:
+    return not getattr(parameter, "common", True)
+
+
+def _show_all(context: click.Context, parameter: click.Parameter, value: bool) -> None:  # noqa: ARG001 - click's signature
+    if value and not context.resilient_parsing:
+        context.meta[_ALL] = True
+        print_stdout(*context.get_help().split("\n"))
+        context.exit()
+
+
+_HELP_ALL = GroupedOption(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+    help="Show all options, and exit.",
+)
 
 
 def _from_environment(ctx: click.Context) -> list[click.Option]:
@@ -200,20 +231,6 @@ class HintedChoice(click.Choice):  # type: ignore[type-arg] # generic only in la
             ) from None
 
 
-class WorkersType(_ParamType):
-    """Number of workers, or the word `auto`."""
-
-    name = "workers"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | str:
-        """Return the number, or `auto`."""
-        if value == AUTO:
-            return AUTO
-        return click.IntRange(1, MAX_WORKERS).convert(value, param, ctx)
-
-
 class FiniteRange(click.FloatRange):
     """Range of numbers without infinity, and without NaN, which no comparison refuses."""
 
@@ -229,58 +246,40 @@ class FiniteRange(click.FloatRange):
         return found
 
 
-DOLLARS = FiniteRange(0, min_open=True)
+class NumberOr(_ParamType):
+    """Number, or one of some words, or a share such as `50%`, as the payload has them."""
 
+    name = "number"
 
-class MaxWcuType(_ParamType):
-    """Write units a second, or a share of the table's capacity such as `50%`."""
-
-    name = "max_wcu"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float | str:
-        """Return the number, or the share as the payload has it."""
-        if isinstance(value, str) and value.endswith("%"):
-            if parse_percent(value) is None:
-                self.fail(f"{value!r} is not a share from above 0% to 100%", param, ctx)
-            return value
-        return FiniteRange(1).convert(value, param, ctx)
-
-
-class MaxRejectsType(_ParamType):
-    """Number of rows, or a share of those that are read such as `5%`."""
-
-    name = "max_rejects"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | str:
-        """Return the number, or the share as the payload has it."""
-        if isinstance(value, str) and value.endswith("%"):
-            if parse_share(value) is None:
-                self.fail(f"{value!r} is not a share from 0% to 100%", param, ctx)
-            return value
-        return click.IntRange(0).convert(value, param, ctx)
-
-
-class ReplacedLimitType(_ParamType):
-    """A limit, or `none` to remove it."""
-
-    name = "limit"
-
-    def __init__(self, limit: _ParamType) -> None:
-        self._limit = limit
+    def __init__(
+        self,
+        number: _ParamType,
+        *words: str,
+        share: Callable[[str], float | None] | None = None,
+        shares: str = "",
+    ) -> None:
+        self._number, self._words, self._share, self._shares = number, words, share, shares
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float | str:
-        """Return the limit, or `none`."""
-        if value == UNLIMITED:
-            return UNLIMITED
-        found: float | str = self._limit.convert(value, param, ctx)
+        """Return the number, or the text as it was given."""
+        if value in self._words:
+            return str(value)
+        if self._share is not None and isinstance(value, str) and value.endswith("%"):
+            if self._share(value) is None:
+                self.fail(f"{value!r} is not a share {self._shares}", param, ctx)
+            return value
+        found: float | str = self._number.convert(value, param, ctx)
         return found
 
+
+WORKERS = NumberOr(click.IntRange(1, MAX_WORKERS), AUTO)
+DOLLARS = FiniteRange(0, min_open=True)
+MAX_WCU = NumberOr(FiniteRange(1), share=parse_percent, shares="from above 0% to 100%")
+NEW_MAX_WCU, NEW_MAX_COST = NumberOr(MAX_WCU, UNLIMITED), NumberOr(DOLLARS, UNLIMITED)
+"""New limits of a run that has begun, which `none` removes."""
+MAX_REJECTS = NumberOr(click.IntRange(0), share=parse_share, shares="from 0% to 100%")
 
 input_option = partial(click.option, cls=GroupedOption, group=INPUT)
 types_option = partial(click.option, cls=GroupedOption, group=TYPES_AND_MAPPING)
@@ -311,8 +310,7 @@ quiet_option = output_option(
 verbose_option = output_option(
     "--verbose",
     is_flag=True,
-    help="Print each step on stderr: what was found and detected, chunks, rates, throttles. Never"
-    " row data.",
+    help="Print each step on stderr, but never row data.",
 )
 rejects_option = output_option(
     "--rejects", metavar="PATH", help="File for rejected rows, as JSON lines."
@@ -336,12 +334,13 @@ processes_option = run_option(
     help="Worker processes.",
     show_default="one per core",
 )
-yes_option = run_option("--yes", is_flag=True, help="Agree to the price of --prewarm.")
+yes_option = run_option(
+    "--yes", is_flag=True, common=False, help="Agree to the price of --prewarm."
+)
 once_option = run_option(
     "--once",
     is_flag=True,
-    help="Skip objects that were loaded into this table before: the same version, read and"
-    " written the same way (ddbload runs --source).",
+    help="Skip objects that were loaded into this table before, read and written the same way.",
 )
 detach_option = run_option(
     "--detach", is_flag=True, help="Return once the run has started, without waiting for its end."
@@ -368,6 +367,8 @@ def aws_options(command: _F) -> _F:
         requester_pays: bool,
         **given: Any,
     ) -> Any:
+
+        # Imported here: --help needs no AWS.
         from ddbload.aws.boto_clients import AwsSettings
 
         return command(aws=AwsSettings(profile, region, endpoint_url, requester_pays), **given)
@@ -378,11 +379,12 @@ def aws_options(command: _F) -> _F:
         _aws_option(
             "--endpoint-url",
             metavar="URL",
-            help="Endpoint for both DynamoDB and S3, such as http://localhost:8000.",
+            help="Endpoint of DynamoDB and S3.",
         ),
         _aws_option(
             "--requester-pays",
             is_flag=True,
+            common=False,
             help="Pay for requests to buckets whose requester pays.",
         ),
     )
@@ -415,45 +417,6 @@ def _run_id(run: str) -> str:
         return check_run_id(run)
     except InvalidPayload as error:
         raise InvalidUsage(f"RUN {run!r}: {error.message}") from None
-
-
-def refuse_two_values(
-    command: click.Command, context: click.Context, arguments: Sequence[str]
-) -> None:
-    """Raise `InvalidUsage` if an option that takes one value is given two different ones.
-
-    By default click keeps the last value and drops the others silently. Most options here decide
-    what is read or written, so a dropped value could load the wrong data.
-    """
-    # A copy of the command that collects every value of every option.
-    collecting = copy.copy(command)
-    collecting.params = [_repeatable(each) for each in command.params]
-    try:
-        given, _, _ = collecting.make_parser(context).parse_args(list(arguments))
-    except click.UsageError:
-        # The command itself reports other mistakes.
-        return
-    for parameter in command.params:
-        values = given.get(parameter.name or "")
-        if not isinstance(parameter, click.Option) or parameter.multiple or not values:
-            continue
-        other = next((each for each in values if each != values[0]), None)
-        if other is None:
-            continue
-        if parameter.is_flag:
-            yes, no = parameter.opts[0], parameter.secondary_opts[0]
-            raise InvalidUsage(f"{yes} and {no} contradict each other: give one")
-        raise InvalidUsage(
-            f"{parameter.opts[0]} is given twice, as {values[0]!r} and as {other!r}: give it once"
-        )
-
-
-def _repeatable(parameter: click.Parameter) -> click.Parameter:
-    if not isinstance(parameter, click.Option):
-        return parameter
-    copied = copy.copy(parameter)
-    copied.multiple = True
-    return copied
 
 
 def cores() -> int:

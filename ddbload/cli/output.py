@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
@@ -17,8 +17,6 @@ import click
 from ddbload.errors import Interrupted, InvalidUsage, OutputUnwritable, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from _typeshed import ReadableBuffer
     from rich.console import Console
     from rich.live import Live
@@ -152,6 +150,19 @@ def print_stdout(*lines: str) -> None:
     """Write lines to stdout, with control characters escaped."""
     with _cleared():
         click.echo("\n".join(map(printable, lines)))
+
+
+_COLOURS = {EXIT_DONE: "green", EXIT_REJECTS: "yellow"}
+
+
+def print_result(lines: Sequence[str], exit_code: int) -> None:
+    """Write a result to stdout; on a terminal its first line comes last, in colour."""
+    first, *rest = map(printable, lines)
+    shown = [first, *rest]
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        shown = [*rest, click.style(first, fg=_COLOURS.get(exit_code, "red"), bold=True)]
+    with _cleared():
+        click.echo("\n".join(shown))
 
 
 def print_json(value: object) -> None:

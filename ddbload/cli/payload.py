@@ -1,4 +1,4 @@
-"""Build a payload from the options of `payload_options`."""
+"""The options that make up a payload, and the payload that they make."""
 
 from __future__ import annotations
 
@@ -7,37 +7,132 @@ import io
 import os
 import re
 import stat
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin
+
+import click
 
 from ddbload.cli.foreign_addresses import refuse_foreign_source
-from ddbload.contracts.payload import TABLE_NAME, Payload, canonical_type
-from ddbload.contracts.source import AUTO, BY_NAME, DELIMITERS, REFUSE, TSV, source_fields
+from ddbload.cli.hints import FORMAT_HINTS, MODE_HINTS
+from ddbload.cli.options import (
+    DOLLARS,
+    MAX_REJECTS,
+    MAX_WCU,
+    GroupedOption,
+    HintedChoice,
+    decorate,
+    input_option,
+    writing_option,
+)
+from ddbload.contracts.column_mapping import column_changes
+from ddbload.contracts.dialect import check_dialect
+from ddbload.contracts.messages import INPUT, MAX_WHOLE, JsonRule, Option, declared, typed_fields
+from ddbload.contracts.options import Options
+from ddbload.contracts.payload import (
+    TABLE_NAME,
+    ColumnMapping,
+    NullHandling,
+    Payload,
+    canonical_type,
+)
+from ddbload.contracts.source import AUTO, DELIMITERS, TSV, Source, source_fields
 from ddbload.errors import InvalidPayload, InvalidUsage
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_PARTS = {"source": Source, "": Payload, "mapping": ColumnMapping, "nulls": NullHandling}
+"""Parts of a payload that say how the source is read, by their paths."""
+_TYPES: Mapping[str, Any] = {
+    "max_wcu": MAX_WCU,
+    "max_cost": DOLLARS,
+    "unit_price": DOLLARS,
+    "max_rejects": MAX_REJECTS,
+}
+_HINTS = {"format": FORMAT_HINTS, "mode": MODE_HINTS}
 _HEXADECIMAL = re.compile(r"\\x[0-9a-fA-F]{2}")
 """A character by its code, such as the `\\x01` between fields of Hive."""
-_FIELD = re.compile(r"'(?:options|source)\.(\w+)'")
-_PAYLOAD_OPTIONS = (
-    *("engine", "concurrency", "chunk_bytes", "max_wcu", "mode", "position_attribute"),
-    *("max_rejects", "max_row_bytes", "max_cost", "unit_price", "require_backup", "index_bytes"),
-    *("scan", "on_empty", "only_existing", "condition", "read_concurrency"),
-)
-"""Options that become fields of the payload's `options` under the same name."""
 _DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")
 DELIMITER_NAMES = {"tab": "\t", "comma": ",", "pipe": "|", "semicolon": ";", "space": " "}
-_DELIMITED_ONLY = {
-    "delimiter": None,
-    "quote": '"',
-    "escape": None,
-    "comment": None,
-    "header": None,
-    "columns": None,
-    "match": BY_NAME,
-    "duplicate_columns": REFUSE,
-}
-"""Options that apply to delimited text alone, with their defaults."""
+
+
+def _click_option(each: Option, hint: Any, rule: JsonRule) -> Callable[[_F], _F]:
+    """Make the option of the command line that a field of the payload declares."""
+    kinds = get_args(hint) or (hint,)
+    choices = each.choices or rule.choices
+    settings: dict[str, Any] = {}
+    if choices:
+        # `auto` is listed first.
+        listed = sorted(choices, key=lambda choice: choice != AUTO)
+        settings["type"] = HintedChoice(listed, _HINTS.get(each.field, {}))
+    elif each.field in _TYPES:
+        settings["type"] = _TYPES[each.field]
+    elif int in kinds:
+        most = None if rule.most == MAX_WHOLE else rule.most
+        settings["type"] = click.IntRange(rule.least, most)
+    elif hint is bool and "/" not in each.flag:
+        settings["is_flag"] = True
+    # A list or a map of texts. The names of --columns go in one text.
+    if get_origin(hint) in (tuple, Mapping):
+        settings["multiple"] = True
+    else:
+        settings["default"] = each.typed
+        settings["show_default"] = each.default_text or (
+            each.typed is not None and each.typed is not False
+        )
+    return click.option(
+        *(each.flag, _parameter(each)),
+        cls=GroupedOption,
+        group=each.group,
+        common=each.common,
+        help=each.help,
+        metavar=each.metavar,
+        **settings,
+    )
+
+
+def _parameter(each: Option) -> str:
+    return each.flag.partition("/")[0].removeprefix("--").replace("-", "_")
+
+
+def _make_options(kind: Any, named: Callable[[Option], bool] = bool) -> list[Callable[[Any], Any]]:
+    found = {each.field: each for each in declared(kind)}
+    return [
+        _click_option(found[field.name], hint, rule)
+        for field, hint, rule in typed_fields(kind)
+        if field.name in found and named(found[field.name])
+    ]
+
+
+_PREWARM = writing_option(
+    "--prewarm",
+    metavar="N",
+    common=False,
+    type=click.IntRange(1),
+    help="First raise an on-demand table's warm throughput to N write units a second, paid once"
+    " and asked about; plan shows the price.",
+)
+_SOURCE = (
+    input_option("--manifest", is_flag=True, help="Read the files that SOURCE lists, one a line."),
+    *(each for kind in _PARTS.values() for each in _make_options(kind)),
+    *_make_options(Options, lambda each: each.group == INPUT),
+)
+
+
+def source_options(command: _F) -> _F:
+    """Add the options for reading and mapping the source."""
+    return decorate(command, _SOURCE)
+
+
+def import_options(command: _F) -> _F:
+    """Add the options for reading, mapping and writing."""
+    writing = _make_options(Options, lambda each: each.group != INPUT)
+    return decorate(command, (*_SOURCE, *writing, _PREWARM))
+
+
+def max_rejects_option(command: _F) -> _F:
+    """Add --max-rejects to a command without the other options for writing."""
+    return decorate(command, _make_options(Options, lambda each: each.field == "max_rejects"))
 
 
 def build_payload(
@@ -61,44 +156,26 @@ def build_payload(
     """
     place = _parse_sources(sources, manifest=given["manifest"])
     _refuse_unused(given)
-    columns, encoding = given["columns"], given["encoding"]
-    reading = {
-        "format": given["format_"],
-        "delimiter": _delimiter(given),
-        "quote": None if given["quote"] in ("", "none") else _character(given["quote"]),
-        "escape": given["escape"] or None,
-        "comment": given["comment"] or None,
-        "skip_lines": given["skip_lines"],
-        "header": given["header"],
-        "columns": None if columns is None else _parse_names(columns),
-        "encoding": AUTO if encoding.lower() == AUTO else encoding,
-        "compression": given["compression"],
-        "max_expansion": given["max_expansion"],
-        "match": given["match"],
-        "duplicate_columns": given["duplicate_columns"],
-        "layout": given["layout"],
+    parts: dict[str, Any] = {
+        path: {
+            each.field: _PARSERS.get(_parameter(each), _as_given)(given[_parameter(each)])
+            for each in declared(kind)
+            if _parameter(each) in given
+        }
+        for path, kind in {**_PARTS, "options": Options}.items()
     }
-    mapping: dict[str, Any] = {
-        "rename": _parse_map(given["rename"], "--rename", "old=new"),
-        "drop": _parse_name_set(given["drop"]),
-        "set": _parse_settings(given["set_"]),
-    }
+    reading, mapping = parts["source"], parts["mapping"]
+    if reading["delimiter"] is None:
+        reading["delimiter"] = DELIMITERS[TSV] if reading["format"] == TSV else AUTO
     _refuse_contradictions(mapping["rename"], mapping["drop"], mapping["set"])
-    # convert has no options for writing.
-    options = {name: given[name] for name in _PAYLOAD_OPTIONS if name in given}
-    options["add"] = _parse_name_set(given.get("add", ()))
     payload: dict[str, Any] = {
+        **parts.pop(""),
+        **parts,
         "run": {"id": run},
         "source": {**reading, **place},
         "target": {"table": table},
-        "types": _parse_types(given["types"]),
-        "infer_types": given["infer_types"],
-        "mapping": mapping,
-        "nulls": {"policy": given["null_policy"], "markers": list(dict.fromkeys(given["nulls"]))},
-        "options": {"workers": workers, **options},
+        "options": {"workers": workers, **parts["options"]},
     }
-    if given["where"]:
-        payload["where"] = list(given["where"])
     _check(payload)
     return payload
 
@@ -164,21 +241,14 @@ def is_data_file(name: str) -> bool:
 
 def _refuse_unused(given: Mapping[str, Any]) -> None:
     """Raise `InvalidUsage` for options that do not apply to the format."""
-    if given["format_"] in (AUTO, *DELIMITERS):
+    if given["format"] in (AUTO, *DELIMITERS):
         return
-    for name, default in _DELIMITED_ONLY.items():
-        if given[name] != default:
-            option = "--no-header" if given[name] is False else f"--{name.replace('_', '-')}"
+    for each in declared(Source):
+        if each.delimited and given[_parameter(each)] != each.typed:
+            option = "--no-header" if given[_parameter(each)] is False else each.flag
             raise InvalidUsage(
-                f"{option} is for delimited text, and the format is {given['format_']}"
+                f"{option} is for delimited text, and the format is {given['format']}"
             )
-
-
-def _delimiter(given: Mapping[str, Any]) -> str | None:
-    delimiter = given["delimiter"]
-    if delimiter is not None:
-        return DELIMITER_NAMES.get(delimiter.lower()) or _character(delimiter)
-    return DELIMITERS["tsv"] if given["format_"] == TSV else AUTO
 
 
 def _character(text: str) -> str:
@@ -273,11 +343,47 @@ def _refuse_contradictions(
         sources[new] = old
 
 
+def _as_given(value: Any) -> Any:
+    return value
+
+
+def _or_none(text: str | None) -> str | None:
+    return text or None
+
+
+_PARSERS: Mapping[str, Callable[[Any], Any]] = {
+    "delimiter": lambda text: text and (DELIMITER_NAMES.get(text.lower()) or _character(text)),
+    "quote": lambda text: None if text in ("", "none") else _character(text),
+    "escape": _or_none,
+    "comment": _or_none,
+    "columns": lambda text: None if text is None else _parse_names(text),
+    "encoding": lambda name: AUTO if name.lower() == AUTO else name,
+    "types": _parse_types,
+    "rename": lambda texts: _parse_map(texts, "--rename", "old=new"),
+    "drop": _parse_name_set,
+    "set": _parse_settings,
+    "where": list,
+    "null": lambda texts: list(dict.fromkeys(texts)),
+    "add": _parse_name_set,
+}
+"""Functions that read the text of an option, by its parameter."""
+_PLACES = {
+    "source.path": "'SOURCE'",
+    "source.sources": "'SOURCE...'",
+    **dict.fromkeys(
+        ("source.bucket", "source.key", "source.prefix", "source.glob"),
+        "the bucket or key of 'SOURCE'",
+    ),
+    "target.table": "'TABLE'",
+    "run.id": "'--run-id'",
+    "options.workers": "'--workers'",
+}
+"""How users give the other fields of a payload."""
+_FIELD = re.compile(r"'([a-z_.]+)'")
+
+
 def _check(payload: dict[str, Any]) -> None:
     """Check a payload, before anything is read. Raises `InvalidUsage`."""
-    from ddbload.contracts.column_mapping import column_changes
-    from ddbload.contracts.dialect import check_dialect
-
     try:
         checked = Payload.from_json(payload)
         check_dialect(checked.source)
@@ -288,12 +394,10 @@ def _check(payload: dict[str, Any]) -> None:
 
 def _as_usage(error: InvalidPayload) -> InvalidUsage:
     """Replace names of payload fields by names of options in an error."""
-    message = error.message.replace("'source.path'", "'SOURCE'").replace(
-        "'source.sources'", "'SOURCE...'"
-    )
-    message = message.replace("'target.table'", "'TABLE'").replace("'run.id'", "'--run-id'")
-    message = message.replace("'types.", "'--types ").replace("'where'", "'--where'")
-    for part in ("bucket", "key", "prefix", "glob"):
-        message = message.replace(f"'source.{part}'", "the bucket or key of 'SOURCE'")
-    message = message.replace("'nulls.policy'", "'--null-policy'")
-    return InvalidUsage(_FIELD.sub(lambda field: f"'--{field[1].replace('_', '-')}'", message))
+    names = {
+        f"{path}.{each.field}".lstrip("."): f"'{each.flag.partition('/')[0]}'"
+        for path, kind in {**_PARTS, "options": Options}.items()
+        for each in declared(kind)
+    } | _PLACES
+    message = error.message.replace("'types.", "'--types ")
+    return InvalidUsage(_FIELD.sub(lambda field: names.get(field[1], field[0]), message))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
@@ -28,8 +29,8 @@ from ddbload.cli.output import (
     print_json,
     print_stderr,
 )
-from ddbload.cli.payload import build_payload, check_order
-from ddbload.cli.payload_options import import_options
+from ddbload.cli.payload import build_payload, check_order, import_options
+from ddbload.cli.plan_page import show_plan
 from ddbload.cli.ready_command import (
     NewKeys,
     create_table_command,
@@ -40,16 +41,14 @@ from ddbload.cli.spooling import spooled
 from ddbload.cli.steps import Steps
 from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.plan.make_plan import Sample
+from ddbload.pipeline.context import reading_context
+from ddbload.plan.make_plan import Sample, make_plan
+from ddbload.plan.plan import FAILS, FINE
 
 
 @click.command(
     "plan",
     cls=GroupedCommand,
-    short_help="Check a source, and estimate price and time; no writes.",
     examples=(
         "ddbload plan books.csv books",
         "ddbload plan s3://my-bucket/books/ books --sample 100000",
@@ -67,9 +66,9 @@ if TYPE_CHECKING:
 @first_option
 @input_option(
     "--create-table",
-    metavar="KEY:TYPE[,SORT:TYPE]",
+    metavar="KEYS",
     help="For a table that does not exist: plan for a new on-demand one with these keys, such as"
-    " isbn:S, and print the command that makes it.",
+    " isbn:S or id:S,year:N, and print the command that makes it.",
 )
 @import_options
 @processes_option
@@ -135,10 +134,6 @@ def plan_import(
 
     `given`: options of the payload; `keys`: those of a table that is still to be made.
     """
-    from ddbload.pipeline.context import reading_context
-    from ddbload.plan.make_plan import make_plan
-    from ddbload.plan.plan import FAILS, FINE
-
     check_order(sources, table)
     payload = build_payload(sources, table, None, AUTO, given)
     context = reading_context(aws)
@@ -172,8 +167,6 @@ def plan_import(
     if as_json:
         print_json(value)
     else:
-        from ddbload.cli.plan_page import show_plan
-
         show_plan(value, show_all=show_all)
     if plan.error is not None:
         print_stderr(f"ddbload: {plan.error.name}: {plan.error.message}")
@@ -181,7 +174,6 @@ def plan_import(
 
 
 def _parse_sample(text: str | None, first: int | None) -> Sample | None:
-    from ddbload.plan.make_plan import Sample
 
     if text is None:
         return None if first is None else Sample(rows=first, exact=True)

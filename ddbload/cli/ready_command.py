@@ -8,15 +8,13 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.options import is_given
 from ddbload.errors import InvalidUsage
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
 
 _KEY_TYPES = ("S", "N", "B")
 _TYPES = ("types", "infer_types")

@@ -6,14 +6,16 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.convert_command import Causes, cause_text, causes_json, rank_causes
+from ddbload.cli.import_command import import_with_progress
 from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
@@ -30,9 +32,10 @@ from ddbload.cli.output import (
     print_stdout,
     printable,
 )
-from ddbload.cli.run_location import find_run, run_command_line
+from ddbload.cli.run_location import RunLocation, find_run, run_command_line
 from ddbload.cli.run_result import Result, print_run, show_result
 from ddbload.contracts.results import DONE
+from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import (
     BadRetryFile,
@@ -42,15 +45,19 @@ from ddbload.errors import (
     LedgerUnwritable,
     SourceUnreadable,
 )
+from ddbload.runs.local_settings import LocalSettings, default_ledger, local_folder
+from ddbload.runs.retry_rejects import (
+    RETRIES,
+    EarlierRetry,
+    check_hmac_key,
+    earlier_retries,
+    iter_rejects,
+    payload_for,
+    put_retry,
+    write_rows,
+)
+from ddbload.runs.run_import import asked_for, new_run_id
 from ddbload.source.local_file import RETRY_PREFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.cli.run_location import RunLocation
-    from ddbload.contracts.run_record import RunRecord
-    from ddbload.runs.retry_rejects import EarlierRetry
 
 _COLUMNS = ("line", "byte", "column", "cause", "row")
 SHOWN = 50
@@ -60,7 +67,6 @@ SHOWN = 50
 @click.command(
     "rejects",
     cls=GroupedCommand,
-    short_help="Show rejected rows, or import corrected ones.",
     examples=(
         "ddbload rejects 20261121T073000Z-1f2e3d --summary",
         "ddbload rejects 20261121T073000Z-1f2e3d > rejects.jsonl",
@@ -113,8 +119,6 @@ def rejects_command(
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """
-    from ddbload.runs.retry_rejects import iter_rejects
-
     if mended is None and (run_id is not None or quiet):
         raise InvalidUsage("--run-id and --quiet are for --retry")
     there = find_run(run, ledger, stack, aws)
@@ -213,16 +217,6 @@ def _retry(
 
     Rejects that an earlier retry imported are not imported again: its result is shown.
     """
-    from ddbload.cli.import_command import import_with_progress
-    from ddbload.runs.local_settings import LocalSettings, default_ledger
-    from ddbload.runs.retry_rejects import (
-        check_hmac_key,
-        earlier_retries,
-        payload_for,
-        put_retry,
-    )
-    from ddbload.runs.run_import import asked_for, new_run_id
-
     if run_id == run:
         raise InvalidUsage(f"--run-id {run} is the run that rejected the rows; give a new id")
     ledger_of_run = there.context.ledger(run)
@@ -291,9 +285,6 @@ def _rows_file(
     mended: str, record: RunRecord, location: str
 ) -> Iterator[tuple[Path, Sequence[str]]]:
     """Write the corrected rows into a file of this machine, with the places of their rejects."""
-    from ddbload.runs.local_settings import local_folder
-    from ddbload.runs.retry_rejects import RETRIES, write_rows
-
     folder = local_folder(location).absolute() / RETRIES / record.run
     with _opened(mended) as lines:
         try:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.import_command import import_with_progress, with_rejects
 from ddbload.cli.options import (
-    DOLLARS,
+    MAX_REJECTS,
+    NEW_MAX_COST,
+    NEW_MAX_WCU,
+    WORKERS,
     GroupedCommand,
-    MaxRejectsType,
-    MaxWcuType,
-    ReplacedLimitType,
-    WorkersType,
     aws_options,
     cores,
     json_option,
@@ -25,7 +26,7 @@ from ddbload.cli.options import (
     stack_option,
     writing_option,
 )
-from ddbload.cli.run_location import find_run, run_command_line
+from ddbload.cli.run_location import Deployed, RunLocation, find_run, run_command_line
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.spooling import rejects_file
 from ddbload.cli.start_command import follow_run, start_again
@@ -38,19 +39,15 @@ from ddbload.errors import (
     RunNotFound,
     SourceNotFound,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.cli.run_location import Deployed, RunLocation
-    from ddbload.pipeline.context import Context
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.read_run import is_input_gone, read_run
+from ddbload.pipeline.run_requests import resumed_payload
+from ddbload.runs.local_settings import LocalSettings, default_ledger
 
 
 @click.command(
     "resume",
     cls=GroupedCommand,
-    short_help="Resume a run that was interrupted, killed or failed.",
     examples=(
         "ddbload resume 20261121T073000Z-1f2e3d",
         "ddbload resume 20261121T073000Z-1f2e3d --max-rejects 5000",
@@ -61,21 +58,21 @@ if TYPE_CHECKING:
 @writing_option(
     "--max-wcu",
     metavar="N|N%|none",
-    type=ReplacedLimitType(MaxWcuType()),
+    type=NEW_MAX_WCU,
     help="Use at most N write capacity units a second, or N percent of the table's capacity.",
     show_default="the run's",
 )
 @writing_option(
     "--max-cost",
     metavar="DOLLARS|none",
-    type=ReplacedLimitType(DOLLARS),
+    type=NEW_MAX_COST,
     help="Stop before the write units of the whole run cost more.",
     show_default="the run's",
 )
 @run_option(
     "--max-rejects",
     metavar="N|N%",
-    type=MaxRejectsType(),
+    type=MAX_REJECTS,
     help="Fail when more than N rows are rejected, or more than N percent of all rows.",
     show_default="the run's",
 )
@@ -89,7 +86,7 @@ if TYPE_CHECKING:
 @run_option(
     "--workers",
     metavar="N|auto",
-    type=WorkersType(),
+    type=WORKERS,
     help="For a run of the stack: chunks imported at once.",
     show_default="the run's",
 )
@@ -177,9 +174,6 @@ def _resume_here(
     again: str,
     quiet: bool,
 ) -> Result:
-    from ddbload.pipeline.read_run import is_input_gone, read_run
-    from ddbload.pipeline.run_requests import resumed_payload
-    from ddbload.runs.local_settings import LocalSettings, default_ledger
 
     location = ledger or default_ledger()
     count = processes or cores()

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
+from ddbload.aws.retry import ATTEMPTS
+from ddbload.context import segment_reader
 from ddbload.contracts.messages import is_text
 from ddbload.contracts.nearest_names import did_you_mean
 from ddbload.errors import DdbloadError, InvalidUsage, LedgerDamaged, RunNotFound
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.aws.clients import Clients
-    from ddbload.pipeline.context import Context
-    from ddbload.pipeline.executions import Execution, Executions
-    from ddbload.pipeline.read_run import SeenRun
-    from ddbload.runs.deployed import Stack
+from ddbload.ledger.bucket_store import BucketStore
+from ddbload.ledger.history import newest_runs
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.executions import Execution, Executions
+from ddbload.pipeline.read_run import SeenRun, read_run
+from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack
+from ddbload.runs.local_settings import LocalSettings, default_ledger
+from ddbload.runs.run_status import live_heartbeat
 
 _COMPARED_RUNS = 1000
 """Runs of a ledger that are compared with one that it does not have."""
@@ -51,8 +54,6 @@ class RunLocation:
 
     def read(self, run: str) -> SeenRun:
         """Read a run and its last execution, and judge its state. Raises `RunNotFound`."""
-        from ddbload.pipeline.read_run import read_run
-
         execution = None if self.deployed is None else self.deployed.last_execution(run)
         return read_run(run, self.context, lambda _: execution)
 
@@ -62,14 +63,6 @@ def find_deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None =
 
     Raises `StackNotFound` and AWS's errors.
     """
-    from ddbload.aws.clients import Clients
-    from ddbload.aws.retry import ATTEMPTS
-    from ddbload.context import segment_reader
-    from ddbload.ledger.bucket_store import BucketStore
-    from ddbload.pipeline.context import Context
-    from ddbload.pipeline.executions import Executions
-    from ddbload.runs.deployed import DEFAULT_STACK, find_stack
-
     clients: Clients = Clients(aws)
     name = stack or os.environ.get("DDBLOAD_STACK") or DEFAULT_STACK
     if not is_text(name):
@@ -93,9 +86,6 @@ def find_run(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) 
     Raises `InvalidUsage`, `RunNotFound`, and for a stack that is given `StackNotFound` and AWS's
     errors.
     """
-    from ddbload.runs.local_settings import LocalSettings, default_ledger
-    from ddbload.runs.run_status import live_heartbeat
-
     if ledger is not None and stack is not None:
         raise InvalidUsage("--ledger and --stack exclude each other; a run is in one of them")
     if stack is not None:
@@ -130,8 +120,6 @@ def find_run(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) 
 
 def _other_runs(run: str, context: Context) -> str:
     """Name the run that was likely meant, or the newest ones of a ledger."""
-    from ddbload.ledger.history import newest_runs
-
     try:
         runs = newest_runs(context.store, _COMPARED_RUNS)
     except DdbloadError:

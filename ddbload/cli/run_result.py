@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ddbload.cli.output import (
     EXIT_DONE,
@@ -16,8 +16,8 @@ from ddbload.cli.output import (
     keep_result,
     print_json,
     print_notice,
+    print_result,
     print_stderr,
-    print_stdout,
     printable,
 )
 from ddbload.contracts.results import (
@@ -37,10 +37,10 @@ from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
 from ddbload.contracts.write_price import WritePrice, amount_text
 from ddbload.dynamodb.write_modes import PUT, superseded_text, written_text
 from ddbload.errors import Cancelled, DdbloadError, Interrupted
-
-if TYPE_CHECKING:
-    from ddbload.pipeline.context import Context
-    from ddbload.runs.progress import RunProgress
+from ddbload.items.item_layout import item_layout
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.read_run import finished_report
+from ddbload.runs.progress import RunProgress
 
 TOP_CAUSES = 5
 """Causes of rejects that a result names; `ddbload rejects RUN --summary` has all."""
@@ -280,7 +280,7 @@ def show_result(result: Result, *, as_json: bool, quiet: bool, list_rejects: str
         if as_json:
             print_json(result.to_json())
         elif not quiet and (result.error is None or result.rows.read):
-            print_stdout(*result.lines(list_rejects))
+            print_result(result.lines(list_rejects), result.exit_code)
     warns = result.status in DONE and result.status != ALREADY_LOADED
     if not quiet and warns and result.rows.warning:
         print_notice(result.rows.warning)
@@ -289,8 +289,6 @@ def show_result(result: Result, *, as_json: bool, quiet: bool, list_rejects: str
 
 def finished_result(run: str, context: Context, *, quiet: bool) -> Result | None:
     """Return the result of a run that is done, and print that it is; None if work is left."""
-    from ddbload.pipeline.read_run import finished_report
-
     report = finished_report(run, context)
     return None if report is None else already_done(report, quiet=quiet)
 
@@ -352,8 +350,6 @@ def source_format(record: RunRecord) -> str:
 
 def _inferred_types(record: RunRecord) -> str:
     """Describe the inferred types that are not S: `year N, ok BOOL`."""
-    from ddbload.items.item_layout import item_layout
-
     payload = record.payload
     layout = item_layout(record.columns, payload)
     keys = {key.name for key in (*record.table.keys, *record.table.index_keys)}

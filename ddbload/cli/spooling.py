@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from ddbload.cli.output import print_stderr
 from ddbload.cli.payload import is_pipe
@@ -17,9 +17,8 @@ from ddbload.errors import (
     InvalidUsage,
     SourceUnreadable,
 )
-
-if TYPE_CHECKING:
-    from ddbload.runs.run_status import HeartbeatWriter
+from ddbload.runs.run_status import HeartbeatWriter
+from ddbload.source.local_file import PIPE_PREFIX, spool_to_disk
 
 
 def require_not_stopped(heart: HeartbeatWriter) -> None:
@@ -36,7 +35,6 @@ def spooled(payload: dict[str, Any], heart: HeartbeatWriter | None = None) -> It
     `heart` writes heartbeats while it is copied. Raises `SourceUnreadable`, `Cancelled` if the run
     was cancelled meanwhile, and `RunUnderWay` if another process works on it.
     """
-    from ddbload.source.local_file import PIPE_PREFIX, spool_to_disk
 
     def check() -> None:
         if heart is not None:

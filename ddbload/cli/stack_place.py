@@ -6,17 +6,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ddbload import __version__
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
+from ddbload.aws.retry import call_with_retries
 from ddbload.cli.options import deployment_option
 from ddbload.cli.output import ask_to_agree, print_stderr
-from ddbload.errors import AccessDenied
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.aws.clients import Clients
-    from ddbload.deploy.stack_settings import DeployedStack
+from ddbload.deploy.stack_settings import DeployedStack, find_deployed_stack
+from ddbload.errors import AccessDenied, RequestRefused
+from ddbload.runs.deployed import DEFAULT_STACK
 
 BOOTSTRAP_STACK = "CDKToolkit"
 """Stack of the AWS CDK, which all its apps of an account and region share."""
@@ -64,11 +64,6 @@ class StackPlace:
 
 def find_stack_place(aws: AwsSettings, stack: str | None) -> StackPlace:
     """Ask AWS who calls and what is deployed. Raises AWS's errors."""
-    from ddbload.aws.clients import Clients
-    from ddbload.aws.retry import call_with_retries
-    from ddbload.deploy.stack_settings import find_deployed_stack
-    from ddbload.runs.deployed import DEFAULT_STACK
-
     clients = Clients(aws)
     name = stack or os.environ.get("DDBLOAD_STACK") or DEFAULT_STACK
     sts = clients.service("sts")
@@ -85,8 +80,6 @@ def find_stack_place(aws: AwsSettings, stack: str | None) -> StackPlace:
 
 
 def _is_bootstrapped(clients: Clients) -> bool:
-    from ddbload.aws.retry import call_with_retries
-    from ddbload.errors import RequestRefused
 
     client = clients.cloudformation
     try:

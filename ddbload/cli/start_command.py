@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.options import (
+    WORKERS,
     GroupedCommand,
-    WorkersType,
     aws_options,
     detach_option,
     dry_run_option,
@@ -32,23 +33,25 @@ from ddbload.cli.output import (
     print_stdout,
 )
 from ddbload.cli.output import show_progress as show_run
-from ddbload.cli.payload import build_payload, check_order
-from ddbload.cli.payload_options import import_options
+from ddbload.cli.payload import build_payload, check_order, import_options
+from ddbload.cli.plan_command import plan_import
+from ddbload.cli.run_location import Deployed, find_deployed, run_command_line
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.steps import Steps
 from ddbload.cli.table_setup import prewarm, print_table_notices
+from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.load_identity import differing
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import DONE
+from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import AUTO
 from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.cli.run_location import Deployed
-    from ddbload.contracts.run_record import RunRecord
-    from ddbload.runs.progress import RunProgress
+from ddbload.ledger.history import History
+from ddbload.runs.deployed import attempt_report, follow
+from ddbload.runs.progress import RunProgress
+from ddbload.runs.run_control import take_up
+from ddbload.runs.run_import import new_run_id
 
 _MAX_EXECUTION_NAME = 80
 
@@ -56,7 +59,6 @@ _MAX_EXECUTION_NAME = 80
 @click.command(
     "start",
     cls=GroupedCommand,
-    short_help="Import S3 objects on the deployed stack.",
     examples=(
         "ddbload start s3://my-bucket/books.csv books --types year=N",
         "ddbload start s3://my-bucket/books/ books --workers 20 --max-wcu 50%",
@@ -70,7 +72,7 @@ _MAX_EXECUTION_NAME = 80
 @run_option(
     "--workers",
     metavar="N|auto",
-    type=WorkersType(),
+    type=WORKERS,
     default=AUTO,
     show_default=True,
     help="Chunks imported at once, one Lambda invocation each. auto: one for each 1,000 write units"
@@ -117,10 +119,6 @@ def start_command(
     Progress is read from the run's ledger, which needs permission to read the work bucket. Ctrl-C
     stops following; the run continues.
     """
-    from ddbload.cli.run_location import find_deployed, run_command_line
-    from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
-    from ddbload.runs.run_import import new_run_id
-
     check_order(sources, table)
     source = next((each for each in sources if not each.startswith("s3://")), None)
     if source is not None:
@@ -133,8 +131,6 @@ def start_command(
             "--once refuses what was loaded before, and --force loads it again: give one"
         )
     if dry_run:
-        from ddbload.cli.plan_command import plan_import
-
         return plan_import(
             *(sources, table, None, aws, given), as_json=as_json, quiet=quiet, verbose=verbose
         )
@@ -176,9 +172,6 @@ def _forced_run(
     run: str, sources: Sequence[str], table: str, there: Deployed, *, quiet: bool
 ) -> str:
     """Return the id under which a source is loaded again, and say which run has loaded it."""
-    from ddbload.ledger.history import History
-    from ddbload.runs.run_import import new_run_id
-
     report = there.context.ledger(run).find_report()
     if report is not None and report.status in DONE:
         again = new_run_id()
@@ -218,8 +211,6 @@ def _ended_before_it_began(run: str, there: Deployed) -> bool:
 
 def start_again(run: str, payload: dict[str, Any], there: Deployed, limits: NewLimits) -> str:
     """Start another execution of a run once no earlier function sends; return its ARN."""
-    from ddbload.runs.run_control import take_up
-
     take_up(run, there.context, limits=limits, functions=True)
     suffix = f"-r{secrets.token_hex(4)}"
     name = run[: _MAX_EXECUTION_NAME - len(suffix)] + suffix
@@ -279,7 +270,6 @@ def follow_run(
 
 
 def _followed(run: str, arn: str, there: Deployed, steps: Steps, *, show_progress: bool) -> Result:
-    from ddbload.runs.deployed import attempt_report, follow
 
     adopted_rows = 0
     record: RunRecord | None = None

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from ddbload.cli.output import print_stderr
 from ddbload.cli.progress_text import progress_line
 from ddbload.cli.run_result import source_format
-
-if TYPE_CHECKING:
-    from ddbload.contracts.run_record import RunRecord
-    from ddbload.runs.progress import RunProgress
+from ddbload.contracts.run_record import RunRecord
+from ddbload.runs.progress import RunProgress
 
 _STEP_SECONDS = 2.0
 """Shortest time between two lines of --verbose about rows."""

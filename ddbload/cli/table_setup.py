@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from ddbload.aws.clients import AwsClients
+from ddbload.aws.retry import DEFAULT_POLICY
+from ddbload.aws.signing.credentials import has_proxy
 from ddbload.cli.output import ask_to_agree, print_notice, print_stderr
+from ddbload.contracts.options import ASYNC, THREADS
+from ddbload.contracts.payload import Payload
 from ddbload.errors import DdbloadError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ddbload.aws.clients import AwsClients
+from ddbload.pipeline.table_description import describe_table_with_response
+from ddbload.pipeline.table_notices import table_notices
+from ddbload.plan.warm_up import plan_warm_up, warm_up
 
 
 def settle_engine(payload: dict[str, Any], clients: AwsClients, *, quiet: bool) -> None:
     """Use threads instead of the default engine behind a proxy, which only botocore uses."""
-    from ddbload.aws.signing.credentials import has_proxy
-    from ddbload.contracts.options import ASYNC, THREADS
-
     options = payload["options"]
     if options.get("engine", ASYNC) != ASYNC:
         return
@@ -40,9 +41,6 @@ def settle_engine(payload: dict[str, Any], clients: AwsClients, *, quiet: bool) 
 
 def print_table_notices(payload: Mapping[str, Any], clients: AwsClients) -> None:
     """Print the warnings about a payload's table, as far as permissions allow to know them."""
-    from ddbload.contracts.payload import Payload
-    from ddbload.pipeline.table_notices import table_notices
-
     checked = Payload.from_json(payload)
     for notice in table_notices(clients, checked.table, checked.options, time.time()):
         print_notice(notice)
@@ -54,10 +52,6 @@ def prewarm(table: str, wanted: int, clients: AwsClients, *, yes: bool, quiet: b
     Raises `InvalidUsage` for a table that it cannot help, and without a terminal to ask on unless
     `yes`, or if the user declines; `PrewarmUnfinished` and AWS's errors.
     """
-    from ddbload.aws.retry import DEFAULT_POLICY
-    from ddbload.pipeline.table_description import describe_table_with_response
-    from ddbload.plan.warm_up import plan_warm_up, warm_up
-
     client = clients.dynamodb
     _, described = describe_table_with_response(client, table)
     change = plan_warm_up(table, described, client.meta.region_name, wanted)

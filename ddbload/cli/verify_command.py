@@ -10,14 +10,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, Any, Self
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.convert_command import RankedCauses, cause_text, causes_json, rank_causes
 from ddbload.cli.options import (
+    MAX_WCU,
     GroupedCommand,
-    MaxWcuType,
     aws_options,
     cores,
     json_option,
@@ -39,19 +40,17 @@ from ddbload.cli.output import (
     print_stdout,
     printable,
 )
-from ddbload.cli.payload import build_payload, check_order
-from ddbload.cli.payload_options import source_options
+from ddbload.cli.payload import build_payload, check_order, source_options
 from ddbload.cli.run_result import print_detected, source_format
 from ddbload.cli.spooling import spooled
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.write_price import amount_text
 from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable
-
-if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.verify.read_estimate import ReadEstimate, VerifySettings
-    from ddbload.verify.verify import Verdict, Verification
+from ddbload.ledger.ledger import temporary_ledger
+from ddbload.pipeline.context import reading_context
+from ddbload.verify.read_estimate import ReadEstimate, VerifySettings
+from ddbload.verify.verify import Verdict, Verification
 
 FREE_DOLLARS = 0.10
 """Price up to which nobody is asked."""
@@ -64,7 +63,6 @@ _EQUAL, _DIFFERENT, _FAILED = "EQUAL", "DIFFERENT", "FAILED"
 @click.command(
     "verify",
     cls=GroupedCommand,
-    short_help="Compare a source's items with a table's; no writes.",
     examples=(
         "ddbload verify books.csv books --types year=N",
         "ddbload verify s3://my-bucket/books/ books --sample 1000",
@@ -101,7 +99,7 @@ _EQUAL, _DIFFERENT, _FAILED = "EQUAL", "DIFFERENT", "FAILED"
 @run_option(
     "--max-rcu",
     metavar="N|N%",
-    type=MaxWcuType(),
+    type=MAX_WCU,
     help="Use at most N read capacity units a second, or N percent of the table's capacity.",
     show_default="50% of a provisioned table; as many as an on-demand table gives",
 )
@@ -140,8 +138,6 @@ def verify_command(
 
     Exit status: 0 if the table has the same items, 3 if not, 1 if they could not be compared.
     """
-    from ddbload.verify.read_estimate import VerifySettings
-
     settings = VerifySettings(
         _parse_sample(sample),
         frozenset(name for text in ignore for name in text.split(",") if name),
@@ -301,9 +297,6 @@ def _verify(
     yes: bool,
     quiet: bool,
 ) -> VerifyOutcome:
-    from ddbload.ledger.ledger import temporary_ledger
-    from ddbload.pipeline.context import reading_context
-    from ddbload.verify.verify import Verdict, Verification
 
     started, context = time.monotonic(), reading_context(aws)
     outcome = VerifyOutcome(Verdict(), settings)

@@ -1,8 +1,7 @@
 """Identity of a load: what was asked of an object version that determines the rows it gives.
 
-Each field of a payload is in one of two tables: it determines the rows that are written, or it does
-not. Whether a table has loaded an object version, whether two runs load the same, and whether a run
-id belongs to a command are answered by the first table alone.
+Options that determine rows are declared as decisive. They alone answer whether a table has loaded
+an object version, whether two runs load the same, and whether a run id belongs to a command.
 """
 
 from __future__ import annotations
@@ -11,40 +10,35 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from ddbload.contracts.comparison import Comparison
 from ddbload.contracts.dialect import known_codec
+from ddbload.contracts.messages import declared
 from ddbload.contracts.options import KEEP, Options
 from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
-from ddbload.contracts.source import LOCATION_FIELDS, Source
+from ddbload.contracts.source import Source
+
+_PARTS = ("source", "mapping", "nulls", "options")
+
+
+def _decisive(kind: type) -> tuple[str, ...]:
+    return tuple(each.field for each in declared(kind) if each.decisive)
+
 
 DECISIVE: Mapping[type, tuple[str, ...]] = {
-    Payload: ("source", "types", "infer_types", "mapping", "nulls", "where", "options"),
-    Source: (
-        *("format", "layout", "compression", "encoding", "skip_lines", "comment"),
-        *("delimiter", "quote", "escape", "header", "columns", "match", "duplicate_columns"),
+    Payload: tuple(
+        each.name for each in fields(Payload) if each.name in (*_PARTS, *_decisive(Payload))
     ),
-    ColumnMapping: ("rename", "drop", "set"),
-    NullHandling: ("policy", "markers"),
+    **{kind: _decisive(kind) for kind in (Source, ColumnMapping, NullHandling, Options)},
     Comparison: ("column", "op", "value"),
-    Options: (*("mode", "position_attribute", "on_empty", "add", "only_existing", "condition"),),
 }
-"""Fields that determine which rows and items an object version gives."""
-NOT_DECISIVE: Mapping[type, tuple[str, ...]] = {
-    # The table's id and the object version are the other parts of a load's identity.
-    Payload: ("table", "run", "once", "force", "retry_of"),
-    Source: (*LOCATION_FIELDS, "max_expansion"),
-    ColumnMapping: (),
-    NullHandling: (),
-    Comparison: (),
-    Options: (
-        *("engine", "workers", "concurrency", "chunk_bytes", "max_wcu", "max_wcu_percent"),
-        *("max_rejects", "max_rejects_percent", "max_row_bytes", "max_cost", "unit_price"),
-        *("require_backup", "index_bytes", "scan", "read_concurrency"),
-    ),
-}
-"""Fields that do not: limits, speed, places and the run's own settings."""
+"""Fields that determine which rows and items an object version gives.
+
+All others are limits, speed, places, and the run's own settings. The table's id and the object
+version are the other parts of a load's identity.
+"""
 
 _WORDS = {"position_attribute": "position attribute"}
 """Names of fields in messages, where they differ."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from types import NoneType, TracebackType
 from typing import Annotated, Any, ClassVar, Self, cast, get_args, get_origin, get_type_hints
@@ -325,18 +325,22 @@ def _to_json(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
+def typed_fields(kind: type[Message]) -> tuple[tuple[Field[Any], Any, JsonRule], ...]:
+    """Return each field of a message with its type and its rule."""
+    hints = get_type_hints(kind, include_extras=True)
+    found = []
+    for each in fields(cast("Any", kind)):
+        hint, rule = hints[each.name], JsonRule()
+        if get_origin(hint) is Annotated:
+            hint, rule = get_args(hint)[0], get_args(hint)[-1]
+        found.append((each, hint, rule))
+    return tuple(found)
+
+
 @cache
 def _written_fields(kind: type[Message]) -> tuple[tuple[str, Any, bool], ...]:
     """Return the name and the default of each field, and true for a sparse one."""
-    hints = get_type_hints(kind, include_extras=True)
-    return tuple(
-        (each.name, _default(each), any(rule.sparse for rule in _rules(hints[each.name])))
-        for each in fields(cast("Any", kind))
-    )
-
-
-def _rules(hint: Any) -> tuple[JsonRule, ...]:
-    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return tuple((each.name, _default(each), rule.sparse) for each, _, rule in typed_fields(kind))
 
 
 @cache
@@ -345,19 +349,17 @@ def _readers(kind: type[Message]) -> tuple[str, tuple[FieldReader, ...]]:
 
     Made at the first use of a class: resolving type hints would slow down every import.
     """
-    hints = get_type_hints(kind, include_extras=True)
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
     readers = [
-        _field_reader(each, hints[each.name], kind.WRITTEN_BY_USERS)
-        for each in fields(cast("Any", kind))
+        _field_reader(each, hint, rule, kind.WRITTEN_BY_USERS)
+        for each, hint, rule in typed_fields(kind)
     ]
     return words if kind.PATH is None else kind.PATH, tuple(readers)
 
 
-def _field_reader(each: Field[Any], hint: Any, written_by_users: bool) -> FieldReader:
-    rule = JsonRule()
-    if get_origin(hint) is Annotated:
-        hint, rule = get_args(hint)
+def _field_reader(
+    each: Field[Any], hint: Any, rule: JsonRule, written_by_users: bool
+) -> FieldReader:
     if rule.read is not None:
         return rule.read, ()
     name = each.name
@@ -399,6 +401,8 @@ def _optional_reader(name: str, kind: Any, rule: JsonRule) -> FieldReader:
         return JsonObjectReader.optional_whole, (name, rule.least, rule.most)
     if kind is float:
         return JsonObjectReader.optional_number, (name, rule.least)
+    if kind is str and rule.choices:
+        return _read_optional_choice, (name, rule.choices)
     if kind is str:
         return JsonObjectReader.optional_text, (name,)
     if issubclass(kind, Message):
@@ -410,6 +414,10 @@ def _default(each: Field[Any]) -> Any:
     if each.default_factory is not MISSING:
         return each.default_factory()
     return None if each.default is MISSING else each.default
+
+
+def _read_optional_choice(f: JsonObjectReader, name: str, choices: tuple[str, ...]) -> str | None:
+    return None if f.raw(name) is None else f.choice(name, choices)
 
 
 def _read_message(f: JsonObjectReader, name: str, kind: type[Message], absent: Any) -> Any:
@@ -427,3 +435,64 @@ def _read_messages(f: JsonObjectReader, name: str, kind: type[Message]) -> tuple
     return tuple(
         kind.from_json(each, f"{path}[{number}]") for number, each in enumerate(f.items(name))
     )
+
+
+# Options of users, which fields of messages declare.
+
+INPUT, TYPES_AND_MAPPING, WRITING, RUN = ("Input", "Types and mapping", "Writing", "Run")
+"""Groups of options."""
+_SAME: Any = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """An option, as the command line has it."""
+
+    field: str
+    """Name of its field."""
+    flag: str
+    """Name as it is typed, such as `--delimiter`."""
+    group: str
+    help: str
+    metavar: str | None = None
+    typed: Any = None
+    """Default on the command line, which may detect what a payload has to say."""
+    default_text: str | None = None
+    """Description of a default that is not a value."""
+    choices: tuple[str, ...] = ()
+    """Choices on the command line, where the payload has more."""
+    common: bool = False
+    """Listed by `--help`; all others by `--help-all` alone."""
+    shared: bool = False
+    """True if a variable such as DDBLOAD_MAX_WCU sets it for all commands."""
+    decisive: bool = False
+    """True if it determines which rows and items an object version gives."""
+    delimited: bool = False
+    """True if it applies to delimited text alone."""
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    group: str,
+    typed: Any = _SAME,
+    **more: Any,
+) -> Any:
+    """Declare the field of an option. A type as its default makes a new value for each message."""
+    is_type = isinstance(default, type)
+    if typed is _SAME:
+        typed = None if is_type else default
+    metadata = {"option": {"group": group, "help": help, "typed": typed, **more}}
+    if is_type:
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def declared(kind: type) -> Iterator[Option]:
+    """Yield the options that the fields of a message declare."""
+    for each in fields(cast("Any", kind)):
+        settings = each.metadata.get("option")
+        if settings is not None:
+            flag = settings.get("flag") or "--" + each.name.replace("_", "-")
+            yield Option(**{**settings, "field": each.name, "flag": flag})

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
-from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
+from ddbload.contracts.messages import (
+    INPUT,
+    RUN,
+    WRITING,
+    JsonObjectReader,
+    JsonRule,
+    Message,
+    option,
+)
 from ddbload.contracts.source import AUTO
-from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, MODES, PUT, UPDATE
+from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, MODES, PUT, UPDATE, WRITING_MODES
 from ddbload.errors import InvalidPayload
+
+write_option = partial(option, group=WRITING)
+limit_option = partial(option, group=RUN)
 
 ENGINES = SYNC, THREADS, ASYNC = ("sync", "threads", "async")
 DEFAULT_CHUNK_BYTES = 16 * 1024 * 1024
-DEFAULT_INDEX_BYTES = 16 * 1024 * 1024
 DEFAULT_MAX_ROW_BYTES = 16 * 1024 * 1024
 EDGES_MAX_ROW_BYTES = 1024 * 1024
 """Default of `max_row_bytes` for a scan by edges, whose windows are that long."""
@@ -26,9 +38,6 @@ LEAST_ROWS_OF_SHARE = 1000
 """Rows that a worker must have read before a share of rejects stops it."""
 DEFAULT_CONCURRENCY = 16
 MAX_CONCURRENCY = 256
-DEFAULT_READ_CONCURRENCY = 128
-"""At 20 ms a request that gives 6,400 objects a second, given enough CPU."""
-MAX_READ_CONCURRENCY = 512
 MAX_WORKERS = 10_000
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%", re.ASCII)
 
@@ -127,75 +136,135 @@ def _read_workers(f: JsonObjectReader) -> int | None:
         raise f.wrong("workers", f.raw("workers"), wanted) from None
 
 
-def _read_max_cost(f: JsonObjectReader) -> float | None:
-    return _positive(f, "max_cost")
+def _positive(name: str) -> Callable[[JsonObjectReader], float | None]:
+    """Make the reader of an optional number above 0."""
 
+    def read(f: JsonObjectReader) -> float | None:
+        value = f.optional_number(name)
+        if value == 0:
+            raise f.wrong(name, value, "a number above 0")
+        return value
 
-def _read_unit_price(f: JsonObjectReader) -> float | None:
-    return _positive(f, "unit_price")
-
-
-def _read_on_empty(f: JsonObjectReader) -> str | None:
-    return None if f.raw("on_empty") is None else f.choice("on_empty", ON_EMPTY)
-
-
-def _positive(f: JsonObjectReader, name: str) -> float | None:
-    value = f.optional_number(name)
-    if value == 0:
-        raise f.wrong(name, value, "a number above 0")
-    return value
+    return read
 
 
 @dataclass(frozen=True, slots=True)
 class Options(Message):
-    """Limits and settings of a run. Only the first two and the last four determine the items."""
+    """Options of a run."""
 
     WRITTEN_BY_USERS = True
 
-    mode: Annotated[str, JsonRule(choices=MODES)] = PUT
-    position_attribute: str | None = None
-    """Attribute in which mode `last-wins` stores each row's position; None in other modes."""
-    engine: Annotated[str, JsonRule(choices=ENGINES)] = ASYNC
-    workers: Annotated[int | None, JsonRule(read=_read_workers)] = None
-    """Chunks that are imported at once; None for `auto`, by which preflight chooses a number."""
-    concurrency: Annotated[int, JsonRule(least=1, most=MAX_CONCURRENCY)] = DEFAULT_CONCURRENCY
-    chunk_bytes: Annotated[int, JsonRule(least=1)] = DEFAULT_CHUNK_BYTES
-    max_wcu: Annotated[float | None, JsonRule(read=_read_max_wcu)] = None
-    """Write units a second of all workers together; None without a limit."""
-    max_rejects: Annotated[int, JsonRule(read=_read_max_rejects)] = DEFAULT_MAX_REJECTS
-    max_row_bytes: Annotated[int | None, JsonRule(least=1)] = None
-    """Bytes of the longest allowed row; None for the default, which preflight replaces by a
-    number. See `row_limit`."""
+    mode: Annotated[str, JsonRule(choices=MODES)] = write_option(
+        PUT,
+        "put: write each row, replacing the item with its key. insert: skip rows whose key the"
+        " table has. last-wins: keep the last row of each key, across runs. update: set the row's"
+        " attributes and leave the item's others. delete: delete the listed keys.",
+        metavar="MODE",
+        choices=WRITING_MODES,
+        common=True,
+        decisive=True,
+    )
+    on_empty: Annotated[str | None, JsonRule(choices=ON_EMPTY, sparse=True)] = write_option(
+        None,
+        "With update: keep the attribute of an empty field, or remove it from the item.",
+        default_text=KEEP,
+        decisive=True,
+    )
+    add: Annotated[tuple[str, ...], JsonRule(sparse=True)] = write_option(
+        (),
+        "With update: add to these sets (SS, NS, BS) instead of replacing them. May be repeated.",
+        metavar="A,B,...",
+        decisive=True,
+    )
+    only_existing: Annotated[bool, JsonRule(sparse=True)] = write_option(
+        False, "With update: skip rows whose item the table does not have.", decisive=True
+    )
+    condition: Annotated[str | None, JsonRule(sparse=True)] = write_option(
+        None,
+        "With put, update and delete: skip rows for whose item this DynamoDB condition is false."
+        " {column} is the row's value, #name an attribute whose name is a reserved word:"
+        " 'attribute_not_exists(pk) OR #version < {version}'.",
+        metavar="EXPR",
+        decisive=True,
+    )
+    position_attribute: str | None = write_option(
+        None,
+        "With last-wins: attribute that stores each row's position.",
+        metavar="NAME",
+        decisive=True,
+    )
+    max_wcu: Annotated[float | None, JsonRule(read=_read_max_wcu)] = write_option(
+        None,
+        "Use at most N write capacity units a second, index writes included, or N percent of the"
+        " table's capacity.",
+        metavar="N|N%",
+        default_text="as many as the table accepts",
+        shared=True,
+        common=True,
+    )
     max_wcu_percent: Annotated[float | None, JsonRule(read=_read_max_wcu_percent)] = None
     """`max_wcu` as a share of the table's capacity. Preflight replaces it by a number, which the
     run's record keeps."""
-    max_cost: Annotated[float | None, JsonRule(read=_read_max_cost)] = None
-    """Dollars of write units of the whole run; None without a limit."""
-    unit_price: Annotated[float | None, JsonRule(read=_read_unit_price)] = None
-    """Dollars for a million write units; None for the list price."""
+    max_cost: Annotated[float | None, JsonRule(read=_positive("max_cost"), sparse=True)] = (
+        write_option(
+            None,
+            "Stop before the write units of the run cost more.",
+            metavar="DOLLARS",
+            default_text="no limit",
+            shared=True,
+            common=True,
+        )
+    )
+    unit_price: Annotated[float | None, JsonRule(read=_positive("unit_price"), sparse=True)] = (
+        write_option(
+            None,
+            "Price of a million write units, for --max-cost and the report.",
+            metavar="DOLLARS",
+            default_text="AWS's price list, or us-east-1's list price",
+            shared=True,
+        )
+    )
+    require_backup: Annotated[bool, JsonRule(sparse=True)] = write_option(
+        False, "Refuse a table without point-in-time recovery."
+    )
+    concurrency: Annotated[int, JsonRule(least=1, most=MAX_CONCURRENCY)] = write_option(
+        DEFAULT_CONCURRENCY, "Requests in flight per process.", metavar="N", shared=True
+    )
+    engine: Annotated[str, JsonRule(choices=ENGINES)] = write_option(
+        ASYNC,
+        "HTTP engine. async needs the least CPU; sync sends one request at a time.",
+        shared=True,
+    )
+    workers: Annotated[int | None, JsonRule(read=_read_workers)] = None
+    """Chunks that are imported at once; None for `auto`, by which preflight chooses a number."""
+    chunk_bytes: Annotated[int, JsonRule(least=1)] = limit_option(
+        DEFAULT_CHUNK_BYTES,
+        "Size of the chunks that are imported in parallel; raised if there would be more than"
+        " 20,000.",
+        metavar="N",
+    )
+    scan: Annotated[str, JsonRule(choices=(AUTO, *SCANS), sparse=True)] = limit_option(
+        AUTO,
+        "Before the first write, read all of the source (whole), or only windows around the places"
+        " where it is cut (edges). With edges, rows may be written before a broken row is found;"
+        " the run fails all the same. auto reads sources up to 2 GiB as a whole.",
+    )
+    max_rejects: Annotated[int, JsonRule(read=_read_max_rejects)] = limit_option(
+        DEFAULT_MAX_REJECTS,
+        "Fail when more than N rows are rejected, or more than N percent of all rows.",
+        metavar="N|N%",
+        shared=True,
+        common=True,
+    )
     max_rejects_percent: Annotated[float | None, JsonRule(read=_read_max_rejects_percent)] = None
     """`max_rejects` as a share of the rows that the run reads."""
-    require_backup: bool = False
-    """Refuse a table without point-in-time recovery."""
-    index_bytes: int = DEFAULT_INDEX_BYTES
-    """Size above which a compressed object is cut into chunks, if it can be and there are fewer
-    objects than workers."""
-    scan: Annotated[str, JsonRule(choices=(AUTO, *SCANS))] = AUTO
-    """`whole` has preflight read every byte, `edges` only windows around the places where it cuts.
-    `auto` chooses by size; the record of a run that reads everything keeps it."""
-    read_concurrency: Annotated[int, JsonRule(least=1, most=MAX_READ_CONCURRENCY)] = (
-        DEFAULT_READ_CONCURRENCY
+    max_row_bytes: Annotated[int | None, JsonRule(least=1)] = option(
+        None,
+        "Fail at a row longer than N bytes; usually a quote is not closed.",
+        group=INPUT,
+        metavar="N",
+        default_text="16777216; 1048576 with --scan edges",
     )
-    """Requests to S3 in flight in one worker while it reads many small objects, or many ranges."""
-    on_empty: Annotated[str | None, JsonRule(read=_read_on_empty)] = None
-    """In mode `update`: what becomes of an attribute for which the row has no value. None for
-    `keep`."""
-    add: tuple[str, ...] = ()
-    """Attributes whose sets mode `update` adds to."""
-    only_existing: bool = False
-    """In mode `update`: skip rows whose item is not in the table."""
-    condition: str | None = None
-    """Condition on the item in the table; rows for which it is false are skipped."""
 
     @property
     def reject_limit(self) -> RejectLimit:
@@ -210,21 +279,13 @@ class Options(Message):
         return EDGES_MAX_ROW_BYTES if self.scan == EDGES else DEFAULT_MAX_ROW_BYTES
 
     def to_json(self) -> dict[str, Any]:
-        value = asdict(self)
+        value = Message.to_json(self)
         percent = value.pop("max_wcu_percent")
         if percent is not None:
             value["max_wcu"] = f"{percent:g}%"
         if value.pop("max_rejects_percent") is not None:
             value["max_rejects"] = str(self.reject_limit)
-        value["workers"] = AUTO if self.workers is None else self.workers
-        # Later options are left out if unset, so that earlier versions can read the message.
-        unset = Options()
-        later = ("max_cost", "unit_price", "require_backup", "index_bytes")
-        for name in (*later, "scan", "read_concurrency", *_WRITING):
-            if value[name] == getattr(unset, name):
-                del value[name]
-        if "add" in value:
-            value["add"] = list(self.add)
+        value["workers"] = self.workers or AUTO
         return value
 
     def check_rules(self, f: JsonObjectReader) -> None:
@@ -237,12 +298,11 @@ class Options(Message):
             )
         if self.mode != LAST_WINS and self.position_attribute is not None:
             raise InvalidPayload(f"{name!r} is for mode {LAST_WINS}, and the mode is {self.mode}")
-        for option, unset in _WRITING.items():
-            modes = CONDITION_MODES if option == "condition" else (UPDATE,)
-            if getattr(self, option) != unset and self.mode not in modes:
-                hint = _OWN_CONDITION.get(self.mode, "") if option == "condition" else ""
+        for name, modes in _MODES_OF.items():
+            if getattr(self, name) and self.mode not in modes:
+                hint = _OWN_CONDITION.get(self.mode, "") if name == "condition" else ""
                 raise InvalidPayload(
-                    f"{f.path(option)!r} is for mode {', '.join(modes)}, and the mode is"
+                    f"{f.path(name)!r} is for mode {', '.join(modes)}, and the mode is"
                     f" {self.mode}{hint}"
                 )
         if self.condition is not None:
@@ -255,8 +315,11 @@ class Options(Message):
                 raise InvalidPayload(f"{f.path('condition')!r} {error.message}") from None
 
 
-_WRITING: dict[str, Any] = {"on_empty": None, "add": (), "only_existing": False, "condition": None}
-"""Options of a mode's requests, with the values that mean nothing is asked for."""
+_MODES_OF = {
+    **dict.fromkeys(("on_empty", "add", "only_existing"), (UPDATE,)),
+    "condition": CONDITION_MODES,
+}
+"""Modes that have an option."""
 _OWN_CONDITION = {
     "insert": ", which has a condition of its own: with mode put, write attribute_not_exists(key)"
     " AND yours",

@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any
 
 from ddbload.contracts.comparison import Comparison, read_where, where_json
-from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
+from ddbload.contracts.messages import (
+    TYPES_AND_MAPPING,
+    JsonObjectReader,
+    JsonRule,
+    Message,
+    option,
+)
 from ddbload.contracts.options import REMOVE, Options
 from ddbload.contracts.source import Source
 from ddbload.errors import InvalidPayload, TableNotAllowed
+
+mapping_option = partial(option, group=TYPES_AND_MAPPING, decisive=True)
 
 TYPES = ("S", "N", "BOOL", "B", "SS", "NS", "BS", "M", "L", "NULL", "epoch")
 """Types that a column may be declared as. `epoch` makes an N of a time."""
@@ -67,15 +76,22 @@ class ColumnMapping(Message):
     PATH = "mapping"
     WRITTEN_BY_USERS = True
 
-    rename: Mapping[str, str] = field(default_factory=dict)
-    """Attribute names by column name."""
-    drop: tuple[str, ...] = ()
-    """Columns that are left out."""
-    set: Mapping[str, str] = field(default_factory=dict)
-    """Additional attributes: constants, or templates over columns such as `USER#{id}`."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {"rename": dict(self.rename), "drop": list(self.drop), "set": dict(self.set)}
+    rename: Mapping[str, str] = mapping_option(
+        dict,
+        "Rename columns: column OLD becomes attribute NEW. May be repeated.",
+        metavar="OLD=NEW,...",
+        common=True,
+    )
+    drop: tuple[str, ...] = mapping_option(
+        (), "Leave columns out. May be repeated.", metavar="A,B,...", common=True
+    )
+    set: Mapping[str, str] = mapping_option(
+        dict,
+        "Add an attribute, such as kind=book, or pk=USER#{id} with the value of column id;"
+        " {id|trim|lower} passes it through filters: trim, lower, upper, hmac. May be repeated.",
+        metavar="NAME=TEXT",
+        common=True,
+    )
 
     def __bool__(self) -> bool:
         return bool(self.rename or self.drop or self.set)
@@ -88,14 +104,19 @@ class NullHandling(Message):
     PATH = "nulls"
     WRITTEN_BY_USERS = True
 
-    policy: Annotated[str, JsonRule(choices=NULL_POLICIES)] = OMIT
-    """`omit` leaves the attribute out, `null` writes type NULL, `empty` an empty string, and
-    `reject` rejects the row."""
-    markers: tuple[str, ...] = ()
-    """Texts that are null, besides the empty text."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {"policy": self.policy, "markers": list(self.markers)}
+    policy: Annotated[str, JsonRule(choices=NULL_POLICIES)] = mapping_option(
+        OMIT,
+        "For a field without a value: omit the attribute, write type NULL, write an empty string,"
+        " or reject the row.",
+        flag="--null-policy",
+    )
+    markers: tuple[str, ...] = mapping_option(
+        (),
+        r"Text that means no value, such as \N. An empty field always does. May be repeated.",
+        flag="--null",
+        metavar="TEXT",
+        common=True,
+    )
 
     def __bool__(self) -> bool:
         return self != NullHandling()
@@ -189,7 +210,13 @@ class Payload(Message):
     source: Source
     table: Annotated[str, JsonRule(read=_read_table)]
     """Name of the table."""
-    types: Annotated[Mapping[str, str], JsonRule(read=_read_types)] = field(default_factory=dict)
+    types: Annotated[Mapping[str, str], JsonRule(read=_read_types)] = mapping_option(
+        dict,
+        f"Column types, such as year=N,ok=BOOL or year:number: {', '.join(TYPES)}, or their usual"
+        " names. Key attributes take the table's types, other columns are S. May be repeated.",
+        metavar="A=TYPE,...",
+        common=True,
+    )
     """Types by attribute name, after the mapping."""
     options: Options = field(default_factory=Options)
     run: Annotated[str | None, JsonRule(read=_read_run)] = None
@@ -199,12 +226,19 @@ class Payload(Message):
     """Load the source again: under a new id if the run is done, and over a newer upload."""
     retry_of: Annotated[str | None, JsonRule(read=_read_retry_of)] = None
     """Run whose corrected rejects are the source."""
-    infer_types: bool = False
-    """Infer the types of undeclared attributes from the first rows."""
+    infer_types: bool = mapping_option(
+        False, "Detect from the first rows which columns hold numbers or booleans.", common=True
+    )
     mapping: ColumnMapping = field(default_factory=ColumnMapping)
     nulls: NullHandling = field(default_factory=NullHandling)
-    where: Annotated[tuple[Comparison, ...], JsonRule(read=read_where)] = ()
-    """Comparisons that a row must match, with columns of the source; other rows are left out."""
+    where: Annotated[tuple[Comparison, ...], JsonRule(read=read_where)] = mapping_option(
+        (),
+        "Take only rows that match, such as country=DE, or year>=2000 with --types year=N: = != <"
+        " <= > >=, by the column's type. country= is true without a value. May be repeated; all"
+        " must match.",
+        metavar="COMPARISON",
+        common=True,
+    )
 
     def to_json(self) -> dict[str, Any]:
         value: dict[str, Any] = {

@@ -19,6 +19,8 @@ from ddbload.errors import InvalidPayload
 LEDGER_VERSION = 2
 """Version of the ledgers that are written and read; others are refused."""
 
+INDEX_BYTES = 16 * 1024 * 1024
+"""Size above which a compressed object is cut, if there are fewer objects than workers."""
 INDEX_ONE_OF_SEVERAL_BYTES = 256 * 1024 * 1024
 """Compressed size above which one of several objects is cut where preflight does not read all."""
 
@@ -254,7 +256,7 @@ class RunRecord(Message):
         """Tell whether a compressed object of this size shall be cut into chunks, if it can be."""
         options = self.payload.options
         workers = self.most_workers or self.workers
-        least = options.index_bytes
+        least = INDEX_BYTES
         if self.objects is not None and options.scan == EDGES:
             # Workers begin at once with objects that preflight need not read.
             least = max(least, INDEX_ONE_OF_SEVERAL_BYTES)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
-from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message, is_text
+from ddbload.contracts.messages import INPUT, JsonObjectReader, JsonRule, Message, is_text, option
 from ddbload.errors import InvalidPayload
+
+source_option = partial(option, group=INPUT, decisive=True)
 
 AUTO = "auto"
 """Format, delimiter, encoding or compression that preflight detects from the source."""
@@ -179,42 +182,105 @@ class Source(Message):
 
     WRITTEN_BY_USERS = True
 
-    format: Annotated[str, JsonRule(choices=(*FORMATS, AUTO))] = CSV
-    delimiter: Annotated[str, JsonRule(read=_read_delimiter)] = ","
-    """One or more characters, or `AUTO`."""
-    quote: Annotated[str | None, JsonRule(read=_read_quote)] = '"'
-    escape: str | None = None
-    """Escape character; None if quotes are only escaped by doubling them."""
-    comment: str | None = None
-    """Text that lines to be skipped begin with."""
-    skip_lines: int = 0
-    """Number of lines before the header."""
-    header: Annotated[bool, JsonRule(read=_read_header)] = True
-    columns: Annotated[tuple[str, ...] | None, JsonRule(read=_read_columns)] = None
-    encoding: Annotated[str, JsonRule(read=_read_encoding)] = "utf-8"
-    compression: Annotated[str, JsonRule(choices=(*COMPRESSIONS, AUTO))] = AUTO
-    layout: Annotated[str, JsonRule(choices=(*LAYOUTS, AUTO))] = AUTO
-    """Layout of JSON objects. `AUTO` is lines once preflight has looked."""
-    max_expansion: Annotated[int, JsonRule(least=1)] = DEFAULT_MAX_EXPANSION
-    """Largest allowed ratio of decompressed to compressed bytes."""
-    bucket: str | None = None
-    key: str | None = None
-    version_id: str | None = None
-    etag: str | None = None
-    sequencer: str | None = None
+    format: Annotated[str, JsonRule(choices=(*FORMATS, AUTO))] = source_option(
+        CSV,
+        "Format of the source: csv, tsv, json, dynamodb-json, dynamodb-export or parquet. auto"
+        " detects it from the first bytes and the name.",
+        metavar="FORMAT",
+        typed=AUTO,
+        common=True,
+    )
+    layout: Annotated[str, JsonRule(choices=(*LAYOUTS, AUTO), sparse=True)] = source_option(
+        AUTO,
+        "How the objects of JSON are written: one a line, in an array, in an array within an object"
+        " (such as the output of a scan), or as values over several lines.",
+    )
+    delimiter: Annotated[str, JsonRule(read=_read_delimiter)] = source_option(
+        ",",
+        "Field delimiter: tab, comma, pipe, semicolon, space, or characters; a control character as"
+        r" \x01.",
+        metavar="TEXT",
+        typed=None,
+        default_text="detected; a tab with --format tsv",
+        common=True,
+        delimited=True,
+    )
+    quote: Annotated[str | None, JsonRule(read=_read_quote)] = source_option(
+        '"',
+        "Quote character; 'none' if the file has none.",
+        metavar="CHAR",
+        common=True,
+        delimited=True,
+    )
+    escape: str | None = source_option(
+        None,
+        r"Escape character, such as \: the character after it is taken as it is.",
+        metavar="CHAR",
+        default_text="none; quotes are doubled",
+        delimited=True,
+    )
+    comment: str | None = source_option(
+        None, "Skip lines that begin with TEXT, such as #.", metavar="TEXT", delimited=True
+    )
+    skip_lines: int = source_option(0, "Skip N lines before the header.", metavar="N", common=True)
+    header: Annotated[bool, JsonRule(read=_read_header)] = source_option(
+        True,
+        "Take the first row as column names, or as data.",
+        flag="--header/--no-header",
+        typed=None,
+        default_text="--header; --no-header with --columns",
+        common=True,
+        delimited=True,
+    )
+    columns: Annotated[tuple[str, ...] | None, JsonRule(read=_read_columns)] = source_option(
+        None,
+        "Column names, in the order of the file.",
+        metavar="A,B,...",
+        default_text="the header; without one c1,c2,...",
+        common=True,
+        delimited=True,
+    )
+    match: Annotated[str, JsonRule(choices=MATCHES, sparse=True)] = source_option(
+        BY_NAME,
+        "Several files with headers: match columns with the first file's by name, in any order and"
+        " without those that a file lacks, or by position, where every header must be equal.",
+        delimited=True,
+    )
+    duplicate_columns: Annotated[str, JsonRule(choices=DUPLICATES, sparse=True)] = source_option(
+        REFUSE,
+        "For columns with the same name: refuse the file, or number them (name, name_2).",
+        delimited=True,
+    )
+    encoding: Annotated[str, JsonRule(read=_read_encoding)] = source_option(
+        "utf-8",
+        "Character encoding, such as utf-16 or latin-1. auto uses the byte order mark; without one,"
+        " UTF-8.",
+        metavar="NAME",
+        typed=AUTO,
+        common=True,
+    )
+    compression: Annotated[str, JsonRule(choices=(*COMPRESSIONS, AUTO))] = source_option(
+        AUTO, "Compression of the source. auto detects it from the first bytes."
+    )
+    max_expansion: Annotated[int, JsonRule(least=1)] = source_option(
+        DEFAULT_MAX_EXPANSION,
+        "Refuse compressed data that expands more than N times.",
+        metavar="N",
+        decisive=False,
+    )
+    bucket: Annotated[str | None, JsonRule(sparse=True)] = None
+    key: Annotated[str | None, JsonRule(sparse=True)] = None
+    version_id: Annotated[str | None, JsonRule(sparse=True)] = None
+    etag: Annotated[str | None, JsonRule(sparse=True)] = None
+    sequencer: Annotated[str | None, JsonRule(sparse=True)] = None
     """Hexadecimal number by which S3 orders the uploads to a key; None if the source was not
     uploaded."""
-    prefix: Annotated[str | None, JsonRule(read=_read_prefix)] = None
-    glob: str | None = None
-    path: Annotated[str | None, JsonRule(read=_read_path)] = None
-    manifest: str | None = None
-    sources: Annotated[tuple[str, ...] | None, JsonRule(read=_read_sources)] = None
-    match: Annotated[str, JsonRule(choices=MATCHES)] = BY_NAME
-    """Way to match columns of several objects with headers: by their names, in any order, or by
-    their position, which needs equal headers."""
-    duplicate_columns: Annotated[str, JsonRule(choices=DUPLICATES)] = REFUSE
-    """With `NUMBER` the second column `name` becomes `name_2`."""
-    within: str | None = None
+    prefix: Annotated[str | None, JsonRule(read=_read_prefix, sparse=True)] = None
+    glob: Annotated[str | None, JsonRule(sparse=True)] = None
+    path: Annotated[str | None, JsonRule(read=_read_path, sparse=True)] = None
+    manifest: Annotated[str | None, JsonRule(sparse=True)] = None
+    sources: Annotated[tuple[str, ...] | None, JsonRule(read=_read_sources, sparse=True)] = None
+    within: Annotated[str | None, JsonRule(sparse=True)] = None
     """`bucket/prefix` that all objects of the run must have; None for no limit. An upload's rule
     sets it, because the uploaded file may be a manifest that names others' objects."""
 
@@ -276,24 +342,8 @@ class Source(Message):
         return self.kind.has_columns and self.quote is not None
 
     def to_json(self) -> dict[str, Any]:
-        value = asdict(self)
-        value["columns"] = None if self.columns is None else list(self.columns)
-        value["sources"] = None if self.sources is None else list(self.sources)
-        absent = [name for name in _LOCATION if value[name] is None]
-        if self.key is None:
-            absent += ["version_id", "etag"]
-        if self.within is None:
-            absent.append("within")
-        if self.sequencer is None:
-            absent.append("sequencer")
-        # Earlier versions do not know these.
-        if self.match == BY_NAME:
-            absent.append("match")
-        if self.duplicate_columns == REFUSE:
-            absent.append("duplicate_columns")
-        if self.layout == AUTO:
-            absent.append("layout")
-        return {name: v for name, v in value.items() if name not in absent}
+        names = ("version_id", "etag") if self.key is not None else ()
+        return {**Message.to_json(self), **{name: getattr(self, name) for name in names}}
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` unless exactly one kind of source is given."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
-from ddbload.contracts.payload import check_run_id, is_run_id
+from ddbload.contracts.options import Options
+from ddbload.contracts.payload import Payload, check_run_id, is_run_id
 from ddbload.contracts.results import ExecutionAttempt, Failure, Segment
 from ddbload.contracts.run_record import Cursor
 
@@ -178,3 +180,32 @@ class ReportRequest(Message):
         """The attempt that the function reports on; None in a state without an execution."""
         execution = self.state.execution
         return None if execution is None else ExecutionAttempt(execution, self.redrives)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest(Message):
+    """`request.json`: the input of a run, before its source and table were looked at."""
+
+    run: str
+    payload: Payload
+    """The payload as it was given: no format detected, no version pinned."""
+    created: float
+    """Seconds since the epoch."""
+    folder: str | None = None
+    """Working directory, which local paths of the source are relative to; None on AWS."""
+    failure: Failure | None = None
+    """Error that ended the run before it had a record."""
+
+    def again(self, options: Mapping[str, Any]) -> Payload:
+        """Make the payload that starts the run over, with options that replace those asked for."""
+        payload = self.payload
+        return replace(
+            payload,
+            run=self.run,
+            source=payload.source.beside(self.join),
+            options=Options.from_json({**payload.options.to_json(), **options}),
+        )
+
+    def join(self, path: str) -> str:
+        """Return the absolute path of a local file that the source names."""
+        return path if path == "-" else posixpath.join(self.folder or "", path)

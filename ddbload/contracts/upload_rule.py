@@ -113,28 +113,17 @@ class UploadRule(Message):
 
     prefix: Annotated[str, JsonRule(read=_read_prefix)]
     table: str
-    bucket: str | None = None
+    bucket: Annotated[str | None, JsonRule(sparse=True)] = None
     """None in a deployment's settings: its inbox. None in a function: any bucket."""
-    types: Mapping[str, Any] = field(default_factory=dict)
-    source: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    infer_types: bool = False
-    mapping: Mapping[str, Any] = field(default_factory=dict)
-    nulls: Mapping[str, Any] = field(default_factory=dict)
-    where: Annotated[tuple[Comparison, ...], JsonRule(read=read_where)] = ()
-    once: bool = False
+    types: Annotated[Mapping[str, Any], JsonRule(sparse=True)] = field(default_factory=dict)
+    source: Annotated[Mapping[str, Any], JsonRule(sparse=True)] = field(default_factory=dict)
+    options: Annotated[Mapping[str, Any], JsonRule(sparse=True)] = field(default_factory=dict)
+    infer_types: Annotated[bool, JsonRule(sparse=True)] = False
+    mapping: Annotated[Mapping[str, Any], JsonRule(sparse=True)] = field(default_factory=dict)
+    nulls: Annotated[Mapping[str, Any], JsonRule(sparse=True)] = field(default_factory=dict)
+    where: Annotated[tuple[Comparison, ...], JsonRule(read=read_where, sparse=True)] = ()
+    once: Annotated[bool, JsonRule(sparse=True)] = False
     """Leave out an upload whose content the table has loaded under the same key."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the rule as JSON, without the fields that it leaves out."""
-        optional = ("types", "source", "options", "mapping", "nulls")
-        given = {name: dict(value) for name in optional if (value := getattr(self, name))}
-        inferred = {"infer_types": True} if self.infer_types else {}
-        bucket = {} if self.bucket is None else {"bucket": self.bucket}
-        where = {"where": where_json(self.where)} if self.where else {}
-        once = {"once": True} if self.once else {}
-        rule = {**bucket, "prefix": self.prefix, "table": self.table}
-        return {**rule, **given, **inferred, **where, **once}
 
     def check(self, path: str) -> None:
         """Raise the error that each run of the rule would fail with. `path`: the rule's place.

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-MODES = PUT, INSERT, LAST_WINS, UPDATE, DELETE, PLAN = (
-    *("put", "insert", "last-wins"),
-    *("update", "delete", "plan"),
+WRITING_MODES = PUT, INSERT, LAST_WINS, UPDATE, DELETE = (
+    *("put", "insert", "last-wins", "update", "delete"),
 )
+PLAN = "plan"
+"""Mode of executions that check every row and write nothing."""
+MODES = (*WRITING_MODES, PLAN)
 
 _WORDS = {UPDATE: "updated", DELETE: "deleted"}
 _BEFORE = {UPDATE: "may have had these values before", DELETE: "may have been gone before"}

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ddbload.contracts.chunks import Chunk, ListingCursor
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.run_request import RunRequest
+from ddbload.contracts.states import RunRequest
 from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
 from ddbload.ledger.store import Store
 

@@ -13,7 +13,7 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import DONE, Failure, Heartbeat, Report
 from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.run_request import RunRequest
+from ddbload.contracts.states import RunRequest
 from ddbload.errors import is_resumable
 from ddbload.ledger.ledger import Ledger, SeenWorker
 from ddbload.ledger.run_state import ALIVE, RunState, StateFacts, is_alive, judge

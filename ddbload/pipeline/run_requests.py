@@ -11,7 +11,7 @@ from ddbload.context import LedgerContext
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import Resume, RunRecord
-from ddbload.contracts.run_request import RunRequest
+from ddbload.contracts.states import RunRequest
 from ddbload.errors import DdbloadError, LedgerDamaged, RunUnderWay
 from ddbload.ledger.history import put_start
 from ddbload.ledger.ledger import Ledger

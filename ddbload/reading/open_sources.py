@@ -163,7 +163,7 @@ def list_folder(path: str, context: LedgerContext) -> FolderFiles | None:
 
 
 def open_each(
-    objects: Iterator[Pinned], context: LedgerContext, *, several: bool, read_concurrency: int
+    objects: Iterator[Pinned], context: LedgerContext, *, several: bool
 ) -> Generator[tuple[Pinned, ByteSource]]:
     """Reopen pinned objects one after the other; small S3 objects are read ahead, concurrently.
 
@@ -172,7 +172,7 @@ def open_each(
     """
     for is_small, group in groupby(objects, _is_small):
         if several and is_small:
-            with closing(_read_starts(group, _size, context, read_concurrency)) as whole:
+            with closing(_read_starts(group, _size, context)) as whole:
                 for pinned, data in whole:
                     yield pinned, BytesSource(uri_of(pinned), pinned, data)
             continue
@@ -194,7 +194,6 @@ def _read_starts(
     objects: Iterable[Pinned],
     size_of: Callable[[Pinned], int],
     context: LedgerContext,
-    read_concurrency: int,
 ) -> Generator[tuple[Pinned, bytes]]:
     """Read the first bytes of S3 objects, concurrently and in order."""
     requested: deque[Pinned] = deque()
@@ -205,13 +204,13 @@ def _read_starts(
             requested.append(pinned)
             yield ObjectRange(pinned, 0, size_of(pinned))
 
-    with closing(_read_ranges(request_each(), context, read_concurrency)) as found:
+    with closing(_read_ranges(request_each(), context)) as found:
         for data in found:
             yield requested.popleft(), data
 
 
 def open_heads(
-    objects: Iterator[Pinned], context: LedgerContext, *, read_concurrency: int
+    objects: Iterator[Pinned], context: LedgerContext
 ) -> Generator[tuple[Pinned, ByteSource]]:
     """Reopen pinned objects one after the other; the heads of S3 objects are read concurrently.
 
@@ -220,9 +219,9 @@ def open_heads(
     """
     for is_local, group in groupby(objects, _is_local):
         if is_local:
-            yield from open_each(group, context, several=True, read_concurrency=read_concurrency)
+            yield from open_each(group, context, several=True)
             continue
-        with closing(_read_starts(group, _head_size, context, read_concurrency)) as heads:
+        with closing(_read_starts(group, _head_size, context)) as heads:
             for pinned, data in heads:
                 with closing(HeadCachingSource(reopen(pinned, context), data)) as raw:
                     yield pinned, raw
@@ -241,8 +240,6 @@ def read_windows(
     raw: ByteSource,
     windows: Iterable[tuple[int, int]],
     context: LedgerContext,
-    *,
-    read_concurrency: int,
 ) -> Generator[bytes]:
     """Read ranges of an object or file, from their first byte to before their last, in order.
 
@@ -251,18 +248,15 @@ def read_windows(
     pinned = raw.pinned
     if not _is_local(pinned):
         ranges = (ObjectRange(pinned, start, end) for start, end in windows)
-        return _read_ranges(ranges, context, read_concurrency)
+        return _read_ranges(ranges, context)
     return (b"".join(raw.stream(start, end, max(1, end - start))) for start, end in windows)
 
 
-def _read_ranges(
-    ranges: Iterable[ObjectRange], context: LedgerContext, read_concurrency: int
-) -> Generator[bytes]:
+def _read_ranges(ranges: Iterable[ObjectRange], context: LedgerContext) -> Generator[bytes]:
     found = read_ranges(
         ranges,
         context.clients.s3,
         signers=context.clients.s3_signer,
-        concurrency=read_concurrency,
         retry_policy=context.retry_policy,
     )
     with closing(found):

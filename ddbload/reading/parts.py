@@ -384,8 +384,7 @@ def iter_parts(reader: RunReader, ledger: Ledger, context: LedgerContext) -> Gen
     if not reader.has_cuts or record.size is None:
         yield first
         return
-    several, reads = False, record.payload.options.read_concurrency
-    objects = open_each(iter([record.pinned]), context, several=several, read_concurrency=reads)
+    objects = open_each(iter([record.pinned]), context, several=False)
     with closing(objects) as each:
         for pinned, raw in each:
             file = open_decoded(raw, record.payload.source, pinned)

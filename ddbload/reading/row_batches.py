@@ -226,8 +226,7 @@ def iter_row_batches(
     objects: Iterator[PinnedObject] = (
         iter_objects(record, ledger, 0) if part.objects is None else iter(part.objects)
     )
-    reads = record.payload.options.read_concurrency
-    with closing(open_each(objects, context, several=several, read_concurrency=reads)) as each:
+    with closing(open_each(objects, context, several=several)) as each:
         for pinned, raw in each:
             if at.byte > part.start.byte and must_end():
                 return

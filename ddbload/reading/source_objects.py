@@ -24,11 +24,9 @@ from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.source.s3_object import Pinned
 
 
-def row_groups(
-    objects: Iterable[Pinned], context: LedgerContext, *, read_concurrency: int
-) -> Iterator[Pinned]:
+def row_groups(objects: Iterable[Pinned], context: LedgerContext) -> Iterator[Pinned]:
     """List each row group of Parquet files, small ones merged, as an object to read."""
-    opened = open_each(iter(objects), context, several=True, read_concurrency=read_concurrency)
+    opened = open_each(iter(objects), context, several=True)
     with closing(opened) as each:
         for pinned, raw in each:
             for first, after, size in open_parquet(raw).row_group_ranges():
@@ -119,7 +117,6 @@ def _iter_chunk_blocks(
         pinned_each,
         context,
         several=record.objects is not None,
-        read_concurrency=record.payload.options.read_concurrency,
     )
     with closing(opened) as objects:
         for object_slice, (pinned, raw) in zip(slices, objects, strict=True):

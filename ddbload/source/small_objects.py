@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy
-from ddbload.contracts.options import DEFAULT_READ_CONCURRENCY
 from ddbload.parallel import map_in_order
 from ddbload.source.s3_object import (
     RANGE_BYTES,
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
     from ddbload.aws.signing.s3_signer import S3Signer
 
 
+READ_CONCURRENCY = 128
+"""Requests in flight: 6,400 objects a second at 20 ms a request, given enough CPU."""
 BYTES_AHEAD = 64 * 1024 * 1024
 """Limit of bytes requested or received before their turn."""
 OBJECTS_AHEAD = 8
@@ -170,7 +171,7 @@ def read_ranges(
     client: S3Client,
     *,
     signers: Callable[[str], S3Signer | None] | None = None,
-    concurrency: int = DEFAULT_READ_CONCURRENCY,
+    concurrency: int = READ_CONCURRENCY,
     max_bytes_ahead: int = BYTES_AHEAD,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[tuple[int, bytes]]:
@@ -208,7 +209,7 @@ def read_objects(
     client: S3Client,
     *,
     signers: Callable[[str], S3Signer | None] | None = None,
-    concurrency: int = DEFAULT_READ_CONCURRENCY,
+    concurrency: int = READ_CONCURRENCY,
     max_bytes_ahead: int = BYTES_AHEAD,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[tuple[int, bytes]]:

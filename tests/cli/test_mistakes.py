@@ -211,7 +211,7 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("import books.csv books --set pk=X#{nmae}", FAILED, ("'nmae'", "'name' is one")),
     ("import isbn13.csv books --rename isbn=isbn13", FAILED, ("OLD=NEW", "--rename isbn13=isbn")),
     ("import books.csv books --delimeter ,", USAGE, ("--delimiter",)),
-    ("plan books.csv books --rejects x", USAGE, ("ddbload import, with --mode plan",)),
+    ("plan books.csv books --rejects x", USAGE, ("ddbload convert",)),
     ("import books.csv books --mode upsert", USAGE, ("that is put",)),
     ("import books.csv books --format ndjson", USAGE, ("that is json",)),
     ("import books.csv books --first 5", USAGE, ("an option of ddbload plan, ddbload convert",)),
@@ -392,7 +392,8 @@ def test_terminal_as_input_is_told(said, monkeypatch):
 
 FOREIGN = {
     *("--attribute-definitions", "--billing-mode", "--bucket", "--key-schema"),
-    *("--export-format", "--force", "--global-secondary-index-updates", "--help", "--max-items"),
+    *("--export-format", "--force", "--global-secondary-index-updates", "--help", "--help-all"),
+    "--max-items",
     "--no-paginate",
     *("--point-in-time-recovery-specification", "--provisioned-throughput", "--table-name"),
     *("--ultra", "--warm-throughput"),

@@ -49,7 +49,6 @@ def test_lambda_cost_includes_waiting_for_the_table():
 def test_cost_assumptions_match_the_deployment():
     assert KNOBS["memory_mb"]["import_chunk"] == upload_rule.DEFAULT_MEMORY_MB
     assert KNOBS["timeout_seconds"] == upload_rule.DEFAULT_TIMEOUT_SECONDS
-    assert KNOBS["reserve_seconds"] == upload_rule.DEFAULT_RESERVE_SECONDS
 
 
 def test_readme_states_the_cost_of_a_million_rows():

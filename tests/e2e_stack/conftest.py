@@ -119,7 +119,7 @@ def stack(cloud: Cloud) -> Stack:
 @pytest.fixture(scope="session")
 def hasty(cloud: Cloud) -> Stack:
     """A second one beside it, whose functions have two seconds for what they do."""
-    return cloud.deploy(HASTY, [], timeout_seconds=6, reserve_seconds=4)
+    return cloud.deploy(HASTY, [], timeout_seconds=6)
 
 
 @pytest.fixture(scope="session")

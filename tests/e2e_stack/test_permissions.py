@@ -150,10 +150,13 @@ def insert_twice(stack, run):
 def several(stack, run):
     """A source of more than one object, one of which is compressed and cut."""
     stack.put(plain(2), "permitted/0.csv")
-    text = plain(20, 2)
-    stack.put(gzip.compress(text[:100]) + gzip.compress(text[100:]), "permitted/1.csv.gz")
+    header, *lines = plain(60, 2).splitlines(keepends=True)
+    # Large enough to be cut: members of one row each, as they are.
+    lines = [line.replace(b",name of", b"," + b"x" * 300_000 + b"name of") for line in lines]
+    packed = b"".join(gzip.compress(line, 0) for line in (header, *lines))
+    stack.put(packed, "permitted/1.csv.gz")
     source = {"bucket": SOURCES, "prefix": "permitted/"}
-    options = {"chunk_bytes": 50, "index_bytes": 0, "workers": 4}
+    options = {"chunk_bytes": 3_000_000, "workers": 4}
     payload = {"source": source, "target": {"table": stack.cloud.table()}, "options": options}
     ended = Run(stack, run, stack.start(payload, run)).ended
     assert ended.status == "SUCCEEDED", ended.cause

@@ -11,6 +11,7 @@ import random
 import re
 import shutil
 import signal
+import sys
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -110,7 +111,7 @@ MODES = [
     ),
     Mode(
         "put",
-        ("--index-bytes", "0"),
+        (),
         SOME_OLD,
         ALL_NEW,
         _all_written,
@@ -119,7 +120,7 @@ MODES = [
     *(
         Mode(
             name,
-            (*EDGES, *(("--index-bytes", "0") if compressed else ())),
+            EDGES,
             SOME_OLD,
             after,
             counts,
@@ -134,6 +135,12 @@ MODES = [
         )
     ),
 ]
+
+CUTS_SMALL_FILES = (
+    "from ddbload.contracts import run_record; run_record.INDEX_BYTES = 0;"
+    " from ddbload.cli.main import main; main()"
+)
+"""Program that cuts compressed files of any size."""
 
 
 class KilledRun(LongRun):
@@ -155,6 +162,7 @@ class KilledRun(LongRun):
             lines = [f'{number},"name of {number}"\n' for number in range(ROWS)]
             console.write(FILE, "".join(["id,name\n", *lines]))
         if mode.compressed:
+            self.command[:1] = [sys.executable, "-c", CUTS_SMALL_FILES]
             # In blocks of about a chunk.
             path = console.folder / FILE
             text = path.read_bytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import platform
 import sys
 from pathlib import Path
@@ -21,10 +22,10 @@ from tests.e2e_stack.runs import Run
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 ARCHITECTURE = {"x86_64": "x86_64", "aarch64": "arm64"}.get(platform.machine())
 TEXT = plain(300)
-FRAMES = b"".join(
-    zstandard.ZstdCompressor().compress(TEXT[begin : begin + 1000])
-    for begin in range(0, len(TEXT), 1000)
-)
+HEADER, *LINES = TEXT.splitlines()
+WIDE = [HEADER + b",wide", *(line + b"," + os.urandom(40_000).hex().encode() for line in LINES)]
+"""Rows that compress to more than 16 MiB."""
+FRAMES = b"".join(zstandard.ZstdCompressor(level=-9).compress(line + b"\n") for line in WIDE)
 
 
 def parquet() -> bytes:
@@ -45,7 +46,7 @@ def load_both(cloud: Cloud) -> None:
     knobs = {"extras": "parquet,zstd", "runtime": RUNTIME, "architecture": ARCHITECTURE}
     stack = cloud.deploy("ddbload-layers", [], **knobs)
     for name, data, options in (
-        ("frames", FRAMES, {"index_bytes": 0, "chunk_bytes": 1000, "workers": 4}),
+        ("frames", FRAMES, {"chunk_bytes": 2_000_000, "workers": 4}),
         ("parquet", parquet(), {}),
     ):
         table = cloud.table()

@@ -7,17 +7,19 @@ from pathlib import Path
 
 import click
 
+from ddbload.cli.demo.deployed import deploy_and_verify
+from ddbload.cli.demo.imported import import_and_verify
 from ddbload.cli.demo.verify_table import SAMPLE_KEYS, parse_keys, write_sample
 from ddbload.cli.deploy_command import agree_to_tools
 from ddbload.cli.options import GroupedCommand, input_option, run_option
 from ddbload.cli.output import print_stderr, print_stdout
+from ddbload.deploy.toolchain import DEMO_TOOLS, IMPORT_DEMO_TOOLS, install
 from ddbload.errors import InvalidUsage, SourceNotFound
 
 
 @click.command(
     "demo",
     cls=GroupedCommand,
-    short_help="Try the whole pipeline here, without an AWS account.",
     examples=(
         "ddbload demo",
         "ddbload demo --import-only --rows 100000",
@@ -55,7 +57,7 @@ from ddbload.errors import InvalidUsage, SourceNotFound
     help="Leave everything running until Ctrl-C, and print how to talk to it.",
 )
 @run_option("--yes", is_flag=True, help="Do not ask before installing what the demo needs.")
-def demo(
+def demo_command(
     *, file: str | None, table_key: str | None, rows: int, import_only: bool, keep: bool, yes: bool
 ) -> int:
     """Deploy the pipeline on this machine, upload a file, and check the table.
@@ -73,7 +75,6 @@ def demo(
     keys = SAMPLE_KEYS if table_key is None else parse_keys(table_key)
     if file is not None and not Path(file).is_file():
         raise SourceNotFound(f"{file}: no such file")
-    from ddbload.deploy.toolchain import DEMO_TOOLS, IMPORT_DEMO_TOOLS, install
 
     wanted = IMPORT_DEMO_TOOLS if import_only else DEMO_TOOLS
     agree_to_tools(wanted, yes=yes)
@@ -87,9 +88,6 @@ def demo(
             write_sample(path, rows)
             print_stdout(f"generated {rows:,} rows, {path.stat().st_size:,} bytes, tab-separated")
         if import_only:
-            from ddbload.cli.demo.imported import import_and_verify
-
             return import_and_verify(path, keys, folder, tools, keep=keep)
-        from ddbload.cli.demo.deployed import deploy_and_verify
 
         return deploy_and_verify(path, keys, folder, tools, keep=keep)

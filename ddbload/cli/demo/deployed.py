@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.demo.output import keep_running, print_comparison, progress, show_rejects, step
 from ddbload.cli.demo.verify_table import TABLE, Keys, create_table
 from ddbload.cli.options import cores
@@ -21,15 +22,15 @@ from ddbload.cli.output import (
     print_stderr,
     print_stdout,
 )
+from ddbload.cli.run_location import Deployed, find_deployed
 from ddbload.cli.run_result import Result
+from ddbload.contracts.results import Report
+from ddbload.contracts.upload_rule import Upload
 from ddbload.deploy.cdk import Cdk
 from ddbload.deploy.toolchain import Toolchain, app_folder, copy_app, environment_without_aws
 from ddbload.errors import DemoUnavailable, RunNotFound
-
-if TYPE_CHECKING:
-    from ddbload.cli.run_location import Deployed
-    from ddbload.contracts.results import Report
-
+from ddbload.runs.deployed import attempt_report, follow
+from ddbload.runs.retry_rejects import iter_rejects
 
 STOP_SECONDS = 15.0
 """Seconds in which the emulator may end its functions and servers."""
@@ -113,9 +114,6 @@ def deploy_and_verify(path: Path, keys: Keys, folder: Path, tools: Toolchain, *,
     the end; with `keep` that is when the user stops them. Raises `DemoUnavailable` and
     `DeploymentFailed`.
     """
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.cli.run_location import find_deployed
-
     app = folder / "app"
     copy_app(app, {})
     cdk = Cdk(folder, tools, app, _context(path.stat().st_size))
@@ -166,8 +164,6 @@ def _use_environment(environment: Mapping[str, str]) -> None:
 
 def _upload(path: Path, there: Deployed) -> str:
     """Upload the file to the inbox; return the id of the run that the upload starts."""
-    from ddbload.contracts.upload_rule import Upload
-
     # A file name may be any bytes, an object key is UTF-8.
     name = os.fsencode(path.name).decode("utf-8", "replace")
     bucket, key = there.stack.inbox_bucket, PREFIX + name
@@ -178,8 +174,6 @@ def _upload(path: Path, there: Deployed) -> str:
 
 
 def _follow_and_verify(run: str, there: Deployed, keys: Keys, path: Path) -> int:
-    from ddbload.runs.deployed import attempt_report, follow
-    from ddbload.runs.retry_rejects import iter_rejects
 
     with step("the upload's event starts a run") as words:
         arn = _wait_for_execution(run, there)

@@ -10,8 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
 from ddbload.cli.demo.output import keep_running, print_comparison, show_rejects, text_format
 from ddbload.cli.demo.verify_table import TABLE, Keys, create_table
+from ddbload.cli.import_command import import_with_progress
 from ddbload.cli.options import cores
 from ddbload.cli.output import (
     print_stdout,
@@ -19,6 +22,9 @@ from ddbload.cli.output import (
 from ddbload.contracts.results import DONE
 from ddbload.deploy.toolchain import Toolchain, app_folder
 from ddbload.errors import DemoUnavailable
+from ddbload.runs.local_settings import LocalSettings
+from ddbload.runs.retry_rejects import iter_rejects
+from ddbload.runs.run_import import new_run_id
 
 # The server ends when its standard input closes, so it never outlives its parent. Port 0 lets the
 # system choose a port, which is printed on standard output. Unmodified, dynalite throws if a client
@@ -103,12 +109,6 @@ def import_and_verify(path: Path, keys: Keys, folder: Path, tools: Toolchain, *,
 
 
 def _import(path: Path, keys: Keys, endpoint: str, ledger: Path) -> int:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.aws.clients import Clients
-    from ddbload.cli.import_command import import_with_progress
-    from ddbload.runs.local_settings import LocalSettings
-    from ddbload.runs.retry_rejects import iter_rejects
-    from ddbload.runs.run_import import new_run_id
 
     # The emulator accepts any credentials. Made-up ones keep the user's out of the demo.
     os.environ.update(AWS_ACCESS_KEY_ID="demo", AWS_SECRET_ACCESS_KEY="demo")  # noqa: S106

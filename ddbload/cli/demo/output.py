@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,13 +22,10 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.progress_text import percent
 from ddbload.contracts.source import CSV, DELIMITERS, TSV
+from ddbload.runs.progress import RunProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mypy_boto3_dynamodb import DynamoDBClient
-
-    from ddbload.runs.progress import RunProgress
 
 
 @contextmanager

@@ -84,11 +84,10 @@ class Chunker:
     def _cut_objects(self) -> ManifestPart:
         record, first = self._record, self._cursor.object
         objects = iter_objects(record, self._ledger, first)
-        reads = record.payload.options.read_concurrency
         opened = (
-            open_heads(objects, self._context, read_concurrency=reads)
+            open_heads(objects, self._context)
             if self._by_edges and self._several and not record.payload.source.kind.is_container
-            else open_each(objects, self._context, several=self._several, read_concurrency=reads)
+            else open_each(objects, self._context, several=self._several)
         )
         try:
             with closing(opened) as each:
@@ -247,8 +246,7 @@ class Chunker:
         return True
 
     def _read_windows(self, raw: ByteSource, windows: Windows) -> Generator[bytes]:
-        reads = self._record.payload.options.read_concurrency
-        return read_windows(raw, windows, self._context, read_concurrency=reads)
+        return read_windows(raw, windows, self._context)
 
     def _cut_at_edge(self, edge: int, object_slice: ObjectSlice) -> None:
         # A row may be longer than a chunk, so that its end is found again.

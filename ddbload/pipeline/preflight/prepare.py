@@ -118,8 +118,7 @@ def prepare_run(
             chain([raw], objects), payload, table, several=listing is not None
         )
     if first.detected.source.kind.is_container:
-        reads = payload.options.read_concurrency
-        listing = _list_row_groups(first, listing, ledger, context, reads)
+        listing = _list_row_groups(first, listing, ledger, context)
     options = _settle_scan(payload.options, first, listing)
     limits = settle_limits(options, table.name, described, context)
     payload = replace(payload, run=run, options=limits.options)
@@ -239,14 +238,13 @@ def _list_row_groups(
     listing: ObjectListing | None,
     ledger: Ledger,
     context: Context,
-    read_concurrency: int,
 ) -> ObjectListing | None:
     """List each row group of Parquet files as an object; None for one file with at most one."""
     if listing is not None:
         files = iter_listing(ledger, listing.name, 0, listing.objects)
-        groups = row_groups(files, context, read_concurrency=read_concurrency)
+        groups = row_groups(files, context)
         return write_object_listing(groups, ledger, first.name, PARQUET)
-    groups = row_groups([first.pinned], context, read_concurrency=read_concurrency)
+    groups = row_groups([first.pinned], context)
     first_two = list(islice(groups, 2))
     if len(first_two) < 2:
         return None

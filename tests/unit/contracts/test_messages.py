@@ -296,10 +296,6 @@ def test_source_defaults_depend_on_other_fields(
             {"options__concurrency": 257},
             "'options.concurrency' must be a whole number from 1 to 256",
         ),
-        (
-            {"options__read_concurrency": 513},
-            "'options.read_concurrency' must be a whole number from 1 to 512",
-        ),
         ({"options__chunk_bytes": 0}, "'options.chunk_bytes' must be a whole number at least 1"),
         ({"options__max_rejects": -1}, "'options.max_rejects' must be a whole number at least 0"),
         ({"options__max_wcu": 0.5}, "'options.max_wcu' must be a number of at least 1, not 0.5"),
@@ -436,7 +432,7 @@ def test_with_limits_takes_the_limits_of_a_later_call() -> None:
 
 
 def test_options_of_updates_are_left_out_while_unset():
-    later = {"on_empty", "add", "only_existing", "condition", "read_concurrency"}
+    later = {"on_empty", "add", "only_existing", "condition"}
     assert later.isdisjoint(Options().to_json())
     given = Options(
         mode="update",

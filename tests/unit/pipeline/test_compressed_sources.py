@@ -27,8 +27,13 @@ from tests.unit.source.gzip_files import bgzip, deflate, member, rows
 BLOCK = 1201
 HEADER = b"id,a,b,n\r\n"
 TEXT = HEADER + rows(500)
-MANY = {"index_bytes": 0, "chunk_bytes": 1, "workers": 4}
-NO_INDEX = {"index_bytes": 10**9, "workers": 4}
+MANY = {"chunk_bytes": 1, "workers": 4}
+NO_INDEX = {"workers": 1}
+
+
+@pytest.fixture(autouse=True)
+def small_objects_are_indexed(monkeypatch):
+    monkeypatch.setattr(run_record, "INDEX_BYTES", 0)
 
 
 def in_blocks(text: bytes) -> bytes:
@@ -164,7 +169,7 @@ def test_continued_chunk_is_read_without_its_point():
 def test_compressed_object_may_stay_one_chunk(monkeypatch, why):
     packed, options = PACKED["gzip"], dict(MANY)
     if why == "small":
-        options["index_bytes"] = len(packed)
+        monkeypatch.setattr(run_record, "INDEX_BYTES", len(packed))
     elif why == "no library":
         monkeypatch.setattr(inflate, "zlib_library", lambda: None)
     else:

@@ -10,8 +10,7 @@ from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import Resume
-from ddbload.contracts.run_request import RunRequest
-from ddbload.contracts.states import PreflightTask
+from ddbload.contracts.states import PreflightTask, RunRequest
 from ddbload.errors import DdbloadError, RunNotFound
 from ddbload.ledger.history import newest_runs
 from ddbload.pipeline.preflight.preflight import preflight, preflight_in_turn

@@ -222,7 +222,7 @@ def test_reopen_refuses_bucket_and_path_that_are_not_allowed(pinned):
         reopen(pinned, context)
     with (
         pytest.raises(errors.BucketNotAllowed),
-        closing(open_each(iter([pinned]), context, several=True, read_concurrency=8)) as objects,
+        closing(open_each(iter([pinned]), context, several=True)) as objects,
     ):
         next(objects)
 

@@ -91,8 +91,9 @@ def test_estimate_is_what_preflight_reads(kind, monkeypatch):
     assert bool(estimate.text) == (kind == "compressed objects, whole")
 
 
-def test_compressed_object_that_is_cut_is_read_as_a_whole():
-    world = World(ONE, options={**OPTIONS, "scan": "edges", "index_bytes": 1000})
+def test_compressed_object_that_is_cut_is_read_as_a_whole(monkeypatch):
+    monkeypatch.setattr("ddbload.contracts.run_record.INDEX_BYTES", 1000)
+    world = World(ONE, options={**OPTIONS, "scan": "edges"})
     estimate = estimated(world)
     assert estimate == PreflightWork.whole(len(ONE), text=len(QUOTED) - len(b"id,a,b\n"))
 
