@@ -38,9 +38,8 @@ from ddbload.cli.run_result import Result, finished_result, print_error, print_r
 from ddbload.cli.steps import Steps
 from ddbload.cli.table_setup import prewarm, print_table_notices
 from ddbload.contracts.control import NewLimits
-from ddbload.contracts.load_identity import differing
+from ddbload.contracts.load_record import differing
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import DONE
 from ddbload.contracts.source import AUTO
 from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage
 
@@ -177,10 +176,10 @@ def _forced_run(
 ) -> str:
     """Return the id under which a source is loaded again, and say which run has loaded it."""
     from ddbload.ledger.history import History
+    from ddbload.pipeline.read_run import finished_report
     from ddbload.runs.run_import import new_run_id
 
-    report = there.context.ledger(run).find_report()
-    if report is not None and report.status in DONE:
+    if finished_report(run, there.context) is not None:
         again = new_run_id()
         if not quiet:
             print_stderr(f"ddbload: run {run} is done; it is loaded again as run {again}")

@@ -41,7 +41,7 @@ def settle_engine(payload: dict[str, Any], clients: AwsClients, *, quiet: bool) 
 def print_table_notices(payload: Mapping[str, Any], clients: AwsClients) -> None:
     """Print the warnings about a payload's table, as far as permissions allow to know them."""
     from ddbload.contracts.payload import Payload
-    from ddbload.pipeline.table_notices import table_notices
+    from ddbload.pipeline.table_description import table_notices
 
     checked = Payload.from_json(payload)
     for notice in table_notices(clients, checked.table, checked.options, time.time()):

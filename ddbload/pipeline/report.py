@@ -32,9 +32,8 @@ from ddbload.errors import (
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_objects import LastReport
 from ddbload.ledger.run_state import Ending, RunState, StateFacts, judge, judge_attempt
-from ddbload.pipeline.counted_chunks import CountedChunks, SegmentSums
+from ddbload.pipeline.counted_chunks import CountedChunks, SegmentSums, reconcile
 from ddbload.pipeline.load_history import write_history
-from ddbload.pipeline.reconcile import reconcile
 from ddbload.pipeline.report_page import put_page, reject_tally
 from ddbload.pipeline.table_description import require_same_table
 
