@@ -35,6 +35,7 @@ from ddbload.ledger.run_state import Ending, RunState, StateFacts, judge, judge_
 from ddbload.pipeline.counted_chunks import CountedChunks, SegmentSums, reconcile
 from ddbload.pipeline.load_history import write_history
 from ddbload.pipeline.report_page import put_page, reject_tally
+from ddbload.pipeline.run_requests import keep_failure
 from ddbload.pipeline.table_description import require_same_table
 
 if TYPE_CHECKING:
@@ -102,9 +103,6 @@ def report_execution(
     except RunNotFound as missing:
         # The run never began: there is nothing to reconcile, and the caught error says why.
         failure = Failure.of(Cancelled.of(run)) if aborted else caught or Failure.of(missing)
-        # Imported here: most runs have a record.
-        from ddbload.pipeline.run_requests import keep_failure
-
         with suppress(DdbloadError):
             # The execution keeps it, too.
             keep_failure(ledger, replace(failure, at=context.now()))
