@@ -23,7 +23,7 @@ from ddbload.contracts.write_price import (
     WRITE_UNIT_PRICE_IA,
     dollars_text,
 )
-from ddbload.pipeline.preflight.chunker import FIRST_WINDOW_BYTES
+from ddbload.pipeline.preflight.edge_probe import FIRST_WINDOW_BYTES
 from ddbload.pipeline.preflight.prepare import EDGES_ABOVE_BYTES
 from ddbload.pipeline.table_description import NEW_TABLE_RATE, choose_workers
 from ddbload.plan.price import (
