@@ -33,9 +33,7 @@ def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
     """Report on a run: `ReportRequest` to `ExecutionOutput`, or to the state to continue from."""
     context.notice = log_notice
     request = ReportRequest.from_json(event)
-    made = report_execution(
-        request.state, context, redrives=request.redrives, continues=request.continues
-    )
+    made = report_execution(request.state, context, redrives=request.redrives)
     if isinstance(made, ReportCursor):
         return {**event["state"], "report": made.to_json()}
     return report_end(made, request.attempt, context)

@@ -128,7 +128,7 @@ def _read_units(f: JsonObjectReader) -> defaultdict[str, float]:
     return defaultdict(float, {w: float(units) for w, units in f.mapping("units").items()})
 
 
-@dataclass(slots=True)
+@dataclass
 class SegmentSums(Message):
     """Sums over the segments of the first chunks of a run; `report-parts/` keeps them."""
 

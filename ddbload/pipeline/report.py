@@ -73,14 +73,13 @@ def report_execution(
     context: LedgerContext,
     *,
     redrives: int = 0,
-    continues: bool = True,
     stopped: Ending | None = None,
 ) -> ExecutionOutput | ReportCursor:
     """Report a deployed run, and the error that the state machine caught, if any.
 
-    Returns a cursor if time ended before all segments were read; with `continues` the task with it
-    is reported next. `stopped`: how an execution ended without Report, whose invocation is repeated
-    with the task alone.
+    Returns a cursor if time ended before all segments were read; the task with it is reported next.
+    `stopped`: how an execution ended without Report, whose invocation is repeated with the task
+    alone.
 
     The ledger's proof decides: a run that is complete is done, whatever was caught. The report of a
     run that had finished before is kept unchanged, and so is that of a run which the execution only
@@ -110,7 +109,7 @@ def report_execution(
     attempt = None if task.execution is None else ExecutionAttempt(task.execution, redrives)
 
     def must_end() -> bool:
-        return continues and context.clock() + END_SECONDS >= context.deadline
+        return context.clock() + END_SECONDS >= context.deadline
 
     while True:
         last = ledger.last_report()
