@@ -8,7 +8,7 @@ from ddbload.context import LedgerContext
 from ddbload.pipeline.run_end import conclude_stopped
 from lambdas.deployment import Deployment
 from lambdas.entry import deployment, function, log_notice
-from lambdas.run_end import report_end
+from lambdas.report import report_end
 
 
 @function(Deployment.ledger_context)

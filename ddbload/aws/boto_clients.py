@@ -144,11 +144,6 @@ class BotoClients:
             self._cloudformation = self._make("cloudformation")
         return self._cloudformation
 
-    @property
-    def sqs(self) -> Any:
-        """Client of SQS. Raises `AwsConfiguration`."""
-        return self._make("sqs")
-
     def logs(self) -> Any:
         """Client of CloudWatch Logs. Raises `AwsConfiguration`."""
         return self._make("logs")

@@ -80,7 +80,7 @@ class Result:
     read_as: str | None = None
     """Format of the source, in words."""
     causes: Mapping[str, int] | None = None
-    """Rejected rows by cause, the most frequent first; those of earlier versions are missing."""
+    """Rejected rows by cause, the most frequent first."""
     was_killed: bool = False
     """The run left no report: its time ends with its last sign of life."""
     repeated: int = 0

@@ -41,13 +41,13 @@ from ddbload.cli.steps import Steps
 from ddbload.cli.table_setup import prewarm, print_table_notices
 from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
 from ddbload.contracts.control import NewLimits
-from ddbload.contracts.load_identity import differing
+from ddbload.contracts.load_record import differing
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import DONE
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import AUTO
 from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage
 from ddbload.ledger.history import History
+from ddbload.pipeline.read_run import finished_report
 from ddbload.runs.deployed import attempt_report, follow
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.run_control import take_up
@@ -172,8 +172,7 @@ def _forced_run(
     run: str, sources: Sequence[str], table: str, there: Deployed, *, quiet: bool
 ) -> str:
     """Return the id under which a source is loaded again, and say which run has loaded it."""
-    report = there.context.ledger(run).find_report()
-    if report is not None and report.status in DONE:
+    if finished_report(run, there.context) is not None:
         again = new_run_id()
         if not quiet:
             print_stderr(f"ddbload: run {run} is done; it is loaded again as run {again}")

@@ -172,8 +172,10 @@ class ReportRequest(Message):
     state: ReportTask
     redrives: int
     """Number of times that the execution was redriven."""
-    continues: Annotated[bool, SPARSE] = False
-    """True if the state machine invokes the function again with the cursor that it returns."""
+
+    def check_rules(self, f: JsonObjectReader) -> None:
+        """Allow the state machine's word that it continues with the cursor that it gets."""
+        f.raw("continues")
 
     @property
     def attempt(self) -> ExecutionAttempt | None:

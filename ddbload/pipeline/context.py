@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ddbload.context import AccessPolicy, LedgerContext
 from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.ledger.ledger import ManifestCache
+from ddbload.ledger.store import FolderStore
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
@@ -68,7 +69,6 @@ class Context(LedgerContext):
 def reading_context(aws: AwsSettings) -> Context:
     """Make a context for reading sources alone, local files included; it stores nothing."""
     from ddbload.aws.clients import Clients
-    from ddbload.ledger.store import FolderStore
 
     return Context(
         store=FolderStore(Path(os.devnull)), clients=Clients(aws), access=AccessPolicy(paths=True)

@@ -17,9 +17,8 @@ from ddbload.contracts.states import RunRequest
 from ddbload.errors import is_resumable
 from ddbload.ledger.ledger import Ledger, SeenWorker
 from ddbload.ledger.run_state import ALIVE, RunState, StateFacts, is_alive, judge
-from ddbload.pipeline.counted_chunks import CountedChunks
+from ddbload.pipeline.counted_chunks import CountedChunks, reconcile
 from ddbload.pipeline.executions import Execution
-from ddbload.pipeline.reconcile import reconcile
 from ddbload.source.local_file import is_removed_copy
 
 

@@ -32,10 +32,10 @@ from ddbload.errors import (
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_objects import LastReport
 from ddbload.ledger.run_state import Ending, RunState, StateFacts, judge, judge_attempt
-from ddbload.pipeline.counted_chunks import CountedChunks, SegmentSums
+from ddbload.pipeline.counted_chunks import CountedChunks, SegmentSums, reconcile
 from ddbload.pipeline.load_history import write_history
-from ddbload.pipeline.reconcile import reconcile
 from ddbload.pipeline.report_page import put_page, reject_tally
+from ddbload.pipeline.run_requests import keep_failure
 from ddbload.pipeline.table_description import require_same_table
 
 if TYPE_CHECKING:
@@ -73,14 +73,13 @@ def report_execution(
     context: LedgerContext,
     *,
     redrives: int = 0,
-    continues: bool = True,
     stopped: Ending | None = None,
 ) -> ExecutionOutput | ReportCursor:
     """Report a deployed run, and the error that the state machine caught, if any.
 
-    Returns a cursor if time ended before all segments were read; with `continues` the task with it
-    is reported next. `stopped`: how an execution ended without Report, whose invocation is repeated
-    with the task alone.
+    Returns a cursor if time ended before all segments were read; the task with it is reported next.
+    `stopped`: how an execution ended without Report, whose invocation is repeated with the task
+    alone.
 
     The ledger's proof decides: a run that is complete is done, whatever was caught. The report of a
     run that had finished before is kept unchanged, and so is that of a run which the execution only
@@ -103,9 +102,6 @@ def report_execution(
     except RunNotFound as missing:
         # The run never began: there is nothing to reconcile, and the caught error says why.
         failure = Failure.of(Cancelled.of(run)) if aborted else caught or Failure.of(missing)
-        # Imported here: most runs have a record.
-        from ddbload.pipeline.run_requests import keep_failure
-
         with suppress(DdbloadError):
             # The execution keeps it, too.
             keep_failure(ledger, replace(failure, at=context.now()))
@@ -113,7 +109,7 @@ def report_execution(
     attempt = None if task.execution is None else ExecutionAttempt(task.execution, redrives)
 
     def must_end() -> bool:
-        return continues and context.clock() + END_SECONDS >= context.deadline
+        return context.clock() + END_SECONDS >= context.deadline
 
     while True:
         last = ledger.last_report()

@@ -1,17 +1,26 @@
-"""Describe the table that a run writes to, and check that it is still the same one."""
+"""Describe the table that a run writes to: keys, id, capacity, price, recovery and traffic."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
-from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
+from ddbload.aws.failures import UNKNOWN_OPERATION, AwsFailure, classify_failure
+from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_if_possible, call_with_retries
+from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.dynamodb.limits import MAX_KEY_BYTES
+from ddbload.contracts.write_price import WritePrice
+from ddbload.dynamodb.limits import MAX_KEY_BYTES, PARTITION_WRITE_UNITS
+from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import (
     AccessDenied,
+    BackupRequired,
+    RequestRefused,
     ServiceUnavailable,
     TableNotActive,
     TableNotFound,
@@ -22,7 +31,6 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from ddbload.aws.clients import AwsClients
-
 
 T = TypeVar("T")
 
@@ -102,13 +110,7 @@ def require_same_table(
     absent = f"table {table.name} is not there any more"
 
     def ask() -> None:
-        _ask(
-            clients.dynamodb,
-            table.name,
-            check,
-            absent,
-            retry_policy,
-        )
+        _ask(clients.dynamodb, table.name, check, absent, retry_policy)
 
     try:
         ask()
@@ -148,12 +150,7 @@ def _ask(
             raise ConnectionError("the answer is not from DynamoDB") from None
 
     try:
-        return call_with_retries(
-            ask,
-            doing,
-            policy=retry_policy,
-            expected=expected,
-        )
+        return call_with_retries(ask, doing, policy=retry_policy, expected=expected)
     except ServiceUnavailable:
         if not is_foreign:
             raise
@@ -191,3 +188,304 @@ def _keys(
         )
         for each in ordered
     )
+
+
+NEW_TABLE_RATE = 4000
+"""Write units a second that a new on-demand table accepts."""
+NEW_TABLE_READS = 12_000
+"""Read units a second that a new on-demand table accepts."""
+TABLE_QUOTA = 40_000
+"""Write units a second of a table, by AWS's default quota."""
+STANDARD_IA = "STANDARD_INFREQUENT_ACCESS"
+UNITS_PER_WORKER = PARTITION_WRITE_UNITS
+"""Write units a second for which `workers: auto` adds a worker.
+
+One worker could send many times as many. But a partition accepts this many, and workers on
+different parts of a source spread their writes over partitions.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteCapacity:
+    """Write units a second that a table or an index accepts at once."""
+
+    units: float
+    how: str
+    """Origin of the number, for people."""
+
+    def share(self, percent: float) -> float:
+        """Return a percentage of the capacity, and at least one unit a second."""
+        return max(1.0, self.units * percent / 100)
+
+
+def is_on_demand(described: Mapping[str, Any]) -> bool:
+    """Tell whether a table bills requests. `described`: the `Table` of DescribeTable."""
+    billing = described.get("BillingModeSummary", {}).get("BillingMode")
+    provisioned = described.get("ProvisionedThroughput", {}).get("WriteCapacityUnits")
+    return billing == "PAY_PER_REQUEST" or (billing is None and not provisioned)
+
+
+def table_class_of(described: Mapping[str, Any]) -> str:
+    """Return the class of a described table."""
+    return str(described.get("TableClassSummary", {}).get("TableClass") or "STANDARD")
+
+
+def other_regions(described: Mapping[str, Any], region: str) -> tuple[str, ...]:
+    """List the regions of a global table's other replicas."""
+    replicas = described.get("Replicas") or ()
+    names = (str(each["RegionName"]) for each in replicas if each.get("RegionName"))
+    return tuple(name for name in names if name != region)
+
+
+def provisioned_writes(described: Mapping[str, Any]) -> int:
+    """Return the provisioned write units a second of a described table or index."""
+    return int(described.get("ProvisionedThroughput", {}).get("WriteCapacityUnits") or 0)
+
+
+def warm_writes(described: Mapping[str, Any]) -> int | None:
+    """Return the write units of a table's or index's warm throughput; None if unknown."""
+    found = (described.get("WarmThroughput") or {}).get("WriteUnitsPerSecond")
+    return int(found) if found else None
+
+
+def on_demand_maximum(described: Mapping[str, Any]) -> int | None:
+    """Return the on-demand maximum of a table or index in write units; None without one."""
+    found = (described.get("OnDemandThroughput") or {}).get("MaxWriteRequestUnits")
+    # -1 means no limit.
+    return int(found) if found and int(found) > 0 else None
+
+
+def read_capacity(described: Mapping[str, Any]) -> int:
+    """Return the read units a second that a described table accepts at once."""
+    provisioned = described.get("ProvisionedThroughput", {}).get("ReadCapacityUnits")
+    if not is_on_demand(described):
+        return int(provisioned or 0)
+    warm = (described.get("WarmThroughput") or {}).get("ReadUnitsPerSecond")
+    most = (described.get("OnDemandThroughput") or {}).get("MaxReadRequestUnits")
+    found = int(warm or NEW_TABLE_READS)
+    return min(found, int(most)) if most and int(most) > 0 else found
+
+
+def capacity_of(
+    *,
+    on_demand: bool,
+    provisioned: int | None,
+    warm: int | None,
+    maximum: int | None,
+    what: str = "the table",
+) -> WriteCapacity:
+    """Determine the write capacity of a table or an index from its settings."""
+    if not on_demand:
+        return WriteCapacity(float(provisioned or 0), f"provisioned for {what}")
+    if warm is not None:
+        found = WriteCapacity(float(warm), f"warm throughput of {what}")
+    else:
+        found = WriteCapacity(float(NEW_TABLE_RATE), "assumed, as for a new on-demand table")
+    if maximum is not None and maximum < found.units:
+        return WriteCapacity(float(maximum), f"on-demand maximum of {what}")
+    return found
+
+
+def write_capacity(described: Mapping[str, Any]) -> WriteCapacity:
+    """Determine a table's write capacity. `described`: the `Table` of DescribeTable."""
+    return capacity_of(
+        on_demand=is_on_demand(described),
+        provisioned=provisioned_writes(described),
+        warm=warm_writes(described),
+        maximum=on_demand_maximum(described),
+    )
+
+
+def table_write_capacity(
+    client: DynamoDBClient, name: str, *, retry_policy: RetryPolicy = DEFAULT_POLICY
+) -> WriteCapacity:
+    """Describe a table and determine its write capacity. Raises as `describe_table`."""
+    _, described = describe_table_with_response(client, name, retry_policy=retry_policy)
+    return write_capacity(described)
+
+
+def write_price(
+    described: Mapping[str, Any], region: str, *, given: float | None = None
+) -> WritePrice:
+    """Choose the price of a described table's write units, as `WritePrice.of`."""
+    return WritePrice.of(
+        region,
+        on_demand=is_on_demand(described),
+        infrequent=table_class_of(described) == STANDARD_IA,
+        regions=1 + len(other_regions(described, region)),
+        given=given,
+    )
+
+
+def choose_workers(
+    capacity: float, max_wcu: float | None = None, concurrency: int | None = None
+) -> int:
+    """Choose the number of workers of `workers: auto`, before the chunks are counted.
+
+    One worker for each 1,000 write units a second that the run may use: the table's capacity or
+    the lower `max_wcu`. Never more than `concurrency`, the functions that may run at once.
+    """
+    units = capacity if max_wcu is None else min(capacity, max_wcu)
+    wanted = max(1, math.ceil(units / UNITS_PER_WORKER))
+    return wanted if concurrency is None else max(1, min(wanted, concurrency))
+
+
+RECOVERY_PERMISSION = "dynamodb:DescribeContinuousBackups"
+
+
+def has_recovery(
+    client: DynamoDBClient, table: str, *, retry_policy: RetryPolicy = DEFAULT_POLICY
+) -> bool:
+    """Tell whether point-in-time recovery of a table is on. Raises AWS's errors."""
+
+    def ask() -> bool:
+        answer: Any = client.describe_continuous_backups(TableName=table)
+        described = answer["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
+        return bool(described.get("PointInTimeRecoveryStatus") == "ENABLED")
+
+    return call_with_retries(
+        ask, f"reading point-in-time recovery of table {table}", policy=retry_policy
+    )
+
+
+def recovery_if_known(client: DynamoDBClient, table: str) -> bool | None:
+    """Tell whether recovery is on; None if that cannot be read. Asks once."""
+    once = RetryPolicy(attempts=1)
+    return call_if_possible(
+        lambda: has_recovery(client, table, retry_policy=once),
+        f"reading point-in-time recovery of table {table}",
+    )
+
+
+def require_recovery(
+    client: DynamoDBClient, table: str, *, retry_policy: RetryPolicy = DEFAULT_POLICY
+) -> None:
+    """Raise `BackupRequired` unless point-in-time recovery of a table is known to be on."""
+    try:
+        if has_recovery(client, table, retry_policy=retry_policy):
+            return
+    except (AccessDenied, RequestRefused) as error:
+        raise BackupRequired(
+            f"table {table} must have point-in-time recovery (require_backup), and whether it has"
+            f" cannot be read: allow {RECOVERY_PERMISSION}, or leave require_backup out"
+            f" ({error.message})"
+        ) from None
+    raise BackupRequired(
+        f"table {table} has no point-in-time recovery, and require_backup asks for it; nothing was"
+        f" written. {turn_recovery_on(table)}"
+    )
+
+
+def turn_recovery_on(table: str) -> str:
+    """Return the sentence that says how to turn a table's recovery on."""
+    return (
+        f"To turn it on: aws dynamodb update-continuous-backups --table-name {table}"
+        " --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"
+    )
+
+
+_PERIOD_SECONDS = 60
+"""DynamoDB publishes the metric for each minute."""
+_SPAN = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTraffic:
+    """Write units that a table consumed in the last hour, by whoever wrote it."""
+
+    units: float
+    highest_rate: float
+    """Units a second of the busiest minute."""
+
+    def warning(self, table: str) -> str:
+        """Return the warning for a run without `max_wcu`."""
+        return (
+            f"table {table} consumed {self.units:,.0f} write units in the last hour (at most"
+            f" {self.highest_rate:,.0f} a second), so others may be writing to it, and this run has"
+            " no max_wcu: it takes all that the table accepts, and others may be throttled."
+            " --max-wcu 50% leaves them half of it"
+        )
+
+
+def recent_traffic(clients: AwsClients, table: str, now: float) -> WriteTraffic | None:
+    """Read a table's consumed write units of the last hour; None if unknown or nothing.
+
+    The metric's dimension TableName covers the table and its global indexes: "You can retrieve
+    the total consumed write capacity for a table and all of its global secondary indexes, or for
+    a particular global secondary index" ("DynamoDB metrics and dimensions"). `now`: seconds since
+    the epoch.
+    """
+
+    def ask() -> WriteTraffic | None:
+        client = clients.advisory("cloudwatch")
+        if not _same_cloud(clients.dynamodb.meta.endpoint_url, client.meta.endpoint_url):
+            return None
+        end = datetime.fromtimestamp(now, UTC)
+        answer: Any = client.get_metric_statistics(
+            Namespace="AWS/DynamoDB",
+            MetricName="ConsumedWriteCapacityUnits",
+            Dimensions=[{"Name": "TableName", "Value": table}],
+            StartTime=end - _SPAN,
+            EndTime=end,
+            Period=_PERIOD_SECONDS,
+            Statistics=["Sum"],
+        )
+        sums = [float(each["Sum"]) for each in answer["Datapoints"]]
+        units = sum(sums)
+        return WriteTraffic(units, max(sums) / _PERIOD_SECONDS) if units > 0 else None
+
+    return call_if_possible(ask, f"reading the traffic of table {table}")
+
+
+def is_aws_endpoint(url: str) -> bool:
+    """Tell whether an endpoint is AWS's own, and not an emulator's or a proxy's."""
+    host = urlsplit(url).hostname or ""
+    return host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
+
+
+def has_statements(clients: AwsClients) -> bool:
+    """Tell whether the endpoint can be sent BatchExecuteStatement, as AWS's can.
+
+    Send an invalid statement, which DynamoDB refuses. dynalite does not know the
+    operation, and moto fails with HTTP status 500, whatever the statement.
+    """
+    client = clients.dynamodb
+    if is_aws_endpoint(client.meta.endpoint_url):
+        return True
+    try:
+        answer = client.batch_execute_statement(Statements=[{"Statement": "-"}])
+    except Exception as error:
+        failure = classify_failure(error)
+        if failure is None:
+            raise
+        broken = failure.status >= 500 and not failure.is_known
+        return failure.code not in UNKNOWN_OPERATION and not broken
+    return any("Error" in result for result in answer.get("Responses", ()))
+
+
+def _same_cloud(one: str, other: str) -> bool:
+    """Tell whether two endpoints are both AWS's, or one server's.
+
+    Otherwise the metrics are those of another table of the same name.
+    """
+    both_aws = is_aws_endpoint(one) and is_aws_endpoint(other)
+    return both_aws or urlsplit(one).netloc == urlsplit(other).netloc
+
+
+def table_notices(clients: AwsClients, table: str, options: Options, now: float) -> Iterator[str]:
+    """Yield the warnings about a table, as far as permissions allow to know them.
+
+    `now`: seconds since the epoch.
+    """
+    if options.mode == PLAN:
+        # Nothing is written.
+        return
+    if not options.require_backup and recovery_if_known(clients.dynamodb, table) is False:
+        yield (
+            f"table {table} has no point-in-time recovery, so what this run overwrites cannot be"
+            f" restored. {turn_recovery_on(table)}"
+        )
+    if options.max_wcu is None and options.max_wcu_percent is None:
+        traffic = recent_traffic(clients, table, now)
+        if traffic is not None:
+            yield traffic.warning(table)

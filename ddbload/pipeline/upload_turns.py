@@ -16,8 +16,7 @@ from dataclasses import replace
 from ddbload.context import LedgerContext
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.states import PreflightTask
-from ddbload.contracts.upload_order import UploadClaim, UploadOrder, is_sequencer
-from ddbload.contracts.upload_rule import Upload
+from ddbload.contracts.upload_rule import Upload, UploadClaim, UploadOrder, is_sequencer
 from ddbload.errors import InvalidPayload, UploadSuperseded
 from ddbload.ledger.shared_state import change_state
 from ddbload.ledger.store import Store

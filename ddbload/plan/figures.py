@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from ddbload.contracts.list_prices import (
+from ddbload.contracts.options import EDGES, Options
+from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.write_price import (
     LIST_PRICE_DATE,
     LIST_PRICE_REGION,
+    NOT_BILLED,
     S3_READ,
     STORED_GB_MONTH,
     STORED_GB_MONTH_IA,
+    WritePrice,
 )
-from ddbload.contracts.options import EDGES, Options
-from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.write_price import NOT_BILLED, WritePrice
 from ddbload.dynamodb.write_modes import DELETE, UPDATE
 from ddbload.plan import price
 from ddbload.plan.capacity import (

@@ -27,8 +27,7 @@ from ddbload.ledger.ledger import Ledger, temporary_ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
-from ddbload.pipeline.table_description import describe_table_with_response
-from ddbload.pipeline.table_notices import recent_traffic
+from ddbload.pipeline.table_description import describe_table_with_response, recent_traffic
 from ddbload.plan.plan import Plan
 from ddbload.plan.survey import Survey, SurveyJob
 from ddbload.plan.table_facts import TableFacts, new_table, table_facts, with_other_settings

@@ -12,8 +12,7 @@ from ddbload.contracts.results import Failure
 from ddbload.contracts.row_counts import ALL_FILTERED, NO_ROWS
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import PUT
-from ddbload.pipeline.preflight.detect_format import DetectedFormat
-from ddbload.pipeline.preflight.prepare import FIRST_ROW_LIKE_DATA, NO_HEADER_ADVICE
+from ddbload.pipeline.preflight.prepare import FIRST_ROW_LIKE_DATA, NO_HEADER_ADVICE, DetectedFormat
 from ddbload.plan.advice import PlanWarning, list_warnings, prewarm_warning
 from ddbload.plan.attribute_profiles import ColumnProfile
 from ddbload.plan.figures import Estimate, estimate_chunks, is_split

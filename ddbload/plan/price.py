@@ -9,19 +9,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ddbload.contracts.list_prices import (
-    CAPACITY_HOUR,
-    CAPACITY_HOUR_IA,
-    GB_SECOND,
-    IMPORT_GB,
-    INVOCATION,
-    LIST_PRICE_REGION,
-    LOG_GB,
-    METRIC_MONTH,
-    S3_READ,
-    S3_WRITE,
-    TRANSITION,
-)
 from ddbload.contracts.source import KINDS
 from ddbload.contracts.upload_rule import (
     DEFAULT_MEMORY_MB,
@@ -29,7 +16,18 @@ from ddbload.contracts.upload_rule import (
     DEFAULT_TIMEOUT_SECONDS,
 )
 from ddbload.contracts.write_price import (
+    CAPACITY_HOUR,
+    CAPACITY_HOUR_IA,
+    GB_SECOND,
+    IMPORT_GB,
+    INVOCATION,
     LIST_PRICE,
+    LIST_PRICE_REGION,
+    LOG_GB,
+    METRIC_MONTH,
+    S3_READ,
+    S3_WRITE,
+    TRANSITION,
     WritePrice,
     dollars_text,
 )

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 from ddbload.aws.retry import call_if_possible
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.limits import MAX_KEY_BYTES
-from ddbload.pipeline.table_backup import recovery_if_known
-from ddbload.pipeline.table_capacity import (
+from ddbload.pipeline.table_description import (
     STANDARD_IA,
     WriteCapacity,
+    WriteTraffic,
     capacity_of,
     is_on_demand,
     on_demand_maximum,
     other_regions,
     provisioned_writes,
+    recovery_if_known,
     table_class_of,
     warm_writes,
 )
-from ddbload.pipeline.table_notices import WriteTraffic
 from ddbload.reading.measure import TableIndex
 
 if TYPE_CHECKING:

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import RetryPolicy, call_with_retries
-from ddbload.contracts.list_prices import LIST_PRICE_REGION, WARM_UNIT
-from ddbload.contracts.write_price import amount_text
+from ddbload.contracts.write_price import LIST_PRICE_REGION, WARM_UNIT, amount_text
 from ddbload.errors import InvalidUsage, PrewarmUnfinished
-from ddbload.pipeline.table_capacity import (
+from ddbload.pipeline.table_description import (
     NEW_TABLE_RATE,
+    describe_table_with_response,
     is_on_demand,
     on_demand_maximum,
     other_regions,
     warm_writes,
 )
-from ddbload.pipeline.table_description import describe_table_with_response
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

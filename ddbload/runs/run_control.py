@@ -33,7 +33,7 @@ from ddbload.pipeline.executions import Execution, Executions
 from ddbload.pipeline.read_run import finished_report, read_run
 from ddbload.pipeline.report import write_report
 from ddbload.pipeline.run_requests import keep_failure
-from ddbload.pipeline.table_capacity import table_write_capacity
+from ddbload.pipeline.table_description import table_write_capacity
 from ddbload.runs.run_status import live_heartbeat
 
 STOP_POLL_SECONDS = 0.5

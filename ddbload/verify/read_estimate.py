@@ -7,10 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ddbload.contracts.list_prices import LIST_PRICE_REGION, READ_UNIT_PRICE, READ_UNIT_PRICE_IA
 from ddbload.contracts.options import parse_percent
-from ddbload.contracts.write_price import amount_text
-from ddbload.pipeline.table_capacity import (
+from ddbload.contracts.write_price import (
+    LIST_PRICE_REGION,
+    READ_UNIT_PRICE,
+    READ_UNIT_PRICE_IA,
+    amount_text,
+)
+from ddbload.pipeline.table_description import (
     STANDARD_IA,
     is_on_demand,
     read_capacity,

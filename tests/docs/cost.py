@@ -13,19 +13,19 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ddbload.contracts.list_prices import (
+from ddbload.contracts.options import DEFAULT_CHUNK_BYTES
+from ddbload.contracts.options import EDGES_MAX_ROW_BYTES as EDGES_ROW_BYTES
+from ddbload.contracts.write_price import (
     LIST_PRICE_DATE,
     LIST_PRICE_REGION,
     WARM_UNIT,
     WRITE_UNIT_PRICE,
     WRITE_UNIT_PRICE_IA,
+    dollars_text,
 )
-from ddbload.contracts.options import DEFAULT_CHUNK_BYTES
-from ddbload.contracts.options import EDGES_MAX_ROW_BYTES as EDGES_ROW_BYTES
-from ddbload.contracts.write_price import dollars_text
 from ddbload.pipeline.preflight.edge_probe import FIRST_WINDOW_BYTES
 from ddbload.pipeline.preflight.prepare import EDGES_ABOVE_BYTES
-from ddbload.pipeline.table_capacity import NEW_TABLE_RATE, choose_workers
+from ddbload.pipeline.table_description import NEW_TABLE_RATE, choose_workers
 from ddbload.plan.price import (
     CHUNK_TRANSITIONS,
     CPU_SECONDS,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts.comparison import Comparison
-from ddbload.contracts.load_identity import DECISIVE, asked_hash, differing
+from ddbload.contracts.load_record import DECISIVE, asked_hash, differing
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
 from ddbload.contracts.source import LOCATION_FIELDS, Source

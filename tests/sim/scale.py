@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ddbload.contracts import list_prices
+from ddbload.contracts import write_price
 from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import RowCounts as Counts
 from ddbload.contracts.row_counts import WriteStats
@@ -292,13 +292,13 @@ def _dollars(scenario: Scenario, outcome: Outcome) -> float:
     reads = scenario.runs * (requests["GET"] + stored / (8 << 20) + scenario.objects.count)
     writes = scenario.runs * (requests["PUT"] + requests["LIST"]) + 3 * outcome.invocations
     return (
-        seconds * MEMORY_GB * list_prices.GB_SECOND
-        + outcome.invocations * list_prices.INVOCATION
-        + reads * list_prices.S3_READ
-        + writes * list_prices.S3_WRITE
+        seconds * MEMORY_GB * write_price.GB_SECOND
+        + outcome.invocations * write_price.INVOCATION
+        + reads * write_price.S3_READ
+        + writes * write_price.S3_WRITE
         + scenario.runs
         * (outcome.chunks * price.CHUNK_TRANSITIONS + price.RUN_TRANSITIONS)
-        * list_prices.TRANSITION
+        * write_price.TRANSITION
     )
 
 
@@ -356,7 +356,7 @@ begin at once, and cost a fraction.
 | rows of one function | {WORKER_RATE:,.0f} a second at most | 5 s of processor for a million ([cost.md](cost.md)), a tenth of that rate |
 | text of gzip | {TEXT_BYTES_PER_SECOND / 1e6:.0f} MB a second | 150 MB for each second of the processor ([decision 0011](contributing/decisions/0011-gzip-seek-points.md)), by the factor above |
 | columns | as in the files of `tests/sim/scale.py`: windows of 16 KiB decide in quoted text, those of 1 MiB in text without quotes | – |
-| prices of us-east-1, {list_prices.LIST_PRICE_DATE} | Lambda on arm64: ${list_prices.GB_SECOND:.10f} a GB-second, ${list_prices.INVOCATION * 1e6:.2f} a million requests. Step Functions: ${list_prices.TRANSITION * 1e3:.3f} a thousand transitions. S3: ${list_prices.S3_WRITE * 1e3:.3f} a thousand PUT and LIST, ${list_prices.S3_READ * 1e3:.4f} a thousand GET. DynamoDB: ${price.US_EAST_1_PRICE.dollars_per_million:.3f} a million write units on demand | AWS's price lists, as in `ddbload/contracts/list_prices.py` ([cost.md](cost.md)) |
+| prices of us-east-1, {write_price.LIST_PRICE_DATE} | Lambda on arm64: ${write_price.GB_SECOND:.10f} a GB-second, ${write_price.INVOCATION * 1e6:.2f} a million requests. Step Functions: ${write_price.TRANSITION * 1e3:.3f} a thousand transitions. S3: ${write_price.S3_WRITE * 1e3:.3f} a thousand PUT and LIST, ${write_price.S3_READ * 1e3:.4f} a thousand GET. DynamoDB: ${price.US_EAST_1_PRICE.dollars_per_million:.3f} a million write units on demand | AWS's price lists, as in `ddbload/contracts/write_price.py` ([cost.md](cost.md)) |
 | requests that are priced | those of preflight as they were made; for imports one GET for each 8 MiB and for each object, and three PUT for each invocation | – |
 
 Left out: errors, throttled requests, requests that are slower than others, what Step Functions adds between states, the growth of an

@@ -11,7 +11,7 @@ import pytest
 from ddbload.contracts.options import Options
 from ddbload.contracts.source import AUTO, Source
 from ddbload.errors import DdbloadError
-from ddbload.pipeline.preflight.detect_format import detect_format
+from ddbload.pipeline.preflight.prepare import detect_format
 from ddbload.reading.header import read_header
 from ddbload.reading.open_sources import open_decoded
 from ddbload.source.local_file import open_local

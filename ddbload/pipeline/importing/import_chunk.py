@@ -11,10 +11,9 @@ from dataclasses import replace
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.column_mapping import row_writes
-from ddbload.contracts.results import Failure, Segment
+from ddbload.contracts.results import Failure, ProgressSamples, Segment
 from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.segment_times import ProgressSamples
 from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.dynamodb.write_modes import PLAN, PUT, UPDATE
 from ddbload.errors import (

@@ -6,10 +6,9 @@ from collections import Counter
 from contextlib import closing
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.results import PlanTotals, Segment
+from ddbload.contracts.results import PlanTotals, ProgressSamples, Segment
 from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import Cursor
-from ddbload.contracts.segment_times import ProgressSamples
 from ddbload.errors import DdbloadError
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context

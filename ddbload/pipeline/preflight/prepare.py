@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
 from ddbload.contracts.column_mapping import check_column_names, column_changes
-from ddbload.contracts.dialect import check_dialect
-from ddbload.contracts.load_identity import asked_hash
+from ddbload.contracts.dialect import Dialect, placeholder_delimiter
+from ddbload.contracts.load_record import asked_hash
 from ddbload.contracts.options import EDGES, Options
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import Cursor, RunRecord, Table
-from ddbload.contracts.source import AUTO, PARQUET, Source
+from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, PARQUET, TSV, Source
 from ddbload.contracts.template import key_fingerprint
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.errors import DdbloadError
@@ -22,14 +22,14 @@ from ddbload.items.typed_cells import SettledCells
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.preflight.detect_format import DetectedFormat, detect_format
+from ddbload.pipeline.preflight.checks import RunLimits, check_settings, describe, settle_limits
 from ddbload.pipeline.preflight.find_objects import list_source
-from ddbload.pipeline.preflight.run_limits import RunLimits, settle_limits
 from ddbload.pipeline.preflight.table_checks import settle_types
-from ddbload.pipeline.table_description import describe_table_with_response
-from ddbload.reading.header import Header, read_header, wanted_columns
+from ddbload.reading.header import Header, detect_layout, read_header, wanted_columns
 from ddbload.reading.open_sources import (
+    compression_in,
     known_size,
+    open_as_text,
     open_decoded,
     open_source,
     prefix_errors_with_object_name,
@@ -37,7 +37,13 @@ from ddbload.reading.open_sources import (
 )
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.reading.source_objects import row_groups
+from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
+from ddbload.rows.format_guess import Doubt
+from ddbload.rows.header_evidence import HeaderEvidence
+from ddbload.rows.sample_splits import SNIFFED_BYTES
+from ddbload.rows.sniff import sniff
 from ddbload.source.byte_source import ByteSource, HeadCachingSource
+from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.s3_object import Pinned
 
 FIRST_ROW_LIKE_DATA = "the first row is taken for column names, and looks like data"
@@ -94,8 +100,8 @@ def prepare_run(
     """Open the source, detect its format and check it against the table.
 
     The listing of a source of several objects is written to `ledger`, unless it is given. `table`
-    replaces the payload's table, which is
-    otherwise described; `described` is its description by DescribeTable, if it exists.
+    replaces the payload's table, which is otherwise described; `described` is its description by
+    DescribeTable, if it exists.
     """
     check_settings(payload)
     asked = asked_hash(payload, hmac_key(payload))
@@ -108,12 +114,7 @@ def prepare_run(
     with closing(_open_objects(payload.source, listing, ledger, context)) as objects:
         raw = next(objects)
         if table is None:
-            table, described = describe_table_with_response(
-                context.clients.dynamodb,
-                payload.table,
-                retry_policy=context.retry_policy,
-                suggest=context.access.paths,
-            )
+            table, described = describe(payload, context)
         first = _inspect_first_object(
             chain([raw], objects), payload, table, several=listing is not None
         )
@@ -127,15 +128,6 @@ def prepare_run(
         if context.notice is not None:
             context.notice(notice)
     return PreparedRun(record, first.detected, first.cells.notices)
-
-
-def check_settings(payload: Payload) -> None:
-    """Raise the named error of a dialect, columns or mapping that no source has."""
-    check_dialect(payload.source)
-    if payload.source.columns is not None:
-        check_column_names(payload.source.columns)
-    column_changes(payload.mapping)
-    hmac_key(payload)
 
 
 def _inspect_first_object(
@@ -263,3 +255,142 @@ def _open_objects(
     for raw in opened:
         with closing(raw):
             yield HeadCachingSource(raw)
+
+
+_MOST_BYTES = 4 * SNIFFED_BYTES
+_PIECE_BYTES = SNIFFED_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedFormat:
+    """Source with every `auto` replaced, and the confidence of the guess."""
+
+    source: Source
+    sure: float = 1.0
+    why: str | None = None
+    """Reason for the guess; None if nothing was guessed."""
+    doubt: Doubt | None = None
+    """Reason to doubt that the first row is a header, if the delimiter was guessed."""
+    header: HeaderEvidence | None = None
+    """Evidence for the first row as a header; None if it is not taken for one."""
+
+    @property
+    def header_looks_like_data(self) -> bool:
+        """True if the first row is taken for a header and looks like data."""
+        return self.header is not None and self.header.looks_like_data
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the reading for a plan: what was detected, and how sure that is."""
+        source, guessed = self.source, self.why is not None
+        value: dict[str, Any] = {
+            "format": source.format,
+            "delimiter": source.delimiter,
+            "quote": source.quote,
+            "escape": source.escape,
+            "comment": source.comment,
+            "header": source.header,
+        }
+        if not source.kind.has_columns:
+            # JSON has no dialect.
+            value = {**dict.fromkeys(value), "format": source.format}
+        if source.framed:
+            value["layout"] = source.layout
+        readings = () if self.doubt is None else self.doubt.readings
+        return {
+            **value,
+            "skip_lines": source.skip_lines,
+            "encoding": source.encoding,
+            "compression": source.compression,
+            "sure": self.sure if guessed else 1.0,
+            "why": self.why if guessed else "as given",
+            "header_why": None if self.header is None else self.header.why,
+            "header_looks_like_data": self.header_looks_like_data,
+            "readings": [asdict(each) for each in readings],
+        }
+
+
+def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> DetectedFormat:
+    """Replace each `auto` of a source, by its first object.
+
+    `wanted`: columns that the table's keys are made from. Raises errors of reading.
+    """
+    plain = replace(source, compression=compression_in(raw, source))
+    if source.format in (AUTO, PARQUET) and _first_bytes(raw) == PARQUET_SIGNATURE:
+        return DetectedFormat(replace(plain, format=PARQUET, delimiter=",", encoding="utf-8"))
+    plain = _with_encoding(raw, plain)
+    if source.format in (JSON, DYNAMODB_JSON):
+        return _with_layout(raw, DetectedFormat(plain), wanted)
+    if source.delimiter != AUTO and source.format == AUTO:
+        # Only delimited text has a delimiter, so the format is known too.
+        return DetectedFormat(replace(plain, format=TSV if source.delimiter == "\t" else CSV))
+    if AUTO not in (source.format, source.delimiter) or source.format not in (AUTO, CSV):
+        return DetectedFormat(plain)
+    file = open_as_text(raw, plain)
+    start, whole = _sample(file, source.skip_lines)
+    guess = sniff(
+        start,
+        name=raw.name,
+        whole=whole,
+        wanted=wanted,
+        header=source.header,
+        count=None if source.columns is None else len(source.columns),
+        dialect=Dialect.of(
+            replace(plain, delimiter=placeholder_delimiter(source.quote), encoding="utf-8")
+        ),
+        format_=None if source.format == AUTO else source.format,
+    )
+    source = replace(plain, format=guess.format, delimiter=guess.delimiter or ",")
+    detected = DetectedFormat(source, guess.sure, guess.why, guess.doubt)
+    is_json = guess.format in (JSON, DYNAMODB_JSON)
+    return _with_layout(raw, detected, wanted, guessed=True) if is_json else detected
+
+
+def _with_layout(
+    raw: ByteSource, detected: DetectedFormat, keys: Collection[str], *, guessed: bool = False
+) -> DetectedFormat:
+    """Detect the layout of JSON objects, and their format if it was only guessed."""
+    source = detected.source
+    if source.skip_lines or source.layout != AUTO:
+        return detected
+    found = detect_layout(open_as_text(raw, source), keys)
+    if found is None:
+        return detected
+    layout, guess = found
+    source = replace(source, layout=layout, format=guess.format if guessed else source.format)
+    return DetectedFormat(source, guess.sure, guess.why)
+
+
+def _first_bytes(raw: ByteSource) -> bytes:
+    size = min(raw.size, len(PARQUET_SIGNATURE))
+    return b"".join(raw.stream(0, size, size or 1))
+
+
+def _with_encoding(raw: ByteSource, source: Source) -> Source:
+    if source.encoding != AUTO:
+        return source
+    file = open_as_text(raw, source)
+    start = _read_up_to(file.stream(0, None, LONGEST_BYTE_ORDER_MARK), LONGEST_BYTE_ORDER_MARK)
+    return replace(source, encoding=encoding_of(start) or "utf-8")
+
+
+def _sample(file: DecodedSource, skip_lines: int) -> tuple[bytes, bool]:
+    """Read the first bytes after skipped lines; also tell whether these are all bytes."""
+    start = _read_up_to(file.stream(0, None, _PIECE_BYTES), _MOST_BYTES)
+    whole = len(start) < _MOST_BYTES
+    if skip_lines:
+        start = start.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    at = 0
+    for _ in range(skip_lines):
+        at = start.find(b"\n", at) + 1
+        if not at:
+            return b"", whole
+    return start[at:], whole
+
+
+def _read_up_to(pieces: Iterator[bytes], size: int) -> bytes:
+    held = bytearray()
+    for piece in pieces:
+        held += piece
+        if len(held) >= size:
+            break
+    return bytes(held[:size])

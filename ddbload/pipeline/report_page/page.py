@@ -143,14 +143,10 @@ def _rows(facts: RunFacts) -> Markup | None:
     if facts.record is None:
         return None
     rows = facts.report.rows
-    words = {"written": written_word(facts.report.mode)}
-    if facts.is_plan:
-        words["skipped"] = "would be written"
     parts: list[Content] = [tile(f"{rows.read:,}", "rows read")]
-    for name, count in rows.outcomes.items():
-        if count or name != "filtered":
-            sign = element("span", "+" if len(parts) > 1 else "=", class_="sign")
-            parts += [sign, tile(f"{count:,}", words.get(name, name))]
+    for _, count, word in rows.shown(facts.report.mode):
+        sign = element("span", "+" if len(parts) > 1 else "=", class_="sign")
+        parts += [sign, tile(f"{count:,}", word)]
     says, kind = "Every row that was read is accounted for.", "good"
     if not rows.conserved:
         says, kind = "The counts do not add up: please report it.", "bad"

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from ddbload.contracts.results import Failure, Segment
-from ddbload.contracts.segment_times import FIRST_PERIOD, SegmentTimes
+from ddbload.contracts.results import FIRST_PERIOD, Failure, Segment, SegmentTimes
 from ddbload.pipeline.report_page.markup import duration_text
 
 MOST_WINDOWS = 120

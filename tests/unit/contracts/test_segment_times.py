@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.contracts.results import Failure, Segment
-from ddbload.contracts.segment_times import MAX_SAMPLES, ProgressSample, SegmentTimes
+from ddbload.contracts.results import MAX_SAMPLES, Failure, ProgressSample, Segment, SegmentTimes
 from ddbload.errors import InvalidPayload
 from tests.unit.contracts.message_samples import REPORT, SEGMENT
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import Failure
+from ddbload.contracts.results import Failure, SegmentTimes
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.contracts.segment_times import SegmentTimes
 from ddbload.contracts.source import Source
 from ddbload.pipeline.report_page.run_facts import RunFacts
 from tests.unit.pipeline.page_scenes import facts, record, reject, work

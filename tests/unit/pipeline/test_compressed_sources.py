@@ -14,7 +14,7 @@ from ddbload import errors
 from ddbload.contracts import run_record
 from ddbload.contracts.results import ExecutionOutput
 from ddbload.contracts.states import ReportTask
-from ddbload.pipeline.preflight import open_chunk
+from ddbload.pipeline.preflight import chunker
 from ddbload.pipeline.report import report_execution
 from ddbload.plan import make_plan
 from ddbload.source.decoding import compression, decoded_source, inflate, seek_trail
@@ -255,7 +255,7 @@ def test_seek_point_of_another_run_is_refused():
 
 
 def test_chunks_of_compressed_objects_grow(monkeypatch):
-    monkeypatch.setattr(open_chunk, "DOUBLE_AFTER_CHUNKS", 3)
+    monkeypatch.setattr(chunker, "DOUBLE_AFTER_CHUNKS", 3)
     world = World(PACKED["gzip"], options={**MANY, "chunk_bytes": 500})
     world.preflight()
     sizes = [chunk.end - chunk.start for chunk in world.manifest[:-1]]

@@ -215,8 +215,8 @@ def test_rows_of_several_objects_are_read_once(seed, monkeypatch):
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch):
     rng = random.Random(seed)
-    monkeypatch.setattr("ddbload.pipeline.preflight.open_chunk.MAX_OBJECTS", rng.choice((2, 400)))
-    monkeypatch.setattr("ddbload.pipeline.preflight.open_chunk._WRITES_AHEAD", 0)
+    monkeypatch.setattr("ddbload.pipeline.preflight.chunker.MAX_OBJECTS", rng.choice((2, 400)))
+    monkeypatch.setattr("ddbload.pipeline.preflight.chunker._WRITES_AHEAD", 0)
     monkeypatch.setattr("ddbload.ledger.object_listing.PAGE_OBJECTS", rng.choice((2, 1000)))
     files = files_of(seed, 8, compressed=rng.random() < 0.7)
     options = {**EDGES, "chunk_bytes": rng.choice((20, 200, 10**6))}

@@ -90,7 +90,7 @@ def test_any_order_of_columns_gives_items_of_dict_reader(seed, monkeypatch):
 def test_order_of_columns_survives_deaths_and_retries(seed, monkeypatch):
     rng = random.Random(seed)
     small_blocks(monkeypatch, rng)
-    monkeypatch.setattr("ddbload.pipeline.preflight.open_chunk._WRITES_AHEAD", 0)
+    monkeypatch.setattr("ddbload.pipeline.preflight.chunker._WRITES_AHEAD", 0)
     files = shuffled_files(rng, 6)
     world = ManyObjects(files=files, options={"chunk_bytes": rng.choice((20, 400, 10**6))})
     chaos = Chaos(world, plan(rng.randbytes(1 + 3 * 16)))

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from ddbload.contracts.segment_times import MAX_SAMPLES, ProgressSamples, SegmentTimes
+from ddbload.contracts.results import MAX_SAMPLES, ProgressSamples, SegmentTimes
 from ddbload.errors import TableNotFound
 from tests.fakes.dynamodb_faults import Fault
 from tests.unit.pipeline.world import TABLE, World

@@ -12,9 +12,8 @@ from ddbload.contracts.control import WORKING, WorkerProgress
 from ddbload.contracts.results import Failure, Report
 from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.row_counts import WorkTotals as Totals
-from ddbload.pipeline.counted_chunks import CountedChunks
+from ddbload.pipeline.counted_chunks import CountedChunks, reconcile
 from ddbload.pipeline.read_run import read_run
-from ddbload.pipeline.reconcile import reconcile
 from ddbload.runs.retry_rejects import iter_rejects
 from tests.fakes.dynamodb_faults import fails
 from tests.unit.pipeline.expected import counts, outcome

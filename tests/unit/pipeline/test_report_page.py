@@ -9,10 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from ddbload.contracts.results import Segment
+from ddbload.contracts.results import Segment, SegmentTimes
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor
-from ddbload.contracts.segment_times import SegmentTimes
 from ddbload.errors import ServiceUnavailable, visible
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline import report

@@ -14,7 +14,6 @@ from ddbload.contracts.states import (
     ImportTask,
     PreflightTask,
     ReportCursor,
-    ReportRequest,
     ReportTask,
 )
 from ddbload.errors import Interrupted, InvalidPayload, LedgerDamaged
@@ -159,14 +158,6 @@ def test_name_of_parts_leads_nowhere_else() -> None:
         ReportCursor.from_json({"name": "../other", "chunk": 1})
 
 
-def test_state_machine_of_earlier_version_gets_no_cursor(world: World) -> None:
-    import_last(world)
-    assert ReportRequest.of({"run": RUN}).continues is False
-    made = report_execution(ReportTask(RUN), world.context(SOON), continues=False)
-    assert isinstance(made, ExecutionOutput)
-    assert made.chunks_done == len(world.manifest)
-
-
 def test_end_of_a_stopped_execution_continues_in_repeated_invocations(world: World) -> None:
     machine = FakeStepFunctions()
     executions = Executions(machine, machine.machine)  # type: ignore[arg-type]
@@ -215,6 +206,6 @@ def test_parts_keep_all_sums(world: World) -> None:
     import_last(world)
     found = counted_chunks.CountedChunks.read(world.ledger).sums
     found.damaged, found.reached, found.following = Failure("LedgerDamaged", "why"), 7, 8
-    again = SegmentSums.from_json(json.loads(json.dumps(found.to_json())), found.chunks)
+    again = SegmentSums.from_json(json.loads(json.dumps(found.to_json())))
     assert vars(again) == vars(found)
     assert found.to_json().keys() == vars(found).keys()

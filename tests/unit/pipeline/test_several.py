@@ -54,9 +54,9 @@ def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch
     rng = random.Random(seed)
     monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.pipeline.preflight.chunker.BLOCK_BYTES", 32)
-    monkeypatch.setattr("ddbload.pipeline.preflight.open_chunk.MAX_OBJECTS", rng.choice((2, 400)))
+    monkeypatch.setattr("ddbload.pipeline.preflight.chunker.MAX_OBJECTS", rng.choice((2, 400)))
     # Moments come one after the other, not from several threads.
-    monkeypatch.setattr("ddbload.pipeline.preflight.open_chunk._WRITES_AHEAD", 0)
+    monkeypatch.setattr("ddbload.pipeline.preflight.chunker._WRITES_AHEAD", 0)
     monkeypatch.setattr("ddbload.reading.open_sources.SMALL_BYTES", rng.choice((0, 50, 10**6)))
     monkeypatch.setattr("ddbload.ledger.object_listing.PAGE_OBJECTS", rng.choice((2, 1000)))
     files = files_of(seed, 8, compressed=rng.random() < 0.5)
@@ -69,7 +69,7 @@ def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch
 
 
 def test_small_objects_share_chunks_and_large_ones_are_cut(monkeypatch):
-    monkeypatch.setattr("ddbload.pipeline.preflight.open_chunk.MAX_OBJECTS", 30)
+    monkeypatch.setattr("ddbload.pipeline.preflight.chunker.MAX_OBJECTS", 30)
     small = {f"a{number:03d}.csv": HEADER + b"%d,x\n" % number for number in range(100)}
     large = {"b.csv": HEADER + b"".join(b"b%d,x\n" % row for row in range(1000))}
     world = ManyObjects(files=small | large, options={"chunk_bytes": 2000})

@@ -83,7 +83,7 @@ def test_position_in_other_sources_is_refused():
 def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch):
     rng = random.Random(seed)
     monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
-    monkeypatch.setattr("ddbload.pipeline.preflight.open_chunk._WRITES_AHEAD", 0)
+    monkeypatch.setattr("ddbload.pipeline.preflight.chunker._WRITES_AHEAD", 0)
     monkeypatch.setattr("ddbload.ledger.object_listing.PAGE_OBJECTS", rng.choice((2, 1000)))
     files = files_of(seed, 8, compressed=rng.random() < 0.5)
     names = [f"{HERE}{name}" for name in sorted(files)]

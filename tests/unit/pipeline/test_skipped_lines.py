@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.source import Source
-from ddbload.pipeline.preflight.detect_format import detect_format
+from ddbload.pipeline.preflight.prepare import detect_format
 from ddbload.reading.header import read_header
 from ddbload.source.byte_source import BytesSource
 from ddbload.source.decoding.decoded_source import DecodedSource

@@ -9,8 +9,8 @@ import pytest
 from ddbload.contracts.options import Options
 from ddbload.contracts.write_price import WritePrice, amount_text
 from ddbload.errors import AccessDenied, BackupRequired, InvalidPayload
-from ddbload.pipeline.preflight.run_limits import settle_limits
-from ddbload.pipeline.table_capacity import choose_workers, write_capacity
+from ddbload.pipeline.preflight.checks import settle_limits
+from ddbload.pipeline.table_description import choose_workers, write_capacity
 from tests.unit.pipeline.stubbed_clients import Clients
 from tests.unit.pipeline.world import World
 

@@ -10,7 +10,7 @@ import pytest
 from botocore.session import get_session
 
 from ddbload.contracts.options import Options
-from ddbload.pipeline.table_notices import (
+from ddbload.pipeline.table_description import (
     has_statements,
     is_aws_endpoint,
     recent_traffic,

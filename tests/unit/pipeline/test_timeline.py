@@ -10,8 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ddbload.contracts.results import Failure, Segment
-from ddbload.contracts.segment_times import ProgressSample, ProgressSamples, SegmentTimes
+from ddbload.contracts.results import (
+    Failure,
+    ProgressSample,
+    ProgressSamples,
+    Segment,
+    SegmentTimes,
+)
 from ddbload.pipeline.report_page.marks import rates_chart, work_chart
 from ddbload.pipeline.report_page.markup import short
 from ddbload.pipeline.report_page.timeline import (

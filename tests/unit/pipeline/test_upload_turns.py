@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from ddbload.context import LedgerContext
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.states import PreflightTask
-from ddbload.contracts.upload_order import sequencer_rank
-from ddbload.contracts.upload_rule import Upload, UploadRule
+from ddbload.contracts.upload_rule import Upload, UploadRule, sequencer_rank
 from ddbload.errors import InvalidPayload, UploadSuperseded
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.on_upload import OLDER, STARTED, STARTED_BEFORE, on_upload
