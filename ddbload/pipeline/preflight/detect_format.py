@@ -12,7 +12,7 @@ from ddbload.reading.header import detect_layout
 from ddbload.reading.open_sources import compression_in, open_as_text
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
 from ddbload.rows.format_guess import Doubt
-from ddbload.rows.header_evidence import HeaderEvidence
+from ddbload.rows.header_doubts import HeaderEvidence
 from ddbload.rows.sample_splits import SNIFFED_BYTES
 from ddbload.rows.sniff import sniff
 from ddbload.source.byte_source import ByteSource
