@@ -18,7 +18,7 @@ from ddbload.contracts.source import AUTO, PARQUET, Source
 from ddbload.contracts.template import key_fingerprint
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.errors import DdbloadError
-from ddbload.items.typed_cells import SettledCells
+from ddbload.items.type_inference import SettledCells
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
 from ddbload.pipeline.context import Context
