@@ -6,10 +6,9 @@ attributes that are sent: `last-wins` adds each row's position, and `delete` sen
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from itertools import repeat
 from typing import Protocol
 
 from ddbload.contracts.column_mapping import column_changes, encoded_changes, row_writes
@@ -29,7 +28,7 @@ from ddbload.items.documents.document_builder import (
     export_line,
     item_line,
 )
-from ddbload.items.documents.json_rows import FOR_BUILDER, JsonRows
+from ddbload.items.documents.json_rows import FOR_BUILDER, EncodedRow, JsonRows
 from ddbload.items.encode.batch_encoder import MAX_ROW_BYTES, BatchEncoder, EncodedRows
 from ddbload.items.encode.insert_statements import (
     InsertStatements,
@@ -40,7 +39,7 @@ from ddbload.items.encode.request_json import RequestBody, batch_request, item_o
 from ddbload.items.encode.row_write_bodies import RowWriteBodies
 from ddbload.items.item_builder import Item, ItemBuilder, row_needs
 from ddbload.items.item_layout import ItemLayout, item_layout
-from ddbload.items.json_values import Members, parse_object
+from ddbload.items.json_values import parse_object
 from ddbload.items.row_filter import FILTERED, row_filter
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.columns import Columns
@@ -268,11 +267,25 @@ class DocumentEncoder:
         """Return the positions of a block's rows, and the request for each."""
         lines, is_utf8 = _lines(block.data)
         places = RowPositions(block, self.ends, len(lines))
-        parsed: Sequence[Members | None] | None = None
-        for_builder = {row for row, is_good in enumerate(is_utf8) if not is_good}
+        encoded = EncodedRows([], [], None, 0)
+        kept: list[int] = []
+        units: list[int] = []
+        for row, line in enumerate(lines):
+            found = self._encode(row, line, places, is_utf8=not is_utf8 or is_utf8[row])
+            if found is None:
+                continue
+            put, key, size = found
+            if not put:
+                encoded.odd.add(len(kept))
+            kept.append(row)
+            encoded.puts.append(put)
+            encoded.keys.append(key)
+            units.append(max(1, -(-size // WRITE_UNIT_BYTES)))
         if self._builder.filter is not None:
-            lines, parsed, for_builder = self._select(lines, places, for_builder)
-        encoded = self._encode(lines, parsed or repeat(None), places, for_builder)
+            places.keep(kept)
+        encoded.units = units if max(units, default=1) > 1 else None
+        good = max(1, len(encoded) - len(encoded.odd))
+        encoded.row_bytes = -(-sum(map(len, encoded.puts)) // good)
         if self._statements is not None:
             _mark_values(encoded, self._statements)
         needs = self._builder.needs
@@ -281,61 +294,36 @@ class DocumentEncoder:
         return places, encoded
 
     def _encode(
-        self,
-        lines: Sequence[str],
-        parsed: Iterable[Members | None],
-        places: RowPositions,
-        for_builder: Collection[int],
-    ) -> EncodedRows:
-        """Encode the rows of a block one by one. Rejected rows, and very long ones, are odd."""
-        encoded = EncodedRows([], [], None, 0)
-        units: list[int] = []
-        has_position = self._builder.position_attribute is not None
-        for row, (line, members) in enumerate(zip(lines, parsed, strict=False)):
-            put, key, size = FOR_BUILDER
-            # Bad UTF-8 is the reason to report, whatever else is wrong with such a row.
-            if row not in for_builder:
-                at = position(self._started, places.byte(row)) if has_position else None
-                try:
-                    put, key, size = self._rows.encode(line, at, members)
-                except (BadValue, UnicodeEncodeError):
-                    put = ""
-            if not put or len(put) > LONGEST_PUT:
-                built = self._builder.build(places.data(row), places.byte(row))
-                if isinstance(built, Defect) or built.wire_bytes > MAX_ROW_BYTES:
-                    encoded.odd.add(row)
-                    put, key, size = FOR_BUILDER
-                else:
-                    put, key, size = batch_request(built), built.key, built.size
-            encoded.puts.append(put)
-            encoded.keys.append(key)
-            units.append(max(1, -(-size // WRITE_UNIT_BYTES)))
-        encoded.units = units if max(units, default=1) > 1 else None
-        good = max(1, len(encoded) - len(encoded.odd))
-        encoded.row_bytes = -(-sum(map(len, encoded.puts)) // good)
-        return encoded
+        self, row: int, line: str, places: RowPositions, *, is_utf8: bool
+    ) -> EncodedRow | None:
+        """Encode a row; without a request if it is rejected or very long.
 
-    def _select(
-        self, lines: Sequence[str], places: RowPositions, for_builder: Collection[int]
-    ) -> tuple[list[str], list[Members | None], set[int]]:
-        """Leave out lines by `where`. Returns the others, parsed, and those for the builder.
-
-        A line that cannot be judged here is judged by the builder, which knows every reason.
+        None if `where` leaves it out.
         """
-        parsed = list(map(parse_object, lines))
-        kept: list[int] = []
-        unsure: set[int] = set()
-        for row, members in enumerate(parsed):
-            is_kept = None
-            if members is not None and row not in for_builder:
-                is_kept = self._builder.is_kept(members)
-            if is_kept is None and self.build(places.data(row), 0) is not FILTERED:
-                unsure.add(len(kept))
-                kept.append(row)
-            elif is_kept:
-                kept.append(row)
-        places.keep(kept)
-        return [lines[row] for row in kept], [parsed[row] for row in kept], unsure
+        builder, members = self._builder, None
+        # Bad UTF-8 is the reason to report, whatever else is wrong with such a row.
+        is_plain: bool | None = is_utf8
+        if is_utf8 and builder.filter is not None:
+            members = parse_object(line)
+            is_plain = None if members is None else builder.is_kept(members)
+            if is_plain is False:
+                return None
+        if is_plain:
+            at = None
+            if builder.position_attribute is not None:
+                at = position(self._started, places.byte(row))
+            try:
+                found = self._rows.encode(line, at, members)
+            except (BadValue, UnicodeEncodeError):
+                found = FOR_BUILDER
+            if found[0] and len(found[0]) <= LONGEST_PUT:
+                return found
+        built = builder.build(places.data(row), places.byte(row))
+        if built is FILTERED:
+            return None
+        if isinstance(built, Defect) or built.wire_bytes > MAX_ROW_BYTES:
+            return FOR_BUILDER
+        return batch_request(built), built.key, built.size
 
     def goes_alone(self, item: Item) -> bool:
         """Return whether an item goes in a request of its own, since no statement can insert it."""

@@ -32,7 +32,7 @@ from ddbload.rows.file_signatures import (
     refuse_other_texts,
 )
 from ddbload.rows.format_guess import Doubt, GuessedFormat
-from ddbload.rows.header_evidence import COMPARED_ROWS, HeaderEvidence, header_evidence
+from ddbload.rows.header_doubts import COMPARED_ROWS, HeaderEvidence, header_evidence
 from ddbload.rows.json_framing import LARGEST_CONTAINER_START, rows_begin
 from ddbload.rows.json_shape import (
     LAYOUT_OF,
@@ -42,11 +42,11 @@ from ddbload.rows.json_shape import (
     jq_advice,
     json_layout,
     shape_of_json,
+    sniff_framed,
 )
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_boundaries import WHITE_SPACE
 from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
-from ddbload.rows.sniff_json import sniff_framed
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 HEADER_READ_BYTES = 256 * 1024

@@ -223,17 +223,16 @@ class RowSplitter:
     def __init__(self, dialect: Dialect, markers: Collection[str] = ()) -> None:
         grammar = Grammar(dialect)
         self._encoding = dialect.encoding
-        self._delimiter, self._quote = grammar.delimiter, grammar.quote or b""
+        self._delimiter, self._quote = grammar.delimiter, dialect.quote or ""
+        self._quote_bytes = len(grammar.quote or b"")
         self._field = grammar.field
-        self._markers = frozenset(marker.encode(self._encoding) for marker in markers)
+        self._markers = frozenset(markers)
         self._escaped = self._escaped_or_doubled = None
-        if grammar.escape is not None:
-            escaped = rb"%b(.?)" % re.escape(grammar.escape)
-            self._escaped = _compiled(escaped)
+        if dialect.escape is not None:
+            escaped, mark = rf"{re.escape(dialect.escape)}(.?)", re.escape(self._quote)
+            self._escaped = re.compile(escaped, re.DOTALL)
             # One pattern for both: an escaped quote is not the first half of a doubled one.
-            self._escaped_or_doubled = _compiled(
-                rb"%b|(%b)%b" % (escaped, re.escape(self._quote), re.escape(self._quote))
-            )
+            self._escaped_or_doubled = re.compile(rf"{escaped}|({mark}){mark}", re.DOTALL)
 
     def split(self, row: bytes) -> tuple[list[str], Defect | None]:
         """Return the fields of a row, with its line end or without, and its first fault.
@@ -248,15 +247,14 @@ class RowSplitter:
             found = self._field.match(row, position)
             if found is None:
                 column = len(fields)
-                fields.append(self._decoded(self._inside(row[position + len(self._quote) :])))
+                fields.append(self._inside(row[position + self._quote_bytes :]))
                 return fields, defect or Defect(
                     "unterminated_quote", "the quoted field is not closed", column
                 )
-            quoted, rest = found.groups()
-            position = found.end()
-            value = b""
+            quoted, position = found[1], found.end()
+            value, rest = "", self._decoded(found[2])
             if quoted:
-                value = self._inside(quoted[len(self._quote) : -len(self._quote)])
+                value = self._inside(quoted[self._quote_bytes : -self._quote_bytes])
                 if rest:
                     defect = defect or Defect(
                         "bad_quote",
@@ -268,27 +266,29 @@ class RowSplitter:
                     defect = defect or Defect(
                         "bad_escape", "the last row ends with an escape", len(fields)
                     )
-                value += rest if self._escaped is None else self._escaped.sub(rb"\1", rest)
-            fields.append(self._decoded(value))
+                value += rest if self._escaped is None else self._escaped.sub(r"\1", rest)
+            fields.append(value)
             if not row.startswith(self._delimiter, position) or len(fields) > MAX_COLUMNS:
                 return fields, defect
             position += len(self._delimiter)
 
-    def _decoded(self, value: bytes) -> str:
-        return value.decode(self._encoding, "surrogateescape")
+    def _decoded(self, data: bytes) -> str:
+        # Before marks are taken out: bytes on either side of one may look like a character.
+        return data.decode(self._encoding, "surrogateescape")
 
-    def _inside(self, field: bytes) -> bytes:
+    def _inside(self, data: bytes) -> str:
         """Return the text of a quoted field, given without its quotes."""
+        field = self._decoded(data)
         if self._escaped_or_doubled is None:
             return field.replace(self._quote * 2, self._quote)
-        return self._escaped_or_doubled.sub(lambda found: found[1] or found[2] or b"", field)
+        return self._escaped_or_doubled.sub(lambda found: found[1] or found[2] or "", field)
 
-    def _ends_with_escape(self, unquoted: bytes) -> bool:
+    def _ends_with_escape(self, unquoted: str) -> bool:
         """Return whether a field ends with an escape before nothing, or before a line end."""
         if self._escaped is None:
             return False
         return any(
-            last.end() == len(unquoted) and last[1] in (b"", b"\r", b"\n")
+            last.end() == len(unquoted) and last[1] in ("", "\r", "\n")
             for last in deque(self._escaped.finditer(unquoted), maxlen=1)
         )
 

@@ -106,6 +106,10 @@ class Split:
         return self.body.split > self.body.rows / 2
 
 
+NO_SPLIT = Split((), 0, 0.0, 0.0, 0, False, Body(0, 0, 0, 0, 1), 0)
+"""Split by a delimiter that makes no rows."""
+
+
 class SampleSplits:
     """The first rows of a text file, split by each delimiter that is asked for."""
 
@@ -113,7 +117,7 @@ class SampleSplits:
         """`whole`: the data are all there is. `count`: number of columns, if known."""
         self._data, self._whole, self.dialect = data, whole, dialect
         self._count = count
-        self._splits: dict[str, Split | None] = {}
+        self._splits: dict[str, Split] = {}
 
     @cached_property
     def unquoted(self) -> SampleSplits:
@@ -125,16 +129,16 @@ class SampleSplits:
         """The same rows with fields in single quotes."""
         return SampleSplits(self._data, self._whole, replace(self.dialect, quote="'"), self._count)
 
-    def by(self, delimiter: str) -> Split | None:
-        """Split the sample by a delimiter, once. None if that makes no rows."""
+    def by(self, delimiter: str) -> Split:
+        """Split the sample by a delimiter, once; `NO_SPLIT` if that makes no rows."""
         if delimiter not in self._splits:
             self._splits[delimiter] = self._split_rows(delimiter)
         return self._splits[delimiter]
 
-    def _split_rows(self, delimiter: str) -> Split | None:
+    def _split_rows(self, delimiter: str) -> Split:
         parsed = self.parsed(delimiter)
         if parsed is None or not parsed.records:
-            return None
+            return NO_SPLIT
         first = parsed.records[0]
         header = () if isinstance(first, Defect) else tuple(first)
         # A row that cannot be decoded fails under every delimiter, so it is no evidence for one.

@@ -9,35 +9,33 @@ does not pass the checks is left to the builder, which knows the reason.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from json.decoder import JSONDecodeError
 from json.encoder import encode_basestring as quoted
+from typing import Any
 
 from ddbload.contracts.payload import OMIT
-from ddbload.contracts.template import Template
 from ddbload.dynamodb.attribute_values import (
     BAD_ATTRIBUTE,
+    VALUE_TYPES,
     check_name,
     check_value,
     nesting_error,
 )
 from ddbload.dynamodb.limits import MAX_DEPTH
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
-from ddbload.dynamodb.write_modes import DELETE
-from ddbload.items.documents.document_builder import (
-    AttributeDefect,
-    DocumentBuilder,
-    export_line,
-    identity,
+from ddbload.items.documents.document_builder import DocumentBuilder, export_line
+from ddbload.items.documents.json_rows import (
+    FOR_BUILDER,
+    UNCOUNTED_BYTES,
+    EncodedRow,
+    JsonRows,
+    Slot,
+    name_form,
+    text_identity,
 )
-from ddbload.items.documents.json_rows import FOR_BUILDER, UNCOUNTED_BYTES, EncodedRow
-from ddbload.items.encode.request_json import (
-    DELETE_BEGIN,
-    DELETE_END,
-    PUT_BEGIN,
-    PUT_END,
-    compact_json,
-)
+from ddbload.items.encode.request_json import PUT_BEGIN, PUT_END, compact_json
 from ddbload.items.json_values import Json, Members, parse_object, plain, scan
 from ddbload.rows.columns import to_octets
 from ddbload.rows.row_boundaries import WHITE_SPACE
@@ -50,33 +48,21 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _is_plain_number = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,19})?").fullmatch
 """Matches numbers of 38 digits at most, without an exponent: DynamoDB takes them as they are."""
 _NULL = (("NULL", True),)
+_MARKER = ("S", None)
+"""Kind of the strings that stand for null."""
 
 
-class DynamoDBJsonRows:
-    """Encoder for lines that hold items, or keys of deleted items, in DynamoDB JSON."""
+class DynamoDBJsonRows(JsonRows):
+    """Encoder for lines that hold items in DynamoDB JSON; deletions are for the builder."""
 
     def __init__(self, builder: DocumentBuilder) -> None:
+        super().__init__(builder)
         rules = builder.rules
-        self._builder = builder
-        self._deletes = rules.mode == DELETE
         self._keeps_nulls = rules.native and rules.nulls == OMIT
-        self._drops_nulls = not rules.native and rules.nulls == OMIT
         self._is_export = rules.envelope is export_line
-        self._can_keep_text = (
-            rules.changes.is_empty
-            and not rules.markers
-            and not self._deletes
-            and builder.position_attribute is None
-        )
+        self._can_keep_text = self._is_plain and not rules.markers
         self._declared = tuple(builder.declared.items())
-        self._special = {*builder.declared, *(key.name for key in builder.checked_keys)}
-        table_keys = len(builder.key_names)
-        self._keys = [
-            (key.name, key.type, key.max_bytes, place < table_keys)
-            for place, key in enumerate(builder.checked_keys)
-        ]
-        self._names: dict[str, str] = {}
-        """Legal attribute names, each as JSON with its colon."""
+        self._legal_names: set[str] = set()
 
     def encode(
         self,
@@ -95,16 +81,15 @@ class DynamoDBJsonRows:
                 if self._can_keep_text:
                     key = self._key_if_unchanged(members, text)
                     if key is not None:
-                        put = f"{PUT_BEGIN[:-1]}{text}{PUT_END[1:]}"
-                        put = to_octets(put)
+                        put = to_octets(f"{PUT_BEGIN[:-1]}{text}{PUT_END[1:]}")
                         return put, key, len(put) - UNCOUNTED_BYTES * len(members)
-                return self._rewrite(members, position)
+                return self._encode(members, position)
             whole = parse_object(line)
-            if whole is None:
+            row = None if whole is None else self._builder.rules.envelope(whole)
+            if row is None or row.deleted or not row.members:
                 return FOR_BUILDER
-            row = self._builder.rules.envelope(whole)
-            return self._rewrite(row.members, position, deleted=row.deleted)
-        except (AttributeDefect, RecursionError):
+            return self._encode(row.members, position)
+        except RecursionError:
             return FOR_BUILDER
 
     def _parse_item(self, line: str) -> tuple[Members, str] | None:
@@ -137,7 +122,7 @@ class DynamoDBJsonRows:
         if not self._keeps_nulls and _NULL in values.values():
             return None
         try:
-            if not self._names.keys() >= values.keys():
+            if not self._legal_names >= values.keys():
                 self._check_names(values)
             for value in values.values():
                 if not isinstance(value, tuple):
@@ -162,8 +147,8 @@ class DynamoDBJsonRows:
     def _key_of(self, values: Mapping[str, Json]) -> tuple[Hashable, ...] | None:
         """Return an item's key, if that and its index keys are strings or numbers, and legal."""
         key: list[Hashable] = []
-        for name, expected, max_bytes, is_table_key in self._keys:
-            value = values.get(name)
+        for name, (expected, max_bytes) in self._limits.items():
+            value, is_table_key = values.get(name), name in self._table_keys
             if not isinstance(value, tuple):
                 if is_table_key:
                     return None
@@ -183,90 +168,57 @@ class DynamoDBJsonRows:
                 key.append(comparable)
         return tuple(key)
 
-    def _rewrite(
-        self, members: Members, position: str | None, *, deleted: bool = False
-    ) -> EncodedRow:
-        """Encode an item from its parsed values, as the run's rules want it."""
-        builder, rules = self._builder, self._builder.rules
-        key_names = builder.key_names
-        if deleted:
-            has_others = len(members) > (len(key_names) or len(members))
-            if not (builder.deletes_listed or self._deletes) or (
-                rules.changes.is_empty and has_others
-            ):
-                return FOR_BUILDER
-        values = dict(members)
-        sources: Mapping[str, Json | Template] = values
-        if not rules.changes.is_empty:
-            sources = builder.sources(members)
-        elif len(values) < len(members):
-            return FOR_BUILDER
-        elif not self._names.keys() >= values.keys():
-            self._check_names(values)
-        keys_only = self._deletes or deleted
-        special, names, markers = self._special, self._names, rules.markers
-        attributes: list[str] = []
-        keys: dict[str, Hashable] = {}
-        for name, source in sources.items():
-            if keys_only and name not in builder.kept_names:
-                continue
-            if isinstance(source, tuple) and len(source) == 1 and name not in special:
-                # Most values are of these types.
-                ((kind, content),) = source
-                begin = names.get(name) or f"{quoted(name)}:"
-                if kind == "S" and isinstance(content, str) and content not in markers:
-                    attributes.append(f'{begin}{{"S":{quoted(content)}}}')
-                    continue
-                if kind == "N" and isinstance(content, str) and _is_plain_number(content):
-                    attributes.append(f'{begin}{{"N":"{content}"}}')
-                    continue
-                if kind == "NULL" and content is True and self._drops_nulls:
-                    continue
-            if isinstance(source, Template):
-                found = builder.composed(name, source, values)
-            elif name in special or self._is_null(source):
-                found = builder.attribute_of(name, source)
+    def _kinds(self, values: Sequence[Json]) -> tuple[tuple[Hashable, ...], Sequence[Any]]:
+        kinds: list[Hashable] = []
+        contents: list[Json] = []
+        for value in values:
+            kind, content = _content_of(value, 0)
+            if kind not in VALUE_TYPES:
+                raise BadValue(BAD_ATTRIBUTE, "left to the builder")
+            if kind == "NULL":
+                kinds.append((kind, content is True))
+            elif kind == "S" and isinstance(content, str) and content in self._markers:
+                kinds.append(_MARKER)
             else:
-                attributes.append(f"{quoted(name)}:{_value_json(source, 0)}")
-                continue
-            if found is None:
-                continue
-            builder.check_key(name, found)
-            attributes.append(f"{quoted(name)}:{compact_json(found)}")
-            if name in key_names:
-                keys[name] = identity(found)
-        if len(keys) < len(key_names):
-            return FOR_BUILDER
-        if position is not None:
-            name = builder.position_attribute or ""
-            if name in sources:
-                return FOR_BUILDER
-            attributes.append(f'{quoted(name)}:{{"S":"{position}"}}')
-        is_deletion = deleted and not self._deletes
-        opening, closing = (DELETE_BEGIN, DELETE_END) if is_deletion else (PUT_BEGIN, PUT_END)
-        key = tuple([keys[name] for name in key_names])
-        put = to_octets(f"{opening}{','.join(attributes)}{closing}")
-        return put, key, len(put) - UNCOUNTED_BYTES * len(attributes)
+                kinds.append((kind, type(content)))
+            contents.append(content)
+        return tuple(kinds), contents
 
-    def _is_null(self, value: Json) -> bool:
-        """Return whether a value stands for null, and the run does not keep it."""
-        if value == _NULL:
-            return not self._keeps_nulls
-        markers = self._builder.rules.markers
-        if not markers or _kind_of(value) != "S":
-            return False
-        _, content = _content_of(value, 0)
-        return isinstance(content, str) and content in markers
+    def _new_slot(self, name: str, kind: Any) -> Slot:
+        builder, form = self._builder, name_form(name)
+        declared, is_key = builder.declared.get(name), name in self._limits
+        key_type, most = self._limits.get(name, (None, 0))
+        type_, content_type = kind
+        if kind == _MARKER:
+            marker = next(iter(self._markers))
+            return self._null(name, builder.attribute_of(name, (("S", marker),)))
+        if type_ == "NULL":
+            return self._null(name, builder.attribute_of(name, (("NULL", content_type),)))
+        if declared in (None, type_) and key_type in (None, type_) and content_type is str:
+            if type_ == "S":
+                text_key = partial(text_identity, most) if is_key else None
+                return Slot(f'{form}{{"S":%s}}', quoted, text_key)
+            if type_ == "N":
+                return Slot(f'{form}{{"N":"%s"}}', _number, _number_key if is_key else None)
+        if declared is None and not is_key:
+            return Slot(f"{form}%s", lambda content: _value_json(((type_, content),), 0))
+        return self._built(name, lambda content: builder.attribute_of(name, ((type_, content),)))
 
     def _check_names(self, names: Mapping[str, Json]) -> None:
         """Raise `BadValue` for an illegal attribute name; remember the others."""
         for name in names:
             check_name(name)
-        if len(self._names) > MAX_LEGAL_NAMES:
-            self._names.clear()
-        self._names |= {
-            name: f"{quoted(name)}:" for name in names if len(name) <= LONGEST_LEGAL_NAME
-        }
+        if len(self._legal_names) > MAX_LEGAL_NAMES:
+            self._legal_names.clear()
+        self._legal_names.update(name for name in names if len(name) <= LONGEST_LEGAL_NAME)
+
+
+def _number(text: str) -> str:
+    return text if _is_plain_number(text) else parse_number(text).text
+
+
+def _number_key(text: str) -> str:
+    return parse_number(text).value
 
 
 def _kind_of(value: Json) -> str | None:
@@ -324,8 +276,7 @@ def _value_json(value: Json, depth: int) -> str:
     if kind == "S" and isinstance(content, str):
         return f'{{"S":{quoted(content)}}}'
     if kind == "N" and isinstance(content, str):
-        text = content if _is_plain_number(content) else parse_number(content).text
-        return f'{{"N":"{text}"}}'
+        return f'{{"N":"{_number(content)}"}}'
     if kind == "L" and isinstance(content, list):
         members = ",".join([_value_json(member, depth + 1) for member in content])
         return f'{{"L":[{members}]}}'

@@ -18,7 +18,7 @@ from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.items.documents.document_builder import AttributeDefect, DocumentBuilder, identity
 from ddbload.items.encode.request_json import PUT_BEGIN, PUT_END, compact_json
-from ddbload.items.json_values import Members, attribute_json, number_text, parse_object
+from ddbload.items.json_values import Json, Members, attribute_json, number_text, parse_object
 from ddbload.rows.columns import to_octets
 
 MAX_SHAPES, LONGEST_SHAPE = 1000, 20_000
@@ -36,7 +36,7 @@ FOR_BUILDER: EncodedRow = ("", (), 0)
 _BOOLEANS = {True: "true", False: "false"}
 
 
-class _Slot(NamedTuple):
+class Slot(NamedTuple):
     """Attribute of a shape."""
 
     form: str
@@ -80,7 +80,7 @@ class JsonRows:
         )
         """True if the attributes of a row are its members."""
         self._shapes: dict[tuple[object, ...], _Shape | None] = {}
-        self._slots: dict[tuple[str, type], _Slot] = {}
+        self._slots: dict[tuple[str, Hashable], Slot] = {}
         self._found: dict[str, AttributeValue] = {}
         """Last values that the builder read, by attribute."""
 
@@ -93,15 +93,11 @@ class JsonRows:
         for rows that are for the builder, too.
         """
         members = parsed or parse_object(line)
-        if not members:
-            return FOR_BUILDER
+        return self._encode(members, position) if members else FOR_BUILDER
+
+    def _encode(self, members: Members, position: str | None) -> EncodedRow:
         names, values = zip(*members, strict=True)
-        if self._markers:
-            values = tuple(
-                None if isinstance(value, str) and value in self._markers else value
-                for value in values
-            )
-        kinds = tuple(map(type, values))
+        kinds, contents = self._kinds(values)
         try:
             shape = self._shapes[names, kinds]
         except KeyError:
@@ -110,14 +106,23 @@ class JsonRows:
             return FOR_BUILDER
         if shape.places is not None:
             # Templates take the row as a whole.
-            values = (*values, dict(zip(names, values, strict=True)), position)
-            values = tuple([values[at] for at in shape.places])
-        cells = [each(value) for each, value in zip(shape.encoders, values) if each]  # noqa: B905
+            contents = (*contents, dict(members), position)
+            contents = [contents[at] for at in shape.places]
+        cells = [each(value) for each, value in zip(shape.encoders, contents) if each]  # noqa: B905
         put = to_octets(shape.form % tuple(cells))
-        keys = [identify(values[at]) for at, identify in shape.keys]
+        keys = [identify(contents[at]) for at, identify in shape.keys]
         return put, tuple(keys[: len(self._table_keys)]), len(put) - shape.size
 
-    def _shape(self, names: tuple[str, ...], kinds: tuple[type, ...]) -> _Shape | None:
+    def _kinds(self, values: Sequence[Json]) -> tuple[tuple[Hashable, ...], Sequence[Any]]:
+        """Return the type of each value, and what its encoder takes."""
+        if self._markers:
+            values = [
+                None if isinstance(value, str) and value in self._markers else value
+                for value in values
+            ]
+        return tuple(map(type, values)), values
+
+    def _shape(self, names: tuple[str, ...], kinds: tuple[Hashable, ...]) -> _Shape | None:
         """Compile the rows of one shape, once; None if they are for the builder."""
         try:
             shape = self._compiled(names, kinds)
@@ -128,7 +133,7 @@ class JsonRows:
             self._shapes[names, kinds] = shape
         return shape
 
-    def _compiled(self, names: tuple[str, ...], kinds: tuple[type, ...]) -> _Shape | None:
+    def _compiled(self, names: tuple[str, ...], kinds: tuple[Hashable, ...]) -> _Shape | None:
         # Rows of which hardly two are alike have a shape each, so this has to be fast.
         known, places = self._slots, None
         if self._is_plain:
@@ -155,7 +160,7 @@ class JsonRows:
         if places is not None and self._builder.position_attribute is not None:
             if self._builder.position_attribute in attributes:
                 return None
-            forms.append(f'{_name_form(self._builder.position_attribute)}{{"S":"%s"}}')
+            forms.append(f'{name_form(self._builder.position_attribute)}{{"S":"%s"}}')
             encoders.append(str)
             places.append(len(names) + 1)
         form = f"{PUT_BEGIN}{','.join(forms)}{PUT_END}"
@@ -170,14 +175,14 @@ class JsonRows:
         return sources
 
     def _slot_of(
-        self, name: str, source: int | Template, names: Sequence[str], kinds: Sequence[type]
-    ) -> _Slot:
+        self, name: str, source: int | Template, names: Sequence[str], kinds: Sequence[Hashable]
+    ) -> Slot:
         if isinstance(source, Template):
             return self._built(name, partial(self._builder.composed, name, source.named(names)))
         kind = kinds[source]
         return self._slots.get((name, kind)) or self._slot(name, kind)
 
-    def _slot(self, name: str, kind: type) -> _Slot:
+    def _slot(self, name: str, kind: Any) -> Slot:
         """Compile an attribute's values of one type, once."""
         check_name(name)
         slot = self._new_slot(name, kind)
@@ -187,29 +192,33 @@ class JsonRows:
             self._slots[name, kind] = slot
         return slot
 
-    def _new_slot(self, name: str, kind: type) -> _Slot:
-        builder, form = self._builder, _name_form(name)
+    def _new_slot(self, name: str, kind: Any) -> Slot:
+        builder, form = self._builder, name_form(name)
         declared, is_key = builder.declared.get(name), name in self._limits
         key_type, most = self._limits.get(name, (None, 0))
-        text_key = partial(_text_key, most) if is_key else None
+        text_key = partial(text_identity, most) if is_key else None
         if kind is type(None):
-            null = builder.attribute_of(name, None)
-            if null is None:
-                return _Slot("", None, _no_key if name in self._table_keys else None)
-            return _Slot(form + compact_json(null).replace("%", "%%"))
+            return self._null(name, builder.attribute_of(name, None))
         if kind is str and declared in (None, "S") and key_type in (None, "S"):
-            return _Slot(f'{form}{{"S":%s}}', quoted, text_key)
+            return Slot(f'{form}{{"S":%s}}', quoted, text_key)
         if kind is bytes and declared == "S" and key_type in (None, "S"):
-            return _Slot(f'{form}{{"S":"%s"}}', bytes.decode, text_key)
+            return Slot(f'{form}{{"S":"%s"}}', bytes.decode, text_key)
         if kind is bytes and declared in (None, "N") and key_type in (None, "N"):
-            return _Slot(f'{form}{{"N":"%s"}}', number_text, _number_key if is_key else None)
+            return Slot(f'{form}{{"N":"%s"}}', number_text, _number_key if is_key else None)
         if kind is bool and declared in (None, "BOOL") and not is_key:
-            return _Slot(f'{form}{{"BOOL":%s}}', _BOOLEANS.__getitem__)
+            return Slot(f'{form}{{"BOOL":%s}}', _BOOLEANS.__getitem__)
         if kind in (list, tuple) and declared is None and not is_key:
-            return _Slot(f"{form}%s", attribute_json)
+            return Slot(f"{form}%s", attribute_json)
         return self._built(name, partial(builder.attribute_of, name))
 
-    def _built(self, name: str, read: Callable[[Any], AttributeValue | None]) -> _Slot:
+    def _null(self, name: str, null: AttributeValue | None) -> Slot:
+        """Return the encoding of values that stand for null."""
+        if null is None:
+            return Slot("", None, _no_key if name in self._table_keys else None)
+        self._builder.check_key(name, null)
+        return Slot(name_form(name) + compact_json(null).replace("%", "%%"))
+
+    def _built(self, name: str, read: Callable[[Any], AttributeValue | None]) -> Slot:
         """Return the encoding of values that the builder has to read."""
 
         def encode(value: Any) -> str:
@@ -221,19 +230,19 @@ class JsonRows:
             return compact_json(found)
 
         is_key = name in self._table_keys
-        return _Slot(
-            f"{_name_form(name)}%s",
+        return Slot(
+            f"{name_form(name)}%s",
             encode,
             (lambda _: identity(self._found[name])) if is_key else None,
         )
 
 
-def _name_form(name: str) -> str:
+def name_form(name: str) -> str:
     """Return an attribute's name and colon for use in a `%` template."""
     return f"{quoted(name)}:".replace("%", "%%")
 
 
-def _text_key(most: int, value: str | bytes) -> str:
+def text_identity(most: int, value: str | bytes) -> str:
     text = to_octets(value if isinstance(value, str) else value.decode())
     if not 0 < len(text) <= most:
         raise BadValue("", "left to the builder")

@@ -18,7 +18,7 @@ from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, PARQUET, TS
 from ddbload.contracts.template import key_fingerprint
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.errors import DdbloadError
-from ddbload.items.typed_cells import SettledCells
+from ddbload.items.type_inference import SettledCells
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
 from ddbload.pipeline.context import Context
@@ -39,7 +39,7 @@ from ddbload.reading.row_blocks import hmac_key
 from ddbload.reading.source_objects import row_groups
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
 from ddbload.rows.format_guess import Doubt
-from ddbload.rows.header_evidence import HeaderEvidence
+from ddbload.rows.header_doubts import HeaderEvidence
 from ddbload.rows.sample_splits import SNIFFED_BYTES
 from ddbload.rows.sniff import sniff
 from ddbload.source.byte_source import ByteSource, HeadCachingSource

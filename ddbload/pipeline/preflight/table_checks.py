@@ -22,8 +22,12 @@ from ddbload.errors import (
 )
 from ddbload.items.item_layout import item_layout, missing
 from ddbload.items.row_filter import DocumentFilter, row_filter
-from ddbload.items.type_inference import infer_types, inferred_column_types
-from ddbload.items.typed_cells import SettledCells, settle_cells
+from ddbload.items.type_inference import (
+    SettledCells,
+    infer_types,
+    inferred_column_types,
+    settle_cells,
+)
 from ddbload.items.typed_values import attribute_type
 from ddbload.reading.header import Header
 from ddbload.reading.open_sources import known_size

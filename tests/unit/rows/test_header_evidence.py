@@ -2,7 +2,7 @@
 
 import pytest
 
-from ddbload.rows.header_evidence import header_evidence
+from ddbload.rows.header_doubts import header_evidence
 
 
 @pytest.mark.parametrize(

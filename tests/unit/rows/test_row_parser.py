@@ -66,6 +66,8 @@ def test_nul_can_be_text_or_the_delimiter() -> None:
         (b'1,"a"b,c"', "bad_quote", 1),
         (b"1,caf\xe9,\xff", "bad_encoding", 1),
         (b'"a\xff\n",b', "bad_encoding", 0),
+        # Without the mark between them, the bytes would be a character.
+        (b'"\xe2"\x82\xac,b', "bad_encoding", 0),
     ],
 )
 def test_malformed_row_spoils_no_other(row: bytes, cause: str, column: int) -> None:
