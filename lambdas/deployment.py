@@ -33,9 +33,9 @@ from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.ledger import ManifestCache
 
 if TYPE_CHECKING:
-    from ddbload.pipeline.context import Context
-    from ddbload.pipeline.executions import Executions
-    from ddbload.pipeline.run_worker import RunWorker
+    from ddbload.steps.context import Context
+    from ddbload.steps.executions import Executions
+    from ddbload.steps.run_worker import RunWorker
 
 
 def _make_clients() -> Clients:
@@ -91,7 +91,7 @@ class Deployment:
     @property
     def executions(self) -> Executions:
         """Executions of the state machine. Raises `AwsConfiguration` if none is set."""
-        from ddbload.pipeline.executions import Executions
+        from ddbload.steps.executions import Executions
 
         if self.state_machine is None:
             raise AwsConfiguration(f"the environment variable {STATE_MACHINE} is not set")
@@ -108,7 +108,7 @@ class Deployment:
     def step_context(self, remaining_seconds: float) -> Context:
         """Make the context of an invocation that reads a source."""
         # Imported here: functions that only read and write the ledger do without it.
-        from ddbload.pipeline.context import Context
+        from ddbload.steps.context import Context
 
         return Context(
             store=self._store,
@@ -147,6 +147,6 @@ def _split(text: str) -> list[str]:
 @cache
 def _run_worker() -> RunWorker:
     """Make this environment's worker. Not imported by functions that import no rows."""
-    from ddbload.pipeline.run_worker import RunWorker
+    from ddbload.steps.run_worker import RunWorker
 
     return RunWorker(secrets.token_hex(8), lingers=False)

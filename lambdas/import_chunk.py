@@ -15,8 +15,8 @@ from ddbload.contracts.run_notice import (
 )
 from ddbload.contracts.states import ImportTask
 from ddbload.errors import NoProgress
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.importing.import_chunk import import_chunk
+from ddbload.steps.context import Context
+from ddbload.steps.importing.import_chunk import import_chunk
 from lambdas.deployment import Deployment
 from lambdas.entry import function, logger, metrics
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ddbload.context import LedgerContext
-from ddbload.pipeline.run_end import conclude_stopped
+from ddbload.steps.run_end import conclude_stopped
 from lambdas.deployment import Deployment
 from lambdas.entry import deployment, function, log_notice
 from lambdas.report import report_end

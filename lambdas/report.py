@@ -22,8 +22,8 @@ from ddbload.contracts.run_notice import (
     RUNS_SUCCEEDED_WITH_REJECTS,
 )
 from ddbload.contracts.states import ReportCursor, ReportRequest
-from ddbload.pipeline.report import report_execution
-from ddbload.pipeline.run_end import announce
+from ddbload.steps.report import report_execution
+from ddbload.steps.run_end import announce
 from lambdas.deployment import Deployment
 from lambdas.entry import function, log_notice, logger, metrics
 

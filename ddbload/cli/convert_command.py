@@ -62,8 +62,8 @@ from ddbload.convert.convert import (
 from ddbload.convert.sinks import Sink
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.pipeline.context import reading_context
 from ddbload.reading.parts import ReadCounts
+from ddbload.steps.context import reading_context
 
 Causes = Counter[tuple[str, str | None]]
 """Rejected rows by cause and column."""

@@ -39,10 +39,10 @@ from ddbload.errors import (
     RunNotFound,
     SourceNotFound,
 )
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.read_run import is_input_gone, read_run
-from ddbload.pipeline.run_requests import resumed_payload
 from ddbload.runs.local_settings import LocalSettings, default_ledger
+from ddbload.steps.context import Context
+from ddbload.steps.read_run import is_input_gone, read_run
+from ddbload.steps.run_requests import resumed_payload
 
 
 @click.command(

@@ -48,7 +48,7 @@ from ddbload.contracts.results import Failure
 from ddbload.contracts.write_price import amount_text
 from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.pipeline.context import reading_context
+from ddbload.steps.context import reading_context
 from ddbload.verify.read_estimate import ReadEstimate, VerifySettings
 from ddbload.verify.verify import Verdict, Verification
 

@@ -22,11 +22,6 @@ from ddbload.convert.sinks import FileSink, Sink, StreamSink
 from ddbload.errors import NothingWritten, OutputUnwritable, TooManyRejects
 from ddbload.items.encode.request_json import compact_json
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
-from ddbload.pipeline.preflight.prepare import prepare_run, warn_of_header
-from ddbload.pipeline.preflight.table_checks import NO_TABLE
-from ddbload.pipeline.table_description import describe_table
 from ddbload.reading.parts import PartOutput, ReadCounts, read_parts
 from ddbload.reading.row_batches import (
     RejectLine,
@@ -37,6 +32,11 @@ from ddbload.reading.row_batches import (
 from ddbload.reading.row_blocks import RunReader, rare_gc
 from ddbload.reading.source_objects import expected_bytes
 from ddbload.rows.columns import from_octets, to_octets
+from ddbload.steps.context import Context
+from ddbload.steps.importing.row_feeder import FEED_READ_BYTES
+from ddbload.steps.preflight.prepare import prepare_run, warn_of_header
+from ddbload.steps.preflight.table_checks import NO_TABLE
+from ddbload.steps.table_description import describe_table
 
 _REJECT_BYTES = 8 * 1024 * 1024
 """Most bytes of rejects of a part that a worker sends."""

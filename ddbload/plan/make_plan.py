@@ -24,10 +24,6 @@ from ddbload.errors import (
     unexpected,
 )
 from ddbload.ledger.ledger import Ledger, temporary_ledger
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.preflight.prepare import prepare_run
-from ddbload.pipeline.preflight.table_checks import NO_TABLE
-from ddbload.pipeline.table_description import describe_table_with_response, recent_traffic
 from ddbload.plan.plan import Plan
 from ddbload.plan.survey import Survey, SurveyJob
 from ddbload.plan.table_facts import TableFacts, new_table, table_facts, with_other_settings
@@ -39,6 +35,10 @@ from ddbload.reading.source_objects import expected_bytes
 from ddbload.source.decoding.compression import has_frames
 from ddbload.source.decoding.decoded_source import why_uncut
 from ddbload.source.decoding.inflate import zlib_library
+from ddbload.steps.context import Context
+from ddbload.steps.preflight.prepare import prepare_run
+from ddbload.steps.preflight.table_checks import NO_TABLE
+from ddbload.steps.table_description import describe_table_with_response, recent_traffic
 
 SURVEY_READ_BYTES = 256 * 1024
 """Bytes read at a time: a compromise of speed and memory."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ddbload.aws.retry import RetryPolicy, call_with_retries
 from ddbload.contracts.write_price import LIST_PRICE_REGION, WARM_UNIT, amount_text
 from ddbload.errors import InvalidUsage, PrewarmUnfinished
-from ddbload.pipeline.table_description import (
+from ddbload.steps.table_description import (
     NEW_TABLE_RATE,
     describe_table_with_response,
     is_on_demand,

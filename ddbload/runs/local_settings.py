@@ -15,8 +15,8 @@ from ddbload.contracts.options import DEFAULT_CONCURRENCY
 from ddbload.errors import InvalidUsage
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.store import FolderStore, Store
-from ddbload.pipeline.context import ChunkProgress, Context
-from ddbload.pipeline.run_worker import RunWorker
+from ddbload.steps.context import ChunkProgress, Context
+from ddbload.steps.run_worker import RunWorker
 
 SEGMENT_SECONDS = 60.0
 """Seconds that one step may work; a crash loses at most this much work."""

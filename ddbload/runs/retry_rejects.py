@@ -26,14 +26,14 @@ from ddbload.items.item_layout import item_layout
 from ddbload.items.row_encoder import row_boundaries_for
 from ddbload.items.typed_values import PLAIN_TYPES
 from ddbload.ledger.run_objects import encode_json
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.counted_chunks import counted_rejects
-from ddbload.pipeline.run_requests import may_begin
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.dialect_grammar import RowSplitter
 from ddbload.rows.row_boundaries import RowBoundaries
 from ddbload.rows.row_positions import RowPositions
+from ddbload.steps.context import Context
+from ddbload.steps.counted_chunks import counted_rejects
+from ddbload.steps.run_requests import may_begin
 
 
 def iter_rejects(run: str, context: Context) -> Iterator[bytes]:

@@ -23,12 +23,6 @@ from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, 
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, RunUnderWay
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import MISSED
-from ddbload.pipeline.context import ChunkProgress, Context
-from ddbload.pipeline.counted_chunks import iter_chains
-from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.pipeline.read_run import finished_report, is_another
-from ddbload.pipeline.report import write_report
-from ddbload.pipeline.run_requests import keep_request, kept_failure
 from ddbload.runs.chunk_worker import TASKS_OF_PROCESS, ChunkWorker, make_chunk_worker
 from ddbload.runs.local_settings import LocalSettings, step_seconds
 from ddbload.runs.progress import (
@@ -43,6 +37,12 @@ from ddbload.runs.progress import (
 )
 from ddbload.runs.run_control import take_up
 from ddbload.runs.run_status import HeartbeatWriter, live_heartbeat, works
+from ddbload.steps.context import ChunkProgress, Context
+from ddbload.steps.counted_chunks import iter_chains
+from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.read_run import finished_report, is_another
+from ddbload.steps.report import write_report
+from ddbload.steps.run_requests import keep_request, kept_failure
 
 
 @dataclass(frozen=True, slots=True)

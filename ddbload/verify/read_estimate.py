@@ -14,7 +14,7 @@ from ddbload.contracts.write_price import (
     READ_UNIT_PRICE_IA,
     amount_text,
 )
-from ddbload.pipeline.table_description import (
+from ddbload.steps.table_description import (
     STANDARD_IA,
     is_on_demand,
     read_capacity,

@@ -18,12 +18,12 @@ from ddbload.dynamodb.item_digest import SALT_BYTES, ItemDigests
 from ddbload.dynamodb.item_equality import same
 from ddbload.errors import InvalidUsage, MaxCostReached, NothingCompared
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.preflight.prepare import prepare_run
-from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.reading.parts import ReadCounts
 from ddbload.reading.row_blocks import rare_gc
 from ddbload.reading.source_objects import expected_bytes
+from ddbload.steps.context import Context
+from ddbload.steps.preflight.prepare import prepare_run
+from ddbload.steps.table_description import describe_table_with_response
 from ddbload.verify.compare_digests import (
     DIFFERENT_MARK,
     MISSING_MARK,

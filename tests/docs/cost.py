@@ -23,9 +23,6 @@ from ddbload.contracts.write_price import (
     WRITE_UNIT_PRICE_IA,
     dollars_text,
 )
-from ddbload.pipeline.preflight.edge_probe import FIRST_WINDOW_BYTES
-from ddbload.pipeline.preflight.prepare import EDGES_ABOVE_BYTES
-from ddbload.pipeline.table_description import NEW_TABLE_RATE, choose_workers
 from ddbload.plan.price import (
     CHUNK_TRANSITIONS,
     CPU_SECONDS,
@@ -38,6 +35,9 @@ from ddbload.plan.price import (
     Workload,
     writes,
 )
+from ddbload.steps.preflight.edge_probe import FIRST_WINDOW_BYTES
+from ddbload.steps.preflight.prepare import EDGES_ABOVE_BYTES
+from ddbload.steps.table_description import NEW_TABLE_RATE, choose_workers
 
 ROOT = Path(__file__).resolve().parents[2]
 KNOBS = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from ddbload.contracts.control import UNSEEN_SECONDS
 from ddbload.errors import Cancelled
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline import run_worker
-from ddbload.pipeline.executions import Executions
-from ddbload.pipeline.run_worker import RunWorker
 from ddbload.runs.run_control import cancel_run
+from ddbload.steps import run_worker
+from ddbload.steps.executions import Executions
+from ddbload.steps.run_worker import RunWorker
 from tests.fakes.stepfunctions import MACHINE, FakeStepFunctions
-from tests.unit.pipeline.world import RUN, MemoryStore, World
+from tests.unit.steps.world import RUN, MemoryStore, World
 
 WORKERS = 4
 LONGEST_PAUSE = 6.0

@@ -28,7 +28,7 @@ from ddbload.ledger.bucket_store import BucketStore
 from lambdas import entry, import_chunk, on_stopped, on_upload, preflight, report
 from lambdas.deployment import Deployment
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error
-from tests.unit.pipeline.world import BUCKET, KEY, RUN, TABLE, World
+from tests.unit.steps.world import BUCKET, KEY, RUN, TABLE, World
 
 WORK = "work"
 SECRET = "marker-of-a-row"
