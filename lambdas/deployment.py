@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Self
 
 from ddbload.aws.clients import Clients
-from ddbload.context import AccessPolicy, LedgerContext, segment_reader
+from ddbload.context import AccessPolicy, Context, segment_reader
 from ddbload.contracts.options import MAX_CONCURRENCY
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import (
@@ -33,9 +33,8 @@ from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.ledger import ManifestCache
 
 if TYPE_CHECKING:
-    from ddbload.steps.context import Context
+    from ddbload.run_worker import RunWorker
     from ddbload.steps.executions import Executions
-    from ddbload.steps.run_worker import RunWorker
 
 
 def _make_clients() -> Clients:
@@ -97,9 +96,9 @@ class Deployment:
             raise AwsConfiguration(f"the environment variable {STATE_MACHINE} is not set")
         return Executions(self.clients.stepfunctions, self.state_machine)
 
-    def ledger_context(self, remaining_seconds: float) -> LedgerContext:
+    def ledger_context(self, remaining_seconds: float) -> Context:
         """Make the context of an invocation that reads and writes the ledger only."""
-        return LedgerContext(
+        return Context(
             store=self._store,
             clients=self.clients,
             deadline=self._deadline(remaining_seconds),
@@ -108,7 +107,6 @@ class Deployment:
     def step_context(self, remaining_seconds: float) -> Context:
         """Make the context of an invocation that reads a source."""
         # Imported here: functions that only read and write the ledger do without it.
-        from ddbload.steps.context import Context
 
         return Context(
             store=self._store,
@@ -147,6 +145,6 @@ def _split(text: str) -> list[str]:
 @cache
 def _run_worker() -> RunWorker:
     """Make this environment's worker. Not imported by functions that import no rows."""
-    from ddbload.steps.run_worker import RunWorker
+    from ddbload.run_worker import RunWorker
 
     return RunWorker(secrets.token_hex(8), lingers=False)

@@ -6,6 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
+from ddbload.context import Context
 from ddbload.contracts.results import Segment
 from ddbload.contracts.run_notice import (
     CONSUMED_WRITE_UNITS,
@@ -15,8 +16,7 @@ from ddbload.contracts.run_notice import (
 )
 from ddbload.contracts.states import ImportTask
 from ddbload.errors import NoProgress
-from ddbload.steps.context import Context
-from ddbload.steps.importing.import_chunk import import_chunk
+from ddbload.steps.import_chunk import import_chunk
 from lambdas.deployment import Deployment
 from lambdas.entry import function, logger, metrics
 

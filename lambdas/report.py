@@ -6,7 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from ddbload.context import LedgerContext
+from ddbload.context import Context
 from ddbload.contracts.results import (
     ALREADY_LOADED,
     CANCELLED,
@@ -29,7 +29,7 @@ from lambdas.entry import function, log_notice, logger, metrics
 
 
 @function(Deployment.ledger_context)
-def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
+def handler(event: Any, context: Context) -> dict[str, Any]:
     """Report on a run: `ReportRequest` to `ExecutionOutput`, or to the state to continue from."""
     context.notice = log_notice
     request = ReportRequest.from_json(event)
@@ -48,7 +48,7 @@ _METRICS = {
 
 
 def report_end(
-    outcome: ExecutionOutput, attempt: ExecutionAttempt | None, context: LedgerContext
+    outcome: ExecutionOutput, attempt: ExecutionAttempt | None, context: Context
 ) -> dict[str, Any]:
     """Announce, count and log the end of a run's attempt; return it as JSON."""
     metrics.add_metric(_METRICS.get(outcome.status, RUNS_FAILED), MetricUnit.Count, 1)

@@ -20,6 +20,7 @@ from ddbload.cli.output import (
     print_stderr,
     printable,
 )
+from ddbload.context import Context
 from ddbload.contracts.results import (
     ALREADY_LOADED,
     CANCELLED,
@@ -39,7 +40,6 @@ from ddbload.dynamodb.write_modes import PUT, superseded_text, written_text
 from ddbload.errors import Cancelled, DdbloadError, Interrupted
 from ddbload.items.item_layout import item_layout
 from ddbload.runs.progress import RunProgress
-from ddbload.steps.context import Context
 from ddbload.steps.read_run import finished_report
 
 TOP_CAUSES = 5

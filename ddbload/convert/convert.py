@@ -12,6 +12,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ddbload.aws.table_description import describe_table
+from ddbload.context import Context
 from ddbload.contracts.options import WHOLE
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.row_counts import WorkTotals
@@ -32,11 +34,9 @@ from ddbload.reading.row_batches import (
 from ddbload.reading.row_blocks import RunReader, rare_gc
 from ddbload.reading.source_objects import expected_bytes
 from ddbload.rows.columns import from_octets, to_octets
-from ddbload.steps.context import Context
-from ddbload.steps.importing.row_feeder import FEED_READ_BYTES
-from ddbload.steps.preflight.prepare import prepare_run, warn_of_header
-from ddbload.steps.preflight.table_checks import NO_TABLE
-from ddbload.steps.table_description import describe_table
+from ddbload.steps.checks import NO_TABLE
+from ddbload.steps.prepare import prepare_run, warn_of_header
+from ddbload.steps.row_feeder import FEED_READ_BYTES
 
 _REJECT_BYTES = 8 * 1024 * 1024
 """Most bytes of rejects of a part that a worker sends."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ddbload.aws.table_description import turn_recovery_on
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import LIST_PRICE_REGION, RECOVERY_GB_MONTH, amount_text
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
@@ -21,7 +22,6 @@ from ddbload.plan.capacity import (
 )
 from ddbload.plan.survey import Survey
 from ddbload.plan.table_facts import TableFacts
-from ddbload.steps.table_description import turn_recovery_on
 
 ADJACENT_SHARE = 0.5
 """Share of rows that follow one of the same partition key, above which a plan warns."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ddbload.aws.table_description import NEW_TABLE_RATE, TABLE_QUOTA, capacity_of
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
 from ddbload.plan import price
 from ddbload.plan.table_facts import TableFacts
 from ddbload.plan.warm_up import WarmUp
 from ddbload.reading.measure import TableIndex
-from ddbload.steps.table_description import NEW_TABLE_RATE, TABLE_QUOTA, capacity_of
 
 LONG_SECONDS = 300.0
 """Seconds up to which an import needs no more capacity."""

@@ -11,10 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import call_if_possible
-from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.dynamodb.limits import MAX_KEY_BYTES
-from ddbload.reading.measure import TableIndex
-from ddbload.steps.table_description import (
+from ddbload.aws.table_description import (
     STANDARD_IA,
     WriteCapacity,
     WriteTraffic,
@@ -27,6 +24,9 @@ from ddbload.steps.table_description import (
     table_class_of,
     warm_writes,
 )
+from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.dynamodb.limits import MAX_KEY_BYTES
+from ddbload.reading.measure import TableIndex
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ddbload.aws.table_description import table_write_capacity
+from ddbload.context import Context
 from ddbload.contracts.control import (
     ACTIVE,
     IDLE,
@@ -29,12 +31,10 @@ from ddbload.errors import (
 )
 from ddbload.ledger.ledger import Ledger, SeenWorker
 from ddbload.runs.run_status import live_heartbeat
-from ddbload.steps.context import Context
 from ddbload.steps.executions import Execution, Executions
 from ddbload.steps.read_run import finished_report, read_run
 from ddbload.steps.report import write_report
 from ddbload.steps.run_requests import keep_failure
-from ddbload.steps.table_description import table_write_capacity
 
 STOP_POLL_SECONDS = 0.5
 """Time between two looks at the workers that are to stop."""

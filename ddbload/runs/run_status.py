@@ -10,6 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from ddbload.context import Context
 from ddbload.contracts.control import CONTROL_SECONDS
 from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts
@@ -18,7 +19,6 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import ALIVE, ENDED, is_alive
 from ddbload.runs.follow_progress import FOLDER_SECONDS_APART, RequestPace, follow_progress
 from ddbload.runs.progress import RunProgress
-from ddbload.steps.context import Context
 from ddbload.steps.read_run import is_another, is_gone, machine
 
 SPOOL, PREFLIGHT, IMPORT = "spool", "preflight", "import"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ddbload.aws.backoff import full_jitter
-from ddbload.context import LedgerContext
+from ddbload.context import Context
 from ddbload.contracts.load_record import (
     LoadClaim,
     LoadClaims,
@@ -38,9 +38,7 @@ from ddbload.ledger.shared_state import change_state, read_state
 from ddbload.steps.run_requests import may_begin
 
 
-def write_history(
-    record: RunRecord, report: Report, ledger: Ledger, context: LedgerContext
-) -> None:
+def write_history(record: RunRecord, report: Report, ledger: Ledger, context: Context) -> None:
     """Write the object versions that a run has loaded, if it is done and wrote to the table.
 
     Written before the report, so that a run which is reported as done is in the history. Writing
@@ -140,7 +138,7 @@ class FoundLoads:
 
 
 def find_loads(
-    source: SourceVersions, asked: str, mode: str, table: Table, context: LedgerContext
+    source: SourceVersions, asked: str, mode: str, table: Table, context: Context
 ) -> FoundLoads:
     """Find the objects of a source of which a table has loaded what is asked now.
 
@@ -161,9 +159,7 @@ def find_loads(
     return FoundLoads(loads, tuple(names))
 
 
-def is_current(
-    found: FoundLoads, source: SourceVersions, table: Table, context: LedgerContext
-) -> bool:
+def is_current(found: FoundLoads, source: SourceVersions, table: Table, context: Context) -> bool:
     """Tell whether no load of the source has come into the history since."""
     return _names(source, table, History(context.store)) == list(found.names)
 
@@ -187,7 +183,7 @@ _PARALLEL_READS = 16
 _UNLESS = "a run loads into this table"
 
 
-def claim_load(record: RunRecord, ledger: Ledger, context: LedgerContext) -> None:
+def claim_load(record: RunRecord, ledger: Ledger, context: Context) -> None:
     """Let a run load its objects as the only one.
 
     Raises `AlreadyLoading` if a run that has not ended asks the same of any of them; then nothing
@@ -219,7 +215,7 @@ def claim_load(record: RunRecord, ledger: Ledger, context: LedgerContext) -> Non
 class _OwnObjects:
     """Objects that a run shall load, compared with those of other runs."""
 
-    def __init__(self, record: RunRecord, ledger: Ledger, context: LedgerContext) -> None:
+    def __init__(self, record: RunRecord, ledger: Ledger, context: Context) -> None:
         self._record, self._ledger, self._context = record, ledger, context
         table = record.table
         root = f"once/{load_folder(table.name, table.id)}{record.asked}/"
@@ -298,11 +294,11 @@ class _OwnObjects:
         return _alive(state, self._context)
 
 
-def _alive(state: LoadClaims | None, context: LedgerContext) -> list[LoadClaim]:
+def _alive(state: LoadClaims | None, context: Context) -> list[LoadClaim]:
     return [each for each in (state or LoadClaims()).claims if not _has_ended(each, context)]
 
 
-def _claimed(claim: LoadClaim, context: LedgerContext) -> Iterable[tuple[str, str | None]]:
+def _claimed(claim: LoadClaim, context: Context) -> Iterable[tuple[str, str | None]]:
     """Return the hash and the id of each version that another run has claimed."""
     if claim.version is not None:
         return [(claim.version, claim.version_id)]
@@ -311,7 +307,7 @@ def _claimed(claim: LoadClaim, context: LedgerContext) -> Iterable[tuple[str, st
     return ((each.hash, each.version_id) for each in map(version_of, listed))
 
 
-def _has_ended(claim: LoadClaim, context: LedgerContext) -> bool:
+def _has_ended(claim: LoadClaim, context: Context) -> bool:
     """Tell whether the run of a claim has ended. One that was stopped is to be resumed."""
     ledger = Ledger(context.store, claim.run)
     report, record = ledger.find_report(), ledger.find_record()

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from ddbload.context import LedgerContext
+from ddbload.context import Context
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import DONE, Failure, Heartbeat, Report
 from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import RunRequest
 from ddbload.errors import is_resumable
+from ddbload.ledger.counted_chunks import CountedChunks, reconcile
 from ddbload.ledger.ledger import Ledger, SeenWorker
 from ddbload.ledger.run_state import ALIVE, RunState, StateFacts, is_alive, judge
 from ddbload.source.local_file import is_removed_copy
-from ddbload.steps.counted_chunks import CountedChunks, reconcile
 from ddbload.steps.executions import Execution
 
 
@@ -47,7 +47,7 @@ class SeenRun:
         return None if known is None else known.payload
 
 
-def finished_report(run: str, context: LedgerContext) -> Report | None:
+def finished_report(run: str, context: Context) -> Report | None:
     """Return the report of a run that is done, if `report.json` says so and the ledger proves it.
 
     Raises `LedgerDamaged`.
@@ -61,7 +61,7 @@ def finished_report(run: str, context: LedgerContext) -> Report | None:
 
 def read_run(
     run: str,
-    context: LedgerContext,
+    context: Context,
     find_execution: Callable[[Report | None], Execution | None] = lambda _: None,
     *,
     segments: bool = True,

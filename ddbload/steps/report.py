@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ddbload.context import LedgerContext
+from ddbload.aws.table_description import require_same_table
+from ddbload.context import Context
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import (
     CANCELLED,
@@ -29,23 +30,22 @@ from ddbload.errors import (
     InvalidPayload,
     RunNotFound,
 )
+from ddbload.ledger.counted_chunks import CountedChunks, SegmentSums, reconcile
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_objects import LastReport
 from ddbload.ledger.run_state import Ending, RunState, StateFacts, judge, judge_attempt
-from ddbload.steps.counted_chunks import CountedChunks, SegmentSums, reconcile
+from ddbload.report_page import put_page, reject_tally
 from ddbload.steps.load_history import write_history
-from ddbload.steps.report_page import put_page, reject_tally
 from ddbload.steps.run_requests import keep_failure
-from ddbload.steps.table_description import require_same_table
 
 if TYPE_CHECKING:
-    from ddbload.steps.report_page.reject_causes import RejectTally
+    from ddbload.report_page.reject_causes import RejectTally
 
 END_SECONDS = 120.0
 """Seconds that must be left to write the report once all segments are read."""
 
 
-def write_report(run: str, context: LedgerContext, *, interrupted: bool = False) -> Report:
+def write_report(run: str, context: Context, *, interrupted: bool = False) -> Report:
     """Add up the run's segments, check them, and write `report.json` and `report.html`.
 
     A run succeeds only if its chunks tile the source, each is imported to its proven end, the
@@ -70,7 +70,7 @@ def write_report(run: str, context: LedgerContext, *, interrupted: bool = False)
 
 def report_execution(
     task: ReportTask,
-    context: LedgerContext,
+    context: Context,
     *,
     redrives: int = 0,
     stopped: Ending | None = None,
@@ -157,7 +157,7 @@ def _judged(
     counted: Report,
     record: RunRecord,
     ledger: Ledger,
-    context: LedgerContext,
+    context: Context,
     ending: Ending,
     last: Report | None = None,
 ) -> tuple[Report, RunState]:
@@ -218,7 +218,7 @@ def _put_report(
     last: LastReport,
     record: RunRecord,
     ledger: Ledger,
-    context: LedgerContext,
+    context: Context,
     found: CountedChunks,
     tally: RejectTally,
 ) -> bool:
@@ -236,7 +236,7 @@ def _failed(run: str, failure: Failure, *, aborted: bool) -> ExecutionOutput:
     return ExecutionOutput(run, status, RowCounts(), 0, 0, None, error)
 
 
-def _check_table(report: Report, record: RunRecord, context: LedgerContext) -> Report:
+def _check_table(report: Report, record: RunRecord, context: Context) -> Report:
     """Fail a report that would be a success if the table is not the one the run began with."""
     if report.status not in DONE or record.payload.options.mode == PLAN:
         return report

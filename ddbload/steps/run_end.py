@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ddbload.aws.retry import call_with_retries
-from ddbload.context import LedgerContext
+from ddbload.context import Context
 from ddbload.contracts.control import UNSEEN_SECONDS, Control
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput
@@ -43,7 +43,7 @@ _STOPPED = (EXECUTION_ABORTED, EXECUTION_TIMED_OUT)
 
 
 def announce(
-    outcome: ExecutionOutput, attempt: ExecutionAttempt | None, context: LedgerContext
+    outcome: ExecutionOutput, attempt: ExecutionAttempt | None, context: Context
 ) -> DdbloadError | None:
     """Send the event of an ended attempt; return the error that kept it from being sent.
 
@@ -63,7 +63,7 @@ def announce(
     return None
 
 
-def is_announced(attempt: ExecutionAttempt | None, context: LedgerContext) -> bool:
+def is_announced(attempt: ExecutionAttempt | None, context: Context) -> bool:
     """Tell whether the event of an attempt was sent."""
     return attempt is not None and context.store.get(_mark(attempt)) is not None
 
@@ -76,7 +76,7 @@ def _mark(attempt: ExecutionAttempt) -> str:
 
 
 def _notice(
-    outcome: ExecutionOutput, attempt: ExecutionAttempt | None, context: LedgerContext
+    outcome: ExecutionOutput, attempt: ExecutionAttempt | None, context: Context
 ) -> RunCompleted:
     payload = None
     # The id of a run that never began may not even be valid.
@@ -101,7 +101,7 @@ def _notice(
     )
 
 
-def _put_event(notice: RunCompleted, context: LedgerContext) -> None:
+def _put_event(notice: RunCompleted, context: Context) -> None:
     entry = {
         "Source": EVENT_SOURCE,
         "DetailType": RUN_COMPLETED,
@@ -120,7 +120,7 @@ def _put_event(notice: RunCompleted, context: LedgerContext) -> None:
 
 
 def conclude_stopped(
-    event: object, context: LedgerContext, executions: Executions
+    event: object, context: Context, executions: Executions
 ) -> tuple[ExecutionOutput, ExecutionAttempt] | None:
     """Cancel the run of a stopped execution, and write its report; return that and the attempt.
 
@@ -163,7 +163,7 @@ def conclude_stopped(
 
 
 def _report_stopped(
-    task: ReportTask, attempt: ExecutionAttempt, context: LedgerContext, ending: Ending
+    task: ReportTask, attempt: ExecutionAttempt, context: Context, ending: Ending
 ) -> ExecutionOutput:
     """Report; raise `Interrupted` at the deadline, and continue in the repeated invocation."""
     made = report_execution(task, context, redrives=attempt.redrives, stopped=ending)
@@ -175,7 +175,7 @@ def _report_stopped(
     return made
 
 
-def _cancel(ledger: Ledger, record: RunRecord, stopped: str, context: LedgerContext) -> None:
+def _cancel(ledger: Ledger, record: RunRecord, stopped: str, context: Context) -> None:
     """Have the run's workers stop, and wait for them, so that the report counts what they did."""
     if _is_taken_up(ledger, stopped):
         return

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ddbload.context import LedgerContext
+from ddbload.context import Context
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import Resume, RunRecord
@@ -15,7 +15,6 @@ from ddbload.contracts.states import RunRequest
 from ddbload.errors import DdbloadError, LedgerDamaged, RunUnderWay
 from ddbload.ledger.history import put_start
 from ddbload.ledger.ledger import Ledger
-from ddbload.steps.context import Context
 
 _ONE_START = 3600.0
 """Seconds within which a request that did not fail is replaced without counting as a new start."""
@@ -60,7 +59,7 @@ def keep_failure(ledger: Ledger, failure: Failure) -> None:
         ledger.put_request(replace(request, failure=failure))
 
 
-def may_begin(ledger: Ledger, claimed: float, context: LedgerContext) -> bool:
+def may_begin(ledger: Ledger, claimed: float, context: Context) -> bool:
     """Tell whether a run without a record, which claimed what it shall write, may still begin."""
     request = ledger.find_request()
     has_failed = request is not None and request.failure is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ddbload.steps.report_page.page import draw_page
+from ddbload.report_page.page import draw_page
 from tests.unit.steps.hostile_texts import HOSTILE, ElementCollector, hostile_facts
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")

@@ -15,15 +15,14 @@ from ddbload.aws import boto_clients as clients_module
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.aws.signing import credentials
-from ddbload.context import AccessPolicy
+from ddbload.context import AccessPolicy, Context
 from ddbload.contracts.options import ENGINES
 from ddbload.contracts.results import Report
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask
 from ddbload.errors import AccessDenied
-from ddbload.steps.context import Context
-from ddbload.steps.importing.import_chunk import import_chunk
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.import_chunk import import_chunk
+from ddbload.steps.preflight import preflight
 from ddbload.steps.report import write_report
 from tests.faults.catalogue import LIES, SURVIVABLE
 from tests.faults.certificates import Certificate, make

@@ -13,10 +13,10 @@ import pytest
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
+from ddbload.context import Context
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.write_modes import position
 from ddbload.errors import ConditionRefused
-from ddbload.steps.context import Context
 from tests.faults.catalogue import SURVIVABLE
 from tests.faults.request_helpers import ShortPauses
 from tests.faults.server import FaultServer

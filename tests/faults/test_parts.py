@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from ddbload.aws.boto_clients import AwsSettings
+from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload
 from ddbload.convert import convert as convert_module
 from ddbload.convert import sinks
@@ -32,7 +33,6 @@ from ddbload.plan.make_plan import make_plan
 from ddbload.reading import parts
 from ddbload.reading.parts import ReadCounts, iter_parts
 from ddbload.reading.row_blocks import RunReader
-from ddbload.steps.context import reading_context
 from ddbload.verify.compare_digests import ItemMarks
 from ddbload.verify.file_items import marked_items, read_digests
 from tests.unit.steps.world import World

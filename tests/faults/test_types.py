@@ -11,13 +11,12 @@ import pytest
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
-from ddbload.context import AccessPolicy
+from ddbload.context import AccessPolicy, Context
 from ddbload.contracts.options import ENGINES
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask
-from ddbload.steps.context import Context
-from ddbload.steps.importing.import_chunk import import_chunk
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.import_chunk import import_chunk
+from ddbload.steps.preflight import preflight
 from ddbload.steps.report import write_report
 from tests.faults.request_helpers import ShortPauses
 from tests.faults.server import FaultServer

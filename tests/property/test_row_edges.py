@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ddbload.errors import RowTooLong, SplitMismatch, UnterminatedQuote
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.steps.preflight import edge_probe
+from ddbload.steps import edge_probe
 from tests.oracle.csv_machine import read_rows
 from tests.property.rows_files import File, files
 from tests.unit.steps.expected import assert_rejects_are, status_for, table_of

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ddbload import run_worker
 from ddbload.contracts.control import UNSEEN_SECONDS
 from ddbload.errors import Cancelled
 from ddbload.ledger.ledger import Ledger
+from ddbload.run_worker import RunWorker
 from ddbload.runs.run_control import cancel_run
-from ddbload.steps import run_worker
 from ddbload.steps.executions import Executions
-from ddbload.steps.run_worker import RunWorker
 from tests.fakes.stepfunctions import MACHINE, FakeStepFunctions
 from tests.unit.steps.world import RUN, MemoryStore, World
 

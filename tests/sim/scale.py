@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from ddbload.context import Context
 from ddbload.contracts import write_price
 from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import RowCounts as Counts
@@ -29,8 +30,7 @@ from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import PreflightResult, PreflightTask
 from ddbload.plan import price
 from ddbload.source.byte_source import FIRST_BYTES
-from ddbload.steps.context import Context
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.preflight import preflight
 from ddbload.steps.report import write_report
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.sim import scale_aws, scale_imports

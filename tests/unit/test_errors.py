@@ -63,7 +63,7 @@ ONLY_BY_USERS = {
     # Users stop what runs on the command line. on_stopped, which is no task, is invoked again.
     errors.Interrupted: {
         "ledger/run_state.py",
-        "steps/preflight/chunker.py",
+        "steps/chunker.py",
         "reading/parts.py",
         "steps/run_end.py",
     },

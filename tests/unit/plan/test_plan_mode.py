@@ -51,7 +51,7 @@ def test_mode_plan_reads_json_lines():
 
 
 def test_mode_plan_continues_after_deadline(monkeypatch):
-    monkeypatch.setattr("ddbload.steps.importing.plan_mode.PLAN_READ_BYTES", 32)
+    monkeypatch.setattr("ddbload.steps.plan_mode.PLAN_READ_BYTES", 32)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 32)
     world = SlowReads(ROWS, options={**PLAN, "chunk_bytes": 10**6})
     world.preflight()

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ddbload.context import ChunkProgress, Context
 from ddbload.runs.run_import import RunResult, run_import
-from ddbload.steps.context import ChunkProgress, Context
 from tests.unit.steps.world import RUN, World
 
 

@@ -9,7 +9,7 @@ import pytest
 from ddbload.contracts.results import Failure
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import InvalidPayload, RunNotFound, SourceNotFound
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.preflight import preflight
 from ddbload.steps.read_run import read_run
 from tests.unit.steps.machine import caught, execute, report
 from tests.unit.steps.world import BUCKET, KEY, RUN, TABLE, World

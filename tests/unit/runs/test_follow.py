@@ -17,7 +17,7 @@ from ddbload.errors import AccessDenied, RunNotFound, StackNotFound
 from ddbload.runs.deployed import Stack, attempt_report, find_stack, follow
 from ddbload.runs.progress import RunProgress
 from ddbload.steps.executions import Executions
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.preflight import preflight
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error
 from tests.unit.runs.hand_written import HandWritten
 from tests.unit.steps.machine import execute

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from ddbload.context import Context
 from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.runs.list_runs import RunSummary, list_runs
-from ddbload.steps.context import Context
 from ddbload.steps.executions import Executions
 from ddbload.steps.read_run import machine
 from tests.fakes.stepfunctions import FakeStepFunctions

@@ -21,8 +21,8 @@ from ddbload.errors import DdbloadError
 from ddbload.runs.deployed import Stack, attempt_report
 from ddbload.runs.run_control import cancel_run, take_up
 from ddbload.steps.executions import Executions
-from ddbload.steps.importing.import_chunk import import_chunk
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.import_chunk import import_chunk
+from ddbload.steps.preflight import preflight
 from ddbload.steps.read_run import machine
 from ddbload.steps.report import report_execution
 from ddbload.steps.run_end import conclude_stopped

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, TypeVar
 
+from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import Interrupted, NoProgress, ServiceUnavailable
-from ddbload.steps.context import Context
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb_faults import Fault, error, processed_first
 from tests.fakes.s3_faults import Fault as S3Fault

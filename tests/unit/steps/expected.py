@@ -11,7 +11,7 @@ from typing import Any
 
 from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.steps.counted_chunks import iter_chains
+from ddbload.ledger.counted_chunks import iter_chains
 from tests.oracle.csv_machine import Row, read_rows
 from tests.unit.items.expected_items import BOOLEANS, causes
 from tests.unit.steps.world import RUN, World, by_value

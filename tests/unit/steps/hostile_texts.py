@@ -9,7 +9,7 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure, SegmentTimes
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.contracts.source import Source
-from ddbload.steps.report_page.run_facts import RunFacts
+from ddbload.report_page.run_facts import RunFacts
 from tests.unit.steps.page_scenes import facts, record, reject, work
 
 HOSTILE = [

@@ -9,8 +9,8 @@ from typing import Any
 from ddbload.contracts.results import DONE
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportCursor, ReportTask
 from ddbload.errors import DdbloadError
-from ddbload.steps.importing.import_chunk import import_chunk
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.import_chunk import import_chunk
+from ddbload.steps.preflight import preflight
 from ddbload.steps.report import report_execution
 from tests.unit.steps.world import World
 

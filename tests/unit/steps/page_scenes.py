@@ -16,8 +16,8 @@ from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
 from ddbload.contracts.source import Source
 from ddbload.contracts.write_price import WritePrice
-from ddbload.steps.report_page.reject_causes import RejectTally
-from ddbload.steps.report_page.run_facts import RunFacts
+from ddbload.report_page.reject_causes import RejectTally
+from ddbload.report_page.run_facts import RunFacts
 
 BEGAN = 1_795_347_600.0
 CHUNK_BYTES = 16 * 1024 * 1024

@@ -16,7 +16,7 @@ from ddbload.contracts.results import ExecutionOutput
 from ddbload.contracts.states import ReportTask
 from ddbload.plan import make_plan
 from ddbload.source.decoding import compression, decoded_source, inflate, seek_trail
-from ddbload.steps.preflight import chunker
+from ddbload.steps import chunker
 from ddbload.steps.report import report_execution
 from tests.fakes.s3_faults import Fault
 from tests.unit.source.gzip_files import bgzip, deflate, member, rows
@@ -137,7 +137,7 @@ def test_chunk_continues_where_its_worker_stopped(monkeypatch, kind):
 
 def test_plan_mode_continues_where_it_stopped(monkeypatch):
     monkeypatch.setattr(seek_trail.SeekTrail.__init__, "__defaults__", (BLOCK,))
-    monkeypatch.setattr("ddbload.steps.importing.plan_mode.PLAN_READ_BYTES", 1000)
+    monkeypatch.setattr("ddbload.steps.plan_mode.PLAN_READ_BYTES", 1000)
     world = World(PACKED["gzip"], options={**NO_INDEX, "mode": "plan"})
     world.preflight()
     (chunk,) = world.manifest

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from ddbload import report_page
 from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportCursor, ReportTask
-from ddbload.steps import counted_chunks, report_page
-from ddbload.steps.importing.import_chunk import import_chunk
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.ledger import counted_chunks
+from ddbload.steps.import_chunk import import_chunk
+from ddbload.steps.preflight import preflight
 from ddbload.steps.report import report_execution, write_report
 from tests.unit.steps.world import RUN, World
 

@@ -12,7 +12,7 @@ from ddbload.contracts.source import Source
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import BucketNotAllowed, InvalidPayload
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.preflight import preflight
 from tests.unit.steps.exports import exported
 from tests.unit.steps.world import BUCKET, TABLE, World
 from tests.unit.steps.worlds import ManyObjects, only_chunk

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ddbload.errors import SplitMismatch, UnterminatedQuote
-from ddbload.steps.preflight import edge_probe, prepare
+from ddbload.steps import edge_probe, prepare
 from tests.unit.steps.chaos import Chaos, plan
 from tests.unit.steps.expected import assert_rejects_are, outcome, status_for, table_of
 from tests.unit.steps.many_files import HEADER, assert_imported, files_of
@@ -101,7 +101,7 @@ def test_few_windows_are_read_where_none_proves_anything(monkeypatch):
 
 
 def test_windows_without_proof_are_counted_across_invocations(monkeypatch):
-    monkeypatch.setattr("ddbload.steps.preflight.chunker.BLOCK_BYTES", 64)
+    monkeypatch.setattr("ddbload.steps.chunker.BLOCK_BYTES", 64)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 500)
     world = SlowReads(undecidable(900), options={**EDGES, "chunk_bytes": 300})
     counts, cursor = [], None
@@ -215,8 +215,8 @@ def test_rows_of_several_objects_are_read_once(seed, monkeypatch):
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch):
     rng = random.Random(seed)
-    monkeypatch.setattr("ddbload.steps.preflight.chunker.MAX_OBJECTS", rng.choice((2, 400)))
-    monkeypatch.setattr("ddbload.steps.preflight.chunker._WRITES_AHEAD", 0)
+    monkeypatch.setattr("ddbload.steps.chunker.MAX_OBJECTS", rng.choice((2, 400)))
+    monkeypatch.setattr("ddbload.steps.chunker._WRITES_AHEAD", 0)
     monkeypatch.setattr("ddbload.ledger.object_listing.PAGE_OBJECTS", rng.choice((2, 1000)))
     files = files_of(seed, 8, compressed=rng.random() < 0.7)
     options = {**EDGES, "chunk_bytes": rng.choice((20, 200, 10**6))}

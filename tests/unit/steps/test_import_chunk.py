@@ -15,7 +15,7 @@ from ddbload.context import AccessPolicy
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows import block_splitter
-from ddbload.steps.importing import row_feeder
+from ddbload.steps import row_feeder
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.client import ServiceError, read_timeout

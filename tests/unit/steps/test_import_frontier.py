@@ -9,8 +9,8 @@ import pytest
 
 from ddbload.contracts.states import ImportResult
 from ddbload.rows import block_splitter
-from ddbload.steps.importing import import_chunk
-from ddbload.steps.importing.row_feeder import RowFeeder
+from ddbload.steps import import_chunk
+from ddbload.steps.row_feeder import RowFeeder
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault

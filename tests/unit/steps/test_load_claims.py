@@ -19,7 +19,7 @@ from ddbload import errors
 from ddbload.contracts.states import PreflightTask
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.store import FolderStore
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.preflight import preflight
 from tests.unit.steps.world import BUCKET, World
 from tests.unit.steps.worlds import ManyObjects
 

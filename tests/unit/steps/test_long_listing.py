@@ -13,7 +13,7 @@ from ddbload.context import AccessPolicy
 from ddbload.contracts.chunks import ListingCursor
 from ddbload.contracts.states import PreflightTask, ReportTask
 from ddbload.ledger.object_listing import iter_objects
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.preflight import preflight
 from tests.fakes.s3_faults import internal_error
 from tests.unit.steps.exports import exported_files
 from tests.unit.steps.machine import execute, over_the_wire

@@ -65,7 +65,7 @@ def loaded(world: World) -> tuple[list[dict[str, str]], int]:
 
 def small_blocks(monkeypatch: pytest.MonkeyPatch, rng: random.Random) -> None:
     monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
-    monkeypatch.setattr("ddbload.steps.preflight.chunker.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.steps.chunker.BLOCK_BYTES", 32)
     small = rng.choice((0, 50, 10**6))
     monkeypatch.setattr("ddbload.reading.open_sources.SMALL_BYTES", small)
 
@@ -90,7 +90,7 @@ def test_any_order_of_columns_gives_items_of_dict_reader(seed, monkeypatch):
 def test_order_of_columns_survives_deaths_and_retries(seed, monkeypatch):
     rng = random.Random(seed)
     small_blocks(monkeypatch, rng)
-    monkeypatch.setattr("ddbload.steps.preflight.chunker._WRITES_AHEAD", 0)
+    monkeypatch.setattr("ddbload.steps.chunker._WRITES_AHEAD", 0)
     files = shuffled_files(rng, 6)
     world = ManyObjects(files=files, options={"chunk_bytes": rng.choice((20, 400, 10**6))})
     chaos = Chaos(world, plan(rng.randbytes(1 + 3 * 16)))

@@ -7,8 +7,8 @@ import weakref
 
 import pytest
 
-from ddbload.steps.importing import import_chunk
-from ddbload.steps.importing.row_feeder import RowFeeder
+from ddbload.steps import import_chunk
+from ddbload.steps.row_feeder import RowFeeder
 from tests.unit.steps.world import World
 from tests.unit.steps.worlds import only_chunk
 

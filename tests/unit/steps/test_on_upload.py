@@ -15,7 +15,7 @@ from ddbload.steps.on_upload import (
     STARTED,
     STARTED_BEFORE,
 )
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.preflight import preflight
 from tests.fakes.stepfunctions import client_error
 from tests.unit.steps.machine import execute
 from tests.unit.steps.uploads import Trigger, event

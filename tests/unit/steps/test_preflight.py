@@ -10,7 +10,7 @@ from ddbload import errors
 from ddbload.contracts.chunks import Chunk, PreflightCursor
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows import block_splitter
-from ddbload.steps.preflight import prepare as module
+from ddbload.steps import prepare as module
 from tests.golden.cases import Golden, load_all
 from tests.oracle.csv_machine import read_rows
 from tests.unit.steps.world import World

@@ -13,8 +13,8 @@ from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.states import PreflightTask
 from ddbload.reading.open_sources import list_bucket
-from ddbload.steps.preflight.preflight import preflight
-from ddbload.steps.preflight.table_checks import check_column_types
+from ddbload.steps.checks import check_column_types
+from ddbload.steps.preflight import preflight
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails
 from tests.fakes.s3_faults import Fault as S3Fault

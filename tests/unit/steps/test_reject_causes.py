@@ -9,8 +9,8 @@ import pytest
 
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.source import Source
-from ddbload.steps.report_page import reject_causes
-from ddbload.steps.report_page.reject_causes import EXAMPLES_OF_CAUSE, RejectTally, mask
+from ddbload.report_page import reject_causes
+from ddbload.report_page.reject_causes import EXAMPLES_OF_CAUSE, RejectTally, mask
 from ddbload.write.scheduler.messages import REFUSED_BY_DYNAMODB
 from tests.unit.steps.page_scenes import record, reject
 

@@ -14,13 +14,13 @@ from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import ServiceUnavailable, visible
 from ddbload.ledger.ledger import Ledger
+from ddbload.report_page import page as page_module
+from ddbload.report_page import run_page
+from ddbload.report_page.markup import Markup, data, element, style_sheet
+from ddbload.report_page.page import draw_page
+from ddbload.report_page.run_facts import RunFacts
 from ddbload.steps import report
 from ddbload.steps.read_run import read_run
-from ddbload.steps.report_page import page as page_module
-from ddbload.steps.report_page import run_page
-from ddbload.steps.report_page.markup import Markup, data, element, style_sheet
-from ddbload.steps.report_page.page import draw_page
-from ddbload.steps.report_page.run_facts import RunFacts
 from tests.unit.steps.hostile_texts import HOSTILE, ElementCollector, hostile_facts
 from tests.unit.steps.page_scenes import BEGAN, SCENES, facts, many_chunks, record, work
 from tests.unit.steps.world import RUN, World

@@ -17,12 +17,12 @@ from ddbload.contracts.states import (
     ReportTask,
 )
 from ddbload.errors import Interrupted, InvalidPayload, LedgerDamaged
+from ddbload.ledger import counted_chunks
 from ddbload.ledger.bucket_store import BucketStore
-from ddbload.steps import counted_chunks
-from ddbload.steps.counted_chunks import SegmentSums
+from ddbload.ledger.counted_chunks import SegmentSums
 from ddbload.steps.executions import Executions
-from ddbload.steps.importing.import_chunk import import_chunk
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.import_chunk import import_chunk
+from ddbload.steps.preflight import preflight
 from ddbload.steps.report import report_execution
 from ddbload.steps.run_end import conclude_stopped
 from tests.fakes.s3 import FakeS3

@@ -12,7 +12,7 @@ from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.item_builder import Item
 from ddbload.reading.row_batches import RowBatch, iter_row_batches
 from ddbload.reading.row_blocks import RunReader
-from ddbload.steps.preflight.prepare import prepare_run
+from ddbload.steps.prepare import prepare_run
 from tests.unit.steps.world import RUN, World
 
 ROWS = "".join(f'{n},"name\n{n}"\n' for n in range(50))

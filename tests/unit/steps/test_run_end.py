@@ -15,8 +15,8 @@ from ddbload.contracts.run_notice import StoppedExecution
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
 from ddbload.runs.run_control import change_limits, take_up
 from ddbload.steps.executions import Executions
-from ddbload.steps.importing.import_chunk import import_chunk
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.import_chunk import import_chunk
+from ddbload.steps.preflight import preflight
 from ddbload.steps.report import report_execution
 from ddbload.steps.run_end import WORKER_STOP_SECONDS, announce, conclude_stopped
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error

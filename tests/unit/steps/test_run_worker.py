@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from ddbload import errors
+from ddbload import errors, run_worker
 from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
 from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import RowCounts, WriteStats
@@ -17,9 +17,8 @@ from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ImportTask
 from ddbload.contracts.write_price import WritePrice
 from ddbload.ledger.ledger import Ledger, ManifestCache
-from ddbload.steps import run_worker
-from ddbload.steps.importing.import_chunk import import_chunk
-from ddbload.steps.run_worker import RunWorker
+from ddbload.run_worker import RunWorker
+from ddbload.steps.import_chunk import import_chunk
 from tests.unit.steps.world import RUN, TABLE, World
 
 DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(100))

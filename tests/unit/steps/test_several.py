@@ -11,7 +11,7 @@ import pytest
 from ddbload import errors
 from ddbload.contracts.payload import Payload
 from ddbload.ledger.object_listing import iter_objects
-from ddbload.steps.preflight.prepare import prepare_run
+from ddbload.steps.prepare import prepare_run
 from tests.unit.steps.chaos import Chaos, plan
 from tests.unit.steps.expected import status_for
 from tests.unit.steps.many_files import HEADER, assert_imported, expected, files_of, found
@@ -34,7 +34,7 @@ def test_rows_are_read_once_wherever_chunks_end(seed):
 def test_rows_are_read_once_wherever_invocations_end(seed, monkeypatch):
     monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 32)
-    monkeypatch.setattr("ddbload.steps.preflight.chunker.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.steps.chunker.BLOCK_BYTES", 32)
     monkeypatch.setattr(
         "ddbload.reading.open_sources.SMALL_BYTES",
         random.Random(seed).choice((0, 50, 10**6)),
@@ -53,10 +53,10 @@ def test_rows_are_read_once_wherever_invocations_end(seed, monkeypatch):
 def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch):
     rng = random.Random(seed)
     monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
-    monkeypatch.setattr("ddbload.steps.preflight.chunker.BLOCK_BYTES", 32)
-    monkeypatch.setattr("ddbload.steps.preflight.chunker.MAX_OBJECTS", rng.choice((2, 400)))
+    monkeypatch.setattr("ddbload.steps.chunker.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.steps.chunker.MAX_OBJECTS", rng.choice((2, 400)))
     # Moments come one after the other, not from several threads.
-    monkeypatch.setattr("ddbload.steps.preflight.chunker._WRITES_AHEAD", 0)
+    monkeypatch.setattr("ddbload.steps.chunker._WRITES_AHEAD", 0)
     monkeypatch.setattr("ddbload.reading.open_sources.SMALL_BYTES", rng.choice((0, 50, 10**6)))
     monkeypatch.setattr("ddbload.ledger.object_listing.PAGE_OBJECTS", rng.choice((2, 1000)))
     files = files_of(seed, 8, compressed=rng.random() < 0.5)
@@ -69,7 +69,7 @@ def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch
 
 
 def test_small_objects_share_chunks_and_large_ones_are_cut(monkeypatch):
-    monkeypatch.setattr("ddbload.steps.preflight.chunker.MAX_OBJECTS", 30)
+    monkeypatch.setattr("ddbload.steps.chunker.MAX_OBJECTS", 30)
     small = {f"a{number:03d}.csv": HEADER + b"%d,x\n" % number for number in range(100)}
     large = {"b.csv": HEADER + b"".join(b"b%d,x\n" % row for row in range(1000))}
     world = ManyObjects(files=small | large, options={"chunk_bytes": 2000})

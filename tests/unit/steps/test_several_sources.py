@@ -15,8 +15,8 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.source import MAX_SOURCES, Source
 from ddbload.contracts.states import PreflightTask
 from ddbload.ledger.object_listing import iter_objects
-from ddbload.steps.preflight.find_objects import find_objects
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.find_objects import find_objects
+from ddbload.steps.preflight import preflight
 from tests.unit.steps.chaos import Chaos, plan
 from tests.unit.steps.exports import exported_files
 from tests.unit.steps.many_files import assert_imported, files_of
@@ -34,7 +34,7 @@ def several(*names: str) -> dict[str, Any]:
 def few(monkeypatch):
     """Make pages of three objects, and open two objects at once."""
     monkeypatch.setattr("ddbload.ledger.object_listing.PAGE_OBJECTS", 3)
-    monkeypatch.setattr("ddbload.steps.preflight.find_objects._PARALLEL_OPENS", 1)
+    monkeypatch.setattr("ddbload.steps.find_objects._PARALLEL_OPENS", 1)
 
 
 NAMES = (
@@ -83,7 +83,7 @@ def test_position_in_other_sources_is_refused():
 def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch):
     rng = random.Random(seed)
     monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
-    monkeypatch.setattr("ddbload.steps.preflight.chunker._WRITES_AHEAD", 0)
+    monkeypatch.setattr("ddbload.steps.chunker._WRITES_AHEAD", 0)
     monkeypatch.setattr("ddbload.ledger.object_listing.PAGE_OBJECTS", rng.choice((2, 1000)))
     files = files_of(seed, 8, compressed=rng.random() < 0.5)
     names = [f"{HERE}{name}" for name in sorted(files)]

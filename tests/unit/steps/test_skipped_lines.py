@@ -13,7 +13,7 @@ from ddbload.contracts.source import Source
 from ddbload.reading.header import read_header
 from ddbload.source.byte_source import BytesSource
 from ddbload.source.decoding.decoded_source import DecodedSource
-from ddbload.steps.preflight.prepare import detect_format
+from ddbload.steps.prepare import detect_format
 
 
 class Dripping(DecodedSource):

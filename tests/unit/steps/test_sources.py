@@ -21,7 +21,7 @@ from ddbload.contracts.source import Source
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.reading.open_sources import open_each, open_location, reopen
 from ddbload.source.parquet.parquet_lines import ParquetLines
-from ddbload.steps.preflight.find_objects import find_objects
+from ddbload.steps.find_objects import find_objects
 from tests.unit.steps.exports import EXPORT, exported_files
 from tests.unit.steps.world import BUCKET, TABLE, World
 

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from ddbload.aws.table_description import choose_workers, write_capacity
 from ddbload.contracts.options import Options
 from ddbload.contracts.write_price import WritePrice, amount_text
 from ddbload.errors import AccessDenied, BackupRequired, InvalidPayload
-from ddbload.steps.preflight.checks import settle_limits
-from ddbload.steps.table_description import choose_workers, write_capacity
+from ddbload.steps.checks import settle_limits
 from tests.unit.steps.stubbed_clients import Clients
 from tests.unit.steps.world import World
 

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 from botocore.session import get_session
 
-from ddbload.contracts.options import Options
-from ddbload.steps.table_description import (
+from ddbload.aws.table_description import (
     has_statements,
     is_aws_endpoint,
     recent_traffic,
     table_notices,
 )
+from ddbload.contracts.options import Options
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.dynamodb_faults import Fault

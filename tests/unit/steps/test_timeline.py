@@ -17,9 +17,9 @@ from ddbload.contracts.results import (
     Segment,
     SegmentTimes,
 )
-from ddbload.steps.report_page.marks import rates_chart, work_chart
-from ddbload.steps.report_page.markup import short
-from ddbload.steps.report_page.timeline import (
+from ddbload.report_page.marks import rates_chart, work_chart
+from ddbload.report_page.markup import short
+from ddbload.report_page.timeline import (
     LIMIT_SECONDS,
     MAX_LANES,
     TimeAxis,

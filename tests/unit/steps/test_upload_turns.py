@@ -10,14 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ddbload.context import LedgerContext
+from ddbload.context import Context
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import Upload, UploadRule, sequencer_rank
 from ddbload.errors import InvalidPayload, UploadSuperseded
 from ddbload.steps.executions import Executions
-from ddbload.steps.on_upload import OLDER, STARTED, STARTED_BEFORE, on_upload
-from ddbload.steps.upload_turns import CLAIM_SECONDS, wait_for_turn
+from ddbload.steps.on_upload import (
+    CLAIM_SECONDS,
+    OLDER,
+    STARTED,
+    STARTED_BEFORE,
+    on_upload,
+    wait_for_turn,
+)
 from tests.fakes.stepfunctions import FakeStepFunctions
 from tests.unit.steps.world import Clock, FakeClients, MemoryStore
 
@@ -41,7 +47,7 @@ class Inbox:
         self.store = MemoryStore(clock=self.clock)
         self.stepfunctions = FakeStepFunctions()
         self.executions = Executions(self.stepfunctions, self.stepfunctions.machine)
-        self.context = LedgerContext(
+        self.context = Context(
             store=self.store,
             clients=FakeClients(None, None, self.stepfunctions),
             now=self.clock,

@@ -14,7 +14,7 @@ from ddbload.contracts.results import Report
 from ddbload.contracts.row_counts import ALL_FILTERED
 from ddbload.errors import DdbloadError, InvalidPayload, RunMismatch, UnknownColumn
 from ddbload.plan.make_plan import make_plan
-from ddbload.steps.importing import row_feeder
+from ddbload.steps import row_feeder
 from tests.unit.steps.expected import counted
 from tests.unit.steps.generated import Sizes
 from tests.unit.steps.world import World

@@ -10,17 +10,16 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from ddbload.context import AccessPolicy
+from ddbload.context import AccessPolicy, ChunkProgress, Context
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, PreflightTask
+from ddbload.ledger.counted_chunks import counted_rejects
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.store import AgesPage, VersionedObject
-from ddbload.steps.context import ChunkProgress, Context
-from ddbload.steps.counted_chunks import counted_rejects
-from ddbload.steps.importing.import_chunk import import_chunk
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.import_chunk import import_chunk
+from ddbload.steps.preflight import preflight
 from ddbload.steps.report import write_report
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.events import FakeEvents

@@ -10,7 +10,7 @@ import pytest
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import DdbloadError
-from ddbload.steps.preflight.preflight import preflight
+from ddbload.steps.preflight import preflight
 from tests.unit.steps.machine import over_the_wire
 from tests.unit.steps.world import BUCKET, RUN, World
 

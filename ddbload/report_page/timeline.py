@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from ddbload.contracts.results import FIRST_PERIOD, Failure, Segment, SegmentTimes
-from ddbload.steps.report_page.markup import duration_text
+from ddbload.report_page.markup import duration_text
 
 MOST_WINDOWS = 120
 """Windows of time for which rates are computed, about."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ddbload.contracts.results import ALREADY_LOADED, FAILED, SUCCEEDED
 from ddbload.contracts.write_price import amount_text
 from ddbload.dynamodb.write_modes import DELETE, written_word
-from ddbload.steps.report_page.marks import Panel, rates_chart, work_chart
-from ddbload.steps.report_page.markup import (
+from ddbload.report_page.marks import Panel, rates_chart, work_chart
+from ddbload.report_page.markup import (
     Content,
     Markup,
     TableRow,
@@ -24,9 +24,9 @@ from ddbload.steps.report_page.markup import (
     tile,
     utc_text,
 )
-from ddbload.steps.report_page.run_facts import RunFacts, list_next_steps, list_remarks
-from ddbload.steps.report_page.style import CSS, POLICY
-from ddbload.steps.report_page.timeline import LIMIT_SECONDS, Timeline, make_timeline
+from ddbload.report_page.run_facts import RunFacts, list_next_steps, list_remarks
+from ddbload.report_page.style import CSS, POLICY
+from ddbload.report_page.timeline import LIMIT_SECONDS, Timeline, make_timeline
 
 MAX_MESSAGE = 2000
 """Characters of an error message that the page shows."""

@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ddbload.context import Context
 from ddbload.contracts.chunks import ListingCursor, ListingPart
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import DYNAMODB_EXPORT, EXPORT_STARTED, Source
@@ -48,7 +49,6 @@ from ddbload.source.catalogs.manifests import ManifestEntry, read_manifest
 from ddbload.source.s3_listing.list_page import ListedObject
 from ddbload.source.s3_object import Pinned
 from ddbload.source.small_objects import pinned_version
-from ddbload.steps.context import Context
 
 T = TypeVar("T")
 

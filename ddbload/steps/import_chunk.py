@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
 
+from ddbload.aws.table_description import require_same_table
+from ddbload.context import ChunkProgress, Context
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.column_mapping import row_writes
 from ddbload.contracts.results import Failure, ProgressSamples, Segment
@@ -32,12 +34,10 @@ from ddbload.ledger.attempts import Attempt
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.row_blocks import RunReader, rare_gc
 from ddbload.reading.source_objects import read_chunk
+from ddbload.run_worker import WorkerSession
 from ddbload.source.decoding.seek_trail import SeekTrail
-from ddbload.steps.context import ChunkProgress, Context
-from ddbload.steps.importing.row_feeder import FEED_READ_BYTES, RowFeeder
-from ddbload.steps.importing.row_window import MergedUpdates, PendingRows
-from ddbload.steps.run_worker import WorkerSession
-from ddbload.steps.table_description import require_same_table
+from ddbload.steps.row_feeder import FEED_READ_BYTES, RowFeeder
+from ddbload.steps.row_window import MergedUpdates, PendingRows
 from ddbload.write.drivers import Job, concurrency_for, driver_for
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.requests import EndpointFeatures, requests_for
@@ -126,7 +126,7 @@ def _import(
     work = None
     if reader.record.payload.options.mode == PLAN:
         # Imported here: an import does not need it.
-        from ddbload.steps.importing.plan_mode import plan_chunk
+        from ddbload.steps.plan_mode import plan_chunk
 
         segment = plan_chunk(task.chunk, start, reader, ledger, context)
         if session is not None and segment is not None:

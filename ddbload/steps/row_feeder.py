@@ -18,7 +18,7 @@ from ddbload.ledger.attempts import Attempt
 from ddbload.reading.row_blocks import RunReader
 from ddbload.reading.source_objects import ChunkBlock
 from ddbload.rows.reject_lines import Defect, reject_line
-from ddbload.steps.importing.row_window import PendingRequests, PendingRows
+from ddbload.steps.row_window import PendingRequests, PendingRows
 from ddbload.write.scheduler.scheduler import Scheduler
 
 FEED_READ_BYTES = 64 * 1024

@@ -16,7 +16,7 @@ from ddbload.dynamodb.write_modes import (
     written_word,
 )
 from ddbload.errors import is_resumable
-from ddbload.steps.report_page.reject_causes import RejectTally
+from ddbload.report_page.reject_causes import RejectTally
 
 RUNNING_STATUS = "RUNNING"
 _THROTTLED_SHARE = 0.1

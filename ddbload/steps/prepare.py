@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
+from ddbload.context import Context
 from ddbload.contracts.column_mapping import check_column_names, column_changes
 from ddbload.contracts.dialect import Dialect, placeholder_delimiter
 from ddbload.contracts.load_record import asked_hash
@@ -41,10 +42,8 @@ from ddbload.rows.sniff import sniff
 from ddbload.source.byte_source import ByteSource, HeadCachingSource
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.s3_object import Pinned
-from ddbload.steps.context import Context
-from ddbload.steps.preflight.checks import RunLimits, check_settings, describe, settle_limits
-from ddbload.steps.preflight.find_objects import list_source
-from ddbload.steps.preflight.table_checks import settle_types
+from ddbload.steps.checks import RunLimits, check_settings, describe, settle_limits, settle_types
+from ddbload.steps.find_objects import list_source
 
 FIRST_ROW_LIKE_DATA = "the first row is taken for column names, and looks like data"
 NO_HEADER_ADVICE = "If it is data, say --no-header (in a payload, source.header false)"

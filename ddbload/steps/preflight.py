@@ -7,6 +7,8 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+from ddbload.aws.table_description import has_statements, table_notices
+from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk, ListingCursor, ManifestPart, PreflightCursor
 from ddbload.contracts.load_record import asked_hash, differing
 from ddbload.contracts.options import Options
@@ -23,21 +25,19 @@ from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_obj
 from ddbload.ledger.run_state import StateFacts, judge
 from ddbload.reading.open_sources import open_source, reopen
 from ddbload.reading.row_blocks import hmac_key
-from ddbload.steps.context import Context
-from ddbload.steps.executions import check_input
-from ddbload.steps.load_history import SourceVersions, claim_load, find_loads, is_current
-from ddbload.steps.preflight.checks import (
+from ddbload.steps.checks import (
     check_request,
     describe,
     require_not_cancelled,
     settle_limits,
 )
-from ddbload.steps.preflight.chunker import Chunker
-from ddbload.steps.preflight.find_objects import list_source
-from ddbload.steps.preflight.prepare import prepare_run, warn_of_header
+from ddbload.steps.chunker import Chunker
+from ddbload.steps.executions import check_input
+from ddbload.steps.find_objects import list_source
+from ddbload.steps.load_history import SourceVersions, claim_load, find_loads, is_current
+from ddbload.steps.on_upload import wait_for_turn
+from ddbload.steps.prepare import prepare_run, warn_of_header
 from ddbload.steps.run_requests import keep_request, resumed_payload
-from ddbload.steps.table_description import has_statements, table_notices
-from ddbload.steps.upload_turns import wait_for_turn
 
 
 def preflight(task: PreflightTask, context: Context) -> PreflightResult | PreflightTask:

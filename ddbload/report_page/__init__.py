@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ddbload.context import LedgerContext
+from ddbload.context import Context
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError, unexpected
+from ddbload.ledger.counted_chunks import CountedChunks
 from ddbload.ledger.ledger import Ledger
-from ddbload.steps.counted_chunks import CountedChunks
 
 if TYPE_CHECKING:
-    from ddbload.steps.report_page.reject_causes import RejectTally
+    from ddbload.report_page.reject_causes import RejectTally
 
 PAGE_SECONDS = 60.0
 """Seconds that must be left for `report.html` to be written: drawing it, and two tries."""
 PAGE_ATTEMPTS = 2
 
 
-def run_page(report: Report, context: LedgerContext, *, show_rows: bool = False) -> str:
+def run_page(report: Report, context: Context, *, show_rows: bool = False) -> str:
     """Draw the page of a run anew, with the status of this report; `report.html` stays as it is.
 
     Raises errors of reading the ledger. With `show_rows`, rejected rows are not masked.
@@ -37,7 +37,7 @@ def run_page(report: Report, context: LedgerContext, *, show_rows: bool = False)
 
 def reject_tally(record: RunRecord, *, show_rows: bool = False) -> RejectTally:
     # Imported here: OnUpload and others that read reports do not need it.
-    from ddbload.steps.report_page.reject_causes import RejectTally
+    from ddbload.report_page.reject_causes import RejectTally
 
     return RejectTally(record, show_rows=show_rows)
 
@@ -46,7 +46,7 @@ def put_page(
     report: Report,
     record: RunRecord,
     ledger: Ledger,
-    context: LedgerContext,
+    context: Context,
     found: CountedChunks,
     tally: RejectTally,
 ) -> None:
@@ -68,12 +68,12 @@ def _draw_page(
     report: Report,
     record: RunRecord | None,
     ledger: Ledger,
-    context: LedgerContext,
+    context: Context,
     found: CountedChunks,
     tally: RejectTally | None,
 ) -> str:
-    from ddbload.steps.report_page.page import draw_page
-    from ddbload.steps.report_page.run_facts import RunFacts
+    from ddbload.report_page.page import draw_page
+    from ddbload.report_page.run_facts import RunFacts
 
     facts = RunFacts(
         report=report,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from ddbload.steps.report_page.markup import (
+from ddbload.report_page.markup import (
     Content,
     Markup,
     duration_text,
@@ -17,7 +17,7 @@ from ddbload.steps.report_page.markup import (
     short,
     shorten,
 )
-from ddbload.steps.report_page.timeline import Bar, TimeAxis, Timeline
+from ddbload.report_page.timeline import Bar, TimeAxis, Timeline
 
 WIDTH, LEFT, RIGHT = 960, 76, 12
 PLOT = WIDTH - LEFT - RIGHT

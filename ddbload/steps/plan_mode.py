@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 
+from ddbload.context import ChunkProgress, Context
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.results import PlanTotals, ProgressSamples, Segment
 from ddbload.contracts.row_counts import RowCounts, WriteStats
@@ -16,8 +17,7 @@ from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import RunReader
 from ddbload.reading.source_objects import read_chunk
 from ddbload.source.decoding.seek_trail import SeekTrail
-from ddbload.steps.context import ChunkProgress, Context
-from ddbload.steps.importing.row_feeder import MAX_REJECT_BYTES
+from ddbload.steps.row_feeder import MAX_REJECT_BYTES
 
 PLAN_READ_BYTES = 256 * 1024
 

@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk, ManifestPart, ObjectSlice, PreflightCursor, SeekPoint
 from ddbload.contracts.messages import MAX_WHOLE
 from ddbload.contracts.options import EDGES
@@ -35,8 +36,7 @@ from ddbload.rows.block_splitter import BLOCK_BYTES, Block
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.decoded_source import DecodedSource, why_uncut
 from ddbload.source.decoding.seek_trail import POINT_BYTES, SeekTrail
-from ddbload.steps.context import Context
-from ddbload.steps.preflight.edge_probe import EdgeProbe, Windows
+from ddbload.steps.edge_probe import EdgeProbe, Windows
 
 
 class Chunker:
