@@ -9,7 +9,7 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -119,6 +119,8 @@ class Context:
     """Called with each one-line warning about the table or the run's limits. Without it, the
     table's traffic and backups are not asked for."""
     progress: Callable[[ChunkProgress], None] = lambda _: None
+    measure: Callable[[Mapping[str, float]], None] = lambda _: None
+    """Called with metrics to count, by name."""
     begun: Callable[[], None] = lambda: None
     """Called once the run's record is in the ledger."""
     in_account: bool = False

@@ -31,10 +31,10 @@ from ddbload.contracts.upload_rule import (
 from ddbload.errors import AwsConfiguration, DdbloadError
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.ledger import ManifestCache
+from ddbload.steps.executions import Executions
 
 if TYPE_CHECKING:
     from ddbload.run_worker import RunWorker
-    from ddbload.steps.executions import Executions
 
 
 def _make_clients() -> Clients:
@@ -90,8 +90,6 @@ class Deployment:
     @property
     def executions(self) -> Executions:
         """Executions of the state machine. Raises `AwsConfiguration` if none is set."""
-        from ddbload.steps.executions import Executions
-
         if self.state_machine is None:
             raise AwsConfiguration(f"the environment variable {STATE_MACHINE} is not set")
         return Executions(self.clients.stepfunctions, self.state_machine)
@@ -106,8 +104,6 @@ class Deployment:
 
     def step_context(self, remaining_seconds: float) -> Context:
         """Make the context of an invocation that reads a source."""
-        # Imported here: functions that only read and write the ledger do without it.
-
         return Context(
             store=self._store,
             clients=self.clients,

@@ -9,6 +9,7 @@ from functools import cache, wraps
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ddbload.context import Context
@@ -73,7 +74,9 @@ def function(
                     # Of an invocation that is killed, this is the only line that names its run.
                     logger.info("began")
                 remaining = invocation.get_remaining_time_in_millis() / 1000
-                return step(event, make_context(deployment(), remaining))
+                context = make_context(deployment(), remaining)
+                context.measure = _measure
+                return step(event, context)
             except DdbloadError as error:
                 named = _shortened(error)
                 log_failure(named)
@@ -91,6 +94,11 @@ def function(
         return handler
 
     return decorate
+
+
+def _measure(counts: Mapping[str, float]) -> None:
+    for name, count in counts.items():
+        metrics.add_metric(name, MetricUnit.Count, count)
 
 
 def _log_keys(event: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ An invocation writes one segment to the ledger: the rows that have an outcome, c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 
 from ddbload.aws.table_description import require_same_table
@@ -15,6 +15,12 @@ from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.column_mapping import row_writes
 from ddbload.contracts.results import Failure, ProgressSamples, Segment
 from ddbload.contracts.row_counts import WorkTotals
+from ddbload.contracts.run_notice import (
+    CONSUMED_WRITE_UNITS,
+    ROW_METRICS,
+    STALLED_INVOCATIONS,
+    THROTTLED_REQUESTS,
+)
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.dynamodb.write_modes import PLAN, PUT, UPDATE
@@ -52,6 +58,10 @@ MAX_STALLED = 3
 """Invocations in a row that may end without an outcome for any row."""
 PROGRESS_SECONDS = 0.1
 """Shortest time between two reports of progress."""
+_SENT_NOTHING = (
+    "nothing was sent, because reading and encoding rows took all of the time{}; give the function"
+    " more memory or time, or this machine less else to do, or write rows of fewer columns"
+)
 
 
 def import_chunk(
@@ -89,9 +99,10 @@ def import_chunk(
         segment = ledger.find_segment(chunk.chunk, start.byte)
         if segment is not None:
             return _result(task, segment, adopted=True)
-        with _session(record, ledger, context) as session:
-            if session is not None:
-                context = _stopped_by(session, context)
+        if context.control is None:
+            return _import(task, start, reader, ledger, context, None)
+        with context.control.importing(ledger, record) as session:
+            context = _stopped_by(session, context)
             return _import(task, start, reader, ledger, context, session)
     except Cancelled:
         raise
@@ -100,13 +111,6 @@ def import_chunk(
             # The error is raised even if the ledger cannot be written.
             ledger.put_failure(Failure.of(error, chunk=chunk.chunk, at=context.now()))
         raise
-
-
-def _session(
-    record: RunRecord, ledger: Ledger, context: Context
-) -> AbstractContextManager[WorkerSession | None]:
-    """Take part in the run as a worker that others see and control."""
-    return nullcontext() if context.control is None else context.control.importing(ledger, record)
 
 
 def _stopped_by(session: WorkerSession, context: Context) -> Context:
@@ -137,7 +141,16 @@ def _import(
     if session is not None and (segment is None or not segment.proven):
         session.raise_pending()
     if segment is None:
+        context.measure({STALLED_INVOCATIONS: 1})
         return _stalled_result(task, start, context, work)
+    rows, wrote = segment.rows, segment.work
+    context.measure(
+        {
+            **dict(zip(ROW_METRICS, (rows.read, *rows.outcomes.values()), strict=True)),
+            THROTTLED_REQUESTS: wrote.throttled,
+            CONSUMED_WRITE_UNITS: wrote.consumed_wcu,
+        }
+    )
     return _result(task, segment)
 
 
@@ -174,24 +187,9 @@ def _stalled_result(
             where = f"line {start.line}, {where}"
         raise NoProgress(
             f"chunk {task.chunk.chunk} settled no row in {stalled} invocations ({where}):"
-            f" {_cause_of_stall(work)}, then {TAKE_UP}"
+            f" {_SENT_NOTHING.format('') if work is None else work.cause_of_stall}, then {TAKE_UP}"
         )
     return ImportResult(task.run, task.chunk, start, stalled, None)
-
-
-def _cause_of_stall(work: _ChunkImport | None) -> str:
-    if work is not None and work.requests_sent:
-        last = f" (the last answer: {work.last_error})" if work.last_error else ""
-        return (
-            f"the table takes no writes, or its answers get lost{last}; check its capacity and the"
-            " endpoint"
-        )
-    read = "" if work is None else f" ({work.bytes_read:,} bytes of whole rows were read)"
-    return (
-        f"nothing was sent, because reading and encoding rows took all of the time{read}; give the"
-        " function more memory or time, or this machine less else to do, or write rows of fewer"
-        " columns"
-    )
 
 
 def worker_pacing(record: RunRecord, context: Context) -> Pacing:
@@ -270,22 +268,21 @@ class _ChunkImport:
     @property
     def only_waited(self) -> bool:
         """True if the rate or the WCU budget never allowed a request."""
-        return self._scheduler.waited_for_capacity and not self.requests_sent
+        return self._scheduler.waited_for_capacity and not self._scheduler.stats.requests
 
     @property
-    def requests_sent(self) -> int:
-        """Number of requests that were sent."""
-        return self._scheduler.stats.requests
-
-    @property
-    def bytes_read(self) -> int:
-        """Bytes of whole rows that were read."""
-        return self._feeder.bytes_read
-
-    @property
-    def last_error(self) -> str | None:
-        """Error code of the last failed request. Never its message: that may quote row data."""
-        return self._scheduler.last_error
+    def cause_of_stall(self) -> str:
+        """Probable cause if no row has an outcome, and what to do."""
+        if not self._scheduler.stats.requests:
+            read = f" ({self._feeder.bytes_read:,} bytes of whole rows were read)"
+            return _SENT_NOTHING.format(read)
+        # Never the answer's message: that may quote row data.
+        code = self._scheduler.last_error
+        last = f" (the last answer: {code})" if code else ""
+        return (
+            f"the table takes no writes, or its answers get lost{last}; check its capacity and the"
+            " endpoint"
+        )
 
     def run(self) -> Segment | None:
         """Write rows until the deadline or the chunk's end; their segment, None without outcomes.

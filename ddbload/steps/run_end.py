@@ -15,10 +15,21 @@ from ddbload.aws.retry import call_with_retries
 from ddbload.context import Context
 from ddbload.contracts.control import UNSEEN_SECONDS, Control
 from ddbload.contracts.payload import check_run_id
-from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput
+from ddbload.contracts.results import (
+    ALREADY_LOADED,
+    CANCELLED,
+    SUCCEEDED,
+    SUCCEEDED_WITH_REJECTS,
+    ExecutionAttempt,
+    ExecutionOutput,
+)
 from ddbload.contracts.run_notice import (
     EVENT_SOURCE,
     RUN_COMPLETED,
+    RUNS_CANCELLED,
+    RUNS_FAILED,
+    RUNS_SUCCEEDED,
+    RUNS_SUCCEEDED_WITH_REJECTS,
     RunCompleted,
     StoppedExecution,
 )
@@ -37,6 +48,12 @@ WORKER_STOP_SECONDS = 20.0
 _POLL_SECONDS = 1.0
 _STOPPED = (EXECUTION_ABORTED, EXECUTION_TIMED_OUT)
 """Statuses of executions whose functions may still run."""
+_METRICS = {
+    SUCCEEDED: RUNS_SUCCEEDED,
+    ALREADY_LOADED: RUNS_SUCCEEDED,
+    SUCCEEDED_WITH_REJECTS: RUNS_SUCCEEDED_WITH_REJECTS,
+    CANCELLED: RUNS_CANCELLED,
+}
 
 
 # The event.
@@ -45,12 +62,13 @@ _STOPPED = (EXECUTION_ABORTED, EXECUTION_TIMED_OUT)
 def announce(
     outcome: ExecutionOutput, attempt: ExecutionAttempt | None, context: Context
 ) -> DdbloadError | None:
-    """Send the event of an ended attempt; return the error that kept it from being sent.
+    """Count an ended attempt and send its event; return the error that kept it from being sent.
 
     A mark in the store keeps a repeated invocation from sending it again. It is written after the
     event, so an invocation that is killed in between sends twice rather than never; `execution`
     and `redrives` tell receivers that it is the same event. An error must not fail the run.
     """
+    context.measure({_METRICS.get(outcome.status, RUNS_FAILED): 1})
     try:
         if is_announced(attempt, context):
             return None
