@@ -1,25 +1,36 @@
-"""Store, clients and clocks to read with, and the buckets, tables and files that may be touched."""
+"""Store, clients, clocks and limits that a step works with, and what it may touch.
+
+Handlers and the command line make a context; a step takes it and its message, and nothing else.
+"""
 
 from __future__ import annotations
 
+import os
 import random
+import secrets
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ddbload.aws.retry import RetryPolicy
+from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import Source
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.errors import BucketNotAllowed, TableNotAllowed
-from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.store import KeyReader, ListedKey, Store
+from ddbload.ledger.ledger import Ledger, ManifestCache
+from ddbload.ledger.store import FolderStore, KeyReader, ListedKey, Store
 
 if TYPE_CHECKING:
+    from ddbload.aws.boto_clients import AwsSettings
     from ddbload.aws.clients import AwsClients
-
+    from ddbload.run_worker import RunWorker
+    from ddbload.write.drivers import Driver
+    from ddbload.write.pacing.pacing import Pacing
+    from ddbload.write.requests import EndpointFeatures
 
 SEGMENT_READERS = 32
 """Requests in flight for the segments of a run."""
@@ -79,9 +90,20 @@ class AccessPolicy:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkProgress:
+    """Progress of one invocation on its chunk, cumulative since the invocation began."""
+
+    chunk: int
+    rows: RowCounts
+    work: WriteStats
+    bytes: int
+    """Bytes of the settled rows."""
+
+
 @dataclass(slots=True, kw_only=True)
-class LedgerContext:
-    """Store, clients, access and clocks: all that reading a source or a ledger takes."""
+class Context:
+    """Store, clients, access, clocks and limits of an invocation or a command."""
 
     store: Store
     clients: AwsClients
@@ -93,11 +115,32 @@ class LedgerContext:
     now: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     rng: random.Random = field(default_factory=random.Random)
-    tag_loaded: bool = False
-    """Tag the objects that a run has loaded."""
     notice: Callable[[str], None] | None = None
-    """Called with each one-line warning about the table or the run's limits. None: nobody reads
-    them, and the table's traffic and backups are not asked for."""
+    """Called with each one-line warning about the table or the run's limits. Without it, the
+    table's traffic and backups are not asked for."""
+    progress: Callable[[ChunkProgress], None] = lambda _: None
+    measure: Callable[[Mapping[str, float]], None] = lambda _: None
+    """Called with metrics to count, by name."""
+    begun: Callable[[], None] = lambda: None
+    """Called once the run's record is in the ledger."""
+    in_account: bool = False
+    """True in a deployment, whose account limits the functions that import at once."""
+    import_concurrency: int | None = None
+    """Concurrency that the deployment reserves for import functions; None without one."""
+    require_backup: bool = False
+    """Refuse tables without point-in-time recovery, whatever the payload says."""
+    worker: str = field(default_factory=lambda: secrets.token_hex(4))
+    """Identity of this process, or of the function's environment: random hexadecimal digits."""
+    control: RunWorker | None = None
+    """Controls this process in the run; None if nothing does."""
+    manifests: ManifestCache = field(default_factory=ManifestCache)
+    """Shared by all invocations of an environment."""
+    driver: Driver | None = None
+    """Driver shared by all chunks; without it each invocation makes one."""
+    pacing: Pacing | None = None
+    """Pacing shared by all chunks: the known capacity of the table."""
+    endpoint: EndpointFeatures | None = None
+    """Known features of DynamoDB's endpoint, shared by all chunks; by default each asks."""
 
     def ledger(self, run: str, record: RunRecord | None = None) -> Ledger:
         """Make the ledger of a run. `record`: the run's, if the caller has read it."""
@@ -117,6 +160,15 @@ class LedgerContext:
         if source.within is None:
             return self
         return replace(self, access=replace(self.access, within=source.within))
+
+
+def reading_context(aws: AwsSettings) -> Context:
+    """Make a context for reading sources alone, local files included; it stores nothing."""
+    from ddbload.aws.clients import Clients
+
+    return Context(
+        store=FolderStore(Path(os.devnull)), clients=Clients(aws), access=AccessPolicy(paths=True)
+    )
 
 
 def segment_reader(clients: AwsClients) -> KeyReader:

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Self
 
 from ddbload.aws.clients import Clients
-from ddbload.context import AccessPolicy, LedgerContext, segment_reader
+from ddbload.context import AccessPolicy, Context, segment_reader
 from ddbload.contracts.options import MAX_CONCURRENCY
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import (
@@ -31,11 +31,10 @@ from ddbload.contracts.upload_rule import (
 from ddbload.errors import AwsConfiguration, DdbloadError
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.ledger import ManifestCache
+from ddbload.steps.executions import Executions
 
 if TYPE_CHECKING:
-    from ddbload.pipeline.context import Context
-    from ddbload.pipeline.executions import Executions
-    from ddbload.pipeline.run_worker import RunWorker
+    from ddbload.run_worker import RunWorker
 
 
 def _make_clients() -> Clients:
@@ -91,15 +90,13 @@ class Deployment:
     @property
     def executions(self) -> Executions:
         """Executions of the state machine. Raises `AwsConfiguration` if none is set."""
-        from ddbload.pipeline.executions import Executions
-
         if self.state_machine is None:
             raise AwsConfiguration(f"the environment variable {STATE_MACHINE} is not set")
         return Executions(self.clients.stepfunctions, self.state_machine)
 
-    def ledger_context(self, remaining_seconds: float) -> LedgerContext:
+    def ledger_context(self, remaining_seconds: float) -> Context:
         """Make the context of an invocation that reads and writes the ledger only."""
-        return LedgerContext(
+        return Context(
             store=self._store,
             clients=self.clients,
             deadline=self._deadline(remaining_seconds),
@@ -107,9 +104,6 @@ class Deployment:
 
     def step_context(self, remaining_seconds: float) -> Context:
         """Make the context of an invocation that reads a source."""
-        # Imported here: functions that only read and write the ledger do without it.
-        from ddbload.pipeline.context import Context
-
         return Context(
             store=self._store,
             clients=self.clients,
@@ -147,6 +141,6 @@ def _split(text: str) -> list[str]:
 @cache
 def _run_worker() -> RunWorker:
     """Make this environment's worker. Not imported by functions that import no rows."""
-    from ddbload.pipeline.run_worker import RunWorker
+    from ddbload.run_worker import RunWorker
 
     return RunWorker(secrets.token_hex(8), lingers=False)

@@ -6,20 +6,19 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
-from typing import Any, TypeVar
+from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from ddbload.context import Context
 from ddbload.contracts.messages import json_type_name
 from ddbload.contracts.payload import is_run_id
 from ddbload.contracts.results import MAX_CAUSE
 from ddbload.contracts.run_notice import METRICS_NAMESPACE
 from ddbload.errors import DdbloadError, InvalidPayload, unexpected, visible
 from lambdas.deployment import Deployment
-
-C = TypeVar("C")
-"""`LedgerContext` or `Context`."""
 
 # The stack's name, so that stacks do not share metrics.
 _SERVICE = os.environ.get("POWERTOOLS_SERVICE_NAME", "ddbload")
@@ -52,15 +51,15 @@ def deployment() -> Deployment:
 
 
 def function(
-    make_context: Callable[[Deployment, float], C],
-) -> Callable[[Callable[[Any, C], dict[str, Any]]], Handler]:
-    """Make a Lambda handler of a step, which gets its event and the context that it asks for.
+    make_context: Callable[[Deployment, float], Context],
+) -> Callable[[Callable[[Any, Context], dict[str, Any]]], Handler]:
+    """Make a Lambda handler of a step, which gets its event and the context from `make_context`.
 
     The handler raises named errors only, and none of them holds row data: Lambda would log the
     text of any other exception, and the state machine would keep it as a cause.
     """
 
-    def decorate(step: Callable[[Any, C], dict[str, Any]]) -> Handler:
+    def decorate(step: Callable[[Any, Context], dict[str, Any]]) -> Handler:
         @wraps(step)
         def handler(event: Any, invocation: LambdaContext) -> dict[str, Any]:
             logger.set_correlation_id(invocation.aws_request_id)
@@ -75,7 +74,9 @@ def function(
                     # Of an invocation that is killed, this is the only line that names its run.
                     logger.info("began")
                 remaining = invocation.get_remaining_time_in_millis() / 1000
-                return step(event, make_context(deployment(), remaining))
+                context = make_context(deployment(), remaining)
+                context.measure = _measure
+                return step(event, context)
             except DdbloadError as error:
                 named = _shortened(error)
                 log_failure(named)
@@ -93,6 +94,11 @@ def function(
         return handler
 
     return decorate
+
+
+def _measure(counts: Mapping[str, float]) -> None:
+    for name, count in counts.items():
+        metrics.add_metric(name, MetricUnit.Count, count)
 
 
 def _log_keys(event: Any) -> dict[str, Any]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ddbload.context import LedgerContext
+from ddbload.context import Context
 from ddbload.errors import DdbloadError
-from ddbload.pipeline.on_upload import handle_batch, on_upload
+from ddbload.steps.on_upload import handle_batch, on_upload
 from lambdas.deployment import Deployment
 from lambdas.entry import deployment, function, log_failure, logger
 
 
 @function(Deployment.ledger_context)
-def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
+def handler(event: Any, context: Context) -> dict[str, Any]:
     """Start runs for a batch of uploads; return the messages to deliver again."""
     settings = deployment()
 

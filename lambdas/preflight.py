@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ddbload.context import Context
 from ddbload.contracts.states import PreflightTask
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.preflight.preflight import preflight_in_turn
+from ddbload.steps.preflight import preflight_in_turn
 from lambdas.deployment import Deployment
 from lambdas.entry import function, log_notice, logger
 

@@ -4,32 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_lambda_powertools.metrics import MetricUnit
-
-from ddbload.context import LedgerContext
-from ddbload.contracts.results import (
-    ALREADY_LOADED,
-    CANCELLED,
-    SUCCEEDED,
-    SUCCEEDED_WITH_REJECTS,
-    ExecutionAttempt,
-    ExecutionOutput,
-)
-from ddbload.contracts.run_notice import (
-    RUNS_CANCELLED,
-    RUNS_FAILED,
-    RUNS_SUCCEEDED,
-    RUNS_SUCCEEDED_WITH_REJECTS,
-)
+from ddbload.context import Context
+from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput
 from ddbload.contracts.states import ReportCursor, ReportRequest
-from ddbload.pipeline.report import report_execution
-from ddbload.pipeline.run_end import announce
+from ddbload.steps.report import report_execution
+from ddbload.steps.run_end import announce
 from lambdas.deployment import Deployment
-from lambdas.entry import function, log_notice, logger, metrics
+from lambdas.entry import function, log_notice, logger
 
 
 @function(Deployment.ledger_context)
-def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
+def handler(event: Any, context: Context) -> dict[str, Any]:
     """Report on a run: `ReportRequest` to `ExecutionOutput`, or to the state to continue from."""
     context.notice = log_notice
     request = ReportRequest.from_json(event)
@@ -39,19 +24,10 @@ def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
     return report_end(made, request.attempt, context)
 
 
-_METRICS = {
-    SUCCEEDED: RUNS_SUCCEEDED,
-    ALREADY_LOADED: RUNS_SUCCEEDED,
-    SUCCEEDED_WITH_REJECTS: RUNS_SUCCEEDED_WITH_REJECTS,
-    CANCELLED: RUNS_CANCELLED,
-}
-
-
 def report_end(
-    outcome: ExecutionOutput, attempt: ExecutionAttempt | None, context: LedgerContext
+    outcome: ExecutionOutput, attempt: ExecutionAttempt | None, context: Context
 ) -> dict[str, Any]:
-    """Announce, count and log the end of a run's attempt; return it as JSON."""
-    metrics.add_metric(_METRICS.get(outcome.status, RUNS_FAILED), MetricUnit.Count, 1)
+    """Log and announce the end of a run's attempt; return it as JSON."""
     logger.info(
         "reported",
         extra={"run": outcome.run, "status": outcome.status, "rows": outcome.rows.to_json()},

@@ -27,10 +27,10 @@ from ddbload.cli.run_location import RunLocation, find_run, run_command_line
 from ddbload.contracts.control import MAX_CONTROL_SECONDS, Control
 from ddbload.contracts.write_price import amount_text
 from ddbload.errors import InvalidUsage, RunNotFound
-from ddbload.pipeline.read_run import why_not_resumable
 from ddbload.runs.local_settings import LocalSettings, default_ledger
 from ddbload.runs.run_control import cancel_run, change_limits
 from ddbload.runs.run_status import wait_for_begin
+from ddbload.steps.read_run import why_not_resumable
 
 
 @click.command(

@@ -48,6 +48,7 @@ from ddbload.cli.payload import build_payload, is_data_file, max_rejects_option,
 from ddbload.cli.run_result import print_detected, source_format
 from ddbload.cli.spooling import rejects_file, same_file, spooled
 from ddbload.cli.steps import Steps
+from ddbload.context import reading_context
 from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import FAILED, SUCCEEDED, SUCCEEDED_WITH_REJECTS, Failure
@@ -62,7 +63,6 @@ from ddbload.convert.convert import (
 from ddbload.convert.sinks import Sink
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.pipeline.context import reading_context
 from ddbload.reading.parts import ReadCounts
 
 Causes = Counter[tuple[str, str | None]]

@@ -34,11 +34,11 @@ from ddbload.cli.run_result import Result, print_error
 from ddbload.contracts.results import FAILED, Failure, Report
 from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable
 from ddbload.ledger.run_state import RunState
-from ddbload.pipeline.read_run import SeenRun, empty_report, why_not_resumable
-from ddbload.pipeline.report_page import run_page
+from ddbload.report_page import run_page
 from ddbload.runs.deployed import follow
 from ddbload.runs.run_status import SPOOL, follow_process
 from ddbload.source.local_file import name_for_user
+from ddbload.steps.read_run import SeenRun, empty_report, why_not_resumable
 
 
 @click.command(

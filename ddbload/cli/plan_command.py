@@ -39,9 +39,9 @@ from ddbload.cli.ready_command import (
 )
 from ddbload.cli.spooling import spooled
 from ddbload.cli.steps import Steps
+from ddbload.context import reading_context
 from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage
-from ddbload.pipeline.context import reading_context
 from ddbload.plan.make_plan import Sample, make_plan
 from ddbload.plan.plan import FAILS, FINE
 

@@ -30,6 +30,7 @@ from ddbload.cli.run_location import Deployed, RunLocation, find_run, run_comman
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.spooling import rejects_file
 from ddbload.cli.start_command import follow_run, start_again
+from ddbload.context import Context
 from ddbload.contracts.control import UNLIMITED, NewLimits
 from ddbload.contracts.run_record import Resume
 from ddbload.errors import (
@@ -39,10 +40,9 @@ from ddbload.errors import (
     RunNotFound,
     SourceNotFound,
 )
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.read_run import is_input_gone, read_run
-from ddbload.pipeline.run_requests import resumed_payload
 from ddbload.runs.local_settings import LocalSettings, default_ledger
+from ddbload.steps.read_run import is_input_gone, read_run
+from ddbload.steps.run_requests import resumed_payload
 
 
 @click.command(

@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.aws.retry import ATTEMPTS
-from ddbload.context import segment_reader
+from ddbload.context import Context, segment_reader
 from ddbload.contracts.messages import is_text
 from ddbload.contracts.nearest_names import did_you_mean
 from ddbload.errors import DdbloadError, InvalidUsage, LedgerDamaged, RunNotFound
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.history import newest_runs
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.executions import Execution, Executions
-from ddbload.pipeline.read_run import SeenRun, read_run
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack
 from ddbload.runs.local_settings import LocalSettings, default_ledger
 from ddbload.runs.run_status import live_heartbeat
+from ddbload.steps.executions import Execution, Executions
+from ddbload.steps.read_run import SeenRun, read_run
 
 _COMPARED_RUNS = 1000
 """Runs of a ledger that are compared with one that it does not have."""

@@ -20,6 +20,7 @@ from ddbload.cli.output import (
     print_stderr,
     printable,
 )
+from ddbload.context import Context
 from ddbload.contracts.results import (
     ALREADY_LOADED,
     CANCELLED,
@@ -38,9 +39,8 @@ from ddbload.contracts.write_price import WritePrice, amount_text
 from ddbload.dynamodb.write_modes import PUT, superseded_text, written_text
 from ddbload.errors import Cancelled, DdbloadError, Interrupted
 from ddbload.items.item_layout import item_layout
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.read_run import finished_report
 from ddbload.runs.progress import RunProgress
+from ddbload.steps.read_run import finished_report
 
 TOP_CAUSES = 5
 """Causes of rejects that a result names; `ddbload rejects RUN --summary` has all."""

@@ -47,11 +47,11 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import AUTO
 from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage
 from ddbload.ledger.history import History
-from ddbload.pipeline.read_run import finished_report
 from ddbload.runs.deployed import attempt_report, follow
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.run_control import take_up
 from ddbload.runs.run_import import new_run_id
+from ddbload.steps.read_run import finished_report
 
 _MAX_EXECUTION_NAME = 80
 

@@ -9,11 +9,11 @@ from typing import Any
 from ddbload.aws.clients import AwsClients
 from ddbload.aws.retry import DEFAULT_POLICY
 from ddbload.aws.signing.credentials import has_proxy
+from ddbload.aws.table_description import describe_table_with_response, table_notices
 from ddbload.cli.output import ask_to_agree, print_notice, print_stderr
 from ddbload.contracts.options import ASYNC, THREADS
 from ddbload.contracts.payload import Payload
 from ddbload.errors import DdbloadError
-from ddbload.pipeline.table_description import describe_table_with_response, table_notices
 from ddbload.plan.warm_up import plan_warm_up, warm_up
 
 

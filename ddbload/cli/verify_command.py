@@ -43,12 +43,12 @@ from ddbload.cli.output import (
 from ddbload.cli.payload import build_payload, check_order, source_options
 from ddbload.cli.run_result import print_detected, source_format
 from ddbload.cli.spooling import spooled
+from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.write_price import amount_text
 from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.pipeline.context import reading_context
 from ddbload.verify.read_estimate import ReadEstimate, VerifySettings
 from ddbload.verify.verify import Verdict, Verification
 

@@ -12,6 +12,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ddbload.aws.table_description import describe_table
+from ddbload.context import Context
 from ddbload.contracts.options import WHOLE
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.row_counts import WorkTotals
@@ -22,11 +24,6 @@ from ddbload.convert.sinks import FileSink, Sink, StreamSink
 from ddbload.errors import NothingWritten, OutputUnwritable, TooManyRejects
 from ddbload.items.encode.request_json import compact_json
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
-from ddbload.pipeline.preflight.prepare import prepare_run, warn_of_header
-from ddbload.pipeline.preflight.table_checks import NO_TABLE
-from ddbload.pipeline.table_description import describe_table
 from ddbload.reading.parts import PartOutput, ReadCounts, read_parts
 from ddbload.reading.row_batches import (
     RejectLine,
@@ -37,6 +34,9 @@ from ddbload.reading.row_batches import (
 from ddbload.reading.row_blocks import RunReader, rare_gc
 from ddbload.reading.source_objects import expected_bytes
 from ddbload.rows.columns import from_octets, to_octets
+from ddbload.steps.checks import NO_TABLE
+from ddbload.steps.prepare import prepare_run, warn_of_header
+from ddbload.steps.row_feeder import FEED_READ_BYTES
 
 _REJECT_BYTES = 8 * 1024 * 1024
 """Most bytes of rejects of a part that a worker sends."""

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ddbload.aws.table_description import turn_recovery_on
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import LIST_PRICE_REGION, RECOVERY_GB_MONTH, amount_text
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.write_modes import DELETE, PUT, UPDATE
-from ddbload.pipeline.table_description import turn_recovery_on
 from ddbload.plan import hot_partitions
 from ddbload.plan.capacity import (
     HOT_TABLE,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ddbload.aws.table_description import NEW_TABLE_RATE, TABLE_QUOTA, capacity_of
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
-from ddbload.pipeline.table_description import NEW_TABLE_RATE, TABLE_QUOTA, capacity_of
 from ddbload.plan import price
 from ddbload.plan.table_facts import TableFacts
 from ddbload.plan.warm_up import WarmUp

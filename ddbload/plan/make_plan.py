@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from ddbload.aws.table_description import describe_table_with_response, recent_traffic
+from ddbload.context import Context
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import ColumnMapping, Payload
 from ddbload.contracts.results import Failure
@@ -24,10 +26,6 @@ from ddbload.errors import (
     unexpected,
 )
 from ddbload.ledger.ledger import Ledger, temporary_ledger
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.preflight.prepare import prepare_run
-from ddbload.pipeline.preflight.table_checks import NO_TABLE
-from ddbload.pipeline.table_description import describe_table_with_response, recent_traffic
 from ddbload.plan.plan import Plan
 from ddbload.plan.survey import Survey, SurveyJob
 from ddbload.plan.table_facts import TableFacts, new_table, table_facts, with_other_settings
@@ -39,6 +37,8 @@ from ddbload.reading.source_objects import expected_bytes
 from ddbload.source.decoding.compression import has_frames
 from ddbload.source.decoding.decoded_source import why_uncut
 from ddbload.source.decoding.inflate import zlib_library
+from ddbload.steps.checks import NO_TABLE
+from ddbload.steps.prepare import prepare_run
 
 SURVEY_READ_BYTES = 256 * 1024
 """Bytes read at a time: a compromise of speed and memory."""

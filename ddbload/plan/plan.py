@@ -12,7 +12,6 @@ from ddbload.contracts.results import Failure
 from ddbload.contracts.row_counts import ALL_FILTERED, NO_ROWS
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import PUT
-from ddbload.pipeline.preflight.prepare import FIRST_ROW_LIKE_DATA, NO_HEADER_ADVICE, DetectedFormat
 from ddbload.plan.advice import PlanWarning, list_warnings, prewarm_warning
 from ddbload.plan.attribute_profiles import ColumnProfile
 from ddbload.plan.figures import Estimate, estimate_chunks, is_split
@@ -20,6 +19,7 @@ from ddbload.plan.price import ITEM_BYTES, VALUE_BYTES, compare_importers
 from ddbload.plan.survey import MAX_PROFILES, Survey
 from ddbload.plan.table_facts import TableFacts
 from ddbload.reading.source_objects import expected_bytes
+from ddbload.steps.prepare import FIRST_ROW_LIKE_DATA, NO_HEADER_ADVICE, DetectedFormat
 
 FINE, REJECTS, FAILS = "FINE", "REJECTS", "FAILS"
 

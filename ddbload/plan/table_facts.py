@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import call_if_possible
-from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.dynamodb.limits import MAX_KEY_BYTES
-from ddbload.pipeline.table_description import (
+from ddbload.aws.table_description import (
     STANDARD_IA,
     WriteCapacity,
     WriteTraffic,
@@ -26,6 +24,8 @@ from ddbload.pipeline.table_description import (
     table_class_of,
     warm_writes,
 )
+from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.dynamodb.limits import MAX_KEY_BYTES
 from ddbload.reading.measure import TableIndex
 
 if TYPE_CHECKING:

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import RetryPolicy, call_with_retries
-from ddbload.contracts.write_price import LIST_PRICE_REGION, WARM_UNIT, amount_text
-from ddbload.errors import InvalidUsage, PrewarmUnfinished
-from ddbload.pipeline.table_description import (
+from ddbload.aws.table_description import (
     NEW_TABLE_RATE,
     describe_table_with_response,
     is_on_demand,
@@ -19,6 +17,8 @@ from ddbload.pipeline.table_description import (
     other_regions,
     warm_writes,
 )
+from ddbload.contracts.write_price import LIST_PRICE_REGION, WARM_UNIT, amount_text
+from ddbload.errors import InvalidUsage, PrewarmUnfinished
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from ddbload.context import LedgerContext
+from ddbload.context import Context
 from ddbload.contracts.dialect import is_single_byte
 from ddbload.contracts.source import AUTO, UNCOMPRESSED, Source
 from ddbload.errors import (
@@ -58,7 +58,7 @@ decompressed in blocks of 128 KiB."""
 # Pin and reopen.
 
 
-def open_source(source: Source, context: LedgerContext) -> ByteSource:
+def open_source(source: Source, context: Context) -> ByteSource:
     """Open and pin the one file or object that a payload names.
 
     Raises `BucketNotAllowed`, `SourceNotFound`, `SourceChanged` (another ETag than the payload's)
@@ -71,7 +71,7 @@ def open_source(source: Source, context: LedgerContext) -> ByteSource:
     )
 
 
-def open_location(location: str, context: LedgerContext) -> ByteSource:
+def open_location(location: str, context: Context) -> ByteSource:
     """Open and pin a path or an s3:// URI. Raises as `open_source`, and `SourceUnreadable`."""
     context.access.check_location(location)
     if not location.startswith("s3://"):
@@ -85,7 +85,7 @@ def open_location(location: str, context: LedgerContext) -> ByteSource:
 def _open_object(
     bucket: str,
     key: str,
-    context: LedgerContext,
+    context: Context,
     version_id: str | None = None,
     etag: str | None = None,
 ) -> S3Object:
@@ -100,7 +100,7 @@ def _open_object(
     )
 
 
-def reopen(pinned: Pinned, context: LedgerContext) -> ByteSource:
+def reopen(pinned: Pinned, context: Context) -> ByteSource:
     """Open the version that a run is pinned to. Raises `SourceChanged`."""
     if "path" in pinned:
         context.access.check_location(str(pinned["path"]))
@@ -111,7 +111,7 @@ def reopen(pinned: Pinned, context: LedgerContext) -> ByteSource:
     return S3Object(context.clients.s3, pinned, context.retry_policy)
 
 
-def read_whole(location: str, context: LedgerContext) -> bytes | None:
+def read_whole(location: str, context: Context) -> bytes | None:
     """Read a manifest into memory; None if it does not exist.
 
     Raises `SourceUnreadable` (more than `manifests.MAX_MANIFEST_BYTES`) and `BucketNotAllowed`.
@@ -130,7 +130,7 @@ def read_whole(location: str, context: LedgerContext) -> bytes | None:
 
 
 def list_bucket(
-    bucket: str, prefix: str, context: LedgerContext, after: str | None = None
+    bucket: str, prefix: str, context: Context, after: str | None = None
 ) -> Generator[ListedObject]:
     """List the objects below a prefix, in order; `after` is the key behind which to begin.
 
@@ -147,7 +147,7 @@ def list_bucket(
     )
 
 
-def list_folder(path: str, context: LedgerContext) -> FolderFiles | None:
+def list_folder(path: str, context: Context) -> FolderFiles | None:
     """List the files of a folder or a glob pattern; None if the path names one file.
 
     Raises `BucketNotAllowed`, `SourceNotFound` and `SourceUnreadable`.
@@ -163,7 +163,7 @@ def list_folder(path: str, context: LedgerContext) -> FolderFiles | None:
 
 
 def open_each(
-    objects: Iterator[Pinned], context: LedgerContext, *, several: bool
+    objects: Iterator[Pinned], context: Context, *, several: bool
 ) -> Generator[tuple[Pinned, ByteSource]]:
     """Reopen pinned objects one after the other; small S3 objects are read ahead, concurrently.
 
@@ -193,7 +193,7 @@ def _size(pinned: Pinned) -> int:
 def _read_starts(
     objects: Iterable[Pinned],
     size_of: Callable[[Pinned], int],
-    context: LedgerContext,
+    context: Context,
 ) -> Generator[tuple[Pinned, bytes]]:
     """Read the first bytes of S3 objects, concurrently and in order."""
     requested: deque[Pinned] = deque()
@@ -209,9 +209,7 @@ def _read_starts(
             yield requested.popleft(), data
 
 
-def open_heads(
-    objects: Iterator[Pinned], context: LedgerContext
-) -> Generator[tuple[Pinned, ByteSource]]:
+def open_heads(objects: Iterator[Pinned], context: Context) -> Generator[tuple[Pinned, ByteSource]]:
     """Reopen pinned objects one after the other; the heads of S3 objects are read concurrently.
 
     More of an object is read only where somebody asks for it. Each is closed when the next one is
@@ -239,7 +237,7 @@ def _head_size(pinned: Pinned) -> int:
 def read_windows(
     raw: ByteSource,
     windows: Iterable[tuple[int, int]],
-    context: LedgerContext,
+    context: Context,
 ) -> Generator[bytes]:
     """Read ranges of an object or file, from their first byte to before their last, in order.
 
@@ -252,7 +250,7 @@ def read_windows(
     return (b"".join(raw.stream(start, end, max(1, end - start))) for start, end in windows)
 
 
-def _read_ranges(ranges: Iterable[ObjectRange], context: LedgerContext) -> Generator[bytes]:
+def _read_ranges(ranges: Iterable[ObjectRange], context: Context) -> Generator[bytes]:
     found = read_ranges(
         ranges,
         context.clients.s3,

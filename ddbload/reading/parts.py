@@ -22,7 +22,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from ddbload.context import LedgerContext
+from ddbload.context import Context
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import Interrupted
@@ -222,7 +222,7 @@ class _PartWorker:
         self,
         reader: RunReader,
         ledger: Ledger,
-        context: LedgerContext,
+        context: Context,
         job: PartJob,
         folder: str | None = None,
     ) -> None:
@@ -262,7 +262,7 @@ class _PartWorker:
 def _make_worker(
     record: RunRecord,
     job: PartJob,
-    make_context: Callable[[], LedgerContext],
+    make_context: Callable[[], Context],
     folder: str,
     *_: object,
 ) -> _PartWorker:
@@ -275,12 +275,12 @@ def _make_worker(
 def read_parts(
     record: RunRecord,
     ledger: Ledger,
-    context: LedgerContext,
+    context: Context,
     job: PartJob,
     taker: PartTaker,
     *,
     processes: int = 1,
-    make_context: Callable[[], LedgerContext] | None = None,
+    make_context: Callable[[], Context] | None = None,
 ) -> None:
     """Read all rows of a run by `processes`, and have them taken in order.
 
@@ -371,7 +371,7 @@ def _take_all(
             whole, result = replace(whole, end=after.end), Unread.WAITS
 
 
-def iter_parts(reader: RunReader, ledger: Ledger, context: LedgerContext) -> Generator[Part]:
+def iter_parts(reader: RunReader, ledger: Ledger, context: Context) -> Generator[Part]:
     """Cut a run's source into parts, in order; the lines that they start at count from 1.
 
     The parts depend on the source alone. Raises the errors of reading the source.

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 
-from ddbload.context import LedgerContext
+from ddbload.context import Context
 from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import UnterminatedQuote
@@ -206,7 +206,7 @@ class CutInsideRowError(Exception):
 def iter_row_batches(
     reader: RunReader,
     ledger: Ledger,
-    context: LedgerContext,
+    context: Context,
     *,
     piece_bytes: int = BLOCK_BYTES,
     must_end: Callable[[], bool] = lambda: False,

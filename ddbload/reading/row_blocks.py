@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 
-from ddbload.context import LedgerContext
+from ddbload.context import Context
 from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.column_mapping import column_changes
 from ddbload.contracts.dialect import UTF_8, is_single_byte
@@ -67,7 +67,7 @@ def refuse_unterminated(
         )
 
 
-def notice_incomplete(file: DecodedSource, context: LedgerContext) -> None:
+def notice_incomplete(file: DecodedSource, context: Context) -> None:
     """Warn of the output of a scan that is not complete, once its rows were read to the end."""
     for name in sorted(file.members & MORE_FOLLOWS):
         if context.notice is not None:

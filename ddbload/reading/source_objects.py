@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 
-from ddbload.context import LedgerContext
+from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk, ObjectSlice, SeekPoint
 from ddbload.contracts.column_mapping import column_changes
 from ddbload.contracts.options import EDGES
@@ -24,7 +24,7 @@ from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.source.s3_object import Pinned
 
 
-def row_groups(objects: Iterable[Pinned], context: LedgerContext) -> Iterator[Pinned]:
+def row_groups(objects: Iterable[Pinned], context: Context) -> Iterator[Pinned]:
     """List each row group of Parquet files, small ones merged, as an object to read."""
     opened = open_each(iter(objects), context, several=True)
     with closing(opened) as each:
@@ -73,7 +73,7 @@ def read_chunk(
     chunk: Chunk,
     start: Cursor,
     ledger: Ledger,
-    context: LedgerContext,
+    context: Context,
     piece_bytes: int,
     trail: SeekTrail | None = None,
 ) -> Generator[ChunkBlock]:
@@ -105,7 +105,7 @@ def _iter_chunk_blocks(
     chunk: Chunk,
     start: Cursor,
     slices: list[ObjectSlice],
-    context: LedgerContext,
+    context: Context,
     piece_bytes: int,
     ledger: Ledger,
     trail: SeekTrail,

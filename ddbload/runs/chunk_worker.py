@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from ddbload.aws.table_description import has_statements
+from ddbload.context import ChunkProgress, Context
 from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.dynamodb.write_modes import INSERT
 from ddbload.errors import DdbloadError, unexpected
-from ddbload.pipeline.context import ChunkProgress, Context
-from ddbload.pipeline.importing.import_chunk import import_chunk, worker_pacing
-from ddbload.pipeline.table_description import has_statements
 from ddbload.reading.row_blocks import RunReader
 from ddbload.runs.local_settings import LocalSettings, step_seconds
+from ddbload.steps.import_chunk import import_chunk, worker_pacing
 from ddbload.write.drivers import driver_for
 from ddbload.write.requests import EndpointFeatures
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import ATTEMPTS, RetryPolicy, call_with_retries
+from ddbload.context import Context
 from ddbload.contracts.results import Report
 from ddbload.errors import RunNotFound, StackNotFound
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import Ending, judge_attempt
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.executions import Execution, Executions
-from ddbload.pipeline.read_run import read_run
 from ddbload.runs.follow_progress import RequestPace, follow_progress
 from ddbload.runs.progress import RunProgress
+from ddbload.steps.executions import Execution, Executions
+from ddbload.steps.read_run import read_run
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient

@@ -13,15 +13,15 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any
 
+from ddbload.context import Context
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import DONE, Report
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import InvalidPayload, LedgerDamaged, RunNotFound
 from ddbload.ledger.history import History, newest_runs
 from ddbload.ledger.run_state import StateFacts, judge
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.executions import EXECUTION_RUNNING, Execution, Executions
-from ddbload.pipeline.read_run import SeenRun, read_run
+from ddbload.steps.executions import EXECUTION_RUNNING, Execution, Executions
+from ddbload.steps.read_run import SeenRun, read_run
 
 RUN_READERS = 16
 """Runs that are read concurrently."""

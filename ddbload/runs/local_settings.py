@@ -10,13 +10,12 @@ from pathlib import Path
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
-from ddbload.context import AccessPolicy, segment_reader
+from ddbload.context import AccessPolicy, ChunkProgress, Context, segment_reader
 from ddbload.contracts.options import DEFAULT_CONCURRENCY
 from ddbload.errors import InvalidUsage
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.store import FolderStore, Store
-from ddbload.pipeline.context import ChunkProgress, Context
-from ddbload.pipeline.run_worker import RunWorker
+from ddbload.run_worker import RunWorker
 
 SEGMENT_SECONDS = 60.0
 """Seconds that one step may work; a crash loses at most this much work."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
+from ddbload.context import Context
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.messages import Message
 from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
@@ -25,15 +26,14 @@ from ddbload.errors import BadRetryFile, InvalidPayload, LedgerDamaged, RunMisma
 from ddbload.items.item_layout import item_layout
 from ddbload.items.row_encoder import row_boundaries_for
 from ddbload.items.typed_values import PLAIN_TYPES
+from ddbload.ledger.counted_chunks import counted_rejects
 from ddbload.ledger.run_objects import encode_json
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.counted_chunks import counted_rejects
-from ddbload.pipeline.run_requests import may_begin
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.dialect_grammar import RowSplitter
 from ddbload.rows.row_boundaries import RowBoundaries
 from ddbload.rows.row_positions import RowPositions
+from ddbload.steps.run_requests import may_begin
 
 
 def iter_rejects(run: str, context: Context) -> Iterator[bytes]:

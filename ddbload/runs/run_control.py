@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ddbload.aws.table_description import table_write_capacity
+from ddbload.context import Context
 from ddbload.contracts.control import (
     ACTIVE,
     IDLE,
@@ -28,13 +30,11 @@ from ddbload.errors import (
     RunUnderWay,
 )
 from ddbload.ledger.ledger import Ledger, SeenWorker
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.executions import Execution, Executions
-from ddbload.pipeline.read_run import finished_report, read_run
-from ddbload.pipeline.report import write_report
-from ddbload.pipeline.run_requests import keep_failure
-from ddbload.pipeline.table_description import table_write_capacity
 from ddbload.runs.run_status import live_heartbeat
+from ddbload.steps.executions import Execution, Executions
+from ddbload.steps.read_run import finished_report, read_run
+from ddbload.steps.report import write_report
+from ddbload.steps.run_requests import keep_failure
 
 STOP_POLL_SECONDS = 0.5
 """Time between two looks at the workers that are to stop."""

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from ddbload.aws.clients import Clients
+from ddbload.context import ChunkProgress, Context
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.payload import Payload, check_run_id
@@ -21,14 +22,9 @@ from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, PreflightTask
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, RunUnderWay
+from ddbload.ledger.counted_chunks import iter_chains
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import MISSED
-from ddbload.pipeline.context import ChunkProgress, Context
-from ddbload.pipeline.counted_chunks import iter_chains
-from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.pipeline.read_run import finished_report, is_another
-from ddbload.pipeline.report import write_report
-from ddbload.pipeline.run_requests import keep_request, kept_failure
 from ddbload.runs.chunk_worker import TASKS_OF_PROCESS, ChunkWorker, make_chunk_worker
 from ddbload.runs.local_settings import LocalSettings, step_seconds
 from ddbload.runs.progress import (
@@ -43,6 +39,10 @@ from ddbload.runs.progress import (
 )
 from ddbload.runs.run_control import take_up
 from ddbload.runs.run_status import HeartbeatWriter, live_heartbeat, works
+from ddbload.steps.preflight import preflight
+from ddbload.steps.read_run import finished_report, is_another
+from ddbload.steps.report import write_report
+from ddbload.steps.run_requests import keep_request, kept_failure
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,16 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from ddbload.context import Context
 from ddbload.contracts.control import CONTROL_SECONDS
 from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import DdbloadError, RunUnderWay
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import ALIVE, ENDED, is_alive
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.read_run import is_another, is_gone, machine
 from ddbload.runs.follow_progress import FOLDER_SECONDS_APART, RequestPace, follow_progress
 from ddbload.runs.progress import RunProgress
+from ddbload.steps.read_run import is_another, is_gone, machine
 
 SPOOL, PREFLIGHT, IMPORT = "spool", "preflight", "import"
 """Steps that a heartbeat names."""

@@ -9,18 +9,18 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ddbload.context import Context
 from ddbload.contracts.row_counts import RowCounts, WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.dynamodb.item_digest import ItemDigests
 from ddbload.errors import ConservationViolated, OutputUnwritable, SourceChanged
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
 from ddbload.reading.parts import PartOutput, ReadCounts, read_parts
 from ddbload.reading.row_batches import RowBatch, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, rare_gc
 from ddbload.reading.source_objects import expected_bytes
 from ddbload.rows.columns import from_octets
+from ddbload.steps.row_feeder import FEED_READ_BYTES
 from ddbload.verify.compare_digests import GROUP_ITEMS, DigestGroup, DigestSpool, ItemMarks
 
 Watch = Callable[[WorkTotals, int], None]

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ddbload.aws.table_description import (
+    STANDARD_IA,
+    is_on_demand,
+    read_capacity,
+    table_class_of,
+)
 from ddbload.contracts.options import parse_percent
 from ddbload.contracts.write_price import (
     LIST_PRICE_REGION,
     READ_UNIT_PRICE,
     READ_UNIT_PRICE_IA,
     amount_text,
-)
-from ddbload.pipeline.table_description import (
-    STANDARD_IA,
-    is_on_demand,
-    read_capacity,
-    table_class_of,
 )
 from ddbload.verify.table_reader import READ_UNIT_BYTES
 

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import IO, Any, Protocol, Self
 
+from ddbload.aws.table_description import describe_table_with_response
+from ddbload.context import Context
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import RunRecord, Table
 from ddbload.dynamodb.item_digest import SALT_BYTES, ItemDigests
 from ddbload.dynamodb.item_equality import same
 from ddbload.errors import InvalidUsage, MaxCostReached, NothingCompared
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.preflight.prepare import prepare_run
-from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.reading.parts import ReadCounts
 from ddbload.reading.row_blocks import rare_gc
 from ddbload.reading.source_objects import expected_bytes
+from ddbload.steps.prepare import prepare_run
 from ddbload.verify.compare_digests import (
     DIFFERENT_MARK,
     MISSING_MARK,

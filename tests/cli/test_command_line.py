@@ -25,8 +25,8 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord, Table
 from ddbload.errors import InvalidPayload, InvalidUsage
-from ddbload.pipeline.read_run import empty_report
 from ddbload.runs.progress import ChunkStates, RunProgress
+from ddbload.steps.read_run import empty_report
 from tests.cli.console import PROGRAM
 
 EXAMPLES = [(name, each) for name in commands.commands for each in commands.commands[name].examples]

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from tests.cli.transcript import make_table
-from tests.unit.pipeline.hostile_texts import ElementCollector
+from tests.unit.steps.hostile_texts import ElementCollector
 
 RUN = "with-rejects"
 LEDGER = ("--ledger", "ledger")

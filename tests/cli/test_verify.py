@@ -12,10 +12,10 @@ import pytest
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.verify_command import agree
+from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload
 from ddbload.errors import InvalidUsage, MaxCostReached
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.pipeline.context import reading_context
 from ddbload.verify.read_estimate import ReadEstimate, VerifySettings
 from ddbload.verify.verify import Verdict, Verification
 from tests.cli.console import PROGRAM, Console

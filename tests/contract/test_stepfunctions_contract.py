@@ -12,7 +12,7 @@ from moto import mock_aws
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import ExecutionExists, RunNotFound
-from ddbload.pipeline.executions import Executions
+from ddbload.steps.executions import Executions
 from tests.fakes.stepfunctions import FakeStepFunctions
 
 PAYLOAD = {"run": {"id": "a"}, "source": {"key": "é b"}}

@@ -35,7 +35,7 @@ from tests.fakes.s3_faults import (
     resets_after,
     slow_down,
 )
-from tests.unit.pipeline.world import MemoryStore
+from tests.unit.steps.world import MemoryStore
 
 NAME = "runs/r/chunks/00000/17.json"
 

@@ -13,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from ddbload.aws.table_description import NEW_TABLE_RATE, choose_workers
 from ddbload.contracts.options import DEFAULT_CHUNK_BYTES
 from ddbload.contracts.options import EDGES_MAX_ROW_BYTES as EDGES_ROW_BYTES
 from ddbload.contracts.write_price import (
@@ -23,9 +24,6 @@ from ddbload.contracts.write_price import (
     WRITE_UNIT_PRICE_IA,
     dollars_text,
 )
-from ddbload.pipeline.preflight.edge_probe import FIRST_WINDOW_BYTES
-from ddbload.pipeline.preflight.prepare import EDGES_ABOVE_BYTES
-from ddbload.pipeline.table_description import NEW_TABLE_RATE, choose_workers
 from ddbload.plan.price import (
     CHUNK_TRANSITIONS,
     CPU_SECONDS,
@@ -38,6 +36,8 @@ from ddbload.plan.price import (
     Workload,
     writes,
 )
+from ddbload.steps.edge_probe import FIRST_WINDOW_BYTES
+from ddbload.steps.prepare import EDGES_ABOVE_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
 KNOBS = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]

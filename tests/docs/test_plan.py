@@ -7,7 +7,7 @@ from typing import Any
 
 from ddbload.plan.make_plan import make_plan
 from tests.docs.cost import ROOT
-from tests.unit.pipeline.world import World
+from tests.unit.steps.world import World
 
 PAGE = (ROOT / "docs" / "plan.md").read_text("utf-8")
 OPEN = {"price.services"}

@@ -17,7 +17,7 @@ from tests.e2e.awkward import COLUMNS, awkward
 from tests.e2e.expected import by_key, expected, read_rejects
 from tests.golden.cases import load_all
 from tests.oracle.csv_machine import read_rows
-from tests.unit.pipeline.expected import status_for
+from tests.unit.steps.expected import status_for
 
 GOLDEN = {golden.name: golden for golden in load_all() if golden.rows}
 UNCLOSED = {name for name in GOLDEN if GOLDEN[name].rows[-1].defect == "unterminated_quote"}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ddbload.pipeline.report_page.page import draw_page
-from tests.unit.pipeline.hostile_texts import HOSTILE, ElementCollector, hostile_facts
+from ddbload.report_page.page import draw_page
+from tests.unit.steps.hostile_texts import HOSTILE, ElementCollector, hostile_facts
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SECONDS = 120

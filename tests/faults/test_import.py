@@ -15,23 +15,22 @@ from ddbload.aws import boto_clients as clients_module
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.aws.signing import credentials
-from ddbload.context import AccessPolicy
+from ddbload.context import AccessPolicy, Context
 from ddbload.contracts.options import ENGINES
 from ddbload.contracts.results import Report
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask
 from ddbload.errors import AccessDenied
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.importing.import_chunk import import_chunk
-from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.pipeline.report import write_report
+from ddbload.steps.import_chunk import import_chunk
+from ddbload.steps.preflight import preflight
+from ddbload.steps.report import write_report
 from tests.faults.catalogue import LIES, SURVIVABLE
 from tests.faults.certificates import Certificate, make
 from tests.faults.request_helpers import ShortPauses, wait_for_writes
 from tests.faults.server import FaultServer
 from tests.unit.aws.response_helpers import CREDENTIALS, isolate
-from tests.unit.pipeline.expected import status_for
-from tests.unit.pipeline.world import MemoryStore
+from tests.unit.steps.expected import status_for
+from tests.unit.steps.world import MemoryStore
 
 RUN = "run-1"
 _tables = itertools.count()

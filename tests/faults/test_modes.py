@@ -13,15 +13,15 @@ import pytest
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
+from ddbload.context import Context
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.write_modes import position
 from ddbload.errors import ConditionRefused
-from ddbload.pipeline.context import Context
 from tests.faults.catalogue import SURVIVABLE
 from tests.faults.request_helpers import ShortPauses
 from tests.faults.server import FaultServer
-from tests.unit.pipeline.expected import status_for
-from tests.unit.pipeline.world import RUN, TABLE, World
+from tests.unit.steps.expected import status_for
+from tests.unit.steps.world import RUN, TABLE, World
 
 ENGINES = ("sync", "threads", "async")
 AT = "at"

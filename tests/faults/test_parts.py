@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from ddbload.aws.boto_clients import AwsSettings
+from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload
 from ddbload.convert import convert as convert_module
 from ddbload.convert import sinks
@@ -28,15 +29,14 @@ from ddbload.convert.sinks import FileSink, Sink, StreamSink
 from ddbload.dynamodb.item_digest import ItemDigests
 from ddbload.errors import DdbloadError, Interrupted, OutputUnwritable, WorkerDied
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.pipeline.context import reading_context
 from ddbload.plan.make_plan import make_plan
 from ddbload.reading import parts
 from ddbload.reading.parts import ReadCounts, iter_parts
 from ddbload.reading.row_blocks import RunReader
 from ddbload.verify.compare_digests import ItemMarks
 from ddbload.verify.file_items import marked_items, read_digests
-from tests.unit.pipeline.world import World
-from tests.unit.pipeline.worlds import ManyObjects
+from tests.unit.steps.world import World
+from tests.unit.steps.worlds import ManyObjects
 
 QUOTED = "id,text\n" + "".join(f'{n},"a ""{n}"", b\n{n},c\n"\n' for n in range(300))
 BAD = "id,n\n" + "".join(f"{n},{'x' if n % 7 == 0 else n}\n" for n in range(300))

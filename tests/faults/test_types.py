@@ -11,18 +11,17 @@ import pytest
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
-from ddbload.context import AccessPolicy
+from ddbload.context import AccessPolicy, Context
 from ddbload.contracts.options import ENGINES
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.importing.import_chunk import import_chunk
-from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.pipeline.report import write_report
+from ddbload.steps.import_chunk import import_chunk
+from ddbload.steps.preflight import preflight
+from ddbload.steps.report import write_report
 from tests.faults.request_helpers import ShortPauses
 from tests.faults.server import FaultServer
 from tests.unit.aws.response_helpers import CREDENTIALS, isolate
-from tests.unit.pipeline.world import MemoryStore
+from tests.unit.steps.world import MemoryStore
 
 TABLE, RUN, ROWS = "typed", "run-1", 60
 PAYLOAD: dict[str, Any] = {

@@ -79,7 +79,7 @@ def test_asset_has_the_handlers_without_the_command_line(asset: Path):
         "lambdas",
         "typing_extensions.py",
     }
-    assert (asset / "ddbload" / "pipeline" / "preflight" / "preflight.py").is_file()
+    assert (asset / "ddbload" / "steps" / "preflight.py").is_file()
     for name in ("cli", "convert", "plan", "runs", "__main__.py"):
         assert not (asset / "ddbload" / name).exists(), name
     for module in MODULES:
@@ -89,7 +89,7 @@ def test_asset_has_the_handlers_without_the_command_line(asset: Path):
 def test_asset_has_every_module_that_it_imports(asset: Path):
     ddbload = asset / "ddbload"
     # Mode `plan` and Parquet files are imported by a run that needs them.
-    assert (ddbload / "pipeline" / "importing" / "plan_mode.py").is_file()
+    assert (ddbload / "steps" / "plan_mode.py").is_file()
     assert (ddbload / "source" / "parquet" / "arrow_to_ddb_json.py").is_file()
     imported = {
         name

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.results import Report
 from tests.property.rows_files import dialects
-from tests.unit.pipeline.chaos import Chaos, Plan, plan
-from tests.unit.pipeline.generated import Case, Sizes, case, closed, recipes
+from tests.unit.steps.chaos import Chaos, Plan, plan
+from tests.unit.steps.generated import Case, Sizes, case, closed, recipes
 
 FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
 """Fewer examples: an interrupted run takes twenty times as long as a split."""

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from ddbload.errors import UnterminatedQuote
 from tests.property.rows_files import marks_of
-from tests.unit.pipeline.expected import (
+from tests.unit.steps.expected import (
     assert_rejects_are,
     assert_segments_tell_the_truth,
     counted,
@@ -15,7 +15,7 @@ from tests.unit.pipeline.expected import (
     status_for,
     table_of,
 )
-from tests.unit.pipeline.generated import (
+from tests.unit.steps.generated import (
     Case,
     Sizes,
     cases,

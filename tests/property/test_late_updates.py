@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.fakes.client import read_timeout
 from tests.fakes.dynamodb_faults import Fault
-from tests.unit.pipeline.generated import Sizes
-from tests.unit.pipeline.world import World
+from tests.unit.steps.generated import Sizes
+from tests.unit.steps.world import World
 
 LATE_SHARE = 0.05
 ROWS = 240

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from ddbload.contracts.results import DONE
 from tests.property.scenes import FEWER, Scene, scenes
-from tests.unit.pipeline.expected import (
+from tests.unit.steps.expected import (
     assert_rejects_are,
     assert_segments_tell_the_truth,
     status_for,

@@ -35,9 +35,9 @@ from ddbload.write.requests import requests_for
 from tests.property.scenes import FEWER, Scene, scenes
 from tests.property.sheets import Sheet, sheets
 from tests.unit.contracts.message_samples import RECORD
-from tests.unit.pipeline.chaos import Chaos, Event
-from tests.unit.pipeline.expected import Expected, Key, Outcome, Values, status_for, table_of
-from tests.unit.pipeline.world import TABLE, World, by_value
+from tests.unit.steps.chaos import Chaos, Event
+from tests.unit.steps.expected import Expected, Key, Outcome, Values, status_for, table_of
+from tests.unit.steps.world import TABLE, World, by_value
 
 AT = "at, in the file"
 """The position attribute of these tests."""

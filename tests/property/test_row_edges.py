@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ddbload.errors import RowTooLong, SplitMismatch, UnterminatedQuote
-from ddbload.pipeline.preflight import edge_probe
 from ddbload.rows.dialect_grammar import dialect_boundaries
+from ddbload.steps import edge_probe
 from tests.oracle.csv_machine import read_rows
 from tests.property.rows_files import File, files
-from tests.unit.pipeline.expected import assert_rejects_are, status_for, table_of
-from tests.unit.pipeline.generated import Case, open_cases, seconds
+from tests.unit.steps.expected import assert_rejects_are, status_for, table_of
+from tests.unit.steps.generated import Case, open_cases, seconds
 
 FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
 """Fewer examples: an import takes thirty times as long as a split."""

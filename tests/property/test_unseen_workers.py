@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ddbload import run_worker
 from ddbload.contracts.control import UNSEEN_SECONDS
 from ddbload.errors import Cancelled
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline import run_worker
-from ddbload.pipeline.executions import Executions
-from ddbload.pipeline.run_worker import RunWorker
+from ddbload.run_worker import RunWorker
 from ddbload.runs.run_control import cancel_run
+from ddbload.steps.executions import Executions
 from tests.fakes.stepfunctions import MACHINE, FakeStepFunctions
-from tests.unit.pipeline.world import RUN, MemoryStore, World
+from tests.unit.steps.world import RUN, MemoryStore, World
 
 WORKERS = 4
 LONGEST_PAUSE = 6.0

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from ddbload.contracts.row_counts import RowCounts
 from tests.property.scenes import EVENTS
-from tests.unit.pipeline.chaos import Chaos, Event, Plan, plan
-from tests.unit.pipeline.generated import Sizes
-from tests.unit.pipeline.world import TABLE, World
+from tests.unit.steps.chaos import Chaos, Event, Plan, plan
+from tests.unit.steps.generated import Sizes
+from tests.unit.steps.world import TABLE, World
 
 CELLS = st.sampled_from(["", "", "x", "y", "é%s"])
 TAGS = st.sampled_from(["", "p", "q"])

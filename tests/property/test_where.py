@@ -22,10 +22,10 @@ from ddbload.convert.convert import convert, prepare_conversion
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import ReadCounts
 from tests.property.scenes import EVENTS, FEWER
-from tests.unit.pipeline.chaos import Chaos, plan
-from tests.unit.pipeline.expected import counted
-from tests.unit.pipeline.generated import Sizes, sizes
-from tests.unit.pipeline.world import World
+from tests.unit.steps.chaos import Chaos, plan
+from tests.unit.steps.expected import counted
+from tests.unit.steps.generated import Sizes, sizes
+from tests.unit.steps.world import World
 
 NAMES = ("id", "n", "word", "ok")
 NUMBERS = (

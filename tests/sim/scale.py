@@ -21,22 +21,22 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from ddbload.context import Context
 from ddbload.contracts import write_price
 from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import RowCounts as Counts
 from ddbload.contracts.row_counts import WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import PreflightResult, PreflightTask
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.pipeline.report import write_report
 from ddbload.plan import price
 from ddbload.source.byte_source import FIRST_BYTES
+from ddbload.steps.preflight import preflight
+from ddbload.steps.report import write_report
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.sim import scale_aws, scale_imports
 from tests.sim.scale_aws import FunctionClock, SimulatedLedger, SimulatedObjects, SimulatedS3
 from tests.sim.scale_imports import Load, import_all
-from tests.unit.pipeline.world import BUCKET, RUN, TABLE, FakeClients, World
+from tests.unit.steps.world import BUCKET, RUN, TABLE, FakeClients, World
 
 TB = 10**12
 ROW_BYTES = 100

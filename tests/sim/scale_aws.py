@@ -18,7 +18,7 @@ from ddbload.aws.http_client.http1 import Response
 from ddbload.context import SEGMENT_READERS
 from ddbload.ledger.bucket_store import READERS
 from ddbload.ledger.history import PARALLEL_WRITES
-from tests.unit.pipeline.world import MemoryStore
+from tests.unit.steps.world import MemoryStore
 
 FIRST_BYTE_SECONDS = 0.1
 """Seconds until the first byte of an answer of S3."""

@@ -11,10 +11,10 @@ import pytest
 from ddbload.contracts.options import Options
 from ddbload.contracts.source import AUTO, Source
 from ddbload.errors import DdbloadError
-from ddbload.pipeline.preflight.prepare import detect_format
 from ddbload.reading.header import read_header
 from ddbload.reading.open_sources import open_decoded
 from ddbload.source.local_file import open_local
+from ddbload.steps.prepare import detect_format
 from tests.sniffing.corpus import SAMPLES, Sample
 from tests.sniffing.polluted import polluted
 

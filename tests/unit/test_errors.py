@@ -53,7 +53,7 @@ def test_resuming_cannot_help_after_some_errors():
 
 COMMAND_LINE = ("cli", "convert", "deploy", "doctor", "plan", "runs", "verify")
 """Packages of ddbload that the deployed functions do not have."""
-ON_UPLOAD = {"pipeline/executions.py", "pipeline/on_upload.py"}
+ON_UPLOAD = {"steps/executions.py", "steps/on_upload.py"}
 """Modules that meet an error in the function on_upload, which is no task of the state machine."""
 
 
@@ -63,12 +63,12 @@ ONLY_BY_USERS = {
     # Users stop what runs on the command line. on_stopped, which is no task, is invoked again.
     errors.Interrupted: {
         "ledger/run_state.py",
-        "pipeline/preflight/chunker.py",
+        "steps/chunker.py",
         "reading/parts.py",
-        "pipeline/run_end.py",
+        "steps/run_end.py",
     },
     # The run of another process is no failure of the one that was asked for.
-    errors.RunUnderWay: {"pipeline/run_requests.py"},
+    errors.RunUnderWay: {"steps/run_requests.py"},
     errors.WorkerDied: SEVERAL_PROCESSES,
 }
 """Errors of the command line that modules of functions name, and where."""

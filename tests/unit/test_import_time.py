@@ -33,7 +33,7 @@ MAX_LEDGER_MODULES = 50
 @pytest.mark.parametrize("function", ["report", "on_upload"])
 def test_ledger_function_loads_few_modules(function):
     loaded = {name for name in modules(f"lambdas.{function}") if name.startswith("ddbload.")}
-    assert f"ddbload.pipeline.{function}" in loaded
+    assert f"ddbload.steps.{function}" in loaded
     assert len(loaded) <= MAX_LEDGER_MODULES, sorted(loaded)
 
 

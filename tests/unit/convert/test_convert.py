@@ -25,7 +25,7 @@ from ddbload.errors import (
 )
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.reading.parts import ReadCounts
-from tests.unit.pipeline.world import TABLE, World
+from tests.unit.steps.world import TABLE, World
 
 
 class Conversion:
@@ -224,7 +224,7 @@ def test_convert_writes_equal_items_alike_whatever_the_blanks_and_escapes_of_the
 def test_large_source_may_have_rows_longer_than_a_scan_by_edges_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ddbload.pipeline.preflight.prepare.EDGES_ABOVE_BYTES", 10)
+    monkeypatch.setattr("ddbload.steps.prepare.EDGES_ABOVE_BYTES", 10)
     long = "x" * (1024 * 1024 + 1)
     # Too large for an item, so it is a reject.
     made = Conversion(tmp_path, f"id,a\n1,{long}\n2,b\n")

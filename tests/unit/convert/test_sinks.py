@@ -14,7 +14,7 @@ from ddbload.convert.convert import OutputOptions, open_sink
 from ddbload.convert.sharded_sink import ShardedSink
 from ddbload.convert.sinks import INCOMPLETE, FileSink, Sink, StreamSink, compression_of_name
 from ddbload.errors import ExtraMissing, OutputUnwritable
-from tests.unit.pipeline.world import World
+from tests.unit.steps.world import World
 
 DATA = '{"Item":{"id":{"S":"é"}}}\n{"Item":{}}\n'.encode()
 

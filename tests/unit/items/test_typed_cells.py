@@ -10,7 +10,7 @@ import pytest
 
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.typed_values import TEXT_READERS
-from tests.unit.pipeline.world import RUN, World
+from tests.unit.steps.world import RUN, World
 
 LIST = '[{"S": "a"}, {"N": "1.50"}, {"M": {"k": {"BOOL": false}}}]'
 LIST_VALUE = {"L": [{"S": "a"}, {"N": "1.50"}, {"M": {"k": {"BOOL": False}}}]}

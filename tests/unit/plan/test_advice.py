@@ -11,7 +11,7 @@ import pytest
 
 from ddbload.plan import plan as planning
 from ddbload.plan.make_plan import make_plan
-from tests.unit.pipeline.world import TABLE, World
+from tests.unit.steps.world import TABLE, World
 
 NOW = 1_700_000_000
 

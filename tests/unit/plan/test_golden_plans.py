@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.plan.make_plan import make_plan
 from tests.golden.cases import Golden, load_all
-from tests.unit.pipeline.world import World
+from tests.unit.steps.world import World
 
 CASES = [case for case in load_all() if case.rows and case.rows[0].defect is None]
 

@@ -8,15 +8,15 @@ import random
 
 import pytest
 
+from ddbload.aws.table_description import describe_table_with_response
 from ddbload.contracts.payload import Payload
-from ddbload.pipeline.preflight.prepare import prepare_run
-from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.plan.table_facts import table_indexes
 from ddbload.reading.measure import Measure, MeasuredRows
 from ddbload.reading.row_batches import iter_row_batches
 from ddbload.reading.row_blocks import RunReader
+from ddbload.steps.prepare import prepare_run
 from tests.fakes.dynamodb_values import item_size
-from tests.unit.pipeline.world import TABLE, World
+from tests.unit.steps.world import TABLE, World
 
 INDEXES = [
     {

@@ -11,7 +11,7 @@ import pytest
 from ddbload.plan import survey
 from ddbload.plan.make_plan import Sample, make_plan
 from tests.fakes.dynamodb_values import item_size
-from tests.unit.pipeline.world import BUCKET, World
+from tests.unit.steps.world import BUCKET, World
 
 HEAD = "id,name,year,team\n"
 GOOD = "".join(f'{n},"Name, {n}",{1900 + n}.0,t{n % 3}\n' for n in range(200))

@@ -9,8 +9,8 @@ import pytest
 from ddbload import errors
 from ddbload.contracts.results import PlanTotals, Report
 from ddbload.contracts.row_counts import RowCounts
-from tests.unit.pipeline.world import World
-from tests.unit.pipeline.worlds import SlowReads
+from tests.unit.steps.world import World
+from tests.unit.steps.worlds import SlowReads
 
 ROWS = b"id,a\n" + b"".join(b"%d,x\n" % n for n in range(50)) + b",y\n7,y,z\n"
 PLAN = {"mode": "plan", "chunk_bytes": 60}
@@ -51,7 +51,7 @@ def test_mode_plan_reads_json_lines():
 
 
 def test_mode_plan_continues_after_deadline(monkeypatch):
-    monkeypatch.setattr("ddbload.pipeline.importing.plan_mode.PLAN_READ_BYTES", 32)
+    monkeypatch.setattr("ddbload.steps.plan_mode.PLAN_READ_BYTES", 32)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 32)
     world = SlowReads(ROWS, options={**PLAN, "chunk_bytes": 10**6})
     world.preflight()

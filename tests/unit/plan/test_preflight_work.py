@@ -13,8 +13,8 @@ from ddbload.plan.make_plan import make_plan
 from ddbload.plan.price import PreflightWork
 from ddbload.reading.open_sources import HEAD_BYTES
 from ddbload.source.byte_source import FIRST_BYTES
-from tests.unit.pipeline.world import World
-from tests.unit.pipeline.worlds import ManyObjects
+from tests.unit.steps.world import World
+from tests.unit.steps.worlds import ManyObjects
 
 ROW_LIMIT = 2_000
 OPTIONS = {"chunk_bytes": 20_000, "workers": 4, "max_row_bytes": ROW_LIMIT}
@@ -70,7 +70,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_estimate_is_what_preflight_reads(kind, monkeypatch):
-    monkeypatch.setattr("ddbload.pipeline.preflight.edge_probe.FIRST_WINDOW_BYTES", 500)
+    monkeypatch.setattr("ddbload.steps.edge_probe.FIRST_WINDOW_BYTES", 500)
     monkeypatch.setattr("ddbload.plan.price.FIRST_WINDOW_BYTES", 500)
     data, scan, source = SOURCES[kind]
     options = {**OPTIONS, "scan": scan}

@@ -7,8 +7,8 @@ import pytest
 from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import AccessDenied, InvalidUsage, PrewarmUnfinished
 from ddbload.plan.warm_up import MAX_WARM_UP_SECONDS, POLL_SECONDS, plan_warm_up, warm_up
-from tests.unit.pipeline.stubbed_clients import Clients
-from tests.unit.pipeline.world import Clock
+from tests.unit.steps.stubbed_clients import Clients
+from tests.unit.steps.world import Clock
 
 POLICY = RetryPolicy(attempts=1)
 KEYS = [{"AttributeName": "id", "KeyType": "HASH"}]

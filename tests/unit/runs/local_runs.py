@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ddbload.pipeline.context import ChunkProgress, Context
+from ddbload.context import ChunkProgress, Context
 from ddbload.runs.run_import import RunResult, run_import
-from tests.unit.pipeline.world import RUN, World
+from tests.unit.steps.world import RUN, World
 
 
 @dataclass

@@ -9,10 +9,10 @@ import pytest
 from ddbload.contracts.results import Failure
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import InvalidPayload, RunNotFound, SourceNotFound
-from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.pipeline.read_run import read_run
-from tests.unit.pipeline.machine import caught, execute, report
-from tests.unit.pipeline.world import BUCKET, KEY, RUN, TABLE, World
+from ddbload.steps.preflight import preflight
+from ddbload.steps.read_run import read_run
+from tests.unit.steps.machine import caught, execute, report
+from tests.unit.steps.world import BUCKET, KEY, RUN, TABLE, World
 
 ROWS = 60
 FILE = b"id,n\n" + b"".join(b"k%03d,%d\n" % (n, n) for n in range(ROWS))

@@ -14,14 +14,14 @@ import pytest
 from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import AccessDenied, RunNotFound, StackNotFound
-from ddbload.pipeline.executions import Executions
-from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.runs.deployed import Stack, attempt_report, find_stack, follow
 from ddbload.runs.progress import RunProgress
+from ddbload.steps.executions import Executions
+from ddbload.steps.preflight import preflight
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error
-from tests.unit.pipeline.machine import execute
-from tests.unit.pipeline.world import RUN, World
 from tests.unit.runs.hand_written import HandWritten
+from tests.unit.steps.machine import execute
+from tests.unit.steps.world import RUN, World
 
 FILE = b"id\n" + b"".join(b"k%03d\n" % n for n in range(40))
 

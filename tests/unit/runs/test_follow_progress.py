@@ -14,8 +14,8 @@ from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.runs.follow_progress import ProgressReader, RequestPace, follow_progress
 from ddbload.runs.progress import DONE_PERCENT, FAILED_CHUNK, WAITING, RunProgress
-from tests.unit.pipeline.world import RUN, World
 from tests.unit.runs.hand_written import HandWritten
+from tests.unit.steps.world import RUN, World
 
 FILE = b"id\n" + b"".join(b"k%03d\n" % n for n in range(40))
 TURNS = 8

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from ddbload.context import Context
 from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.executions import Executions
-from ddbload.pipeline.read_run import machine
 from ddbload.runs.list_runs import RunSummary, list_runs
+from ddbload.steps.executions import Executions
+from ddbload.steps.read_run import machine
 from tests.fakes.stepfunctions import FakeStepFunctions
-from tests.unit.pipeline.machine import execute
-from tests.unit.pipeline.world import BUCKET, KEY, TABLE, World
+from tests.unit.steps.machine import execute
+from tests.unit.steps.world import BUCKET, KEY, TABLE, World
 
 FILE = b"id,n\na,1\nb,2\n,3\n"
 

@@ -20,11 +20,11 @@ from ddbload.contracts.control import (
     WorkerProgress,
 )
 from ddbload.contracts.options import Options
-from ddbload.pipeline.executions import Executions
 from ddbload.runs.run_control import cancel_run, change_limits, take_up
+from ddbload.steps.executions import Executions
 from tests.fakes.stepfunctions import MACHINE, FakeStepFunctions, client_error
-from tests.unit.pipeline.world import RUN, World
 from tests.unit.runs.local_runs import conduct
+from tests.unit.steps.world import RUN, World
 
 DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(50))
 CANCELLED = Control(state=CANCELLED_CONTROL)

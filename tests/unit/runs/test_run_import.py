@@ -18,22 +18,22 @@ from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask
 from ddbload.items.encode.batch_encoder import BatchEncoder
-from ddbload.pipeline.read_run import machine
 from ddbload.rows.columns import Columns
 from ddbload.runs.chunk_worker import ChunkWorker
 from ddbload.runs.progress import FAILED_CHUNK, RunProgress
 from ddbload.runs.run_import import new_run_id, run_import
+from ddbload.steps.read_run import machine
 from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
-from tests.unit.pipeline.expected import (
+from tests.unit.runs.local_runs import Settings, conduct
+from tests.unit.steps.expected import (
     assert_segments_tell_the_truth,
     counted,
     counts,
     outcome,
     table_of,
 )
-from tests.unit.pipeline.world import RUN, World
-from tests.unit.pipeline.worlds import ManyObjects
-from tests.unit.runs.local_runs import Settings, conduct
+from tests.unit.steps.world import RUN, World
+from tests.unit.steps.worlds import ManyObjects
 
 DATA = b"id,n\n" + b"".join(b"r%d,%d\n" % (n, n) for n in range(300))
 

@@ -13,8 +13,12 @@ from ddbload.contracts.control import CANCELLED_CONTROL, WORKING, Control, Worke
 from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.ledger.run_state import is_alive
-from ddbload.pipeline import read_run as reader
-from ddbload.pipeline.read_run import (
+from ddbload.runs import run_status as module
+from ddbload.runs.list_runs import list_runs
+from ddbload.runs.run_control import take_up
+from ddbload.runs.run_status import HeartbeatWriter, live_heartbeat, works
+from ddbload.steps import read_run as reader
+from ddbload.steps.read_run import (
     SeenRun,
     finished_report,
     is_another,
@@ -22,11 +26,7 @@ from ddbload.pipeline.read_run import (
     machine,
     read_run,
 )
-from ddbload.runs import run_status as module
-from ddbload.runs.list_runs import list_runs
-from ddbload.runs.run_control import take_up
-from ddbload.runs.run_status import HeartbeatWriter, live_heartbeat, works
-from tests.unit.pipeline.world import RUN, World
+from tests.unit.steps.world import RUN, World
 
 DATA = b"id,n\n" + b"".join(b"r%d,%d\n" % (n, n) for n in range(100))
 GONE = 2**22 + 1

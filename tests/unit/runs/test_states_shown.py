@@ -18,18 +18,18 @@ from ddbload.contracts.results import Failure, Heartbeat
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
 from ddbload.errors import DdbloadError
-from ddbload.pipeline.executions import Executions
-from ddbload.pipeline.importing.import_chunk import import_chunk
-from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.pipeline.read_run import machine
-from ddbload.pipeline.report import report_execution
-from ddbload.pipeline.run_end import conclude_stopped
-from ddbload.pipeline.run_requests import keep_request
 from ddbload.runs.deployed import Stack, attempt_report
 from ddbload.runs.run_control import cancel_run, take_up
+from ddbload.steps.executions import Executions
+from ddbload.steps.import_chunk import import_chunk
+from ddbload.steps.preflight import preflight
+from ddbload.steps.read_run import machine
+from ddbload.steps.report import report_execution
+from ddbload.steps.run_end import conclude_stopped
+from ddbload.steps.run_requests import keep_request
 from tests.fakes.stepfunctions import MACHINE, FakeStepFunctions
-from tests.unit.pipeline.world import RUN, TABLE, World
 from tests.unit.runs.local_runs import conduct
+from tests.unit.steps.world import RUN, TABLE, World
 
 DATA = b"id,n\n" + b"".join(b"r%d,1\n" % n for n in range(40))
 REJECT = b",7\n"

@@ -1,0 +1,174 @@
+"""Marks of the page's drawings, as SVG: bars of rates over time, and lanes of bars (Gantt)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from ddbload.report_page.markup import (
+    Content,
+    Markup,
+    duration_text,
+    element,
+    number,
+    short,
+    shorten,
+)
+from ddbload.report_page.timeline import Bar, TimeAxis, Timeline
+
+WIDTH, LEFT, RIGHT = 960, 76, 12
+PLOT = WIDTH - LEFT - RIGHT
+TICKS = 24
+"""Height of the labels below an axis."""
+MAX_SINGLE_BARS = 1500
+"""Bars that are drawn one by one, with a title each. More are drawn together."""
+_PANEL, _PANEL_TITLE = 84, 26
+_TICK_PLACES = [each / 7 for each in range(8)]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A chart of one rate."""
+
+    title: str
+    values: Sequence[float]
+    """Value of each window."""
+    kind: str
+    """Class that gives the color."""
+    limit: float | None = None
+    """Largest allowed value, drawn as a line."""
+
+
+def figure(name: str, title: str, description: str, height: float, *content: Content) -> Markup:
+    """Make an SVG with the title and description that screen readers read."""
+    drawing = element(
+        "svg",
+        element("title", title, id=f"{name}-title"),
+        element("desc", description, id=f"{name}-desc"),
+        content,
+        viewBox=f"0 0 {WIDTH} {number(height)}",
+        role="img",
+        aria_labelledby=f"{name}-title {name}-desc",
+    )
+    # A narrow window scrolls within the figure, so that its letters stay legible.
+    return element("div", drawing, class_="figure", role="group", aria_label=title, tabindex=0)
+
+
+def rates_chart(
+    axis: TimeAxis, windows: Sequence[tuple[float, float]], panels: Sequence[Panel]
+) -> Markup:
+    """Draw panels below each other on one axis of time."""
+    block = _PANEL_TITLE + _PANEL
+    height = block * len(panels) + TICKS
+    described = "; ".join(f"{each.title}: at most {short(max(each.values))}" for each in panels)
+    parts: list[Content] = [time_grid(axis, 8, block * len(panels))]
+    boxes = [(_x(axis.place(began)), _x(axis.place(ended))) for began, ended in windows]
+    parts += [_panel(each, boxes, block * place) for place, each in enumerate(panels)]
+    return figure("rates", "Throughput over time", described, height, parts)
+
+
+def bars(found: Sequence[Bar], lane: float, top: float) -> list[Markup]:
+    """Draw bars in lanes of this height: one by one with titles, or all of a kind as one path."""
+    if len(found) > MAX_SINGLE_BARS:
+        paths: dict[str, list[str]] = {}
+        for bar in found:
+            # One failed chunk of twenty thousand is seen, too.
+            wide = max(1.0 if bar.kind == "failed" else 0.02, PLOT * (bar.right - bar.left))
+            x, y = _x(bar.left), top + bar.lane * lane
+            box = f"M{x:.2f} {number(y)}h{wide:.2f}v{number(lane - 2)}h-{wide:.2f}z"
+            paths.setdefault(bar.kind, []).append(box)
+        order = sorted(paths, key=lambda kind: (kind == "failed", kind))
+        return [element("path", d="".join(paths[kind]), class_=kind) for kind in order]
+    parts = []
+    for bar in found:
+        x, y = _x(bar.left), top + bar.lane * lane
+        wide, title = max(1.0, PLOT * (bar.right - bar.left)), element("title", bar.title)
+        parts.append(element("rect", title, x=x, y=y, width=wide, height=lane - 2, class_=bar.kind))
+        if bar.label and lane >= 20 and wide >= 9 * len(bar.label) + 4:
+            label = element("text", bar.label, x=x + wide / 2, y=y + 13, class_="inside middle")
+            parts.append(label)
+    return parts
+
+
+def work_chart(timeline: Timeline) -> Markup:
+    """Draw a lane for each worker with the invocations that it worked on."""
+    lanes = timeline.lanes
+    lane = 20.0 if lanes <= 24 else 10.0 if lanes <= 60 else 5.0
+    top = 22.0 if timeline.failures else 6.0
+    bottom = top + lane * lanes
+    parts = time_grid(timeline.axis, 2, bottom)
+    for place in range(0, lanes, round(100 / lane) if lane < 20 else 1):
+        y = top + place * lane + lane / 2 + 4
+        parts.append(element("text", f"worker {place + 1}", x=LEFT - 8, y=y, class_="label end"))
+    parts += bars(timeline.bars, lane, top)
+    for failure in timeline.failures[:MAX_SINGLE_BARS]:
+        x = _x(timeline.axis.place(failure.at or 0.0))
+        title = element("title", f"chunk {failure.chunk}: {shorten(failure.name, 80)}")
+        parts.append(element("path", title, d=f"M{x - 4:.1f} 6l8 8m0 -8l-8 8", class_="mark"))
+    described = f"{timeline.workers:,} workers, {len(timeline.bars):,} invocations"
+    return figure("work", "Work of each worker over time", described, bottom + TICKS, parts)
+
+
+def _panel(panel: Panel, places: Sequence[tuple[float, float]], top: float) -> Markup:
+    peak, limit = max(panel.values), panel.limit
+    # A limit that the run never came near would flatten the curve.
+    is_near = limit is not None and limit <= 2.5 * peak
+    most = _ceiling(max(peak, (limit or 0.0) if is_near else 0.0))
+    base, unit = top + _PANEL_TITLE + _PANEL - 6, (_PANEL - 6) / most
+    parts: list[Content] = [element("text", panel.title, x=LEFT, y=top + 18, class_="heading")]
+    for share in (0.0, 0.5, 1.0):
+        y = base - share * most * unit
+        parts.append(element("line", x1=LEFT, x2=LEFT + PLOT, y1=y, y2=y, class_="grid"))
+        label = short(share * most)
+        parts.append(element("text", label, x=LEFT - 8, y=y + 4, class_="label end"))
+    boxes = [
+        f"M{number(left)} {number(base)}V{number(base - value * unit)}H{number(right)}"
+        f"V{number(base)}Z"
+        for (left, right), value in zip(places, panel.values, strict=True)
+    ]
+    parts.append(element("path", d="".join(boxes), class_=panel.kind))
+    if limit is not None and is_near:
+        y = base - limit * unit
+        parts.append(element("line", x1=LEFT, x2=LEFT + PLOT, y1=y, y2=y, class_="limit"))
+    return element("g", parts)
+
+
+def _ceiling(value: float) -> float:
+    """Round up to a number that half of is round, too."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1, 2, 3, 4, 6, 8, 10) if value <= step * power * 1.0001)
+
+
+def time_grid(axis: TimeAxis, top: float, bottom: float) -> list[Content]:
+    """Draw the ticks of an axis of time, and its pauses."""
+    parts: list[Content] = []
+    form = "%H:%M:%S" if axis.seconds > 20 else "%H:%M:%S.%f"
+    if _moment(axis.began).date() != _moment(axis.ended).date():
+        form = "%Y-%m-%d %H:%M"
+    for place in _TICK_PLACES:
+        x = _x(place)
+        parts.append(element("line", x1=x, x2=x, y1=top, y2=bottom + 4, class_="grid"))
+        anchor = "label" if place == 0 else "label end" if place == 1 else "label middle"
+        label = _moment(axis.time(place)).strftime(form)[: 16 if form.startswith("%Y") else 10]
+        parts.append(element("text", label, x=x, y=bottom + 18, class_=anchor))
+    for (_, ended), (began, _) in pairwise(axis.spans):
+        left, right = _x(axis.place(ended)), _x(axis.place(began))
+        title = element("title", f"no work for {duration_text(began - ended)}")
+        height, width = bottom - top, right - left
+        parts.append(
+            element("rect", title, x=left, y=top, width=width, height=height, class_="pause")
+        )
+    return parts
+
+
+def _moment(time: float) -> datetime:
+    return datetime.fromtimestamp(time, UTC)
+
+
+def _x(place: float) -> float:
+    return LEFT + place * PLOT

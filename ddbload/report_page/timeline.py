@@ -1,0 +1,205 @@
+"""Arrange a run's work in time: the axis, rates by windows, and the work of each worker. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from ddbload.contracts.results import FIRST_PERIOD, Failure, Segment, SegmentTimes
+from ddbload.report_page.markup import duration_text
+
+MOST_WINDOWS = 120
+"""Windows of time for which rates are computed, about."""
+LIMIT_SECONDS = 10.0
+"""Shortest window over which write units are compared with `max_wcu`.
+
+Each worker's bucket holds 0.2 s of unused units and may be overdrawn by one request, so that single
+seconds are up to 40 % above the limit."""
+MAX_LANES = 120
+"""Lanes of workers. With more workers, several share a lane."""
+_PAUSE_SHARE = 0.04
+"""Width that a pause takes at most, as a share of the whole."""
+_PAUSE_SECONDS = 30.0
+"""Longest time without work that is drawn in full."""
+_SHORTEST_SECONDS = 0.1
+
+
+def interpolate(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
+    """Return the y at x of the line through points, whose xs rise; beyond its ends, that there."""
+    place = bisect_right(xs, x)
+    if place in (0, len(xs)):
+        return ys[0] if place == 0 else ys[-1]
+    left, right = xs[place - 1], xs[place]
+    return ys[place - 1] + (x - left) / (right - left) * (ys[place] - ys[place - 1])
+
+
+class TimeAxis:
+    """Axis from 0 to 1 for a time in seconds since the epoch. Long pauses are cut short."""
+
+    def __init__(self, busy: Iterable[tuple[float, float]]) -> None:
+        """`busy`: times of work, at least one."""
+        self.spans = _merge(busy)
+        """Times without long pauses: began and ended."""
+        self.began, self.ended = self.spans[0][0], self.spans[-1][1]
+        self.seconds = sum(ended - began for began, ended in self.spans)
+        """Seconds of the axis, without pauses."""
+        # Of many pauses each takes less, so that work has most of the width.
+        gap = min(_PAUSE_SHARE, 0.4 / len(self.spans))
+        unit = (1 - gap * (len(self.spans) - 1)) / self.seconds
+        self._times: list[float] = []
+        self._places: list[float] = []
+        left = 0.0
+        for began, ended in self.spans:
+            right = min(1.0, left + (ended - began) * unit)
+            self._times += (began, ended)
+            self._places += (left, right)
+            left = right + gap
+
+    def place(self, time: float) -> float:
+        """Return the place of a time, from 0 to 1."""
+        return interpolate(time, self._times, self._places)
+
+    def time(self, place: float) -> float:
+        """Return the time at a place."""
+        return interpolate(place, self._places, self._times)
+
+    def windows(self, shortest: float) -> list[tuple[float, float]]:
+        """Divide each span into equal windows of at least `shortest` seconds, or take it whole."""
+        width = max(shortest, self.seconds / MOST_WINDOWS)
+        windows = []
+        for began, ended in self.spans:
+            count = max(1, int((ended - began) / width))
+            ends = [began + (ended - began) * place / count for place in range(count + 1)]
+            windows += [each for each in pairwise(ends) if each[1] > each[0]]
+        return windows
+
+
+def _merge(busy: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Join times with short breaks between them."""
+    ordered = sorted(busy)
+    seconds = ordered[-1][1] - ordered[0][0]
+    longest = max(_PAUSE_SECONDS, seconds * _PAUSE_SHARE)
+    merged: list[tuple[float, float]] = []
+    for began, ended in ordered:
+        if merged and began - merged[-1][1] <= longest:
+            merged[-1] = (merged[-1][0], max(ended, merged[-1][1]))
+        else:
+            merged.append((began, ended))
+    # A run takes some time, also where its clock does not show it.
+    if merged[-1][1] - merged[0][0] < _SHORTEST_SECONDS:
+        return [(merged[0][0], merged[0][0] + _SHORTEST_SECONDS)]
+    return merged
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Work per second in each window."""
+
+    windows: Sequence[tuple[float, float]]
+    rows: Sequence[float]
+    units: Sequence[float]
+    throttled: Sequence[float]
+
+    @property
+    def comparable(self) -> bool:
+        """True if each window is long enough to compare its units with a limit."""
+        return min(ended - began for began, ended in self.windows) >= LIMIT_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar in a lane; its ends are places from 0 to 1."""
+
+    left: float
+    right: float
+    kind: str
+    """Class that gives the color."""
+    title: str
+    label: str = ""
+    lane: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Work of a run in time."""
+
+    axis: TimeAxis
+    rates: Rates
+    bars: Sequence[Bar]
+    """Invocations on chunks: `first` of a chunk, `more`, or `failed` for the last one of a chunk
+    that failed."""
+    lanes: int
+    workers: int
+    failures: Sequence[Failure]
+    """Failures of chunks at a known time."""
+
+
+def make_timeline(
+    chains: Sequence[Sequence[Segment]], failures: Sequence[Failure], *, limited: bool = False
+) -> Timeline | None:
+    """Arrange the segments of each chunk; None if no segment has times.
+
+    `limited`: windows of rates are at least `LIMIT_SECONDS` long.
+    """
+    failed = {each.chunk for each in failures}
+    timed: list[tuple[SegmentTimes, Segment, str]] = []
+    for chain in chains:
+        for place, each in enumerate(chain):
+            kind = "more" if place else "first"
+            if each is chain[-1] and each.chunk in failed:
+                kind = "failed"
+            if each.times is not None:
+                timed.append((each.times, each, kind))
+    if not timed:
+        return None
+    timed.sort(key=lambda each: each[0].began)
+    marked = [each for each in failures if each.at is not None]
+    busy = [(times.began, times.ended) for times, _, _ in timed]
+    axis = TimeAxis([*busy, *((each.at, each.at) for each in marked if each.at is not None)])
+    # By their first work: a worker that started later has a lower lane.
+    workers = list(dict.fromkeys(times.worker for times, _, _ in timed))
+    lanes = min(len(workers), MAX_LANES)
+    lane_of = {worker: number * lanes // len(workers) for number, worker in enumerate(workers)}
+    bars = [
+        Bar(
+            *(axis.place(times.began), axis.place(times.ended), kind),
+            title=f"chunk {each.chunk}: {each.rows.read:,} rows in"
+            f" {duration_text(times.ended - times.began)}, {each.work.throttled:,} requests"
+            f" throttled, {each.work.retries:,} repeated",
+            label=str(each.chunk),
+            lane=lane_of[times.worker],
+        )
+        for times, each, kind in timed
+    ]
+    rates = _rates(axis, timed, LIMIT_SECONDS if limited else FIRST_PERIOD)
+    return Timeline(axis, rates, bars, lanes, len(workers), marked)
+
+
+def _rates(
+    axis: TimeAxis, timed: Sequence[tuple[SegmentTimes, Segment, str]], shortest: float
+) -> Rates:
+    windows = axis.windows(shortest)
+    starts = [began for began, _ in windows]
+    amounts = [[0.0] * len(windows) for _ in range(3)]
+    for times, segment, _ in timed:
+        work, length = segment.work, times.ended - times.began
+        samples = [(s.seconds, s.rows, s.units, s.throttled) for s in times.iter_samples()]
+        samples.append((length, segment.rows.read, round(work.consumed_wcu), work.throttled))
+        # A segment may end before rows that were accepted: then its own rows are fewer.
+        seconds, *totals = (
+            [*accumulate(each, max, initial=0)] for each in zip(*samples, strict=True)
+        )
+        moments = [times.began + min(each, length) for each in seconds]
+        first = max(0, bisect_right(starts, times.began) - 1)
+        between = starts[first + 1 : bisect_left(starts, times.ended)]
+        for sums, total in zip(amounts, totals, strict=True):
+            known = [0.0, *(interpolate(each, moments, total) for each in between), total[-1]]
+            for place, (before, after) in enumerate(pairwise(known), first):
+                sums[place] += after - before
+    lengths = [ended - began for began, ended in windows]
+    rows, units, throttled = (
+        [amount / length for amount, length in zip(sums, lengths, strict=True)] for sums in amounts
+    )
+    return Rates(windows, rows, units, throttled)

@@ -1,0 +1,329 @@
+"""Write what a run has loaded into the history, find what a table has loaded, and claim objects.
+
+A load is the same as another if both ask the same (`contracts.load_record`) of the same object
+version and table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+from ddbload.aws.backoff import full_jitter
+from ddbload.context import Context
+from ddbload.contracts.load_record import (
+    LoadClaim,
+    LoadClaims,
+    LoadRecord,
+    ObjectVersion,
+    load_folder,
+    same_ids,
+)
+from ddbload.contracts.results import ALREADY_LOADED, DONE, FAILED, SUCCEEDED_WITH_REJECTS, Report
+from ddbload.contracts.run_record import LoadedBefore, RunRecord, Table
+from ddbload.dynamodb.write_modes import DELETE, PLAN
+from ddbload.errors import AlreadyLoading
+from ddbload.ledger.history import History
+from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.object_listing import (
+    EXTRA_LISTING_FIELDS,
+    ObjectListing,
+    PinnedObject,
+    iter_listing,
+    iter_objects,
+)
+from ddbload.ledger.shared_state import change_state, read_state
+from ddbload.steps.run_requests import may_begin
+
+
+def write_history(record: RunRecord, report: Report, ledger: Ledger, context: Context) -> None:
+    """Write the object versions that a run has loaded, if it is done and wrote to the table.
+
+    Written before the report, so that a run which is reported as done is in the history. Writing
+    it again changes nothing.
+    """
+    if report.status not in DONE or report.status == ALREADY_LOADED:
+        return
+    if record.payload.options.mode == PLAN:
+        return
+    load = LoadRecord(
+        run=record.run,
+        table=record.table.name,
+        table_id=record.table.id,
+        mode=record.payload.options.mode,
+        asked=record.asked,
+        status=report.status,
+        rows=report.rows,
+        at=ended_at(record, report),
+        source=record.payload.source.uri,
+        objects=record.objects or 1,
+    )
+    History(context.store).put(load, object_versions(record, ledger))
+
+
+def object_versions(record: RunRecord, ledger: Ledger) -> Iterator[ObjectVersion]:
+    """Return the object versions that a run reads, each once."""
+    last = None
+    for pinned in iter_objects(record, ledger, 0):
+        # A Parquet file is listed once for each of its row groups.
+        version = version_of(pinned)
+        if version.pinned != last:
+            yield version
+        last = version.pinned
+
+
+def version_of(pinned: PinnedObject) -> ObjectVersion:
+    """Return the version of a listed object."""
+    own = {name: value for name, value in pinned.items() if name not in EXTRA_LISTING_FIELDS}
+    return ObjectVersion(own)
+
+
+# What was loaded before.
+
+
+@dataclass(frozen=True, slots=True)
+class SourceVersions:
+    """Object versions of a source, before the run that reads them has a record."""
+
+    ledger: Ledger
+    pinned: PinnedObject | None
+    """The only object; None for several."""
+    listing: ObjectListing | None
+
+    @property
+    def count(self) -> int:
+        """Number of objects."""
+        return 1 if self.listing is None else self.listing.objects
+
+    def pinned_objects(self) -> Iterator[PinnedObject]:
+        """Return the pinned objects in their order."""
+        if self.pinned is not None:
+            yield self.pinned
+        if self.listing is not None:
+            yield from iter_listing(self.ledger, self.listing.name, 0, self.listing.objects)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLoads:
+    """Objects of a source that a table has loaded, by the history at one moment."""
+
+    loads: Mapping[str, LoadRecord]
+    """The last load of each object, by the hash of its version."""
+    names: tuple[str, ...]
+    """Names of the table's history at that moment."""
+
+    @property
+    def summary(self) -> LoadedBefore | None:
+        """Number of the objects, and one run that loaded them; None without any."""
+        runs = {load.run: load for load in self.loads.values()}
+        if not runs:
+            return None
+        named = max(runs.values(), key=lambda e: (e.status == SUCCEEDED_WITH_REJECTS, e.at))
+        return LoadedBefore(
+            objects=len(self.loads),
+            runs=len(runs),
+            run=named.run,
+            mode=named.mode,
+            status=named.status,
+            at=named.at,
+            written=named.rows.written,
+            rejected=named.rows.rejected,
+        )
+
+    def left(self, source: SourceVersions) -> Iterator[PinnedObject]:
+        """Return the pinned objects of the source that were not loaded."""
+        return (each for each in source.pinned_objects() if version_of(each).hash not in self.loads)
+
+
+def find_loads(
+    source: SourceVersions, asked: str, mode: str, table: Table, context: Context
+) -> FoundLoads:
+    """Find the objects of a source of which a table has loaded what is asked now.
+
+    A load counts unless its keys were deleted since by a run of mode `delete` over the same object
+    version, whatever else that run asked for; a delete counts unless the object was loaded since.
+    """
+    history = History(context.store)
+    names = _names(source, table, history)
+    versions = (version_of(each) for each in source.pinned_objects())
+    last: dict[str, LoadRecord] = {}
+    undone: dict[str, float] = {}
+    for key, load in history.find_each(names, versions):
+        if load.deletes != (mode == DELETE):
+            undone[key] = max(load.at, undone.get(key, load.at))
+        elif load.asked == asked and (key not in last or load.at > last[key].at):
+            last[key] = load
+    loads = {key: load for key, load in last.items() if key not in undone or load.at > undone[key]}
+    return FoundLoads(loads, tuple(names))
+
+
+def is_current(found: FoundLoads, source: SourceVersions, table: Table, context: Context) -> bool:
+    """Tell whether no load of the source has come into the history since."""
+    return _names(source, table, History(context.store)) == list(found.names)
+
+
+def _names(source: SourceVersions, table: Table, history: History) -> list[str]:
+    """List the names of the history that may have an object of the source."""
+    if source.pinned is not None:
+        return history.version_names(table.name, table.id, version_of(source.pinned))
+    return history.table_names(table.name, table.id)
+
+
+def ended_at(record: RunRecord, report: Report) -> float:
+    """Return the time at which a run's report was made."""
+    return record.created + report.seconds
+
+
+_MOST_WAIT_SECONDS = 1.0
+_LOOKS = 20
+"""Looks of a run of one object at one of several that may still yield: 8 seconds on average."""
+_PARALLEL_READS = 16
+_UNLESS = "a run loads into this table"
+
+
+def claim_load(record: RunRecord, ledger: Ledger, context: Context) -> None:
+    """Let a run load its objects as the only one.
+
+    Raises `AlreadyLoading` if a run that has not ended asks the same of any of them; then nothing
+    is claimed. The objects of two runs are compared one by one, so a claim of many is read from its
+    run's listing.
+    """
+    own = _OwnObjects(record, ledger, context)
+    if ledger.find_record() is not None and record.run in {e.run for e in own.alive_in(own.state)}:
+        # A run that is resumed and had not failed has held its objects all the time.
+        return
+
+    def claim(state: LoadClaims | None) -> LoadClaims:
+        others = [each for each in _alive(state, context) if each.run != record.run]
+        own.refuse_shared(others)
+        return LoadClaims((*others, own.claim))
+
+    def release(state: LoadClaims | None) -> LoadClaims:
+        claims = (state or LoadClaims()).claims
+        return LoadClaims(tuple(each for each in claims if each.run != record.run))
+
+    own.change(claim)
+    try:
+        own.refuse_other_kind()
+    except AlreadyLoading:
+        own.change(release)
+        raise
+
+
+class _OwnObjects:
+    """Objects that a run shall load, compared with those of other runs."""
+
+    def __init__(self, record: RunRecord, ledger: Ledger, context: Context) -> None:
+        self._record, self._ledger, self._context = record, ledger, context
+        table = record.table
+        root = f"once/{load_folder(table.name, table.id)}{record.asked}/"
+        self._objects, self._several = f"{root}object/", f"{root}several/"
+        self._shared: dict[LoadClaim, ObjectVersion | None] = {}
+
+    @cached_property
+    def claim(self) -> LoadClaim:
+        """The claim of all objects."""
+        record, now = self._record, self._context.now()
+        if record.objects is not None:
+            return LoadClaim(record.run, now, record.objects, None, None, record.listing)
+        only = version_of(record.pinned)
+        return LoadClaim(record.run, now, 1, only.hash, only.version_id, None)
+
+    @property
+    def state(self) -> str:
+        """The folder of the state that has the claim."""
+        version = self.claim.version
+        return self._several if version is None else f"{self._objects}{version}/"
+
+    @cached_property
+    def _versions(self) -> dict[str, ObjectVersion]:
+        return {each.hash: each for each in object_versions(self._record, self._ledger)}
+
+    def change(self, change: Callable[[LoadClaims | None], LoadClaims]) -> None:
+        """Change the state that has the claim."""
+        store, wait = self._context.store, self._wait
+        change_state(store, self.state, LoadClaims, change, unless=_UNLESS, wait=wait)
+
+    def _wait(self, attempt: int) -> None:
+        self._context.sleep(full_jitter(attempt, self._context.rng, cap=_MOST_WAIT_SECONDS))
+
+    def refuse_shared(self, others: Iterable[LoadClaim]) -> None:
+        """Raise `AlreadyLoading` if another run loads one of the objects."""
+        for other in others:
+            # A claim never changes: it need not be compared again with the next state.
+            if other not in self._shared:
+                self._shared[other] = self._find_shared(other)
+            shared = self._shared[other]
+            if shared is not None:
+                raise _already_loading(shared, other.run, self._record)
+
+    def _find_shared(self, other: LoadClaim) -> ObjectVersion | None:
+        for key, version_id in _claimed(other, self._context):
+            own = self._versions.get(key)
+            if own is not None and same_ids(own.version_id, version_id):
+                return own
+        return None
+
+    def refuse_other_kind(self) -> None:
+        """Raise `AlreadyLoading` if a run of the other kind, of one or several, loads an object."""
+        context = self._context
+        if self.claim.version is None:
+            claimed = self._versions.keys() & context.store.folders(self._objects)
+            states = [f"{self._objects}{version}/" for version in sorted(claimed)]
+            with ThreadPoolExecutor(_PARALLEL_READS) as pool:
+                for others in pool.map(self.alive_in, states):
+                    self.refuse_shared(others)
+            return
+        for attempt in range(1, _LOOKS + 1):
+            others = self.alive_in(self._several)
+            try:
+                self.refuse_shared(others)
+            except AlreadyLoading:
+                have_begun = all(Ledger(context.store, each.run).find_record() for each in others)
+                if have_begun or attempt == _LOOKS or context.must_end():
+                    raise
+                self._wait(attempt)
+            else:
+                return
+
+    def alive_in(self, folder: str) -> list[LoadClaim]:
+        """Return the claims in a state whose runs have not ended."""
+        state = read_state(self._context.store, folder, LoadClaims, unless=_UNLESS)
+        return _alive(state, self._context)
+
+
+def _alive(state: LoadClaims | None, context: Context) -> list[LoadClaim]:
+    return [each for each in (state or LoadClaims()).claims if not _has_ended(each, context)]
+
+
+def _claimed(claim: LoadClaim, context: Context) -> Iterable[tuple[str, str | None]]:
+    """Return the hash and the id of each version that another run has claimed."""
+    if claim.version is not None:
+        return [(claim.version, claim.version_id)]
+    ledger = Ledger(context.store, claim.run)
+    listed = iter_listing(ledger, claim.listing or "", 0, claim.objects)
+    return ((each.hash, each.version_id) for each in map(version_of, listed))
+
+
+def _has_ended(claim: LoadClaim, context: Context) -> bool:
+    """Tell whether the run of a claim has ended. One that was stopped is to be resumed."""
+    ledger = Ledger(context.store, claim.run)
+    report, record = ledger.find_report(), ledger.find_record()
+    if record is None:
+        return not may_begin(ledger, claim.at, context)
+    if report is None or report.status not in (*DONE, FAILED):
+        return False
+    # A failed run that is resumed claims its objects again.
+    return report.status in DONE or claim.at <= ended_at(record, report)
+
+
+def _already_loading(version: ObjectVersion, other: str, record: RunRecord) -> AlreadyLoading:
+    doing = "deleting it from" if record.payload.options.mode == DELETE else "loading it into"
+    return AlreadyLoading(
+        f"{version.location} is claimed by run {other}, which has not finished {doing} table"
+        f" {record.table.name}:"
+        f" ddbload status {other} shows its state; wait for its end or, if it was stopped, continue"
+        f" it (ddbload resume {other}), then repeat this command"
+    )

@@ -1,0 +1,395 @@
+"""Build a run's record: pin the source, detect its format, and check it against the table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, islice
+from typing import Any
+
+from ddbload.context import Context
+from ddbload.contracts.column_mapping import check_column_names, column_changes
+from ddbload.contracts.dialect import Dialect, placeholder_delimiter
+from ddbload.contracts.load_record import asked_hash
+from ddbload.contracts.options import EDGES, Options
+from ddbload.contracts.payload import Payload
+from ddbload.contracts.run_record import Cursor, RunRecord, Table
+from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, PARQUET, TSV, Source
+from ddbload.contracts.template import key_fingerprint
+from ddbload.dynamodb.write_modes import DELETE
+from ddbload.errors import DdbloadError
+from ddbload.items.type_inference import SettledCells
+from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
+from ddbload.reading.header import Header, detect_layout, read_header, wanted_columns
+from ddbload.reading.open_sources import (
+    compression_in,
+    known_size,
+    open_as_text,
+    open_decoded,
+    open_source,
+    prefix_errors_with_object_name,
+    reopen,
+)
+from ddbload.reading.row_blocks import hmac_key
+from ddbload.reading.source_objects import row_groups
+from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
+from ddbload.rows.format_guess import Doubt
+from ddbload.rows.header_doubts import HeaderEvidence
+from ddbload.rows.sample_splits import SNIFFED_BYTES
+from ddbload.rows.sniff import sniff
+from ddbload.source.byte_source import ByteSource, HeadCachingSource
+from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.s3_object import Pinned
+from ddbload.steps.checks import RunLimits, check_settings, describe, settle_limits, settle_types
+from ddbload.steps.find_objects import list_source
+
+FIRST_ROW_LIKE_DATA = "the first row is taken for column names, and looks like data"
+NO_HEADER_ADVICE = "If it is data, say --no-header (in a payload, source.header false)"
+MAX_CHUNKS = 20_000
+EDGES_ABOVE_BYTES = 2 * 1024**3
+EDGES_ABOVE_COMPRESSED_BYTES = 256 * 1024**2
+"""Stored bytes of a source above which `auto` scans by edges: reading it takes a function half a
+minute. Compressed text is several times as long."""
+MIN_LOCAL_CHUNK_BYTES = 1024 * 1024
+"""Local files are not cut smaller for the sake of a process more."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRun:
+    """Record of a run that passed every check, and the format that was detected for it."""
+
+    record: RunRecord
+    detected: DetectedFormat
+    notices: tuple[str, ...] = ()
+    """What was decided about the cells of columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstObject:
+    """Format, header and types found in a source's first object that has rows."""
+
+    name: str
+    pinned: Pinned
+    size: int | None
+    """Bytes to read; None if only reading tells (compressed, decoded)."""
+    detected: DetectedFormat
+    header: Header
+    cells: SettledCells
+    """Types of the attributes."""
+
+
+def warn_of_header(prepared: PreparedRun, context: Context) -> None:
+    """Say that the first row is taken for column names, if it looks like data."""
+    header = prepared.detected.header
+    if header is not None and header.looks_like_data and context.notice is not None:
+        context.notice(f"{FIRST_ROW_LIKE_DATA}: {header.why}. {NO_HEADER_ADVICE}")
+
+
+def prepare_run(
+    run: str,
+    payload: Payload,
+    ledger: Ledger,
+    context: Context,
+    table: Table | None = None,
+    described: Mapping[str, Any] | None = None,
+    listing: ObjectListing | None = None,
+) -> PreparedRun:
+    """Open the source, detect its format and check it against the table.
+
+    The listing of a source of several objects is written to `ledger`, unless it is given. `table`
+    replaces the payload's table, which is otherwise described; `described` is its description by
+    DescribeTable, if it exists.
+    """
+    check_settings(payload)
+    asked = asked_hash(payload, hmac_key(payload))
+    if listing is None:
+        # Without a deadline it ends.
+        listed = list_source(payload.source, ledger, context)
+        listing = listed if isinstance(listed, ObjectListing) else None
+    if listing is not None and listing.format is not None:
+        payload = replace(payload, source=replace(payload.source, format=listing.format))
+    with closing(_open_objects(payload.source, listing, ledger, context)) as objects:
+        raw = next(objects)
+        if table is None:
+            table, described = describe(payload, context)
+        first = _inspect_first_object(
+            chain([raw], objects), payload, table, several=listing is not None
+        )
+    if first.detected.source.kind.is_container:
+        listing = _list_row_groups(first, listing, ledger, context)
+    options = _settle_scan(payload.options, first, listing)
+    limits = settle_limits(options, table.name, described, context)
+    payload = replace(payload, run=run, options=limits.options)
+    record = _make_record(payload, asked, first, listing, table, limits, context.now())
+    for notice in first.cells.notices:
+        if context.notice is not None:
+            context.notice(notice)
+    return PreparedRun(record, first.detected, first.cells.notices)
+
+
+def _inspect_first_object(
+    objects: Iterator[ByteSource], payload: Payload, table: Table, *, several: bool
+) -> _FirstObject:
+    """Detect format, header and types by the first object with rows, or by the last one."""
+    options = payload.options
+    # Deletes touch no index, so index key limits do not apply.
+    checked = replace(table, index_keys=()) if options.mode == DELETE else table
+    keys = wanted_columns(checked, column_changes(payload.mapping))
+    for raw in objects:
+        with prefix_errors_with_object_name(raw, several=several):
+            detected = detect_format(raw, payload.source, keys)
+            file = open_decoded(raw, detected.source)
+        with _told_with(detected), prefix_errors_with_object_name(raw, several=several):
+            header = read_header(
+                file, detected.source, options.row_limit, keys=keys, doubt=detected.doubt
+            )
+        # Skip objects without rows, such as a gzipped empty file: they do not show the header.
+        if not header.empty:
+            break
+    detected = replace(detected, header=header.evidence)
+    with _told_with(detected):
+        check_column_names(header.columns)
+        cells = settle_types(file, header, replace(payload, source=detected.source), checked)
+    return _FirstObject(raw.name, raw.pinned, known_size(file), detected, header, cells)
+
+
+@contextmanager
+def _told_with(detected: DetectedFormat) -> Generator[None]:
+    """Add what was detected to errors, for plans."""
+    try:
+        yield
+    except DdbloadError as error:
+        error.reading = detected.to_json()
+        raise
+
+
+def _settle_scan(options: Options, first: _FirstObject, listing: ObjectListing | None) -> Options:
+    """Choose how to scan, and the longest row allowed. A scan of everything keeps `auto`."""
+    if options.scan == AUTO:
+        stored = int(first.pinned["size"]) if listing is None else listing.bytes
+        most = EDGES_ABOVE_COMPRESSED_BYTES if first.size is None else EDGES_ABOVE_BYTES
+        if stored > most and not first.detected.source.kind.is_container:
+            options = replace(options, scan=EDGES)
+    return replace(options, max_row_bytes=options.row_limit)
+
+
+def _make_record(
+    payload: Payload,
+    asked: str,
+    first: _FirstObject,
+    listing: ObjectListing | None,
+    table: Table,
+    limits: RunLimits,
+    created: float,
+) -> RunRecord:
+    source = first.detected.source
+    if listing is None:
+        start, size, pinned = first.header.data_start, first.size, first.pinned
+        expected_bytes = 0 if size is None else size - start.byte
+        max_chunks = MAX_CHUNKS
+    else:
+        # Each object may be compressed in another way, or not at all.
+        source = replace(source, compression=payload.source.compression)
+        start, size, pinned = Cursor(0, 1), None, listing.pinned
+        # Objects fill at least half of each chunk.
+        expected_bytes = 2 * listing.bytes
+        max_chunks = listing.objects
+    key = hmac_key(payload)
+    chunk_bytes = max(payload.options.chunk_bytes, -(-expected_bytes // MAX_CHUNKS))
+    workers = payload.options.workers
+    if payload.source.path is not None and size is not None and isinstance(workers, int):
+        # Each process gets a part of a local file that is smaller than a chunk for each.
+        part = max(MIN_LOCAL_CHUNK_BYTES, -(-expected_bytes // workers))
+        chunk_bytes = min(chunk_bytes, part)
+    return RunRecord(
+        run=payload.run or "",
+        payload=replace(payload, source=source),
+        pinned=pinned,
+        size=size,
+        data_start=start,
+        columns=first.header.columns,
+        types=first.cells.types,
+        table=table,
+        chunk_bytes=chunk_bytes,
+        workers=max(1, min(limits.most_workers, max_chunks, -(-expected_bytes // chunk_bytes))),
+        created=created,
+        asked=asked,
+        hmac_key=None if key is None else key_fingerprint(key, payload.run or ""),
+        objects=None if listing is None else listing.objects,
+        listing=None if listing is None else listing.name,
+        most_workers=limits.most_workers,
+        write_price=limits.write_price,
+    )
+
+
+def _list_row_groups(
+    first: _FirstObject,
+    listing: ObjectListing | None,
+    ledger: Ledger,
+    context: Context,
+) -> ObjectListing | None:
+    """List each row group of Parquet files as an object; None for one file with at most one."""
+    if listing is not None:
+        files = iter_listing(ledger, listing.name, 0, listing.objects)
+        groups = row_groups(files, context)
+        return write_object_listing(groups, ledger, first.name, PARQUET)
+    groups = row_groups([first.pinned], context)
+    first_two = list(islice(groups, 2))
+    if len(first_two) < 2:
+        return None
+    return write_object_listing(chain(first_two, groups), ledger, first.name, PARQUET)
+
+
+def _open_objects(
+    source: Source, listing: ObjectListing | None, ledger: Ledger, context: Context
+) -> Generator[ByteSource]:
+    """Open the source's objects one after the other; each is closed when the next is requested."""
+    if listing is None:
+        opened = iter([open_source(source, context)])
+    else:
+        objects = iter_listing(ledger, listing.name, 0, listing.objects)
+        opened = (reopen(pinned, context) for pinned in objects)
+    for raw in opened:
+        with closing(raw):
+            yield HeadCachingSource(raw)
+
+
+_MOST_BYTES = 4 * SNIFFED_BYTES
+_PIECE_BYTES = SNIFFED_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedFormat:
+    """Source with every `auto` replaced, and the confidence of the guess."""
+
+    source: Source
+    sure: float = 1.0
+    why: str | None = None
+    """Reason for the guess; None if nothing was guessed."""
+    doubt: Doubt | None = None
+    """Reason to doubt that the first row is a header, if the delimiter was guessed."""
+    header: HeaderEvidence | None = None
+    """Evidence for the first row as a header; None if it is not taken for one."""
+
+    @property
+    def header_looks_like_data(self) -> bool:
+        """True if the first row is taken for a header and looks like data."""
+        return self.header is not None and self.header.looks_like_data
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the reading for a plan: what was detected, and how sure that is."""
+        source, guessed = self.source, self.why is not None
+        value: dict[str, Any] = {
+            "format": source.format,
+            "delimiter": source.delimiter,
+            "quote": source.quote,
+            "escape": source.escape,
+            "comment": source.comment,
+            "header": source.header,
+        }
+        if not source.kind.has_columns:
+            # JSON has no dialect.
+            value = {**dict.fromkeys(value), "format": source.format}
+        if source.framed:
+            value["layout"] = source.layout
+        readings = () if self.doubt is None else self.doubt.readings
+        return {
+            **value,
+            "skip_lines": source.skip_lines,
+            "encoding": source.encoding,
+            "compression": source.compression,
+            "sure": self.sure if guessed else 1.0,
+            "why": self.why if guessed else "as given",
+            "header_why": None if self.header is None else self.header.why,
+            "header_looks_like_data": self.header_looks_like_data,
+            "readings": [asdict(each) for each in readings],
+        }
+
+
+def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> DetectedFormat:
+    """Replace each `auto` of a source, by its first object.
+
+    `wanted`: columns that the table's keys are made from. Raises errors of reading.
+    """
+    plain = replace(source, compression=compression_in(raw, source))
+    if source.format in (AUTO, PARQUET) and _first_bytes(raw) == PARQUET_SIGNATURE:
+        return DetectedFormat(replace(plain, format=PARQUET, delimiter=",", encoding="utf-8"))
+    plain = _with_encoding(raw, plain)
+    if source.format in (JSON, DYNAMODB_JSON):
+        return _with_layout(raw, DetectedFormat(plain), wanted)
+    if source.delimiter != AUTO and source.format == AUTO:
+        # Only delimited text has a delimiter, so the format is known too.
+        return DetectedFormat(replace(plain, format=TSV if source.delimiter == "\t" else CSV))
+    if AUTO not in (source.format, source.delimiter) or source.format not in (AUTO, CSV):
+        return DetectedFormat(plain)
+    file = open_as_text(raw, plain)
+    start, whole = _sample(file, source.skip_lines)
+    guess = sniff(
+        start,
+        name=raw.name,
+        whole=whole,
+        wanted=wanted,
+        header=source.header,
+        count=None if source.columns is None else len(source.columns),
+        dialect=Dialect.of(
+            replace(plain, delimiter=placeholder_delimiter(source.quote), encoding="utf-8")
+        ),
+        format_=None if source.format == AUTO else source.format,
+    )
+    source = replace(plain, format=guess.format, delimiter=guess.delimiter or ",")
+    detected = DetectedFormat(source, guess.sure, guess.why, guess.doubt)
+    is_json = guess.format in (JSON, DYNAMODB_JSON)
+    return _with_layout(raw, detected, wanted, guessed=True) if is_json else detected
+
+
+def _with_layout(
+    raw: ByteSource, detected: DetectedFormat, keys: Collection[str], *, guessed: bool = False
+) -> DetectedFormat:
+    """Detect the layout of JSON objects, and their format if it was only guessed."""
+    source = detected.source
+    if source.skip_lines or source.layout != AUTO:
+        return detected
+    found = detect_layout(open_as_text(raw, source), keys)
+    if found is None:
+        return detected
+    layout, guess = found
+    source = replace(source, layout=layout, format=guess.format if guessed else source.format)
+    return DetectedFormat(source, guess.sure, guess.why)
+
+
+def _first_bytes(raw: ByteSource) -> bytes:
+    size = min(raw.size, len(PARQUET_SIGNATURE))
+    return b"".join(raw.stream(0, size, size or 1))
+
+
+def _with_encoding(raw: ByteSource, source: Source) -> Source:
+    if source.encoding != AUTO:
+        return source
+    file = open_as_text(raw, source)
+    start = _read_up_to(file.stream(0, None, LONGEST_BYTE_ORDER_MARK), LONGEST_BYTE_ORDER_MARK)
+    return replace(source, encoding=encoding_of(start) or "utf-8")
+
+
+def _sample(file: DecodedSource, skip_lines: int) -> tuple[bytes, bool]:
+    """Read the first bytes after skipped lines; also tell whether these are all bytes."""
+    start = _read_up_to(file.stream(0, None, _PIECE_BYTES), _MOST_BYTES)
+    whole = len(start) < _MOST_BYTES
+    if skip_lines:
+        start = start.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    at = 0
+    for _ in range(skip_lines):
+        at = start.find(b"\n", at) + 1
+        if not at:
+            return b"", whole
+    return start[at:], whole
+
+
+def _read_up_to(pieces: Iterator[bytes], size: int) -> bytes:
+    held = bytearray()
+    for piece in pieces:
+        held += piece
+        if len(held) >= size:
+            break
+    return bytes(held[:size])

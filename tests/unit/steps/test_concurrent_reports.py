@@ -1,0 +1,310 @@
+"""Reports of one run that overlap, or come late: every order of their accesses to the ledger."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+
+from ddbload import report_page
+from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput
+from ddbload.contracts.states import ImportTask, PreflightTask, ReportCursor, ReportTask
+from ddbload.ledger import counted_chunks
+from ddbload.steps.import_chunk import import_chunk
+from ddbload.steps.preflight import preflight
+from ddbload.steps.report import report_execution, write_report
+from tests.unit.steps.world import RUN, World
+
+ARN = "arn:aws:states:us-east-1:012345678912:execution:machine:name"
+OTHER = f"{ARN}-resumed"
+DATA = b"id,n\n" + b"".join(b"%d,1\n" % n for n in range(6))
+SOON = 1.0
+"""Seconds until the deadline: fewer than the end of a report takes."""
+Made = ExecutionOutput | ReportCursor
+
+
+def broken_run(data: bytes = DATA, chunk_bytes: int = 100) -> World:
+    """Return a run of which the last chunk is not imported."""
+    world = World(data, options={"chunk_bytes": chunk_bytes})
+    preflight(PreflightTask(world.payload, RUN, execution=ARN), world.context())
+    for chunk in world.manifest[:-1]:
+        import_chunk(ImportTask(RUN, chunk), world.context())
+    return world
+
+
+@cache
+def broken_ledger() -> Mapping[str, bytes]:
+    return dict(broken_run().store.objects)
+
+
+def copied_run() -> World:
+    """Return `broken_run` at less cost: there are many schedules."""
+    world = World(DATA)
+    world.store.objects.update(broken_ledger())
+    return world
+
+
+def import_last(world: World) -> None:
+    import_chunk(ImportTask(RUN, world.manifest[-1]), world.context())
+
+
+def report(
+    world: World, cursor: ReportCursor | None = None, seconds: float = float("inf"), **more: Any
+) -> Made:
+    arn = more.pop("execution", ARN)
+    task = ReportTask(RUN, execution=arn, report=cursor, error=more.pop("error", None))
+    return report_execution(task, world.context(seconds), **more)
+
+
+def status(world: World) -> str:
+    found = world.ledger.find_report()
+    assert found is not None
+    return found.status
+
+
+# Late invocations.
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> tuple[World, ReportCursor]:
+    """A run whose report was begun before its last two chunks were imported."""
+    monkeypatch.setattr(counted_chunks, "_SEGMENTS_AT_ONCE", 3)
+    world = broken_run(b"id,n\n" + b"".join(b"%d,1\n" % n for n in range(60)), 20)
+    early = world.manifest[0]
+    (name,) = world.in_ledger(f"chunks/{early.chunk:05d}/")
+    segment = world.store.objects.pop(f"runs/{RUN}/{name}")
+    cursor = report(world, seconds=SOON)
+    assert isinstance(cursor, ReportCursor)
+    import_last(world)
+    world.store.objects[f"runs/{RUN}/{name}"] = segment
+    return world, cursor
+
+
+def finished(world: World, cursor: ReportCursor, **more: Any) -> ExecutionOutput:
+    made: Made = cursor
+    for _ in range(100):
+        made = report(world, made, seconds=SOON, **more)  # type: ignore[arg-type]
+        if isinstance(made, ExecutionOutput):
+            return made
+    raise AssertionError("the report does not end")
+
+
+def test_redriven_report_reads_anew(parts: tuple[World, ReportCursor]) -> None:
+    """The redriven state keeps its cursor, whose sums lack what was imported since."""
+    world, cursor = parts
+    assert finished(world, cursor, redrives=1).status == "SUCCEEDED"
+    assert world.ledger.find_report().attempt == ExecutionAttempt(ARN, 1)
+
+
+def test_redriven_report_keeps_the_success_of_a_resumed_run(
+    parts: tuple[World, ReportCursor],
+) -> None:
+    world, cursor = parts
+    world.ledger.put_execution(OTHER)
+    assert report(world, execution=OTHER).status == "SUCCEEDED"
+    before = world.read_json("report.json")
+    for redrives in (0, 1):
+        assert finished(world, cursor, redrives=redrives).status == "SUCCEEDED"
+        assert world.read_json("report.json") == before
+
+
+def test_late_report_does_not_use_sums_from_before_another_report(
+    parts: tuple[World, ReportCursor],
+) -> None:
+    world, cursor = parts
+    assert report(world).status == "SUCCEEDED"
+    assert finished(world, cursor).status == "SUCCEEDED"
+    assert status(world) == "SUCCEEDED"
+
+
+def test_execution_whose_run_was_taken_up_writes_no_failure() -> None:
+    world = broken_run()
+    world.ledger.put_execution(OTHER)
+    assert report(world).status == "FAILED"
+    assert world.ledger.find_report() is None
+    import_last(world)
+    # Done is done, whoever says so.
+    assert report(world).status == "SUCCEEDED"
+    assert status(world) == "SUCCEEDED"
+
+
+def test_earlier_attempt_leaves_the_failure_of_a_later_one() -> None:
+    world = broken_run()
+    assert report(world, redrives=2).status == "FAILED"
+    before = world.read_json("report.json")
+    assert before["attempt"] == {"execution": ARN, "redrives": 2}
+    world.clock.sleep(5)
+    assert report(world, redrives=1).status == "FAILED"
+    assert world.read_json("report.json") == before
+    assert report(world, redrives=3).status == "FAILED"
+    assert world.read_json("report.json")["attempt"]["redrives"] == 3
+
+
+# Overlapping invocations, in every order of their accesses.
+
+
+class Schedule:
+    """Runs actors one access at a time, in the order that `choices` name; the rest by turns."""
+
+    def __init__(self, choices: list[int]) -> None:
+        self.choices = choices
+        self.taken: list[tuple[int, int]] = []
+        """Index that was chosen each time, and how many there were."""
+        self._turns: dict[int, threading.Semaphore] = {}
+        self._main = threading.Semaphore(0)
+
+    def step(self) -> None:
+        """Wait for the turn, as one of the actors; other threads just go on."""
+        turn = self._turns.get(threading.get_ident())
+        if turn is not None:
+            self._main.release()
+            turn.acquire()
+
+    def run(self, actors: list[Callable[[], object]]) -> None:
+        threads, alive = [], []
+        for actor in actors:
+            turn = threading.Semaphore(0)
+
+            def act(actor: Callable[[], object] = actor, turn: threading.Semaphore = turn) -> None:
+                self._turns[threading.get_ident()] = turn
+                try:
+                    actor()
+                finally:
+                    self._turns.pop(threading.get_ident())
+                    self._main.release()
+
+            threads.append(threading.Thread(target=act))
+            alive.append((threads[-1], turn))
+            threads[-1].start()
+            # Up to its first access.
+            self._main.acquire()
+        while alive := [each for each in alive if each[0].ident in self._turns]:
+            at = len(self.taken)
+            chosen = self.choices[at] if at < len(self.choices) else 0
+            self.taken.append((chosen, len(alive)))
+            alive[chosen][1].release()
+            self._main.acquire()
+        for thread in threads:
+            thread.join()
+
+
+Actors = list[Callable[[], object]]
+ACCESSES = (
+    *("get report.json", "put_over report.json", "get execution.json", "put execution.json"),
+    *("page chunks/", "put_new 5.json"),
+)
+"""Accesses that are ordered: to the report, to who works on the run, and to the segments."""
+PAGES = (
+    *("put_new 5.json", "put_over report.json"),
+    *("get report.html", "get report.json", "put_over report.html"),
+)
+
+
+def every_schedule(
+    make: Callable[[], tuple[World, Actors]], accesses: tuple[str, ...] = ACCESSES
+) -> Iterator[World]:
+    """Run actors in every order of these accesses."""
+    choices: list[int] = []
+    while True:
+        world, actors = make()
+        schedule = Schedule(choices)
+
+        def hook(moment: str, name: str, _: bytes, schedule: Schedule = schedule) -> None:
+            last = name.rpartition("/")[2] or "chunks/"
+            if f"{moment} {last}" in accesses:
+                schedule.step()
+
+        world.store.hook = hook
+        schedule.run(actors)
+        world.store.hook = lambda *_: None
+        yield world
+        taken = schedule.taken
+        while taken and taken[-1][0] + 1 == taken[-1][1]:
+            taken.pop()
+        if not taken:
+            return
+        choices = [each for each, _ in taken[:-1]] + [taken[-1][0] + 1]
+
+
+def test_success_stands_whatever_the_order() -> None:
+    """A straggler's segment comes while two invocations report; neither has time for a page."""
+    seen: set[tuple[str, ...]] = set()
+    outcomes: list[Made] = []
+
+    def make() -> tuple[World, Actors]:
+        world = copied_run()
+        outcomes.clear()
+
+        def invocation() -> None:
+            outcomes.append(report(world, seconds=50.0))
+
+        return world, [invocation, invocation, lambda: import_last(world)]
+
+    # Nobody else takes up the run.
+    for world in every_schedule(make, (*ACCESSES[:2], *ACCESSES[4:])):
+        told = {each.status for each in outcomes if isinstance(each, ExecutionOutput)}
+        seen.add((*sorted(told), status(world)))
+        assert (status(world) == "SUCCEEDED") == ("SUCCEEDED" in told)
+    assert seen == {("FAILED",) * 2, ("SUCCEEDED",) * 2, ("FAILED", "SUCCEEDED", "SUCCEEDED")}
+
+
+@pytest.mark.parametrize("imports", [True, False])
+@pytest.mark.parametrize("redriven", [True, False])
+def test_report_of_the_later_attempt_stands_whatever_the_order(
+    imports: bool, redriven: bool
+) -> None:
+    later = ExecutionAttempt(ARN, 1) if redriven else ExecutionAttempt(OTHER)
+
+    def make() -> tuple[World, Actors]:
+        world = copied_run()
+
+        def resumed() -> None:
+            if not redriven:
+                world.ledger.put_execution(OTHER)
+            if imports:
+                import_last(world)
+            report(world, seconds=50.0, execution=later.execution, redrives=later.redrives)
+
+        return world, [lambda: report(world, seconds=50.0), resumed]
+
+    for world in every_schedule(make, ACCESSES if not redriven else (*ACCESSES[:2], *ACCESSES[4:])):
+        found = world.ledger.find_report()
+        assert found is not None
+        assert found.status == ("SUCCEEDED" if imports else "FAILED")
+        # Both may find a run that is done.
+        assert imports or found.attempt == later
+
+
+def test_page_shows_the_report_whatever_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_page, "_draw_page", lambda report, *_: report.status)
+
+    def make() -> tuple[World, Actors]:
+        world = copied_run()
+
+        def resumed() -> None:
+            import_last(world)
+            report(world)
+
+        return world, [lambda: report(world), resumed]
+
+    for world in every_schedule(make, PAGES):
+        assert status(world) == "SUCCEEDED"
+        assert world.store.objects[f"runs/{RUN}/report.html"] == b"SUCCEEDED"
+
+
+def test_cancelled_run_keeps_the_success_of_its_last_report() -> None:
+    """`cancel` writes a report, too."""
+
+    def make() -> tuple[World, Actors]:
+        world = copied_run()
+
+        def resumed() -> None:
+            import_last(world)
+            report(world, seconds=50.0)
+
+        return world, [lambda: write_report(RUN, world.context(50.0), interrupted=True), resumed]
+
+    assert {status(world) for world in every_schedule(make)} == {"SUCCEEDED"}

@@ -1,0 +1,679 @@
+"""Files that were written to mislead: each is read right, rejected by rows, or refused by name."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ddbload import errors
+from ddbload.context import AccessPolicy
+from ddbload.contracts.payload import Payload
+from ddbload.convert.convert import convert, prepare_conversion
+from ddbload.convert.sinks import StreamSink
+from ddbload.errors import DdbloadError, NothingWritten
+from ddbload.ledger.ledger import temporary_ledger
+from ddbload.reading.parts import ReadCounts
+from tests.unit.steps.world import TABLE, World
+
+GUESSED = {"format": "auto", "delimiter": "auto", "encoding": "auto"}
+DELIMITERS = (",", ";", "\t", "|")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The items that a file became, or the error that refused it."""
+
+    items: Sequence[dict[str, Any]] = ()
+    rejects: Sequence[dict[str, Any]] = ()
+    error: DdbloadError | None = None
+
+    @property
+    def refused(self) -> str | None:
+        """The error's name."""
+        return None if self.error is None else self.error.name
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The items' values."""
+        return [[next(iter(value.values())) for value in item.values()] for item in self.items]
+
+    @property
+    def names(self) -> set[tuple[str, ...]]:
+        """The items' attributes."""
+        return {tuple(item) for item in self.items}
+
+
+def converted(
+    folder: Path, data: str | bytes, name: str = "data", table: str = "", **source: Any
+) -> Outcome:
+    """Convert a file whose format, delimiter and encoding are guessed, unless they are given."""
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return converted_place(str(path), table, **source)
+
+
+def converted_place(place: str, table: str = "", **source: Any) -> Outcome:
+    """Convert a file or a folder."""
+    value = {
+        "source": {"path": place, **GUESSED, **source},
+        "target": {"table": table or "none"},
+    }
+    context = World(b"", access=AccessPolicy(paths=True)).context()
+    rejects: list[dict[str, Any]] = []
+    out = io.BytesIO()
+    with temporary_ledger() as ledger:
+        try:
+            record = prepare_conversion(Payload.from_json(value), table or None, ledger, context)
+            convert(
+                record,
+                ledger,
+                context,
+                StreamSink(out, "out"),
+                ReadCounts(),
+                reject=lambda line: rejects.append(json.loads(line)),
+            )
+        except NothingWritten:
+            # What was rejected, and why, tells more here.
+            assert rejects
+        except DdbloadError as error:
+            return Outcome(error=error)
+    items = [json.loads(line)["Item"] for line in out.getvalue().splitlines()]
+    return Outcome(items, rejects)
+
+
+# Quotes.
+
+HEAD = ("DATE", "TIME", "Qty", "Name")
+ROWS = [(f"2018-06-{day:02}", f"{day:02}:30", str(day), f"Item {day}") for day in range(1, 13)]
+
+
+def with_bad_quotes() -> Iterator[tuple[str, int, str]]:
+    """Tables with one quote too many: in any row and column, at any place in the cell."""
+    for delimiter in DELIMITERS:
+        for quoted in ("none", "header", "data", "all"):
+            for row in (0, 1) if delimiter == ";" else (0,):
+                for column in range(len(HEAD)):
+                    for place in ("start", "middle", "end", "only end"):
+                        text = one_bad_quote(delimiter, quoted, row, column, place)
+                        yield delimiter, row, text
+
+
+def one_bad_quote(delimiter: str, quoted: str, row: int, column: int, place: str) -> str:
+    lines = []
+    for number, cells in enumerate([HEAD, *ROWS]):
+        all_quoted = quoted in ("all", "data" if number else "header")
+        written = [f'"{cell}"' if all_quoted else cell for cell in cells]
+        if number == row:
+            cell = written[column]
+            at = {"start": 0, "middle": len(cell) // 2, "end": len(cell), "only end": len(cell)}
+            written[column] = f'{cell[: at[place]]}"{cell[at[place] :]}'
+            if place == "end" and not all_quoted:
+                # As polluted files have it: `"DATE""`.
+                written[column] = f'"{written[column]}"'
+        lines.append(delimiter.join(written))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("name", ["data", "data.tsv"])
+def test_stray_quote_never_makes_one_cell_of_row(tmp_path: Path, name: str) -> None:
+    for delimiter, row, text in with_bad_quotes():
+        found = converted(tmp_path, text, name)
+        if found.error is None:
+            assert all(len(names) == len(HEAD) for names in found.names), text
+            assert len(found.items) + len(found.rejects) > 0
+            if not row:
+                assert len(found.items) == len(ROWS), (delimiter, text)
+        else:
+            assert found.refused in ("BadHeader", "UnterminatedQuote"), text
+
+
+def test_bad_quote_in_header_names_position_and_advice(tmp_path: Path) -> None:
+    text = 'DATE;"TIME"";Qty\n2018;10:00;1\n2019;11:00;2\n'
+    found = converted(tmp_path, text)
+    assert found.refused == "BadHeader"
+    for words in ("line 1, byte 0, column 2", "--skip-lines", "--comment", "--quote none"):
+        assert words in str(found.error)
+    told = converted(tmp_path, text, quote=None)
+    assert told.names == {("DATE", '"TIME""', "Qty")}
+
+
+def test_single_quotes_are_text_unless_declared(tmp_path: Path) -> None:
+    text = "id;name\n'1';'a;b'\n'2';'c'\n"
+    assert converted(tmp_path, text, quote="'").rows == [["1", "a;b"], ["2", "c"]]
+    found = converted(tmp_path, text)
+    assert (found.rows, len(found.rejects)) == ([["'2'", "'c'"]], 1)
+
+
+@pytest.mark.parametrize("delimiter", DELIMITERS)
+def test_badly_quoted_rows_are_rejected(tmp_path: Path, delimiter: str) -> None:
+    rows = "".join(f'{n};"x"y;3\n' for n in range(20))
+    found = converted(tmp_path, ("a;b;c\n" + rows).replace(";", delimiter))
+    assert (len(found.items), len(found.rejects)) == (0, 20)
+
+
+def test_lone_quote_is_text_in_tsv(tmp_path: Path) -> None:
+    found = converted(tmp_path, 'id\tsize\n1\t5" disk\n2\t3" disk\n')
+    assert found.rows == [["1", '5" disk'], ["2", '3" disk']]
+    assert converted(tmp_path, 'id\t"size\n1\ta\n2\tb\n').refused == "BadHeader"
+    assert converted(tmp_path, 'id\tsize\n1\t"a\n2\tb\n').refused == "UnterminatedQuote"
+
+
+# Lines before the header.
+
+TABLES = {
+    2: "id;name\n1;a\n2;b\n3;c\n",
+    3: "id;name;price\n1;a;2\n2;b;3\n3;c;4\n",
+}
+PREAMBLES = [
+    "# exported\n",
+    "# exported\n# by hand\n",
+    "#\n",
+    "// exported 2024-01-01 10:00\n",
+    "-- exported\n",
+    "Sales report\n",
+    "Sales report\n\n",
+    "Sales report\nof 2024\n\n",
+    '"Sales report"\n',
+]
+
+
+@pytest.mark.parametrize("columns", TABLES)
+@pytest.mark.parametrize("delimiter", DELIMITERS)
+@pytest.mark.parametrize("name", ["data", "data.csv", "data.tsv"])
+def test_lines_before_header_are_refused_with_advice(
+    tmp_path: Path, name: str, delimiter: str, columns: int
+) -> None:
+    table = TABLES[columns].replace(";", delimiter)
+    expected = converted(tmp_path, table, name)
+    assert (len(expected.items), len(expected.names)) == (3, 1)
+    for preamble in PREAMBLES:
+        found = converted(tmp_path, preamble + table, name)
+        assert found.refused == "BadHeader", (preamble, delimiter, found)
+        skip = preamble.count("\n")
+        assert "line 1, byte 0" in str(found.error)
+        assert f"--skip-lines {skip}" in str(found.error)
+        assert converted(tmp_path, preamble + table, name, skip_lines=skip) == expected
+        assert ("--comment" in str(found.error)) == (preamble[0] in "#/-")
+        if preamble[0] in "#/-":
+            mark = preamble.split()[0]
+            assert f"--comment '{mark}'" in str(found.error)
+            assert converted(tmp_path, preamble + table, name, comment=mark) == expected
+
+
+@pytest.mark.parametrize(
+    "preamble",
+    [
+        "Report, 2024\n",
+        "# a, b, c\n",
+        "a; b\n",
+        "Report of all: see a, b, c, d, e\n",
+        "Report\t2024\n",
+        "# made by x; version 2; all\n# more\n",
+    ],
+)
+@pytest.mark.parametrize("delimiter", DELIMITERS)
+def test_lines_with_delimiters_before_header_are_refused_with_advice(
+    tmp_path: Path, preamble: str, delimiter: str
+) -> None:
+    table = "id;name;price;note\n" + "1;a;2;x\n" * 10
+    found = converted(tmp_path, preamble + table.replace(";", delimiter))
+    assert found.refused in ("BadHeader", "EmptyColumnName"), found
+
+
+def test_header_line_counts_from_first_line_of_file(tmp_path: Path) -> None:
+    text = "x\r\ny\r\nReport\r\n\r\nid;name;n\r\n1;a;b\r\n2;c;d\r\n"
+    found = converted(tmp_path, text, skip_lines=2)
+    assert "line 3, byte 6, has 1 field" in str(found.error)
+    assert "--skip-lines 4" in str(found.error)
+    assert converted(tmp_path, text, skip_lines=4).rows == [["1", "a", "b"], ["2", "c", "d"]]
+
+
+def test_comment_with_as_many_fields_as_header_is_refused(tmp_path: Path) -> None:
+    table = "id,year\na,1999\nb,2000\n"
+    assert converted(tmp_path, "# exported, by hand\n" + table).refused == "BadHeader"
+    # A header may begin so: it is followed by rows that are like each other.
+    for head in ("# of items,year", "#id,year", "#,year", "# id,year"):
+        found = converted(tmp_path, table.replace("id,year", head))
+        assert found.names == {tuple(head.split(","))}
+
+
+def test_key_of_table_decides_delimiter(tmp_path: Path) -> None:
+    """The first row is the header if it names the keys."""
+    found = converted(tmp_path, "id\na;b;c\nd;e;f\n", table=TABLE)
+    assert found.rows == [["a;b;c"], ["d;e;f"]]
+    found = converted(tmp_path, "id,x\n1,2,3\n4,5,6\n", table=TABLE)
+    assert (len(found.items), len(found.rejects)) == (0, 2)
+    found = converted(tmp_path, "Report\nid;x\n1;2\n4;5\n", table=TABLE)
+    assert found.refused == "BadHeader"
+
+
+def test_declared_delimiter_is_not_doubted(tmp_path: Path) -> None:
+    text = "note\na;b;c\nd;e;f\n"
+    assert converted(tmp_path, text).refused == "BadHeader"
+    assert converted(tmp_path, text, delimiter=",").rows == [["a;b;c"], ["d;e;f"]]
+    assert converted(tmp_path, text, columns=["x"]).rows == [["note"], ["a;b;c"], ["d;e;f"]]
+    assert converted(tmp_path, text, header=False).refused == "BadHeader"
+
+
+# What is as it should be.
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "rows"),
+    [
+        ("id\n1\n2\n", ["id"], [["1"], ["2"]]),
+        ("id\n", [], []),
+        ("", [], []),
+        ("\n\n", [], []),
+        ("id;name\n", [], []),
+        ("id;name\n1;a\n", ["id", "name"], [["1", "a"]]),
+        ("\ufeffid;name\n1;a\n", ["id", "name"], [["1", "a"]]),
+        ("id;name\r1;a\r2;b\r", ["id", "name"], [["1", "a"], ["2", "b"]]),
+        ("id;price\n1;1,5\n2;2,5\n", ["id", "price"], [["1", "1,5"], ["2", "2,5"]]),
+        (
+            "id;p;q\n1;1,5;2,5\n2;2,5;7\n",
+            ["id", "p", "q"],
+            [["1", "1,5", "2,5"], ["2", "2,5", "7"]],
+        ),
+        ("id|b\n1|2\n", ["id", "b"], [["1", "2"]]),
+        ('"id";"b"\n1;2\n', ["id", "b"], [["1", "2"]]),
+        ('id;b\n"1";"2"\n', ["id", "b"], [["1", "2"]]),
+        ("id ; b\n1 ; 2\n", ["id ", " b"], [["1 ", " 2"]]),
+        ('note\n"a, b"\n"c; d"\n', ["note"], [["a, b"], ["c; d"]]),
+        # Prose: not every row, and not always as many.
+        ("note\nso; it is\nwell\nfine\n", ["note"], [["so; it is"], ["well"], ["fine"]]),
+        ("note\na; b; c\nd\ne; f\n", ["note"], [["a; b; c"], ["d"], ["e; f"]]),
+        ("note\nsee a; b\n", ["note"], [["see a; b"]]),
+        (
+            "tags\nred;blue\ngreen\nblack;white\n",
+            ["tags"],
+            [["red;blue"], ["green"], ["black;white"]],
+        ),
+        ("note; remark\nx\ny\n", ["note; remark"], [["x"], ["y"]]),
+        ("#\n1\n2\n", ["#"], [["1"], ["2"]]),
+    ],
+)
+@pytest.mark.parametrize("name", ["data", "data.csv"])
+def test_valid_files_are_read(
+    tmp_path: Path, text: str, names: list[str], rows: list[list[str]], name: str
+) -> None:
+    found = converted(tmp_path, text, name)
+    assert (found.error, list(found.rejects)) == (None, [])
+    assert (found.rows, found.names) == (rows, {tuple(names)} if rows else set())
+
+
+def test_utf_16_is_read(tmp_path: Path) -> None:
+    text = "id;größe\n1;a\n2;b\n"
+    assert converted(tmp_path, text.encode("utf-16")).rows == [["1", "a"], ["2", "b"]]
+    assert converted(tmp_path, ("Bericht\n" + text).encode("utf-16")).refused == "BadHeader"
+    found = converted(tmp_path, text.encode("utf-16-le"))
+    assert found.refused == "UnsupportedFormat"
+    assert "(--encoding, such as utf-16)" in str(found.error)
+
+
+def test_ragged_rows_are_rejected(tmp_path: Path) -> None:
+    for delimiter in DELIMITERS:
+        text = "a;b;c\n1;2\n3;4;5\n6;7;8;9\n1\n2;3\n4;5;6;7;8\n".replace(";", delimiter)
+        found = converted(tmp_path, text)
+        assert (found.rows, len(found.rejects)) == ([["3", "4", "5"]], 5)
+    assert converted(tmp_path, "id;name;\n1;a;\n2;b;\n").rows == [["1", "a"], ["2", "b"]]
+    assert converted(tmp_path, "id;name\n1;a;\n2;b;\n").refused == "BadHeader"
+
+
+# JSON that is not lines of objects.
+
+PLAIN = [{"id": "1", "n": 1, "tags": ["a", {}], "m": {}}, {"id": "2", "n": 2, "note": 'x "[{'}]
+TYPED = [{"id": {"S": "1"}, "m": {"M": {}}}, {"id": {"S": "2"}}]
+SCAN = {"Items": TYPED, "Count": 2, "ScannedCount": 2, "ConsumedCapacity": None}
+PAGE = {"Items": PLAIN, "Count": 2, "ScannedCount": 9, "LastEvaluatedKey": {"id": "2"}}
+
+
+def is_short(text: str) -> bool:
+    return len(text) < 10_000
+
+
+def lines(values: Sequence[Any]) -> str:
+    return "".join(json.dumps(value) + "\n" for value in values)
+
+
+def long_array(text: str, times: int) -> str:
+    """Repeat what an array of JSON holds; much faster than encoding a long one."""
+    inner, end = text[1:-1].rstrip("\n"), "\n]" if "\n" in text else "]"
+    separator = "," if "\n" in text else ", "
+    return "[" + separator.join([inner] * times) + end
+
+
+def long_scan(shape: dict[str, Any], indent: int | None = None) -> str:
+    """Write the answer of a scan with 10,000 items in place of 0."""
+    found = long_array(json.dumps(TYPED, indent=indent), 5_000)
+    return json.dumps(shape, indent=indent).replace('"Items": 0', f'"Items": {found}')
+
+
+ARRAYS = [
+    json.dumps(PLAIN),
+    json.dumps(TYPED, separators=(",", ":")),
+    json.dumps(PLAIN, indent=2),
+    json.dumps(PLAIN, indent=4).replace("\n", "\r\n") + "\r\n",
+    "[\n" + ",\n".join(map(json.dumps, PLAIN)) + "\n]\n",
+    "[" + ",\n".join(map(json.dumps, PLAIN)) + "]\n",
+    "[\n" + "\n,".join(map(json.dumps, PLAIN)) + "\n]",
+    "[\n" + ",\n".join([*map(json.dumps, PLAIN)] * 2500) + "\n]\n",
+    long_array(json.dumps(PLAIN), 2500),
+    long_array(json.dumps(TYPED, indent=1), 2500),
+    "[]\n",
+    "[\n]\n",
+]
+SCANS = [
+    json.dumps(SCAN),
+    json.dumps(SCAN, indent=4),
+    json.dumps(PAGE, separators=(",", ":")),
+    json.dumps({"Items": PLAIN}),
+    json.dumps({"Items": TYPED}, indent=2),
+    json.dumps({"Items": [], "Count": 0, "ScannedCount": 0, "ConsumedCapacity": None}, indent=4),
+    json.dumps({"$metadata": {}, "Count": 2, "Items": PLAIN}),
+    long_scan({**SCAN, "Items": 0}, indent=4),
+    long_scan({"Count": 10_000, "Items": 0}, indent=4),
+    long_scan({**SCAN, "Items": 0}),
+]
+PRETTY = [
+    json.dumps(PLAIN[0], indent=2),
+    "\n".join(json.dumps(each, indent=4) for each in PLAIN) + "\n",
+    "\n\n".join(json.dumps(each, indent="\t") for each in TYPED),
+    "\n".join([json.dumps(each, indent=1) for each in PLAIN] * 2000),
+    '{"id": "1",\n "n": 1}\n{"id": "2",\n "n": 2}\n',
+    " ".join(map(json.dumps, TYPED)) + "\n",
+    "\r".join(map(json.dumps, PLAIN)) + "\r",
+]
+HELD = [
+    f'{{\n "data": {long_array(json.dumps(PLAIN, indent=1), 2500)}\n}}',
+    json.dumps({"data": {"books": PLAIN, "of": [1, [2]]}}, indent=2),
+]
+SHAPES = [*ARRAYS, *SCANS, *PRETTY, *HELD]
+SHORT = list(filter(is_short, SHAPES))
+REFUSED = [
+    ("".join(map(json.dumps, PLAIN)), "UnsupportedFormat", "jq -c . FILE"),
+    ("[1, 2]", "UnsupportedFormat", "write it as objects, or as CSV"),
+    ('[[{"id": "1"}]]', "UnsupportedFormat", "write it as objects, or as CSV"),
+    ('["a",\n{"id": "1"}]', "UnsupportedFormat", "write it as objects, or as CSV"),
+    (lines([PLAIN, PLAIN]), "InvalidJson", "the array has ended, and more follows"),
+    (lines([PAGE, PAGE]), "InvalidJson", "more follows it"),
+    (json.dumps(SCAN, indent=4) * 2, "InvalidJson", "more follows it"),
+    ("[" + lines(PLAIN), "InvalidJson", "a comma or ]"),
+    (json.dumps(PLAIN)[:-1], "InvalidJson", "not closed"),
+    (json.dumps(PLAIN, indent=1)[:-9], "InvalidJson", "not closed"),
+    (json.dumps(SCAN)[:-40], "InvalidJson", "cut off"),
+    (json.dumps(PLAIN) + ",", "InvalidJson", "more follows"),
+]
+
+
+def objects_in(text: str) -> list[Any]:
+    """Read the rows of a file as Python's `json` reads them."""
+    values, at = [], 0
+    while text[at:].strip():
+        at += len(text[at:]) - len(text[at:].lstrip())
+        value, at = json.JSONDecoder().raw_decode(text, at)
+        values.append(value)
+    while len(values) == 1 and "id" not in values[0]:
+        # An array, or what holds one.
+        first = values[0] if isinstance(values[0], dict) else {}
+        inner = [each for each in first.values() if isinstance(each, list) and each != [1, [2]]]
+        values = values[0] if isinstance(values[0], list) else [*inner, *first.values()][0]
+        values = values if isinstance(values, list) else [values]
+    return values
+
+
+@pytest.mark.parametrize(
+    ("name", "format_", "table"),
+    [("data", "auto", ""), ("data.csv", "json", TABLE), ("data.json", "dynamodb-json", TABLE)],
+)
+def test_json_of_any_layout_is_read_as_its_lines(
+    tmp_path: Path, name: str, format_: str, table: str
+) -> None:
+    as_lines: dict[str, Outcome] = {}
+    for text in SHAPES if name == "data" else SHORT:
+        found = converted(tmp_path, text, name, table, format=format_)
+        values = objects_in(text)
+        if not values:
+            assert (found.error, found.items) == (None, [])
+            continue
+        line = lines(values)
+        same = as_lines.get(line) or converted(tmp_path, line, name, table, format=format_)
+        as_lines[line] = same
+        assert found.refused == same.refused, (text[:300], found.error)
+        assert found.items == same.items, text[:300]
+        assert len(found.rejects) == len(same.rejects)
+
+
+def test_json_of_any_layout_is_read_in_any_wrapping(tmp_path: Path) -> None:
+    for text in SHORT[::3]:
+        data = text.encode()
+        wanted = converted(tmp_path, data)
+        assert wanted.error is None
+        for wrapped in (
+            gzip.compress(data, 1),
+            b"\xef\xbb\xbf" + data,
+            b"\n \n\t" + data,
+            text.encode("utf-16"),
+            gzip.compress(b"\xef\xbb\xbf  " + data, 1),
+        ):
+            assert converted(tmp_path, wrapped) == wanted, text[:300]
+
+
+@pytest.mark.parametrize("format_", ["auto", "json"])
+@pytest.mark.parametrize(("text", "error", "words"), REFUSED)
+def test_json_of_no_layout_is_refused_before_any_write(
+    tmp_path: Path, text: str, error: str, words: str, format_: str
+) -> None:
+    found = converted(tmp_path, text, format=format_)
+    assert found.refused == error
+    assert words in str(found.error)
+    world = World(text.encode(), source={**GUESSED, "format": format_})
+    with pytest.raises(getattr(errors, error)):
+        world.preflight()
+    assert world.items == []
+
+
+def test_truncated_gzip_of_an_array_is_no_success(tmp_path: Path) -> None:
+    data = gzip.compress(json.dumps(PLAIN * 50).encode())
+    found = converted(tmp_path, data[:-9])
+    assert found.refused == "DamagedCompression"
+    world = World(data[:-9], source=GUESSED)
+    with pytest.raises(errors.DamagedCompression):
+        world.preflight()
+
+
+def test_layout_may_be_given(tmp_path: Path) -> None:
+    text = json.dumps({"id": "1", "tags": [{"id": "a"}, {"id": "b"}]})
+    assert len(converted(tmp_path, text, table=TABLE).items) == 1
+    found = converted(tmp_path, text, table=TABLE, layout="object")
+    assert [item["id"] for item in found.items] == [{"S": "a"}, {"S": "b"}]
+    assert len(converted(tmp_path, text + " " + text, layout="values").items) == 2
+    found = converted(tmp_path, text, layout="array")
+    assert found.refused == "UnsupportedFormat"
+    assert "byte 0: this is not a JSON array (--layout array" in str(found.error)
+    assert converted(tmp_path, text, layout="array", format="csv").refused == "InvalidPayload"
+
+
+def test_rejects_of_an_array_name_the_value_and_its_byte(tmp_path: Path) -> None:
+    text = '[\n  {"id": "1"},\n  {"id":\n NaN},\n  7,\n  {"id": "a\nb"}\n]\n'
+    found = converted(tmp_path, text, table=TABLE)
+    assert [item["id"] for item in found.items] == [{"S": "1"}]
+    assert [(each["line"], text[each["byte"] :][:6]) for each in found.rejects] == [
+        (2, '{"id":'),
+        (3, "7,\n  {"),
+        (4, '{"id":'),
+    ]
+
+
+@pytest.mark.parametrize("format_", ["auto", "json"])
+@pytest.mark.parametrize(
+    ("text", "items", "rejects"),
+    [
+        (lines(PLAIN), 2, 0),
+        (lines(PLAIN[:1]), 1, 0),
+        ("\n \n" + lines(PLAIN), 2, 0),
+        ("{}\n" + lines(PLAIN), 2, 1),
+        # A defect among good lines stays one.
+        ("[\n" + lines(PLAIN), 2, 1),
+        ('[{"id": 1},\n' + lines(PLAIN), 2, 1),
+        ('[{"id": 1}]\n' + lines(PLAIN), 2, 1),
+        ("[1, 2]\n" + lines(PLAIN), 2, 1),
+        ("{\n" + lines(PLAIN), 2, 1),
+        ('{"id": \n' + lines(PLAIN), 2, 1),
+        ('{"id": 1}{"id": 2}\n' + lines(PLAIN), 2, 1),
+        (lines(PLAIN) + json.dumps(PLAIN, indent=1), 2, 16),
+        (lines(PLAIN) + "[\n" + lines(PLAIN) + "]\n", 4, 2),
+        # Objects with an array of that name.
+        (lines([{"id": "1", "Items": PLAIN}]), 1, 0),
+        (lines([{"id": "1", "Items": PLAIN, "Count": 2}, {"id": "2"}]), 2, 0),
+        (lines([{"Items": ["a", "b"]}]), 1, 0),
+        (lines([{"Items": "a", "Count": 1}]), 1, 0),
+        (lines([{"Items": PLAIN, "Count": 2}, {"id": "2"}]), 2, 0),
+        (lines([{"Item": PLAIN[0], "id": "1"}]), 1, 0),
+        (lines([{"id": "1", "a": ["b" * 300_000]}, {"id": "2"}]), 2, 0),
+        (lines([{"Items": [{"a": "b" * 300_000}], "id": "1"}, {"id": "2"}]), 2, 0),
+    ],
+)
+def test_json_lines_are_read_line_by_line(
+    tmp_path: Path, text: str, items: int, rejects: int, format_: str
+) -> None:
+    found = converted(tmp_path, text, "data.json", format=format_)
+    assert (found.refused, len(found.items), len(found.rejects)) == (None, items, rejects)
+
+
+def test_json_object_with_table_key_is_item(tmp_path: Path) -> None:
+    for value in ({**PAGE, "id": "1"}, {"id": "1", "Items": PLAIN}):
+        found = converted(tmp_path, lines([value]), "a.json", TABLE)
+        assert [item["id"] for item in found.items] == [{"S": "1"}]
+    found = converted(tmp_path, lines([PAGE]), "a.json", TABLE)
+    assert [item["id"] for item in found.items] == [{"S": "1"}, {"S": "2"}]
+    # Rows of an item's worth without a key are rejected, as ever.
+    found = converted(tmp_path, lines([{**PAGE, "customer": "x"}, PLAIN[0]]), "a.json", TABLE)
+    assert (len(found.items), len(found.rejects)) == (1, 1)
+
+
+@pytest.mark.parametrize("text", ['["id","n"]\n["1",2]\n["2",3]\n', "[1, 2, 3]\n[4, 5, 6]\n"])
+def test_json_arrays_are_not_delimited_text(tmp_path: Path, text: str) -> None:
+    found = converted(tmp_path, text)
+    assert (found.items, len(found.rejects)) == ([], text.count("\n"))
+    assert {each["cause"] for each in found.rejects} == {"not_an_object"}
+
+
+def test_truncated_json_is_not_delimited_text(tmp_path: Path) -> None:
+    for text in SHORT:
+        for end in (len(text) // 2, len(text.rstrip()) - 1):
+            found = converted(tmp_path, text[:end])
+            assert found.refused in ("InvalidJson", "UnsupportedFormat", None), text[:300]
+            # One of several values may be cut off, or a line of them, and is a reject.
+            assert found.refused or found.rejects or text[:end].count("id") != text.count("id")
+            assert all("id" in item for item in found.items), (text[:end], found.items)
+
+
+def test_text_that_begins_like_json_is_delimited(tmp_path: Path) -> None:
+    assert converted(tmp_path, "[id],[n]\n1,2\n").rows == [["1", "2"]]
+    assert converted(tmp_path, "[note]\n1\n2\n").rows == [["1"], ["2"]]
+    found = converted(tmp_path, '[{"a": 1}]\n[{"a": 2}]\n', delimiter=",")
+    assert found.rows == [['[{"a": 2}]']]
+
+
+# Imports, and several objects.
+
+
+@pytest.mark.parametrize(
+    "text", ["Report\nid;x;y\n1;2;3\n4;5;6\n", 'id;"x"";y\n1;2;3\n4;5;6\n', "# x\nid,x\n1,2\n3,4\n"]
+)
+def test_doubtful_first_row_without_header_is_refused_before_any_write(text: str) -> None:
+    world = World(text.encode(), source=GUESSED)
+    with pytest.raises(errors.BadHeader, match="line 1, byte 0"):
+        world.preflight()
+    assert world.beyond_request == {}
+
+
+@pytest.mark.parametrize("other", ["first", "second"])
+def test_doubtful_header_names_object(tmp_path: Path, other: str) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("first", "second"):
+        (folder / name).write_text(json.dumps(PAGE) if name == other else lines(PLAIN))
+    found = converted_place(str(folder))
+    assert found.refused == "UnsupportedFormat"
+    assert str(found.error).startswith(f"{folder}/second: ")
+    assert "import it by itself" in str(found.error) or "by themselves" in str(found.error)
+
+
+def test_first_of_several_files_gives_delimiter(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("first", "second"):
+        (folder / name).write_text("Report\n" + TABLES[3])
+    found = converted_place(str(folder))
+    assert found.refused == "BadHeader"
+    assert str(found.error).startswith(f"{folder}/first: the first row, at line 1, byte 0, ")
+
+
+def test_comment_option_is_not_advised_when_header_has_its_mark(tmp_path: Path) -> None:
+    rows = "".join(f"chr{n}\t{n}\trs{n}\n" for n in range(6))
+    found = converted(tmp_path, "##made by hand\n##twice\n#CHROM\tPOS\tID\n" + rows)
+    assert found.refused == "BadHeader"
+    assert "--skip-lines 2" in str(found.error)
+    assert "--comment" not in str(found.error)
+    found = converted(tmp_path, "# made by hand\nCHROM\tPOS\tID\n" + rows)
+    assert "(or --comment '#'," in str(found.error)
+
+
+def test_delimiter_of_all_rows_is_not_doubted(tmp_path: Path) -> None:
+    found = converted(tmp_path, "name|Last, first\na, b|-\nx|2.5\ny|z\nu|w\n")
+    assert found.rows == [["a, b", "-"], ["x", "2.5"], ["y", "z"], ["u", "w"]]
+
+
+# Weak guesses.
+
+
+def test_two_readings_that_fit_alike_are_refused_with_both(tmp_path: Path) -> None:
+    text = "a,b;c,d\n1,2;3,4\n5,6;7,8\n"
+    found = converted(tmp_path, text)
+    assert found.refused == "AmbiguousDelimiter"
+    for words in (
+        "split at ',' it has 3 columns: 'a', 'b;c', 'd'",
+        "split at ';' it has 2 columns: 'a,b', 'c,d'",
+        "--delimiter ',' or --delimiter ';'",
+    ):
+        assert words in str(found.error)
+    for delimiter, columns in ((",", 3), (";", 2)):
+        told = converted(tmp_path, text, delimiter=delimiter)
+        assert {len(names) for names in told.names} == {columns}
+
+
+def test_weak_guess_shows_no_row_of_data(tmp_path: Path) -> None:
+    found = converted(tmp_path, "11,22;33,44\n55,66;77,88\n11,22;33,44\n")
+    assert found.refused in (None, "AmbiguousDelimiter")
+    assert not any(number in str(found.error) for number in ("11", "22", "33", "44"))
+
+
+def test_quotes_that_swallow_tabs_are_refused(tmp_path: Path) -> None:
+    text = 'id\ttitle\tyear\n1\t"Call me, x\t1990\n2\t"Nothing, y\t1991\n3\tNo, z\t1992\n'
+    found = converted(tmp_path, text)
+    assert found.refused == "BadHeader"
+    assert "say --quote none" in str(found.error)
+    assert len(converted(tmp_path, text, quote=None, delimiter="\t").items) == 3
+
+
+def test_first_row_like_data_is_warned_of() -> None:
+    notices: list[str] = []
+    for data in (b"id,v\n1,2\n", b"1,2\n3,4\n"):
+        world = World(data)
+        context = replace(world.context(), notice=notices.append)
+        with temporary_ledger() as ledger:
+            prepare_conversion(Payload.from_json(world.payload), None, ledger, context)
+    (notice,) = [each for each in notices if "looks like data" in each]
+    assert notice.endswith(
+        ": each of its fields is a number or a date. If it is data, say --no-header (in a payload,"
+        " source.header false)"
+    )

@@ -1,0 +1,754 @@
+"""One byte range: its rows become items or rejects, once each, however often it is cut."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ddbload import errors
+from ddbload.context import AccessPolicy
+from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.run_record import Cursor
+from ddbload.rows import block_splitter
+from ddbload.steps import row_feeder
+from ddbload.write.pacing.pacing import Pacing
+from ddbload.write.scheduler.scheduler import Scheduler
+from tests.fakes.client import ServiceError, read_timeout
+from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed, processed_first
+from tests.fakes.s3_faults import Fault as S3Fault
+from tests.fakes.s3_faults import ends_after, slow_down
+from tests.golden.cases import Golden, load_all
+from tests.unit.steps.expected import (
+    assert_rejects_are,
+    assert_segments_tell_the_truth,
+    counted,
+    counts,
+    outcome,
+    status_for,
+    table_of,
+)
+from tests.unit.steps.world import RUN, TABLE, World
+from tests.unit.steps.worlds import only_chunk
+
+GOLDEN = load_all()
+
+
+def rows(count: int, first: int = 0, wide: int = 1) -> bytes:
+    return b"id,a\n" + b"".join(b"r%d,%s\n" % (n, b"x" * wide) for n in range(first, first + count))
+
+
+# What a file becomes.
+
+
+@pytest.mark.parametrize("engine", ["sync", "threads"])
+@pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
+def test_import_writes_and_rejects_rows_of_awkward_files(golden: Golden, engine, monkeypatch):
+    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 64)
+    width = len(golden.rows[0].fields) if golden.rows else 1
+    columns = [f"c{number}" for number in range(1, width + 1)]
+    reading = {"columns": columns, "delimiter": golden.delimiter, "quote": golden.quote}
+    expected = outcome(
+        golden.data,
+        columns=columns,
+        header=False,
+        keys=["c1"],
+        marks=(golden.delimiter, golden.quote, None, None, "utf-8"),
+    )
+    world = World(
+        golden.data,
+        keys=[("c1", "S")],
+        source=reading,
+        options={"engine": engine, "chunk_bytes": 40, "max_rejects": 10_000},
+    )
+    if any(row.defect == "unterminated_quote" for row in golden.rows):
+        with pytest.raises(errors.UnterminatedQuote):
+            world.run()
+        assert world.items == []
+        return
+    report = world.run()
+    assert report.status == status_for(report.rows)
+    assert report.rows.read == len(expected.rows)
+    assert table_of(world).keys() == expected.last_of_each_key.keys()
+    if engine == "sync":
+        assert table_of(world) == expected.last_of_each_key
+    assert_rejects_are(expected.rejects, world.rejects())
+    assert_segments_tell_the_truth(world, expected)
+
+
+def test_rejects_have_positions_for_every_cause():
+    data = (
+        "id,n,ok,é\r\n"
+        "a,1,true,x\r\n"
+        "\r\n"
+        ",1,true,no key\r\n"
+        "b,one,true,x\r\n"
+        "c,1,maybe,x\r\n"
+        'd,1,"tr"ue,x\r\n'
+        "e,1,true\r\n"
+        "f,1,true,x,y\r\n"
+        f"{'g' * 2049},1,true,x\r\n"
+        f"h,{'9' * 39},true,x\r\n"
+        "i,1e126,true,x\r\n"
+        'j,1,true,"two\r\nlines","'
+    ).encode() + b'"\r\nk,\xff,true,x\r\n'
+    types = {"n": "N", "ok": "BOOL"}
+    world = World(data, types=types)
+    report = world.run()
+    lines = world.rejects()
+    assert [(line["line"], line["cause"], line["column"]) for line in lines] == [
+        (4, "empty_key", "id"),
+        (5, "not_a_number", "n"),
+        (6, "not_a_boolean", "ok"),
+        (7, "bad_quote", "ok"),
+        (8, "field_count", None),
+        (9, "field_count", None),
+        (10, "key_too_long", "id"),
+        (11, "number_too_long", "n"),
+        (12, "number_out_of_range", "n"),
+        (13, "field_count", None),
+        (15, "bad_encoding", "n"),
+    ]
+    assert_rejects_are(outcome(data, types=types).rejects, lines)
+    assert [line["raw"] for line in lines[3:5]] == ['d,1,"tr"ue,x', "e,1,true"]
+    assert lines[9]["raw"] == 'j,1,true,"two\r\nlines",""'
+    assert lines[10]["raw"] == "k,\udcff,true,x"
+    assert report.rows == counts(outcome(data, types=types))
+    assert report.rejects == "memory:runs/run-1/rejects/"
+    assert world.items == [
+        {"id": {"S": "a"}, "n": {"N": "1"}, "ok": {"BOOL": True}, "é": {"S": "x"}}
+    ]
+
+
+def test_empty_cells_make_no_attributes():
+    world = World(b'id,n,ok,s\nx,,,\ny,"","",""\n', types={"n": "N", "ok": "BOOL"})
+    assert world.run().rows.written == 2
+    assert world.items in ([{"id": {"S": k}} for k in ks] for ks in (("x", "y"), ("y", "x")))
+
+
+def test_equal_numbers_are_one_key():
+    world = World(b"id,a\n1,first\n1.0,second\n1e0,third\n+01,last\n", keys=[("id", "N")])
+    report = world.run()
+    assert (report.rows.written, report.rows.superseded) == (1, 3)
+    assert world.items == [{"id": {"N": "1"}, "a": {"S": "last"}}]
+
+
+def test_repeated_key_keeps_last_row():
+    data = b"id,a\n" + b"".join(b"k%d,%d\n" % (n % 3, n) for n in range(3000))
+    world = World(data, request_seconds=0.01)
+    report = world.run()
+    assert table_of(world) == outcome(data).last_of_each_key
+    assert report.rows.read == 3000 == report.rows.written + report.rows.superseded
+    assert not world.dynamodb.overlaps
+
+
+# Cuts.
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("seconds", [1.0, 3.5, 20.0])
+def test_rows_and_rejects_are_the_same_however_often_import_continues(seconds, concurrency):
+    data = b"id,n\n" + b"".join(
+        b"r%d,%s\n" % (n, b"x" if n % 13 == 0 else b"%d" % n) for n in range(700)
+    )
+    types = {"n": "N"}
+    world = World(
+        data,
+        types=types,
+        options={"chunk_bytes": 2000, "concurrency": concurrency},
+        request_seconds=1.0,
+    )
+    report = world.run(seconds)
+    expected = outcome(data, types=types)
+    assert report.rows == counts(expected)
+    assert table_of(world) == expected.last_of_each_key
+    assert_segments_tell_the_truth(world, expected)
+    assert_rejects_are(expected.rejects, world.rejects())
+    assert len(counted(world)) > report.chunks or seconds == 20.0
+
+
+def test_cursor_is_first_unsettled_row():
+    world = World(rows(60), request_seconds=1.0)
+    chunk = only_chunk(world)
+    result = world.import_step(chunk, context=world.context(1.5))
+    at = outcome(world.data).rows[50]
+    assert result.cursor == Cursor(at.byte, at.line)
+    assert result.segment.rows.read == 50
+    assert not result.segment.proven
+    result = world.import_step(chunk, result.cursor)
+    assert result.cursor is None
+    assert result.segment.proven
+    assert (result.segment.start.byte, result.segment.end.byte) == (at.byte, len(world.data))
+
+
+def test_import_returns_cursor_when_stopped():
+    world = World(rows(200), request_seconds=1.0)
+    chunk = only_chunk(world)
+    context = world.context(should_stop=lambda: world.clock.time >= 1003.0)
+    result = world.import_step(chunk, context=context)
+    assert result.cursor.line == 2 + 75
+    world.import_step(chunk, result.cursor)
+    assert world.report().rows.written == 200
+
+
+@pytest.mark.parametrize(
+    "data", [b"id\na\n\n\n\n", b"id\n\n\n\na", b"id\n\r\n\r\n", b"id\n\n\na\n\n\nb\n\n"]
+)
+def test_chunk_is_proven_to_last_empty_line(data):
+    world = World(data, options={"chunk_bytes": 1})
+    report = world.run()
+    assert report.status == "SUCCEEDED"
+    assert report.bytes == len(data)
+    assert report.rows.written == len(outcome(data).rows)
+
+
+def test_import_adopts_existing_segment():
+    world = World(rows(30))
+    chunk = only_chunk(world)
+    first = world.import_step(chunk)
+    calls = len(world.dynamodb.calls), len(world.s3.calls)
+    again = world.import_step(chunk)
+    assert again.segment == first.segment
+    assert again.adopted
+    assert not first.adopted
+    assert (len(world.dynamodb.calls), len(world.s3.calls)) == calls
+
+
+def test_first_segment_counts_of_two_from_one_byte():
+    world = World(rows(60), request_seconds=1.0)
+    chunk = only_chunk(world)
+    inner: list[Any] = []
+
+    def other(moment: str, name: str, _data: bytes) -> None:
+        if moment == "put_new" and "chunks/" in name and not inner:
+            inner.append(None)
+            inner[0] = world.import_step(chunk, context=world.context(1.5))
+
+    world.store.hook = other
+    late = world.import_step(chunk)
+    assert inner[0].segment.rows.read == 50
+    assert late.segment == inner[0].segment
+    assert late.cursor == inner[0].cursor
+    world.import_step(chunk, late.cursor)
+    assert world.report().rows.written == 60
+
+
+@pytest.mark.parametrize("cursor", [Cursor(0, 1), Cursor(4, 1), Cursor(41, 1), Cursor(999, 1)])
+def test_import_refuses_cursor_outside_chunk(cursor):
+    world = World(rows(10))
+    world.preflight()
+    chunk = Chunk(0, 5, 41, 2)
+    with pytest.raises(errors.InvalidPayload, match="lies outside chunk 0"):
+        world.import_step(chunk, cursor)
+    assert world.in_ledger("chunks") == []
+    assert world.items == []
+
+
+def test_import_raises_run_not_found_without_record():
+    world = World(rows(1))
+    with pytest.raises(errors.RunNotFound, match="there is no run run-1 in the ledger at memory"):
+        world.import_step(Chunk(0, 5, 10, 2))
+    with pytest.raises(errors.RunNotFound):
+        world.report()
+
+
+# A table that takes little.
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        nothing_processed(),
+        fails("ProvisionedThroughputExceededException"),
+        fails("InternalServerError"),
+        Fault(raises=read_timeout()),
+        Fault(raises=read_timeout(), landed=True),
+    ],
+)
+def test_import_raises_no_progress_after_three_stalls(fault):
+    world = World(rows(30), request_seconds=0.1)
+    chunk = only_chunk(world)
+    world.dynamodb.faults.decide = lambda operation, _: (
+        fault if operation == "batch_write_item" else None
+    )
+    cursor, stalled = None, 0
+    for number in (1, 2):
+        result = world.import_step(chunk, cursor, stalled, world.context(30.0))
+        cursor, stalled = result.cursor, result.stalled
+        assert (cursor, stalled, result.segment) == (Cursor(5, 2), number, None)
+    with pytest.raises(errors.NoProgress, match=r"chunk 0 settled no row in 3 .*line 2, byte 5"):
+        world.import_step(chunk, cursor, stalled, world.context(30.0))
+    assert world.in_ledger("chunks") == []
+    report = world.report()
+    assert (report.status, report.error.name, report.error.chunk) == ("FAILED", "NoProgress", 0)
+    world.dynamodb.faults.decide = None
+    assert world.run().rows.written == 30
+    assert world.report().status == "SUCCEEDED"
+
+
+def test_progress_resets_stall_count():
+    world = World(rows(30), request_seconds=1.0)
+    chunk = only_chunk(world)
+    world.dynamodb.faults.add("batch_write_item", processed_first(3))
+    result = world.import_step(chunk, None, 2, world.context(1.0))
+    assert result.segment.rows.read == 3
+    assert result.stalled == 0
+
+
+def test_waiting_for_wcu_budget_is_no_stall():
+    """A row may take minutes of what a run is given."""
+    data = b"id,a\n" + b"".join(b"r%d,%s\n" % (n, b"x" * 100_000) for n in range(3))
+    world = World(data, options={"max_wcu": 1.0})
+    chunk = only_chunk(world)
+    pacing = Pacing(random.Random(1), 1.0, world.clock())
+    cursor, stalled, waited = None, 0, 0
+    while (
+        not (
+            result := world.import_step(
+                chunk, cursor, stalled, replace(world.context(20.0), pacing=pacing)
+            )
+        ).segment
+        or not result.segment.proven
+    ):
+        cursor, stalled = result.cursor, result.stalled
+        waited += result.segment is None
+    assert waited > 2 * 3
+    assert len(world.items) == 3
+
+
+def test_stop_is_no_stall():
+    world = World(rows(30))
+    chunk = only_chunk(world)
+    for _ in range(5):
+        context = world.context(should_stop=lambda: True)
+        result = world.import_step(chunk, None, 2, context)
+        assert (result.cursor, result.stalled) == (Cursor(5, 2), 2)
+    assert world.in_ledger("failures") == []
+
+
+def test_unprocessed_rows_are_sent_again_and_counted_once():
+    world = World(rows(300), request_seconds=0.1)
+    # Later requests may have few rows: the rate falls, and what came back goes by itself.
+    for count in (12, 3, 0, 0, 0):
+        world.dynamodb.faults.add("batch_write_item", processed_first(count), None)
+    report = world.run()
+    assert report.rows.written == 300
+    assert report.work.throttled == 5
+    assert table_of(world) == outcome(world.data).last_of_each_key
+    assert len(world.dynamodb.writes) == 300
+
+
+@pytest.mark.parametrize("chunks", [1, 4])
+def test_max_wcu_is_shared_by_all_workers(chunks):
+    data = rows(800)
+    world = World(
+        data,
+        options={"chunk_bytes": len(data) // chunks + 1, "max_wcu": 100.0, "workers": chunks},
+    )
+    world.preflight()
+    for chunk in world.manifest:
+        begun = world.clock.time
+        world.import_one(chunk)
+        # 100 units a second for all; what a bucket holds at first comes on top.
+        assert world.clock.time - begun == pytest.approx(8.0, abs=1.5)
+    assert len(world.manifest) == chunks
+
+
+# What DynamoDB refuses.
+
+
+def refusing(world: World, *ids: str) -> Callable[[str, dict[str, Any]], Fault | None]:
+    def decide(operation: str, params: dict[str, Any]) -> Fault | None:
+        if operation != "batch_write_item":
+            return None
+        for request in params["RequestItems"]["books"]:
+            key = request["PutRequest"]["Item"]["id"]["S"]
+            if key in ids:
+                return Fault(raises=ServiceError("ValidationException", 400, f"bad item {key}"))
+        return None
+
+    return decide
+
+
+@pytest.mark.parametrize("seconds", [1.0, 1000.0])
+def test_row_refused_by_dynamodb_is_reject_with_position(seconds):
+    world = World(rows(100), request_seconds=0.1)
+    world.dynamodb.faults.decide = refusing(world, "r0", "r41", "r42", "r99")
+    report = world.run(seconds)
+    assert (report.rows.written, report.rows.rejected) == (96, 4)
+    expected = [outcome(world.data).rows[number] for number in (0, 41, 42, 99)]
+    lines = world.rejects()
+    assert [(line["line"], line["byte"], line["raw"]) for line in lines] == [
+        (row.line, row.byte, row.raw) for row in expected
+    ]
+    assert {line["cause"] for line in lines} == {"refused_by_dynamodb"}
+    assert lines[1]["detail"] == "bad item r41"
+    assert lines[1]["column"] is None
+    assert len(table_of(world)) == 96
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (fails("AccessDeniedException"), errors.AccessDenied),
+        (fails("ResourceNotFoundException"), errors.TableNotFound),
+        (Fault(raises=ServiceError("Strange", 400, "odd")), errors.RequestRefused),
+    ],
+)
+def test_segment_is_written_when_fatal_error_ends_import(fault, error):
+    world = World(rows(100))
+    chunk = only_chunk(world)
+    world.dynamodb.faults.add("batch_write_item", None, None, fault)
+    with pytest.raises(error, match="books"):
+        world.import_step(chunk)
+    assert [segment.rows.read for segment in counted(world)] == [50]
+    report = world.report()
+    assert (report.error.name, report.error.chunk) == (error.__name__, 0)
+    assert report.rows.written == 50
+    assert_segments_tell_the_truth(world, outcome(world.data))
+    assert world.run().rows.written == 100
+    assert world.report().failures == ()
+
+
+# Rejects.
+
+
+def bad_rows(count: int, *bad: int) -> bytes:
+    return b"id,n\n" + b"".join(b"r%d,%s\n" % (n, b"x" if n in bad else b"1") for n in range(count))
+
+
+@pytest.mark.parametrize("limit", [0, 1, 5])
+def test_import_stops_at_max_rejects_and_continues_with_higher_limit(limit, monkeypatch):
+    # Rows are told of some at a time, and the rejects among those may go over the limit.
+    monkeypatch.setattr(Scheduler, "READY_ROWS", 3)
+    bad = (3, 10, 11, 30, 31, 32, 45)
+    data = bad_rows(50, *bad)
+    world = World(data, types={"n": "N"}, options={"max_rejects": limit})
+    chunk = only_chunk(world)
+    told = rf"more rejects than max_rejects allows \({limit}\)"
+    with pytest.raises(errors.TooManyRejects, match=told):
+        world.import_step(chunk)
+    (segment,) = counted(world)
+    assert limit < segment.rows.rejected <= limit + 3
+    assert not segment.proven
+    report = world.report()
+    assert (report.status, report.error.name) == ("FAILED", "TooManyRejects")
+    assert report.rows == segment.rows
+    world.options["max_rejects"] = 7
+    report = world.run()
+    assert report.status == "SUCCEEDED_WITH_REJECTS"
+    assert report.rows == counts(outcome(data, types={"n": "N"}))
+    assert_rejects_are(outcome(data, types={"n": "N"}).rejects, world.rejects())
+
+
+def test_import_allows_exactly_max_rejects():
+    world = World(bad_rows(50, 3, 10, 49), types={"n": "N"}, options={"max_rejects": 3})
+    assert world.run().status == "SUCCEEDED_WITH_REJECTS"
+
+
+def test_import_succeeds_without_rejects_when_none_are_allowed():
+    world = World(bad_rows(50), types={"n": "N"}, options={"max_rejects": 0})
+    report = world.run()
+    assert (report.status, report.rejects) == ("SUCCEEDED", None)
+    assert world.in_ledger("rejects") == []
+
+
+def test_report_adds_up_rejects_of_workers():
+    data = bad_rows(40, 1, 11, 21, 31)
+    options = {"max_rejects": 3, "chunk_bytes": 40}
+    world = World(data, types={"n": "N"}, options=options)
+    report = world.run()
+    assert (report.status, report.error.name) == ("FAILED", "TooManyRejects")
+    assert "4 rows were rejected, and max_rejects is 3" in report.error.message
+    assert report.chunks_done == report.chunks > 3
+    assert report.failures == ()
+    world.options["max_rejects"] = 4
+    world.preflight()
+    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
+
+
+def test_import_continues_in_next_segment_when_rejects_fill_one(monkeypatch):
+    monkeypatch.setattr(row_feeder, "MAX_REJECT_BYTES", 1000)
+    monkeypatch.setattr(Scheduler, "READY_ROWS", 2)
+    data = bad_rows(100, *range(0, 100, 2))
+    world = World(data, types={"n": "N"})
+    chunk = only_chunk(world)
+    assert world.import_one(chunk) > 3
+    for segment in counted(world)[:-1]:
+        assert len(world.store.objects[f"runs/{RUN}/{segment.rejects}"]) < 1200
+    assert_segments_tell_the_truth(world, outcome(data, types={"n": "N"}))
+    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
+
+
+def test_rejects_after_cursor_belong_to_next_segment():
+    data = bad_rows(60, 5, 55)
+    world = World(data, types={"n": "N"}, request_seconds=1.0)
+    chunk = only_chunk(world)
+    first = world.import_step(chunk, context=world.context(1.5))
+    assert (first.segment.rows.read, first.segment.rows.rejected) == (51, 1)
+    world.import_step(chunk, first.cursor)
+    assert_segments_tell_the_truth(world, outcome(data, types={"n": "N"}))
+
+
+# A source that is not what it was.
+
+
+def test_import_raises_source_changed_when_overwritten_between_chunks():
+    world = World(rows(40), options={"chunk_bytes": 60})
+    world.preflight()
+    world.import_one(world.manifest[0])
+    world.overwrite(rows(40, first=100))
+    with pytest.raises(errors.SourceChanged, match="overwritten"):
+        world.import_one(world.manifest[1])
+    report = world.report()
+    assert (report.status, report.error.name, report.error.chunk) == ("FAILED", "SourceChanged", 1)
+    assert set(table_of(world)) < set(outcome(world.data).last_of_each_key)
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_import_raises_source_changed_when_overwritten_within_chunk(gone, monkeypatch):
+    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
+    world = World(rows(100))
+    chunk = only_chunk(world)
+
+    def change() -> None:
+        if gone:
+            world.s3.delete_object(Bucket="bucket", Key="in/file.csv")
+        else:
+            world.overwrite(rows(100, first=500))
+
+    world.s3.faults.add("get_object", None, None, S3Fault(before=change))
+    with pytest.raises(errors.SourceChanged, match="start a new run"):
+        world.import_step(chunk)
+    (segment,) = counted(world)
+    expected = outcome(world.data)
+    # Two reads came whole, and the rows in them are imported.
+    assert 198 < segment.end.byte <= 205
+    assert_segments_tell_the_truth(world, expected)
+    assert set(table_of(world)) == {row.key for row in expected.rows[: segment.rows.read]}
+    assert world.report().error.name == "SourceChanged"
+
+
+def test_import_raises_source_changed_when_local_file_changed(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_bytes(rows(40))
+
+    class Local(World):
+        @property
+        def payload(self) -> dict[str, Any]:
+            return {**super().payload, "source": {"path": str(path)}}
+
+    world = Local(rows(40), options={"chunk_bytes": 60}, access=AccessPolicy(paths=True))
+    world.preflight()
+    world.import_one(world.manifest[0])
+    path.write_bytes(rows(40) + b"x,y\n")
+    with pytest.raises(errors.SourceChanged, match="is not the file that this run began with"):
+        world.import_one(world.manifest[1])
+    path.unlink()
+    with pytest.raises(errors.SourceNotFound):
+        world.import_one(world.manifest[2])
+    assert world.report().error.name == "SourceChanged"
+
+
+def test_broken_reads_lose_and_repeat_no_row(monkeypatch):
+    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
+    world = World(rows(200), options={"chunk_bytes": 700})
+    world.preflight()
+    world.s3.faults.add("get_object", *[slow_down(), ends_after(7), None, ends_after(64)] * 9)
+    for chunk in world.manifest:
+        world.import_one(chunk)
+    assert world.report().rows == counts(outcome(world.data))
+    assert table_of(world) == outcome(world.data).last_of_each_key
+
+
+def test_segment_is_written_when_source_cannot_be_read_further(monkeypatch):
+    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
+    world = World(rows(100))
+    chunk = only_chunk(world)
+    world.s3.faults.add("get_object", None, *[slow_down()] * 6)
+    with pytest.raises(errors.ServiceUnavailable, match="SlowDown"):
+        world.import_step(chunk)
+    assert counted(world)[0].rows.read > 0
+    assert_segments_tell_the_truth(world, outcome(world.data))
+    assert world.run().rows == counts(outcome(world.data))
+
+
+# Cuts that are not where rows end.
+
+
+def tampered(data: bytes, cut: int) -> World:
+    """A run whose manifest is cut in two at a byte."""
+    world = World(data)
+    chunk = only_chunk(world)
+    line = 1 + data[:cut].count(b"\n")
+    parts = [Chunk(0, chunk.start, cut, 2), Chunk(1, cut, chunk.end, line)]
+    world.write_json("manifest.json", [part.to_json() for part in parts])
+    return world
+
+
+QUOTED = b"id,a\n" + b"".join(b'r%d,"x,\ny""z"\n' % n for n in range(20))
+
+
+@pytest.mark.parametrize(
+    ("data", "cut"),
+    [
+        (rows(20), 44),
+        (rows(20), 46),
+        (rows(20), len(rows(20)) - 1),
+        *((QUOTED, 5 + 13 * 5 + offset) for offset in range(1, 13)),
+    ],
+)
+def test_chunk_that_ends_within_row_is_refused(data, cut):
+    world = tampered(data, cut)
+    with pytest.raises(errors.SplitMismatch, match=f"chunk 0 should end with a row at byte {cut}"):
+        world.import_step(world.manifest[0])
+    world.import_one(world.manifest[1])
+    report = world.report()
+    assert (report.status, report.error.name, report.error.chunk) == ("FAILED", "SplitMismatch", 0)
+    for segment in counted(world):
+        if segment.chunk == 0:
+            assert not segment.proven
+            assert segment.rows.read == len(outcome(data).within(5, segment.end.byte))
+
+
+@pytest.mark.parametrize("cut", [44, 46])
+def test_chunk_that_ends_within_row_is_refused_every_time(cut):
+    world = tampered(rows(20), cut)
+    for _ in range(3):
+        with pytest.raises(errors.SplitMismatch):
+            world.import_one(world.manifest[0])
+    assert world.report().error.name == "SplitMismatch"
+
+
+def test_chunk_that_ends_within_row_keeps_blocks_before_it(monkeypatch):
+    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 20)
+    world = tampered(rows(20), 64)
+    with pytest.raises(errors.SplitMismatch):
+        world.import_step(world.manifest[0])
+    (segment,) = counted(world)
+    assert 0 < segment.rows.read == len(outcome(rows(20)).within(5, segment.end.byte))
+    assert segment.end.byte < 64
+    with pytest.raises(errors.SplitMismatch):
+        world.import_step(world.manifest[0], segment.end)
+
+
+def test_row_that_is_too_long_keeps_rows_before_it():
+    data = rows(30) + b"long," + b"x" * 500 + b"\n" + rows(5, first=30)[5:]
+    world = World(data)
+    world.preflight()
+    world.options["max_row_bytes"] = 100
+    world.preflight()
+    with pytest.raises(errors.RowTooLong, match=r"the row at line 32, byte \d+ is longer than 100"):
+        world.import_one(world.manifest[0])
+    assert 0 < counted(world)[-1].rows.written <= 30
+    assert_segments_tell_the_truth(world, outcome(data))
+    world.options["max_row_bytes"] = 1000
+    assert world.run().rows.written == 36
+
+
+# Progress.
+
+
+def test_progress_is_cumulative_and_ends_with_all_rows():
+    told: list[Any] = []
+    world = World(rows(200), options={"max_rejects": 5}, request_seconds=0.5)
+    chunk = only_chunk(world)
+    world.import_step(chunk, context=world.context(progress=told.append))
+    assert {each.chunk for each in told} == {0}
+    reads = [each.rows.read for each in told]
+    assert reads == sorted(reads)
+    assert reads[-1] == 200
+    assert told[-1].bytes == chunk.end - chunk.start
+    assert told[-1].work.requests == 8
+
+
+def test_progress_counts_bytes_of_settled_rows_and_not_those_read_ahead():
+    told: list[Any] = []
+    data = b"id,a\n" + b"".join(b"r%03d,x\n" % n for n in range(200))
+    world = World(data, request_seconds=0.5)
+    world.import_step(only_chunk(world), context=world.context(progress=told.append))
+    assert len({each.rows.read for each in told}) > 2
+    assert all(each.bytes == 7 * each.rows.read for each in told)
+
+
+def test_reject_lines_are_ascii_json():
+    world = World(b'id,n\n\xc3\xa9,"\xe2\x80\xa8\n"\n', types={"n": "N"})
+    world.run()
+    (name,) = world.in_ledger("rejects")
+    data = world.store.objects[f"runs/{RUN}/{name}"]
+    assert data.isascii()
+    assert data.count(b"\n") == 1
+    assert json.loads(data)["raw"] == 'é,"\u2028\n"'
+
+
+# The table.
+
+
+def made_anew(world: World) -> None:
+    world.dynamodb.delete_table(TableName=TABLE)
+    world.create_table()
+
+
+def test_import_writes_nothing_to_replaced_table():
+    world = World(bad_rows(50), types={"n": "N"})
+    chunk = only_chunk(world)
+    made_anew(world)
+    with pytest.raises(errors.TableReplaced, match="table books was deleted and made again"):
+        world.import_step(chunk)
+    assert world.items == []
+    assert world.in_ledger("chunks/") == []
+
+
+def test_import_writes_no_segment_when_table_was_replaced_meanwhile():
+    world = World(bad_rows(60), types={"n": "N"})
+    chunk = only_chunk(world)
+    sent = 0
+
+    def swap_before_the_second() -> None:
+        nonlocal sent
+        sent += 1
+        if sent == 2:
+            made_anew(world)
+
+    for _ in range(3):
+        world.dynamodb.faults.add("batch_write_item", Fault(before=swap_before_the_second))
+    with pytest.raises(errors.TableReplaced):
+        world.import_step(chunk)
+    assert 0 < len(world.items) < 60
+    assert world.in_ledger("chunks/") == []
+    assert world.report().error.name == "TableReplaced"
+
+
+def test_segment_is_written_when_table_cannot_be_described_at_end():
+    """Its rows are settled, and Report asks again."""
+    world = World(bad_rows(60), types={"n": "N"})
+    chunk = only_chunk(world)
+    world.dynamodb.faults.add("describe_table", None)
+    world.dynamodb.faults.add("describe_table", fails("ExpiredTokenException"), times=1)
+    assert world.import_step(chunk).cursor is None
+    assert world.report().status == "SUCCEEDED"
+
+
+# The cursor.
+
+
+def test_import_refuses_cursor_within_row():
+    world = World(bad_rows(60), types={"n": "N"}, request_seconds=1.0)
+    chunk = only_chunk(world)
+    first = world.import_step(chunk, context=world.context(1.5))
+    assert first.cursor is not None
+    written = len(world.items)
+    for byte in range(chunk.start, chunk.end):
+        for line in {first.cursor.line, chunk.first_line}:
+            cursor = Cursor(byte, line)
+            if cursor in (first.cursor, Cursor(chunk.start, chunk.first_line)):
+                continue
+            with pytest.raises(errors.InvalidPayload, match=f"the cursor, byte {byte}, line"):
+                world.import_step(chunk, cursor)
+    assert len(world.items) == written
+    assert world.import_step(chunk, first.cursor).cursor is None
+    assert world.report().status == "SUCCEEDED"

@@ -1,0 +1,387 @@
+"""A worker tells that it is alive, obeys control.json, and sends nothing when it cannot know."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from ddbload import errors, run_worker
+from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
+from ddbload.contracts.results import Segment
+from ddbload.contracts.row_counts import RowCounts, WriteStats
+from ddbload.contracts.row_counts import WorkTotals as Totals
+from ddbload.contracts.run_record import Cursor
+from ddbload.contracts.states import ImportTask
+from ddbload.contracts.write_price import WritePrice
+from ddbload.ledger.ledger import Ledger, ManifestCache
+from ddbload.run_worker import RunWorker
+from ddbload.steps.import_chunk import import_chunk
+from tests.unit.steps.world import RUN, TABLE, World
+
+DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(100))
+
+
+class Scene:
+    """A run of two workers, one of which is driven by hand, without its thread."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **options: object) -> None:
+        monkeypatch.setattr(run_worker, "TICK_SECONDS", 1e6)
+        self.world = World(DATA, options={"chunk_bytes": 300, "workers": 2, **options})
+        self.world.preflight()
+        self.ledger: Ledger = self.world.ledger
+        self.record = replace(
+            self.ledger.record(), workers=2, write_price=WritePrice(1.0, "given", "us-east-1")
+        )
+        self.now = 0.0
+        self.worker = RunWorker("ab", lingers=True, clock=lambda: self.now)
+        self.session = self.worker.session(self.ledger, self.record)
+
+    def after(self, seconds: float) -> None:
+        self.now += seconds
+        self.session.tick()
+
+    def told(self, worker: str = "ab") -> WorkerProgress:
+        (found,) = (each for each in self.ledger.workers() if each.progress.worker == worker)
+        return found.progress
+
+    def other(self, number: int, state: str = WORKING, wcu: float | None = 100.0) -> None:
+        self.ledger.put_worker(WorkerProgress("cd", number, state, wcu, None), None)
+
+
+@pytest.fixture
+def scene(monkeypatch):
+    made = Scene(monkeypatch, max_wcu=300)
+    yield made
+    made.worker.close()
+
+
+def test_worker_starts_with_its_share_of_the_run(scene):
+    with scene.worker.importing(scene.ledger, scene.record):
+        assert scene.session.budget.units_per_second == 150
+        assert (scene.told().state, scene.told().wcu) == (WORKING, 150)
+
+
+def test_worker_takes_what_another_gives_back(scene):
+    scene.other(0, wcu=150)
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.other(1, state=IDLE, wcu=0)
+        scene.after(5)
+        scene.after(2)
+        assert scene.session.budget.units_per_second == 300
+
+
+def test_worker_waits_for_a_share_that_others_have(scene):
+    scene.other(0, wcu=300)
+    with scene.worker.importing(scene.ledger, scene.record):
+        assert scene.session.budget.units_per_second == 0
+        assert scene.session.budget.ready_at(scene.now) == float("inf")
+        scene.other(1, wcu=150)
+        scene.after(2)
+        assert scene.session.budget.units_per_second == 150
+
+
+def test_worker_obeys_a_new_limit_at_the_next_look(scene):
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.ledger.change_control(lambda _: Control(max_wcu=100))
+        scene.after(2)
+        assert scene.session.budget.units_per_second == 100
+        scene.ledger.change_control(lambda _: Control())
+        scene.after(2)
+        assert scene.session.budget.units_per_second is None
+
+
+def test_cancelled_worker_stops_and_says_so(scene):
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.ledger.change_control(lambda _: Control(state=CANCELLED_CONTROL))
+        scene.after(2)
+        assert scene.session.stop_requested(scene.now)
+        with pytest.raises(errors.Cancelled):
+            scene.session.raise_pending()
+        assert scene.told().state == WORKING
+    assert scene.told().state == IDLE
+
+
+def test_worker_of_a_cancelled_run_sends_nothing(scene):
+    scene.ledger.change_control(lambda _: Control(state=CANCELLED_CONTROL))
+    context = replace(scene.world.context(), control=scene.worker)
+    with pytest.raises(errors.Cancelled):
+        import_chunk(ImportTask(RUN, scene.world.manifest[0]), context)
+    assert scene.world.dynamodb.writes == []
+    assert scene.ledger.failures() == []
+    assert scene.told().state == IDLE
+
+
+def test_silent_worker_sends_nothing_until_it_has_looked(scene):
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.now += 60
+        assert scene.session.budget.ready_at(scene.now) == float("inf")
+        assert not scene.session.stop_requested(scene.now)
+        scene.session.tick()
+        assert scene.session.budget.ready_at(scene.now) < float("inf")
+
+
+def test_worker_with_a_limit_stops_when_the_ledger_is_lost(scene, monkeypatch):
+    def lost(_: object) -> None:
+        raise errors.ServiceUnavailable("no answer")
+
+    with scene.worker.importing(scene.ledger, scene.record):
+        monkeypatch.setattr(Ledger, "find_control", lost)
+        for _ in range(40):
+            scene.after(1)
+            if scene.session.stop_requested(scene.now):
+                break
+        assert scene.now <= 25
+        with pytest.raises(errors.ControlLost, match="no answer"):
+            scene.session.raise_pending()
+
+
+def test_worker_tells_what_it_has_settled(scene):
+    rows = RowCounts(read=3, written=2, rejected=1)
+    with scene.worker.importing(scene.ledger, scene.record) as session:
+        current = Totals(rows, WriteStats(throttled=4, consumed_wcu=2.0), 18)
+        session.progress(1, 5, current)
+        scene.after(5)
+        told = scene.told()
+        assert (told.chunk, told.start, told.current, told.settled) == (1, 5, current, Totals())
+        work = WriteStats(requests=1, consumed_wcu=3.0)
+        session.settle(Segment(1, Cursor(5, 2), Cursor(25, 5), True, rows, work, None))
+        scene.after(5)
+        told = scene.told()
+        assert (told.chunk, told.current) == (None, Totals())
+        assert (told.settled.rows, told.settled.bytes) == (rows, 20)
+    assert len(list(scene.ledger.workers())) == 1
+
+
+def test_worker_without_chunks_gives_its_share_back(scene):
+    with scene.worker.importing(scene.ledger, scene.record):
+        pass
+    assert scene.told().state == WORKING
+    scene.after(2)
+    assert (scene.told().state, scene.told().wcu) == (IDLE, 0)
+    with scene.worker.importing(scene.ledger, scene.record):
+        assert scene.told().state == WORKING
+
+
+def test_run_that_has_cost_enough_stops_by_name(scene):
+    scene.ledger.change_control(lambda _: Control(max_cost=0.001))
+    with scene.worker.importing(scene.ledger, scene.record) as session:
+        for _ in range(60):
+            limit = session.budget.unit_limit
+            assert limit is not None
+            assert limit <= 1000.1
+            session.budget.used = max(session.budget.used, limit)
+            scene.after(2)
+        assert session.stopped
+        assert 990 <= session.budget.used <= 1000.1
+        with pytest.raises(errors.MaxCostReached, match="--max-cost"):
+            session.raise_pending()
+
+
+def test_function_makes_few_requests_for_a_short_chunk():
+    """Of an import without limits: what it reads and writes in the ledger, by kind."""
+    world = World(DATA, options={"chunk_bytes": 200})
+    world.preflight()
+    worker = RunWorker("ab", lingers=False, clock=world.clock)
+    manifests, made = ManifestCache(), Counter[tuple[str, str]]()
+
+    def count(moment: str, name: str, _data: bytes) -> None:
+        if moment != "done":
+            made[moment, name.split("/")[2]] += 1
+
+    world.store.hook = count
+    for chunk in world.manifest[:3]:
+        made.clear()
+        context = replace(world.context(), control=worker, manifests=manifests)
+        world.import_step(chunk, context=context)
+    assert made == {
+        ("get", "run.json"): 1,
+        ("get", "chunks"): 1,
+        ("get", "control.json"): 1,
+        ("put_new", "chunks"): 1,
+        ("put", "progress"): 1,
+        ("delete", "progress"): 1,
+    }
+    (told,) = world.ledger.workers()
+    assert told.progress.state == IDLE
+    assert told.progress.settled.rows == sum(
+        (s.rows for s in world.ledger.iter_segments()), RowCounts()
+    )
+
+
+def test_manifest_of_another_run_of_the_same_id_is_read_anew():
+    manifests = ManifestCache()
+    for data in (DATA, DATA[:-4]):
+        world = World(data)
+        world.preflight()
+        (chunk,) = world.manifest
+        record = world.ledger.record()
+        assert manifests.has_chunk(world.ledger, record, chunk)
+        assert not manifests.has_chunk(world.ledger, record, replace(chunk, end=chunk.end - 1))
+
+
+def function_of(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """Make a scene whose worker is a function without limits, in a ledger that is in S3."""
+    monkeypatch.setattr(Ledger, "progress_seconds", 5.0)
+    scene = Scene(monkeypatch)
+    scene.worker = RunWorker("ab", lingers=False, clock=lambda: scene.now)
+    scene.session = scene.worker.session(scene.ledger, scene.record)
+    return scene
+
+
+def test_function_is_seen_after_a_period(monkeypatch):
+    scene = function_of(monkeypatch)
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.after(2)
+        scene.after(2)
+        assert scene.ledger.workers() == []
+        scene.after(1)
+        assert scene.told().state == WORKING
+    assert scene.told().state == IDLE
+
+
+def test_function_that_stops_unseen_says_so_first(monkeypatch):
+    scene = function_of(monkeypatch)
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.ledger.change_control(lambda _: Control(state=CANCELLED_CONTROL))
+        scene.after(2)
+        assert scene.told().state == WORKING
+    assert scene.told().state == IDLE
+
+
+def test_function_that_learns_of_a_limit_shares_it(monkeypatch):
+    scene = function_of(monkeypatch)
+    scene.other(0, wcu=100)
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.ledger.change_control(lambda _: Control(max_wcu=300))
+        scene.after(2)
+        assert (scene.told().wcu, scene.session.budget.units_per_second) == (150, 150)
+
+
+def test_function_without_work_tells_nothing(monkeypatch):
+    scene = function_of(monkeypatch)
+    with scene.worker.importing(scene.ledger, scene.record):
+        pass
+    assert scene.ledger.workers() == []
+
+
+def test_environment_of_many_runs_forgets_the_earliest(monkeypatch):
+    """Its totals are in the ledger under the name of then, and must not be counted from zero."""
+    scene = function_of(monkeypatch)
+    for number in range(run_worker.MAX_SESSIONS + 1):
+        record = replace(scene.record, run=f"other-{number}")
+        scene.worker.session(Ledger(scene.world.store, record.run, record), record)
+    segment = Segment(1, Cursor(5, 2), Cursor(25, 5), True, RowCounts(1, 1), WriteStats(), None)
+    for _ in range(2):
+        with scene.worker.importing(scene.ledger, scene.record) as session:
+            session.settle(segment)
+        names = {each.progress.worker for each in scene.ledger.workers()}
+    assert len(names) == 1
+    assert names != {"ab"}
+
+
+def test_worker_whose_ledger_hung_works_on(monkeypatch):
+    scene = function_of(monkeypatch)
+    monkeypatch.setattr(run_worker, "TICK_SECONDS", 0.001)
+    monkeypatch.setattr(run_worker, "JOIN_SECONDS", 0.01)
+    find, asked, answer = Ledger.find_control, threading.Event(), threading.Event()
+
+    def hang(ledger: Ledger) -> Control | None:
+        if threading.current_thread() is not threading.main_thread():
+            asked.set()
+            answer.wait()
+        return find(ledger)
+
+    monkeypatch.setattr(Ledger, "find_control", hang)
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.now += 3
+        asked.wait()
+    answer.set()
+    asked.clear()
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.now += 3
+        assert asked.wait(10)
+
+
+def test_cost_names_what_killed_workers_may_have_consumed(scene):
+    scene.ledger.change_control(lambda _: Control(max_cost=0.001))
+    work = WriteStats(consumed_wcu=100.0)
+    dead = WorkerProgress("cd", 0, WORKING, 100.0, 400.0, current=Totals(work=work))
+    scene.ledger.put_worker(dead, None)
+    scene.world.clock.time += 100
+    with scene.worker.importing(scene.ledger, scene.record) as session:
+        for _ in range(60):
+            session.budget.used = max(session.budget.used, session.budget.unit_limit)
+            scene.after(2)
+        assert session.stopped
+        assert session.budget.used <= 600.1
+        with pytest.raises(errors.MaxCostReached, match="up to 300 of them by workers that were"):
+            session.raise_pending()
+
+
+def test_units_of_an_invocation_without_a_segment_are_told(scene):
+    with scene.worker.importing(scene.ledger, scene.record):
+        totals = Totals(RowCounts(9, 9), WriteStats(consumed_wcu=9.0), 90)
+        scene.session.progress(0, 5, totals)
+    scene.session.close()
+    told = scene.told()
+    assert (told.state, told.totals) == (IDLE, Totals(work=WriteStats(consumed_wcu=9.0)))
+
+
+def test_segments_name_the_worker_under_which_progress_is_told():
+    world = World(DATA)
+    world.preflight()
+    worker = RunWorker("ab", lingers=False, clock=world.clock)
+    import_chunk(
+        ImportTask(RUN, world.manifest[0]), replace(world.context(), control=worker, worker="cd")
+    )
+    assert next(world.ledger.iter_segments()).times.worker == "ab"
+
+
+@pytest.mark.parametrize("environments", [1, 3])
+@pytest.mark.parametrize("killed", [False, True])
+def test_run_of_short_functions_counts_the_units_that_dynamodb_reported(
+    monkeypatch, environments, killed
+):
+    """Each row is of one unit, and an invocation ends before its chunk does."""
+    monkeypatch.setattr(run_worker, "TICK_SECONDS", 1e6)
+    rows = 1500
+    data = b"id,a\n" + b"".join(b"r%05d,x\n" % number for number in range(rows))
+    world = World(data, options={"max_wcu": 200, "workers": 1}, request_seconds=0.02)
+    world.preflight()
+    (chunk,) = world.manifest
+    workers = [
+        RunWorker(f"{number:02x}", lingers=False, clock=world.clock)
+        for number in range(environments)
+    ]
+    cursor, invocations = None, 0
+    while True:
+        worker = workers[invocations % environments]
+        context = replace(world.context(2.0), control=worker, worker=worker.worker)
+        if killed and invocations == 1:
+            # Its segment is lost, and its progress is not.
+            world.store.hook = lambda moment, name, _data: refuse_segment(moment, name)
+        invocations += 1
+        try:
+            result = world.import_step(chunk, cursor, context=context)
+        except errors.ServiceUnavailable:
+            world.store.hook = lambda *_: None
+            continue
+        cursor = result.cursor
+        if cursor is None:
+            break
+    assert invocations > 3
+    sent = sum(
+        len(call.params["RequestItems"][TABLE])
+        for call in world.dynamodb.calls
+        if call.operation == "batch_write_item"
+    )
+    assert sent >= rows
+    assert world.report().work.consumed_wcu == sent
+
+
+def refuse_segment(moment: str, name: str) -> None:
+    if moment == "put_new" and "/chunks/" in name:
+        raise errors.ServiceUnavailable("the ledger cannot be reached")

@@ -1,0 +1,249 @@
+"""Write capacity of a table, and the limits of a run that follow from it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ddbload.aws.table_description import choose_workers, write_capacity
+from ddbload.contracts.options import Options
+from ddbload.contracts.write_price import WritePrice, amount_text
+from ddbload.errors import AccessDenied, BackupRequired, InvalidPayload
+from ddbload.steps.checks import settle_limits
+from tests.unit.steps.stubbed_clients import Clients
+from tests.unit.steps.world import World
+
+ON_DEMAND = {"BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"}}
+PROVISIONED = {"ProvisionedThroughput": {"WriteCapacityUnits": 300, "ReadCapacityUnits": 5}}
+EVERY_COLUMN = b"id,a\n" + b"1,2\n" * 100
+
+
+def warm(units):
+    return {"WarmThroughput": {"WriteUnitsPerSecond": units, "Status": "ACTIVE"}}
+
+
+def capped(units):
+    return {"OnDemandThroughput": {"MaxWriteRequestUnits": units, "MaxReadRequestUnits": -1}}
+
+
+@pytest.mark.parametrize(
+    ("described", "units", "how"),
+    [
+        (PROVISIONED, 300, "provisioned for the table"),
+        # The warm throughput of a provisioned table is what it could be provisioned with at once.
+        ({**PROVISIONED, **warm(4000)}, 300, "provisioned for the table"),
+        (ON_DEMAND, 4000, "assumed, as for a new on-demand table"),
+        # Without BillingModeSummary, as emulators describe tables.
+        ({}, 4000, "assumed, as for a new on-demand table"),
+        ({**ON_DEMAND, **warm(12_000)}, 12_000, "warm throughput of the table"),
+        ({**ON_DEMAND, **warm(12_000), **capped(500)}, 500, "on-demand maximum of the table"),
+        ({**ON_DEMAND, **capped(50_000)}, 4000, "assumed, as for a new on-demand table"),
+        ({**ON_DEMAND, **capped(-1)}, 4000, "assumed, as for a new on-demand table"),
+    ],
+)
+def test_write_capacity_of_a_described_table(described, units, how):
+    found = write_capacity(described)
+    assert (found.units, found.how) == (units, how)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "max_wcu", "concurrency", "workers"),
+    [
+        (4000, None, None, 4),
+        (4001, None, None, 5),
+        (40_000, None, None, 40),
+        (5, None, None, 1),
+        (0, None, None, 1),
+        # A small budget needs few workers; one above the table's capacity changes nothing.
+        (40_000, 300, None, 1),
+        (40_000, 2500, None, 3),
+        (4000, 9000, None, 4),
+        # Functions that may run at once.
+        (40_000, None, 500, 40),
+        (40_000, None, 5, 5),
+        (4000, None, 1, 1),
+    ],
+)
+def test_workers_auto_follows_the_documented_rule(capacity, max_wcu, concurrency, workers):
+    assert choose_workers(capacity, max_wcu, concurrency) == workers
+
+
+def context_with(clients, **settings):
+    context = World(EVERY_COLUMN).context()
+    context.clients = clients
+    for name, value in settings.items():
+        setattr(context, name, value)
+    return context
+
+
+def dynamodb():
+    clients = Clients()
+    clients.dynamodb = clients.stub("dynamodb").client
+    return clients
+
+
+def test_account_gives_a_run_half_of_its_unreserved_concurrency():
+    clients = dynamodb()
+    described = {**ON_DEMAND, **warm(40_000)}
+    with clients.stub("lambda") as stub:
+        limits = {"ConcurrentExecutions": 20, "UnreservedConcurrentExecutions": 10}
+        stub.add_response("get_account_settings", {"AccountLimit": limits})
+        context = context_with(clients, in_account=True)
+        assert settle_limits(Options(), "books", described, context).most_workers == 5
+    # On a machine the account's functions do not matter.
+    here = context_with(clients)
+    assert settle_limits(Options(), "books", described, here).most_workers == 40
+
+
+def test_unknown_concurrency_of_the_account_is_no_limit():
+    clients = dynamodb()
+    with clients.stub("lambda") as stub:
+        stub.add_client_error("get_account_settings", "AccessDeniedException", http_status_code=403)
+        context = context_with(clients, in_account=True)
+        limits = settle_limits(Options(), "books", {**ON_DEMAND, **warm(40_000)}, context)
+    assert limits.most_workers == 40
+
+
+@pytest.mark.parametrize(
+    ("workers", "most", "notices"), [(None, 3, 0), (3, 3, 0), (2, 2, 0), (10, 3, 1)]
+)
+def test_reserved_concurrency_limits_workers(workers, most, notices):
+    said = []
+    context = context_with(dynamodb(), import_concurrency=3, notice=said.append, in_account=True)
+    options = Options(workers=workers)
+    assert settle_limits(options, "books", ON_DEMAND, context).most_workers == most
+    assert len(said) == notices
+
+
+def test_record_keeps_the_resolved_number_of_a_share():
+    world = World(EVERY_COLUMN, options={"max_wcu": "12.5%", "chunk_bytes": 50})
+    world.preflight()
+    record = world.ledger.record()
+    assert record.payload.options.max_wcu == 500
+    assert record.payload.options.max_wcu_percent is None
+    assert record.most_workers == record.workers == 1
+
+
+def test_workers_auto_is_limited_by_chunks_once_they_are_counted():
+    world = World(EVERY_COLUMN, options={"chunk_bytes": 200})
+    result = world.preflight()
+    assert (result.chunks, result.workers) == (2, 2)
+    world = World(EVERY_COLUMN, options={"chunk_bytes": 50})
+    result = world.preflight()
+    assert (result.chunks > 4, result.workers) == (True, 4)
+
+
+def test_max_cost_needs_a_price():
+    context = context_with(dynamodb())
+    with pytest.raises(InvalidPayload, match=r"options.max_cost.*billed by the hour"):
+        settle_limits(Options(max_cost=1.0), "books", PROVISIONED, context)
+    limits = settle_limits(Options(max_cost=1.0, unit_price=2.0), "books", PROVISIONED, context)
+    assert limits.write_price.units(1.0) == 500_000
+
+
+def recovery(status):
+    described = {"PointInTimeRecoveryStatus": status}
+    return {
+        "ContinuousBackupsDescription": {
+            "ContinuousBackupsStatus": "ENABLED",
+            "PointInTimeRecoveryDescription": described,
+        }
+    }
+
+
+@pytest.mark.parametrize("by", ["payload", "stack"])
+def test_table_without_recovery_is_refused_if_it_is_required(by):
+    clients = Clients()
+    stub = clients.stub("dynamodb")
+    clients.dynamodb = stub.client
+    options = Options(require_backup=by == "payload")
+    context = context_with(clients, require_backup=by == "stack")
+    with stub:
+        for status in ("ENABLED", "DISABLED"):
+            stub.add_response("describe_continuous_backups", recovery(status), {"TableName": "t"})
+        settle_limits(options, "t", ON_DEMAND, context)
+        with pytest.raises(BackupRequired, match="update-continuous-backups --table-name t"):
+            settle_limits(options, "t", ON_DEMAND, context)
+
+
+def test_missing_permission_is_refused_if_recovery_is_required():
+    clients = Clients()
+    stub = clients.stub("dynamodb")
+    clients.dynamodb = stub.client
+    with stub:
+        stub.add_client_error(
+            "describe_continuous_backups", "AccessDeniedException", http_status_code=400
+        )
+        with pytest.raises(BackupRequired, match="allow dynamodb:DescribeContinuousBackups"):
+            settle_limits(Options(require_backup=True), "t", ON_DEMAND, context_with(clients))
+
+
+def test_nothing_is_written_for_a_refused_table():
+    world = World(EVERY_COLUMN, options={"require_backup": True})
+    context = world.context()
+
+    def refuse(**_):
+        raise AccessDenied("no")
+
+    context.clients = SimpleNamespace(
+        s3=world.s3,
+        dynamodb=SimpleNamespace(
+            meta=world.dynamodb.meta,
+            describe_table=world.dynamodb.describe_table,
+            describe_continuous_backups=refuse,
+        ),
+        s3_signer=lambda _: None,
+    )
+    with pytest.raises(BackupRequired):
+        world.preflight_step(None, context)
+    assert world.beyond_request == {}
+    assert world.items == []
+
+
+@pytest.mark.parametrize(
+    ("price", "text", "dollars"),
+    [
+        (
+            WritePrice.of("us-east-1", on_demand=True),
+            "$0.625 a million (us-east-1 list price of 2026-11)",
+            0.625,
+        ),
+        (
+            WritePrice.of("eu-west-1", on_demand=True, infrequent=True),
+            "$0.78 a million (us-east-1 list price of 2026-11)",
+            0.78,
+        ),
+        (
+            WritePrice.of("eu-west-1", on_demand=True, given=1, regions=3),
+            "$1.00 a million in each of 3 regions (as given)",
+            3.0,
+        ),
+        (
+            WritePrice.of("eu-west-1", on_demand=False),
+            "provisioned capacity is billed by the hour, not by unit",
+            0.0,
+        ),
+        (WritePrice.of("eu-west-1", on_demand=False, given=2), "$2.00 a million (as given)", 2.0),
+    ],
+)
+def test_price_says_where_it_is_from(price, text, dollars):
+    assert price.text == text
+    assert price.dollars(1e6) == pytest.approx(dollars)
+    units = price.units(dollars)
+    assert units == (pytest.approx(1e6) if dollars else None)
+    assert WritePrice.from_json(price.to_json()) == price
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (0, "$0.00"),
+        (0.00001, "less than $0.0001"),
+        (0.0625, "$0.0625"),
+        (0.63, "$0.63"),
+        (1234.567, "$1,234.57"),
+    ],
+)
+def test_amounts_of_money_are_shown_to_the_cent_or_finer(amount, text):
+    assert amount_text(amount) == text

@@ -1,0 +1,184 @@
+"""The axis of time: in order, whole, with pauses cut short; and rates that keep all amounts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ddbload.contracts.results import (
+    Failure,
+    ProgressSample,
+    ProgressSamples,
+    Segment,
+    SegmentTimes,
+)
+from ddbload.report_page.marks import rates_chart, work_chart
+from ddbload.report_page.markup import short
+from ddbload.report_page.timeline import (
+    LIMIT_SECONDS,
+    MAX_LANES,
+    TimeAxis,
+    Timeline,
+    make_timeline,
+)
+from ddbload.write.pacing.wcu_budget import WcuBudget
+from tests.unit.steps.page_scenes import BEGAN, work
+
+moments = st.floats(0, 253_402_300_799.0) | st.floats(BEGAN, BEGAN + 1000)
+periods = st.lists(st.tuples(moments, moments).map(sorted).map(tuple), min_size=1, max_size=30)
+
+
+@settings(max_examples=40)
+@given(periods, st.lists(moments))
+def test_places_are_in_the_order_of_times(busy, times):
+    axis = TimeAxis(busy)
+    ends = [each for both in busy for each in both]
+    places = [axis.place(each) for each in sorted([*times, *ends])]
+    assert all(-1e-9 <= place <= 1 + 1e-9 for place in places)
+    assert all(one <= other + 1e-9 for one, other in pairwise(places))
+    assert axis.place(axis.began) == 0
+    assert axis.place(axis.ended) == pytest.approx(1)
+    # Work has most of the width, however many pauses there are.
+    assert sum(axis.place(ended) - axis.place(began) for began, ended in axis.spans) > 0.5
+
+
+@settings(max_examples=40)
+@given(periods, st.floats(0.01, 1e6))
+def test_windows_cover_the_work_in_order(busy, shortest):
+    axis = TimeAxis(busy)
+    windows = axis.windows(shortest)
+    assert sum(ended - began for began, ended in windows) == pytest.approx(axis.seconds)
+    assert all(one[1] <= other[0] + 1e-4 for one, other in pairwise(windows))
+    starts = {began for began, _ in axis.spans}
+    for began, ended in windows:
+        assert began in starts or ended - began >= shortest * 0.999
+
+
+def test_long_pause_is_cut_short_and_short_ones_are_not():
+    axis = TimeAxis([(0, 100), (110, 200), (90_000, 90_100)])
+    assert axis.spans == [(0, 200), (90_000, 90_100)]
+    assert axis.seconds == pytest.approx(300)
+    assert axis.place(200) == pytest.approx(0.64)
+    assert axis.place(90_000) == pytest.approx(0.68)
+    assert axis.time(0.32) == pytest.approx(100)
+
+
+def segment(**changes: object) -> Segment:
+    """Make a segment of 10 s with 160 rows, 100 of them in its first second."""
+    ((made,),) = work(1, 1)[1]
+    samples = [ProgressSample(1.0, 100, 200, 0), ProgressSample(5.0, 100, 200, 50)]
+    times = SegmentTimes.of("ab", BEGAN, BEGAN + 10, samples)
+    stats = replace(made.work, consumed_wcu=320.0, throttled=50)
+    rows = replace(made.rows, read=160, written=160)
+    return replace(made, rows=rows, work=stats, times=times, **changes)  # type: ignore[arg-type]
+
+
+def only(timeline: Timeline | None) -> Timeline:
+    assert timeline is not None
+    return timeline
+
+
+def test_rates_follow_the_samples():
+    rates = only(make_timeline([[segment()]], ())).rates
+    seconds = [ended - began for began, ended in rates.windows]
+    assert seconds == pytest.approx([1.0] * 10)
+    assert sum(rates.rows) == pytest.approx(160)
+    assert sum(rates.units) == pytest.approx(320)
+    assert sum(rates.throttled) == pytest.approx(50)
+    assert rates.rows[0] == pytest.approx(100)
+    assert rates.rows[3] == 0
+    assert rates.throttled[3] == pytest.approx(50 / 4)
+
+
+def limited_segment(worker: int, share: float, seconds: float) -> Segment:
+    """Make the segment of a worker that sends all it may, sampled as an import samples it."""
+    budget, now, used = WcuBudget(share, 0.0), 0.0, 0
+    samples = ProgressSamples(f"{worker:02x}", BEGAN, 0.0)
+    while now < seconds:
+        now += 0.01
+        while budget.ready_at(now) <= now:
+            charge = budget.charge(int(budget.request_units()))
+            used += round(charge)
+            samples.add(now, used, used, 0)
+    ((made,),) = work(1, 1)[1]
+    stats = replace(made.work, consumed_wcu=float(used))
+    return replace(made, work=stats, times=samples.times(seconds))
+
+
+def test_units_stay_at_the_limit_when_workers_send_all_they_may():
+    chains = [[limited_segment(worker, 100.0, 65.0)] for worker in range(4)]
+    rates = only(make_timeline(chains, (), limited=True)).rates
+    assert rates.comparable
+    assert len(rates.units) == 6
+    assert max(rates.units) <= 400 * 1.03
+    assert min(rates.units) >= 400 * 0.97
+
+
+def test_no_limit_is_drawn_when_there_is_less_work_than_its_window():
+    timeline = only(
+        make_timeline([[limited_segment(0, 100.0, LIMIT_SECONDS / 2)]], (), limited=True)
+    )
+    assert not timeline.rates.comparable
+
+
+def test_segments_without_times_have_no_timeline():
+    assert make_timeline([[replace(segment(), times=None)]], ()) is None
+    assert make_timeline([[]], ()) is None
+
+
+def test_workers_share_lanes_when_there_are_many():
+    _, chains = work(3 * MAX_LANES, 3 * MAX_LANES, seconds=600.0)
+    timeline = only(make_timeline(chains, ()))
+    assert (timeline.workers, timeline.lanes) == (3 * MAX_LANES, MAX_LANES)
+    assert {each.lane for each in timeline.bars} == set(range(MAX_LANES))
+
+
+def test_failure_marks_the_last_part_of_its_chunk():
+    _, chains = work(3, 2, parts=2)
+    failure = Failure("SplitMismatch", "…", 1, BEGAN + 50)
+    timeline = only(make_timeline(chains, [failure, Failure("NoTime", "…", 2)]))
+    assert [each.label for each in timeline.bars].count("1") == 2
+    assert sorted(each.label for each in timeline.bars if each.kind == "failed") == ["1", "2"]
+    assert timeline.failures == [failure]
+    assert "SplitMismatch" in str(work_chart(timeline))
+
+
+def test_failed_work_is_seen_among_thousands():
+    """Drawn last, and at least a pixel wide."""
+    _, chains = work(4000, 2)
+    failure = Failure("SplitMismatch", "…", 2000)
+    drawn = str(work_chart(only(make_timeline(chains, [failure]))))
+    paths = {kind: path for path, kind in re.findall(r'<path d="([^"]*)" class="(\w+)"', drawn)}
+    assert {kind: path.count("M") for kind, path in paths.items()} == {"first": 3999, "failed": 1}
+    assert list(paths) == ["first", "failed"]
+    assert re.search(r"h1\.00v18h-1\.00z$", paths["failed"])
+
+
+@pytest.mark.parametrize("length", [0.0, 0.01, 3, 500, 90_000, 4e8, 253_402_300_799.0 - BEGAN])
+def test_ticks_are_few_and_have_room(length):
+    times = SegmentTimes("ab", BEGAN, BEGAN + length)
+    timeline = only(make_timeline([[replace(segment(), times=times)]], ()))
+    drawn = str(rates_chart(timeline.axis, [], []))
+    assert 1 <= drawn.count("<line") <= 12
+
+
+def test_failure_by_itself_leaves_room_for_the_ticks_of_the_others():
+    """It is a span without length, which tells nothing of how far seconds are apart."""
+    _, chains = work(4, 2)
+    timeline = only(make_timeline(chains, [Failure("SplitMismatch", "…", 0, BEGAN - 600)]))
+    drawn = str(rates_chart(timeline.axis, [], []))
+    assert 4 <= drawn.count("<line") <= 12
+    assert re.search(r">\d\d:\d\d:\d\d</text>", drawn)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (999.4, "999"), (999.6, "1k"), (999_499, "999k"), (999_600, "1M"), (3e12, "3T")],
+)
+def test_numbers_of_charts_are_short(value, text):
+    assert short(value) == text
