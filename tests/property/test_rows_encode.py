@@ -42,17 +42,12 @@ def _columns(draw: st.DrawFn, records: list[ParsedRow], count: int) -> Columns:
     longest = max((sum(map(len, row)) + count - 1 for row in rows), default=0)
     said = "".join(cell for row in rows for cell in row)
     plain = json.dumps(said, ensure_ascii=False) == f'"{said}"'
-    escaped = draw(st.booleans())
-    if escaped:
-        rows = [[json.dumps(cell, ensure_ascii=False)[1:-1] for cell in row] for row in rows]
-        longest, plain = None, True
     return Columns(
         len(fields),
         [*zip(*rows, strict=True)] or [()] * count,
         {place for place, row in enumerate(fields) if row is None},
         draw(st.sampled_from([None, longest])),
-        plain if escaped else draw(st.sampled_from([False, plain])),
-        escaped,
+        draw(st.sampled_from([False, plain])),
     )
 
 
