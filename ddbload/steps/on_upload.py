@@ -41,8 +41,7 @@ from ddbload.errors import (
     unexpected,
 )
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.shared_state import change_state
-from ddbload.ledger.store import Store
+from ddbload.ledger.store import Store, change_state
 from ddbload.steps.executions import Executions
 
 STARTED = "started"
