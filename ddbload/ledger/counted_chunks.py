@@ -234,14 +234,10 @@ class CountedChunks:
         """Segments of each chunk; None if they are too many, or were not kept."""
 
     @classmethod
-    def read(cls, ledger: Ledger, *, rejects: bool = True) -> Self:
-        """Add up all segments, see `add_all`; without `rejects`, these are not read."""
+    def read(cls, ledger: Ledger) -> Self:
+        """Add up all segments, as `add_all` does."""
         found = cls(ledger.find_manifest())
-        if rejects:
-            found.add_all(ledger)
-        else:
-            for chunk, chain in iter_chains(ledger, found.chunks or ()):
-                found.sums.add(chunk, chain)
+        found.add_all(ledger)
         return found
 
     def add_all(
