@@ -115,7 +115,7 @@ class Ledger(RunObjects):
     def find_control(self) -> Control | None:
         """Read the limits that the run's workers obey; None if those of the payload hold.
 
-        Raises `LedgerDamaged` for limits that cannot be read: nobody may guess them.
+        Raises `LedgerDamaged` for limits that cannot be read: they may not be guessed.
         """
         data = self._store.get(self._root + "control.json")
         return None if data is None else self._decode_control(data)

@@ -112,7 +112,7 @@ class RunObjects:
     def put_page(self, page: str, report: Report, attempts: int) -> None:
         """Write the page that shows a report, unless another report was written since.
 
-        Whoever writes a report writes its page then, so the last page is that of the last report.
+        Each writer of a report then writes its page, so the last page is that of the last report.
         """
         name = self._root + "report.html"
         while True:

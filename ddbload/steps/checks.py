@@ -71,7 +71,7 @@ SHARE_OF_ACCOUNT = 2
 
 
 def require_not_cancelled(ledger: Ledger) -> None:
-    """Raise `Cancelled` if the run's workers were told to stop."""
+    """Raise `Cancelled` if the run was cancelled."""
     control = ledger.find_control()
     if control is not None and control.cancelled:
         raise Cancelled.of(ledger.run)

@@ -141,7 +141,7 @@ def _inspect_first_object(
         with prefix_errors_with_object_name(raw, several=several):
             detected = detect_format(raw, payload.source, keys)
             file = open_decoded(raw, detected.source)
-        with _told_with(detected), prefix_errors_with_object_name(raw, several=several):
+        with _with_detected(detected), prefix_errors_with_object_name(raw, several=several):
             header = read_header(
                 file, detected.source, options.row_limit, keys=keys, doubt=detected.doubt
             )
@@ -149,14 +149,14 @@ def _inspect_first_object(
         if not header.empty:
             break
     detected = replace(detected, header=header.evidence)
-    with _told_with(detected):
+    with _with_detected(detected):
         check_column_names(header.columns)
         cells = resolve_types(file, header, replace(payload, source=detected.source), checked)
     return _FirstObject(raw.name, raw.pinned, known_size(file), detected, header, cells)
 
 
 @contextmanager
-def _told_with(detected: DetectedFormat) -> Generator[None]:
+def _with_detected(detected: DetectedFormat) -> Generator[None]:
     """Add what was detected to errors, for plans."""
     try:
         yield
