@@ -8,8 +8,8 @@ after it began to write its progress. So a process that was frozen meanwhile loo
 before it sends again, and others may count it as dead.
 
 A function without a limit first only looks at `control.json`, and writes its progress when it ends
-or after a period. Until it has, it may send for `UNSEEN_SECONDS` after its last look. So whoever
-cancels the run sees all workers that still send once that time has passed.
+or after a period. Until it has, it may send for `UNSEEN_SECONDS` after its last look. So a
+command that cancels the run sees all workers that still send once that time has passed.
 """
 
 from __future__ import annotations
@@ -388,9 +388,9 @@ class WorkerSession:
         self.budget.valid_until = -math.inf
         self._shared.release(self.budget.used)
         self._apply()
-        told = self._published or WorkerProgress(self.worker, 0, IDLE, None, None)
-        was_told = (told.state, told.settled) == (IDLE, self._figures[0])
-        if not was_told or self._number > self._first_number:
+        last = self._published or WorkerProgress(self.worker, 0, IDLE, None, None)
+        is_published = (last.state, last.settled) == (IDLE, self._figures[0])
+        if not is_published or self._number > self._first_number:
             with suppress(DdbloadError):
                 self._publish(IDLE)
         self._state, self._seen = IDLE, False

@@ -153,7 +153,7 @@ class BucketStore:
 
     def page(self, folder: str, after: str = "") -> AgesPage:
         """List a page of up to 1,000 keys after a name, with their ages."""
-        page = self._page_after(folder, after)
+        page = next(self._pages(folder, after))
         ages = {name.removeprefix(folder): age for name, age in self._ages_of(page).items()}
         return AgesPage(ages, more=bool(page.get("IsTruncated")))
 
@@ -161,41 +161,22 @@ class BucketStore:
         """List keys after a name, page by page, and read their objects while more are listed."""
         start = len(self._prefix + folder)
         if self._read_many is None:
-            for page in self._pages_after(folder, after):
-                names = [key for key, _, _ in page]
-                contents = self.get_all([key[len(self._prefix) :] for key in names])
-                yield from zip([key[start:] for key in names], contents, strict=True)
+            for page in self._pages(folder, after):
+                names = [name for name, _ in self._entries(page)]
+                found = zip(names, self.get_all(names), strict=True)
+                yield from ((name[len(folder) :], data) for name, data in found)
             return
         listed: deque[str] = deque()
 
         def each() -> Iterator[ListedKey]:
-            for page in self._pages_after(folder, after):
-                for key in page:
-                    listed.append(key[0][start:])
-                    yield key
+            for page in self._pages(folder, after):
+                for key in page.get("Contents", ()):
+                    listed.append(key["Key"][start:])
+                    yield key["Key"], key["ETag"], int(key["Size"])
 
-        with closing(self._read_many(self._bucket, each())) as found:
-            for data in found:
+        with closing(self._read_many(self._bucket, each())) as contents:
+            for data in contents:
                 yield listed.popleft(), data
-
-    def _pages_after(self, folder: str, after: str) -> Iterator[list[ListedKey]]:
-        while True:
-            page = self._page_after(folder, after)
-            contents = page.get("Contents", ())
-            yield [(each["Key"], each["ETag"], int(each["Size"])) for each in contents]
-            if not page.get("IsTruncated") or not contents:
-                return
-            after = contents[-1]["Key"].removeprefix(self._prefix + folder)
-
-    def _page_after(self, folder: str, after: str) -> Any:
-        start: Any = {"StartAfter": self._prefix + folder + after} if after else {}
-        return call_with_retries(
-            lambda: self._client.list_objects_v2(
-                Bucket=self._bucket, Prefix=self._prefix + folder, **start
-            ),
-            f"listing {self.uri(folder)}",
-            policy=self._retry_policy,
-        )
 
     def _ages_of(self, page: Any) -> dict[str, float]:
         date = page["ResponseMetadata"]["HTTPHeaders"].get("date")
@@ -218,16 +199,17 @@ class BucketStore:
             yield each["Key"][len(self._prefix) :], each["LastModified"]
 
     def _pages(
-        self, prefix: str, *, most: int = PAGE_KEYS, delimiter: str | None = None
+        self, prefix: str, after: str = "", *, most: int = PAGE_KEYS, delimiter: str | None = None
     ) -> Iterator[Any]:
+        """List page by page, one request each; `after` is relative to the prefix."""
         more: Any = {} if delimiter is None else {"Delimiter": delimiter}
         if most < PAGE_KEYS:
             more["MaxKeys"] = most
-        token: Any = {}
+        start: Any = {"StartAfter": self._prefix + prefix + after} if after else {}
 
         def read() -> Any:
             return self._client.list_objects_v2(
-                Bucket=self._bucket, Prefix=self._prefix + prefix, **more, **token
+                Bucket=self._bucket, Prefix=self._prefix + prefix, **more, **start
             )
 
         while True:
@@ -235,7 +217,7 @@ class BucketStore:
             yield page
             if not page.get("IsTruncated"):
                 return
-            token = {"ContinuationToken": page["NextContinuationToken"]}
+            start = {"ContinuationToken": page["NextContinuationToken"]}
 
     def uri(self, name: str) -> str:
         """Return the s3:// URI."""

@@ -40,7 +40,7 @@ from ddbload.errors import (
 )
 from ddbload.ledger.ledger import REJECTS_AT_ONCE, Ledger
 
-TOLD_ROUNDING = 2.0
+PROGRESS_ROUNDING = 2.0
 """Write units by which a worker's progress may exceed its segments: it is two whole numbers, each
 rounded up."""
 MAX_KEPT_SEGMENTS = 10_000
@@ -91,7 +91,7 @@ class _Numbered(NamedTuple):
     relative: bool
     """True if lines count from the chunk's beginning."""
     first_line: int | None
-    """Line of the chunk's first row in the source; None if nobody has counted those before it."""
+    """Line of the chunk's first row in the source; None if those before it are not counted."""
 
 
 def _read_numbered(ledger: Ledger, segments: Sequence[_Numbered]) -> Iterator[bytes]:
@@ -148,7 +148,7 @@ class SegmentSums(Message):
     reached: int | None = None
     """Byte to which it is imported."""
     following: int | None = None
-    """Line after the last chunk; None if nobody has counted those before it."""
+    """Line after the last chunk; None if those before it are not counted."""
     conserved: bool = True
     """True if the conservation law holds for each segment."""
     repeated: int = 0
@@ -234,14 +234,10 @@ class CountedChunks:
         """Segments of each chunk; None if they are too many, or were not kept."""
 
     @classmethod
-    def read(cls, ledger: Ledger, *, rejects: bool = True) -> Self:
-        """Add up all segments, see `add_all`; without `rejects`, these are not read."""
+    def read(cls, ledger: Ledger) -> Self:
+        """Add up all segments, as `add_all` does."""
         found = cls(ledger.find_manifest())
-        if rejects:
-            found.add_all(ledger)
-        else:
-            for chunk, chain in iter_chains(ledger, found.chunks or ()):
-                found.sums.add(chunk, chain)
+        found.add_all(ledger)
         return found
 
     def add_all(
@@ -289,16 +285,16 @@ class CountedChunks:
 
 
 def units_consumed(sums: SegmentSums, ledger: Ledger) -> float:
-    """Add up the write units of each worker: those of its segments, or more if it told more.
+    """Add up the write units of each worker: those of its segments, or of its progress if more.
 
-    A worker that was killed, or whose segment another had written before, tells in its progress
-    what no segment counts.
+    The progress of a worker that was killed, or whose segment another had written before, has units
+    that no segment counts.
     """
     counted = dict(sums.units)
     for seen in ledger.workers():
-        worker, told = seen.progress.worker, seen.progress.totals.work.consumed_wcu
-        if told - counted.get(worker, 0.0) >= TOLD_ROUNDING:
-            counted[worker] = told
+        worker, units = seen.progress.worker, seen.progress.totals.work.consumed_wcu
+        if units - counted.get(worker, 0.0) >= PROGRESS_ROUNDING:
+            counted[worker] = units
     return sum(counted.values())
 
 

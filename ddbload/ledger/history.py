@@ -36,8 +36,7 @@ from ddbload.contracts.load_record import (
     location_hash,
     same_ids,
 )
-from ddbload.errors import DdbloadError, LedgerDamaged
-from ddbload.ledger.store import Store
+from ddbload.ledger.store import Store, decode_object, encode_json
 
 GROUP_OBJECTS = 100_000
 """Objects that are kept in memory and written together."""
@@ -156,7 +155,7 @@ class History:
         return names
 
     def _put_page(self, name: str, load: LoadRecord, page: Sequence[tuple[str, bytes]]) -> None:
-        lines = [json.dumps(load.to_json(), separators=(",", ":")).encode()]
+        lines = [encode_json(load.to_json())]
         self._store.put_new(name, b"\n".join([*lines, *(line for _, line in page), b""]))
 
     def read(self, names: Iterable[str]) -> Iterator[LoadPage]:
@@ -167,15 +166,12 @@ class History:
                 yield self._decode(name, data)
 
     def _decode(self, name: str, data: bytes) -> LoadPage:
-        try:
+        def decode() -> LoadPage:
             first, *lines = data.splitlines()
             load = LoadRecord.from_json(json.loads(first))
             return LoadPage(load, [_version(json.loads(line)) for line in lines])
-        except (DdbloadError, ValueError, LookupError, TypeError, RecursionError):
-            raise LedgerDamaged(
-                f"{self._store.uri(name)} is not what this version of ddbload writes: it is"
-                " damaged, or of a later version; delete it if nobody needs it"
-            ) from None
+
+        return decode_object(self._store.uri(name), decode, "delete it if nobody needs it")
 
 
 def _folder(table: str, table_id: str) -> str:
@@ -191,7 +187,7 @@ def _digits(objects: int) -> int:
 
 
 def _line(version: ObjectVersion) -> bytes:
-    return json.dumps(dict(version.pinned), separators=(",", ":")).encode()
+    return encode_json(dict(version.pinned))
 
 
 def _version(value: Any) -> ObjectVersion:

@@ -32,21 +32,8 @@ from ddbload.contracts.results import Failure, Heartbeat, Segment
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ReportCursor
 from ddbload.errors import LedgerDamaged, ServiceUnavailable
-from ddbload.ledger.run_objects import (
-    REPORT_PARTS,
-    RunObjects,
-    attempts_folder,
-    encode_json,
-    listing_page_name,
-    listing_part_name,
-    manifest_part_name,
-    report_part_name,
-    seek_point_name,
-    segment_name,
-    segments_folder,
-    slices_name,
-)
-from ddbload.ledger.store import AgesPage, FolderStore
+from ddbload.ledger.run_objects import RunObjects
+from ddbload.ledger.store import AgesPage, FolderStore, encode_json
 
 T = TypeVar("T")
 _WORKERS = "progress/"
@@ -84,7 +71,7 @@ class Ledger(RunObjects):
 
     def put_execution(self, arn: str) -> None:
         """Write the ARN of the execution that works on the run."""
-        self._store.put(self._root + "execution.json", encode_json({"execution": arn}))
+        self._put("execution.json", {"execution": arn})
 
     def find_execution(self) -> str | None:
         """Read the ARN of the last execution that worked on the run; None for a local run."""
@@ -92,7 +79,7 @@ class Ledger(RunObjects):
 
     def put_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Replace the heartbeat of a local run."""
-        self._store.put(self._root + "progress.json", encode_json(heartbeat.to_json()))
+        self._put("progress.json", heartbeat.to_json())
 
     def find_heartbeat(self) -> Heartbeat | None:
         """Read the last heartbeat of a local run; None if missing or damaged."""
@@ -128,7 +115,7 @@ class Ledger(RunObjects):
     def find_control(self) -> Control | None:
         """Read the limits that the run's workers obey; None if those of the payload hold.
 
-        Raises `LedgerDamaged` for limits that cannot be read: nobody may guess them.
+        Raises `LedgerDamaged` for limits that cannot be read: they may not be guessed.
         """
         data = self._store.get(self._root + "control.json")
         return None if data is None else self._decode_control(data)
@@ -184,17 +171,16 @@ class Ledger(RunObjects):
         run that begins to list chooses a new `name`, so that a record always refers to the listing
         that it was made from.
         """
-        value = encode_json({"run": self.run, "objects": list(objects), "after": after})
-        return self._store.put_new(self._root + listing_page_name(name, page), value)
+        value = {"run": self.run, "objects": list(objects), "after": after}
+        return self._put_new(_listing_page(name, page), value)
 
     def put_listing_part(self, cursor: ListingCursor, part: ListingPart) -> None:
         """Write where an invocation stopped to list, unless another did so before."""
-        value = encode_json({"run": self.run, **asdict(part)})
-        self._store.put_new(self._root + listing_part_name(cursor), value)
+        self._put_new(_listing_part(cursor), {"run": self.run, **asdict(part)})
 
     def find_listing_part(self, cursor: ListingCursor) -> ListingPart | None:
         """Read where an invocation stopped to list; None if missing. Raises `LedgerDamaged`."""
-        name = listing_part_name(cursor)
+        name = _listing_part(cursor)
 
         def decode(value: dict[str, Any]) -> ListingPart:
             self._require_own(name, value.pop("run") == self.run)
@@ -208,7 +194,7 @@ class Ledger(RunObjects):
         Raises `LedgerDamaged`.
         """
         left, at_once = iter(pages), 1
-        while names := [listing_page_name(name, page) for page in islice(left, at_once)]:
+        while names := [_listing_page(name, page) for page in islice(left, at_once)]:
             paths = [self._root + path for path in names]
             for path, data in zip(names, self._store.get_all(paths), strict=True):
                 if data is None:
@@ -218,7 +204,7 @@ class Ledger(RunObjects):
 
     def find_listing(self, name: str, page: int) -> tuple[list[dict[str, Any]], str] | None:
         """Read the objects of a page, and the position behind them; None if missing."""
-        path = listing_page_name(name, page)
+        path = _listing_page(name, page)
         return self._read(path, self._listing_decoder(path))
 
     def _listing_decoder(self, path: str) -> Callable[[Any], tuple[list[dict[str, Any]], str]]:
@@ -231,11 +217,11 @@ class Ledger(RunObjects):
     def put_slices(self, chunk: Chunk, slices: Sequence[ObjectSlice]) -> None:
         """Write the slices of objects that a chunk reads; equal for equal byte ranges."""
         value = {"parts": [each.to_json() for each in slices], **self._stamp}
-        self._store.put(self._root + slices_name(chunk), encode_json(value))
+        self._put(_slices(chunk), value)
 
     def slices(self, chunk: Chunk) -> list[ObjectSlice]:
         """Read the slices of objects that a chunk reads. Raises `LedgerDamaged`."""
-        name = slices_name(chunk)
+        name = _slices(chunk)
 
         def decode(value: Any) -> list[ObjectSlice]:
             return [ObjectSlice.from_json(each) for each in value["parts"]]
@@ -247,12 +233,11 @@ class Ledger(RunObjects):
 
     def put_seek_point(self, byte: int, point: SeekPoint) -> None:
         """Write the point of a compressed object from which the row at a byte is read."""
-        value = {**point.to_json(), **self._stamp}
-        self._store.put(self._root + seek_point_name(byte), encode_json(value))
+        self._put(f"seek/{byte}.json", {**point.to_json(), **self._stamp})
 
     def find_seek_point(self, byte: int) -> SeekPoint | None:
         """Read the point of a compressed object from which the row at a byte is read."""
-        name = seek_point_name(byte)
+        name = f"seek/{byte}.json"
         return self._read(name, self._owned(name, SeekPoint.from_json))
 
     # The manifest.
@@ -268,7 +253,7 @@ class Ledger(RunObjects):
                 bool(value.get("padded", False)),
             )
 
-        name = manifest_part_name(byte)
+        name = f"manifest/{byte}.json"
         return self._read(name, self._owned(name, decode))
 
     def manifest_part_before(self, byte: int) -> ManifestPart | None:
@@ -284,15 +269,13 @@ class Ledger(RunObjects):
             **({"padded": True} if part.padded else {}),
             **self._stamp,
         }
-        if self._store.put_new(self._root + manifest_part_name(byte), encode_json(value)):
+        if self._put_new(f"manifest/{byte}.json", value):
             return part
         return self.find_manifest_part(byte) or part
 
     def put_manifest(self, chunks: Sequence[Chunk]) -> None:
         """Write the whole manifest, as the JSON array that a distributed Map reads."""
-        self._store.put(
-            self._root + "manifest.json", encode_json([chunk.to_json() for chunk in chunks])
-        )
+        self._put("manifest.json", [chunk.to_json() for chunk in chunks])
 
     def find_manifest(self) -> tuple[Chunk, ...] | None:
         """Read all chunks in order; None if preflight has not finished."""
@@ -311,19 +294,18 @@ class Ledger(RunObjects):
 
     def find_segment(self, chunk: int, start: int) -> Segment | None:
         """Read the segment of a chunk that begins at a byte; None if missing."""
-        name = segment_name(chunk, start)
+        name = _segment(chunk, start)
         return self._read(name, self._segment_named(self._root + name))
 
     def segment_before(self, chunk: int, byte: int) -> Segment | None:
         """Read the last segment of a chunk that begins before a byte."""
-        start = self._start_before(segments_folder(chunk), byte)
+        start = self._start_before(f"chunks/{chunk:05d}/", byte)
         return None if start is None else self.find_segment(chunk, start)
 
     def put_segment(self, segment: Segment) -> Segment:
         """Write a segment unless there is one, and return the segment that counts."""
-        name = segment_name(segment.chunk, segment.start.byte)
-        value = {**segment.to_json(), **self._stamp}
-        if self._store.put_new(self._root + name, encode_json(value)):
+        name = _segment(segment.chunk, segment.start.byte)
+        if self._put_new(name, {**segment.to_json(), **self._stamp}):
             return segment
         return self.find_segment(segment.chunk, segment.start.byte) or segment
 
@@ -339,11 +321,11 @@ class Ledger(RunObjects):
 
     def put_attempt(self, chunk: int, name: str) -> None:
         """Write an empty object whose name says which rows were sent (`ledger.attempts`)."""
-        self._store.put(f"{self._root}{attempts_folder(chunk)}{self._mark}-{name}", b"")
+        self._store.put(f"{self._root}attempts/{chunk:05d}/{self._mark}-{name}", b"")
 
     def attempt_names(self, chunk: int) -> list[str]:
         """List the names that the invocations of a chunk wrote by `put_attempt`."""
-        folder = self._root + attempts_folder(chunk)
+        folder = f"{self._root}attempts/{chunk:05d}/"
         names = self._store.names(folder)
         own = f"{folder}{self._mark}-"
         for name in names:
@@ -414,9 +396,7 @@ class Ledger(RunObjects):
 
     def put_failure(self, failure: Failure) -> None:
         """Write why a chunk failed; Report ignores it once the chunk is imported."""
-        self._store.put(
-            f"{self._root}failures/{failure.chunk:05d}.json", encode_json(failure.to_json())
-        )
+        self._put(f"failures/{failure.chunk:05d}.json", failure.to_json())
 
     def failures(self) -> list[Failure]:
         """Read the failures of chunks, in the order of the chunks."""
@@ -425,13 +405,11 @@ class Ledger(RunObjects):
 
     def put_report_part(self, cursor: ReportCursor, sums: Mapping[str, Any]) -> None:
         """Write the sums over a run's first chunks, unless they are written."""
-        name = report_part_name(cursor.name, cursor.chunk)
-        value = {"sums": dict(sums), **self._stamp}
-        self._store.put_new(self._root + name, encode_json(value))
+        self._put_new(_report_part(cursor), {"sums": dict(sums), **self._stamp})
 
     def report_part(self, cursor: ReportCursor, decode: Callable[[Any], T]) -> T:
         """Read the sums over a run's first chunks. Raises `LedgerDamaged`."""
-        name = report_part_name(cursor.name, cursor.chunk)
+        name = _report_part(cursor)
         sums = self._read(name, self._owned(name, lambda value: decode(value["sums"])))
         if sums is None:
             raise LedgerDamaged(f"{self._uri(name)} is missing; report the run again")
@@ -439,7 +417,7 @@ class Ledger(RunObjects):
 
     def last_report_part(self, name: str) -> int | None:
         """Find the last part of a name: the number of the chunk that is next."""
-        folder = f"{self._root}{REPORT_PARTS}{name}/"
+        folder = f"{self._root}report-parts/{name}/"
         names = self._store.names(folder)
         return int(names[-1].removeprefix(folder).removesuffix(".json")) if names else None
 
@@ -448,7 +426,7 @@ class Ledger(RunObjects):
 
         def decode(value: dict[str, Any]) -> Segment:
             segment = Segment.from_json(value)
-            if not name.endswith("/" + segment_name(segment.chunk, segment.start.byte)):
+            if not name.endswith("/" + _segment(segment.chunk, segment.start.byte)):
                 raise ValueError(name)
             return segment
 
@@ -487,3 +465,23 @@ def _chunks(value: Any) -> tuple[Chunk, ...]:
     if not isinstance(value, list):
         raise TypeError("a manifest is a list")
     return tuple(Chunk.from_json(each) for each in value)
+
+
+def _listing_page(listing: str, page: int) -> str:
+    return f"listing/{listing}/{page:05d}.json"
+
+
+def _listing_part(cursor: ListingCursor) -> str:
+    return f"listing/{cursor.listing}/part-{cursor.part:05d}.json"
+
+
+def _slices(chunk: Chunk) -> str:
+    return f"parts/{chunk.start}-{chunk.end}.json"
+
+
+def _segment(chunk: int, start: int) -> str:
+    return f"chunks/{chunk:05d}/{start}.json"
+
+
+def _report_part(cursor: ReportCursor) -> str:
+    return f"report-parts/{cursor.name}/{cursor.chunk:05d}.json"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ddbload.contracts.chunks import Chunk, ListingCursor
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import RunRequest
-from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
-from ddbload.ledger.store import Store
+from ddbload.errors import LedgerDamaged, RunNotFound
+from ddbload.ledger.store import Store, decode_json, encode_json
 
 T = TypeVar("T")
-REPORT_PARTS = "report-parts/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,7 @@ class RunObjects:
 
     def put_request(self, request: RunRequest) -> None:
         """Write what was asked of the run, over an earlier request of a run without a record."""
-        self._store.put(self._root + "request.json", encode_json(request.to_json()))
+        self._put("request.json", request.to_json())
 
     def find_request(self) -> RunRequest | None:
         """Read what was asked of the run; None if nothing was."""
@@ -80,14 +77,14 @@ class RunObjects:
 
         Of two runs that begin with the same id at the same time, only one succeeds.
         """
-        written = self._store.put_new(self._root + "run.json", encode_json(record.to_json()))
+        written = self._put_new("run.json", record.to_json())
         if written:
             self._known_stamp = record.stamp
         return written
 
     def put_record(self, record: RunRecord) -> None:
         """Replace the record of a run."""
-        self._store.put(self._root + "run.json", encode_json(record.to_json()))
+        self._put("run.json", record.to_json())
 
     def put_report(self, report: Report, over: LastReport) -> bool:
         """Write the report unless another was written since `over` was read; True if written."""
@@ -115,7 +112,7 @@ class RunObjects:
     def put_page(self, page: str, report: Report, attempts: int) -> None:
         """Write the page that shows a report, unless another report was written since.
 
-        Whoever writes a report writes its page then, so the last page is that of the last report.
+        Each writer of a report then writes its page, so the last page is that of the last report.
         """
         name = self._root + "report.html"
         while True:
@@ -180,62 +177,11 @@ class RunObjects:
         ]
 
     def _decode(self, name: str, data: bytes, decode: Callable[[Any], T]) -> T:
-        try:
-            return decode(json.loads(data))
-        except LedgerDamaged:
-            raise
-        except (DdbloadError, ValueError, LookupError, TypeError, RecursionError):
-            raise LedgerDamaged(
-                f"{self._store.uri(name)} is not what this version of ddbload writes: it is"
-                " damaged, or of a later version; start a new run (another run id)"
-            ) from None
+        advice = "start a new run (another run id)"
+        return decode_json(self._store.uri(name), data, decode, advice)
 
+    def _put(self, name: str, value: object) -> None:
+        self._store.put(self._root + name, encode_json(value))
 
-def encode_json(value: object) -> bytes:
-    """Encode a value as compact JSON."""
-    return json.dumps(value, separators=(",", ":")).encode()
-
-
-def manifest_part_name(byte: int) -> str:
-    """Return the name of the part of the manifest that begins at a byte."""
-    return f"manifest/{byte}.json"
-
-
-def listing_page_name(listing: str, page: int) -> str:
-    """Return the name of a page of a listing."""
-    return f"listing/{listing}/{page:05d}.json"
-
-
-def listing_part_name(cursor: ListingCursor) -> str:
-    """Return the name of what an invocation leaves that stopped to list."""
-    return f"listing/{cursor.listing}/part-{cursor.part:05d}.json"
-
-
-def slices_name(chunk: Chunk) -> str:
-    """Return the name of the slices of objects that a chunk reads."""
-    return f"parts/{chunk.start}-{chunk.end}.json"
-
-
-def seek_point_name(byte: int) -> str:
-    """Return the name of the seek point by which rows are read from a byte on."""
-    return f"seek/{byte}.json"
-
-
-def segments_folder(chunk: int) -> str:
-    """Return the folder of a chunk's segments."""
-    return f"chunks/{chunk:05d}/"
-
-
-def segment_name(chunk: int, start: int) -> str:
-    """Return the name of the segment of a chunk that begins at a byte."""
-    return f"{segments_folder(chunk)}{start}.json"
-
-
-def attempts_folder(chunk: int) -> str:
-    """Return the folder of a chunk's attempts."""
-    return f"attempts/{chunk:05d}/"
-
-
-def report_part_name(name: str, chunk: int) -> str:
-    """Return the name of the sums over the chunks before a number."""
-    return f"{REPORT_PARTS}{name}/{chunk:05d}.json"
+    def _put_new(self, name: str, value: object) -> bool:
+        return self._store.put_new(self._root + name, encode_json(value))

@@ -98,7 +98,7 @@ class RunState:
 
     @property
     def stopped(self) -> bool:
-        """True if open chunks are expected, because somebody stopped the run."""
+        """True if open chunks are expected, because the run was stopped."""
         return self.status in _STOPPED
 
 

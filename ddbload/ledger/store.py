@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import json
 import os
 import stat
 import tempfile
@@ -13,12 +14,25 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
-from ddbload.errors import TAKE_UP, LedgerDamaged, LedgerUnwritable
+from ddbload.contracts.messages import Message
+from ddbload.errors import (
+    TAKE_UP,
+    DdbloadError,
+    LedgerDamaged,
+    LedgerUnwritable,
+    ServiceUnavailable,
+)
+
+S = TypeVar("S", bound=Message)
+T = TypeVar("T")
 
 MAX_OBJECT_BYTES = 512 * 1024 * 1024
 """Size limit of an object that is read; ddbload writes none that is nearly as large."""
+
+_FIRST_NUMBER = 10**9 - 1
+_ATTEMPTS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,3 +358,91 @@ def _locked(folder: Path) -> Iterator[None]:
 def _remove(temporary: Path) -> None:
     with contextlib.suppress(OSError):
         temporary.unlink()
+
+
+# JSON.
+
+
+def encode_json(value: object) -> bytes:
+    """Encode a value as compact JSON."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def decode_json(uri: str, data: bytes, decode: Callable[[Any], T], advice: str) -> T:
+    """Decode an object's JSON. Raises `LedgerDamaged`, with advice what to do."""
+    return decode_object(uri, lambda: decode(json.loads(data)), advice)
+
+
+def decode_object(uri: str, decode: Callable[[], T], advice: str) -> T:
+    """Call `decode`. Raises `LedgerDamaged`, with advice what to do, for what it cannot decode."""
+    try:
+        return decode()
+    except LedgerDamaged:
+        raise
+    except (DdbloadError, ValueError, LookupError, TypeError, RecursionError):
+        raise LedgerDamaged(
+            f"{uri} is not what this version of ddbload writes: it is damaged, or of a later"
+            f" version; {advice}"
+        ) from None
+
+
+# State that several runs change at once, without locks. It is the first object of a folder. Names
+# are numbers that count down, and each is written once: whoever writes the next number has seen the
+# state before it. Of two changes at the same time one fails, and is made again from what the other
+# wrote.
+
+
+def read_state(store: Store, folder: str, kind: type[S], *, unless: str) -> S | None:
+    """Return the state in a folder, whose name ends with a slash; None without one.
+
+    Raises `LedgerDamaged`, for which `unless` is as in `change_state`, and errors of the store.
+    """
+    return _newest(store, folder, kind, unless)[1]
+
+
+def change_state(
+    store: Store,
+    folder: str,
+    kind: type[S],
+    change: Callable[[S | None], S | None],
+    *,
+    unless: str,
+    wait: Callable[[int], object] = lambda _: None,
+) -> None:
+    """Replace the state in a folder, whose name ends with a slash, by what `change` makes of it.
+
+    `change` gets the state, None at first, and returns the new one, or None to leave it as it is.
+    It is called again if another write came first. `unless`: words that tell when a damaged state
+    must not be deleted. `wait` is called with the number of attempts before another one. Raises
+    `LedgerDamaged`, `ServiceUnavailable` after too many attempts, what `change` raises, and errors
+    of the store.
+    """
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            wait(attempt)
+        name, state = _newest(store, folder, kind, unless)
+        number = _FIRST_NUMBER
+        if name is not None:
+            if state is None:
+                continue
+            number = int(name.rpartition("/")[2].removesuffix(".json")) - 1
+        changed = change(state)
+        if changed is None:
+            return
+        if store.put_new(f"{folder}{number:09d}.json", encode_json(changed.to_json())):
+            return
+    raise ServiceUnavailable(
+        f"the state in {store.uri(folder)} was changed {_ATTEMPTS} times meanwhile; try again"
+    )
+
+
+def _newest(store: Store, folder: str, kind: type[S], unless: str) -> tuple[str | None, S | None]:
+    """Return the name and the state that was written last; no state if it was deleted meanwhile."""
+    for name in store.first_names(folder, 1):
+        data = store.get(name)
+        if data is None:
+            return name, None
+        return name, decode_json(
+            store.uri(name), data, kind.from_json, f"delete it, unless {unless}"
+        )
+    return None, None

@@ -27,7 +27,7 @@ from ddbload.items.item_layout import item_layout
 from ddbload.items.row_encoder import row_boundaries_for
 from ddbload.items.typed_values import PLAIN_TYPES
 from ddbload.ledger.counted_chunks import counted_rejects
-from ddbload.ledger.run_objects import encode_json
+from ddbload.ledger.store import encode_json
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.dialect_grammar import RowSplitter

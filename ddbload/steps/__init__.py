@@ -1,1 +1,1 @@
-"""The steps of an import, and the ledger they share: what composes source, rows and write."""
+"""Steps of the state machine: preflight, import_chunk and report, with their parts."""

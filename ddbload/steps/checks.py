@@ -71,7 +71,7 @@ SHARE_OF_ACCOUNT = 2
 
 
 def require_not_cancelled(ledger: Ledger) -> None:
-    """Raise `Cancelled` if the run's workers were told to stop."""
+    """Raise `Cancelled` if the run was cancelled."""
     control = ledger.find_control()
     if control is not None and control.cancelled:
         raise Cancelled.of(ledger.run)
@@ -154,7 +154,7 @@ class RunLimits:
     """Price of the run's write units; None for work without a table."""
 
 
-def settle_limits(
+def resolve_limits(
     options: Options, table: str, described: Mapping[str, Any] | None, context: Context
 ) -> RunLimits:
     """Run `TABLE_CHECKS` in order, and resolve the run's limits.
@@ -219,10 +219,10 @@ SAMPLE_BYTES = 1024 * 1024
 _SAMPLE_PIECE_BYTES = 64 * 1024
 
 
-def settle_types(
+def resolve_types(
     file: DecodedSource, header: Header, payload: Payload, table: Table
 ) -> SettledCells:
-    """Settle the type of each attribute of delimited text; none for JSON, whose values have types.
+    """Resolve the type of each attribute of delimited text; none for JSON, whose values have types.
 
     Raises `UnknownColumn`, `DuplicateColumn`, `InvalidPayload` and as `check_column_types`.
     """

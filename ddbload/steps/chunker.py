@@ -64,7 +64,7 @@ class Chunker:
         self._current_slice: ObjectSlice | None = None
         # True for a compressed object that is cut.
         self._is_indexed = False
-        # False after an edge: nobody has counted the lines before it.
+        # False after an edge: the lines before it are not counted.
         self._knows_line = cursor.line > 0
         self._undecided = cursor.undecided
         self._padded = False

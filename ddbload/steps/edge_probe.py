@@ -13,8 +13,7 @@ FIRST_WINDOW_BYTES = 16 * 1024
 MOST_UNDECIDED = 16
 """Windows in a row that prove no row end, after which no more are asked: others would not either.
 
-Quoted text that shows nowhere where it stands, for example, has a delimiter at the end of every
-cell."""
+Example: quoted text in which every cell ends with a delimiter."""
 ASKED_AT_FIRST = 4
 MOST_ASKED = 256
 """Places that are asked at once, at first and after all of those before had a row end."""

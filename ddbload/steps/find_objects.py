@@ -337,7 +337,7 @@ def _only_export(source: Source, names: Sequence[str], empty: Sequence[str]) -> 
             f" {exports[0]}"
         )
     if exports and source.kind.is_open:
-        # What an export consists of lies in its folder, or beside it.
+        # The files of an export are in its folder, or beside it.
         beside = exports[0][: exports[0].rstrip("/").rfind("/") + 1]
         other = next((name for name in names if not name.startswith(beside)), None)
         if other is not None:

@@ -34,7 +34,7 @@ from ddbload.ledger.object_listing import (
     iter_listing,
     iter_objects,
 )
-from ddbload.ledger.shared_state import change_state, read_state
+from ddbload.ledger.store import change_state, read_state
 from ddbload.steps.run_requests import may_begin
 
 

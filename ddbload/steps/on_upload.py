@@ -41,8 +41,7 @@ from ddbload.errors import (
     unexpected,
 )
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.shared_state import change_state
-from ddbload.ledger.store import Store
+from ddbload.ledger.store import Store, change_state
 from ddbload.steps.executions import Executions
 
 STARTED = "started"
@@ -62,10 +61,10 @@ def handle_batch(
 ) -> dict[str, Any]:
     """Call `start` with the event of each message, and return Lambda's answer for the batch.
 
-    The answer names the messages to deliver again: those for which `start` raised an error, which
-    `failed` is told, and those not begun when `must_end` became true. Without that limit a function
-    that AWS throttles would be killed, and all its messages delivered again. A message that is not
-    an event is treated like any other failure: the queue alone decides what is a dead letter.
+    The answer names the messages to deliver again: those for which `start` raised an error, passed
+    to `failed`, and those not begun when `must_end` became true. Without that limit a function that
+    AWS throttles would be killed, and all its messages delivered again. A message that is not an
+    event is treated like any other failure: the queue alone decides what is a dead letter.
     """
     again = []
     for record in _records(batch):

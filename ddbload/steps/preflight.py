@@ -29,7 +29,7 @@ from ddbload.steps.checks import (
     check_request,
     describe,
     require_not_cancelled,
-    settle_limits,
+    resolve_limits,
 )
 from ddbload.steps.chunker import Chunker
 from ddbload.steps.executions import check_input
@@ -338,8 +338,8 @@ def take_up_run(
         _check_same_source(existing, payload, ledger, context)
         if existing.payload.once:
             claim_load(existing, ledger, context)
-    options = _settled_options(payload.options, existing.payload.options)
-    limits = settle_limits(options, table.name, described, context)
+    options = _kept_options(payload.options, existing.payload.options)
+    limits = resolve_limits(options, table.name, described, context)
     record = existing.with_limits(
         replace(payload, options=limits.options), limits.most_workers, limits.write_price
     )
@@ -397,7 +397,7 @@ def _changed(existing: RunRecord) -> SourceChanged:
     )
 
 
-def _settled_options(asked: Options, settled: Options) -> Options:
+def _kept_options(asked: Options, settled: Options) -> Options:
     """Keep the way of scanning that preflight chose for the run, unless one is asked for."""
     if asked.scan == AUTO:
         asked = replace(asked, scan=settled.scan)

@@ -42,7 +42,7 @@ from ddbload.rows.sniff import sniff
 from ddbload.source.byte_source import ByteSource, HeadCachingSource
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.s3_object import Pinned
-from ddbload.steps.checks import RunLimits, check_settings, describe, settle_limits, settle_types
+from ddbload.steps.checks import RunLimits, check_settings, describe, resolve_limits, resolve_types
 from ddbload.steps.find_objects import list_source
 
 FIRST_ROW_LIKE_DATA = "the first row is taken for column names, and looks like data"
@@ -119,8 +119,8 @@ def prepare_run(
         )
     if first.detected.source.kind.is_container:
         listing = _list_row_groups(first, listing, ledger, context)
-    options = _settle_scan(payload.options, first, listing)
-    limits = settle_limits(options, table.name, described, context)
+    options = _choose_scan(payload.options, first, listing)
+    limits = resolve_limits(options, table.name, described, context)
     payload = replace(payload, run=run, options=limits.options)
     record = _make_record(payload, asked, first, listing, table, limits, context.now())
     for notice in first.cells.notices:
@@ -141,7 +141,7 @@ def _inspect_first_object(
         with prefix_errors_with_object_name(raw, several=several):
             detected = detect_format(raw, payload.source, keys)
             file = open_decoded(raw, detected.source)
-        with _told_with(detected), prefix_errors_with_object_name(raw, several=several):
+        with _with_detected(detected), prefix_errors_with_object_name(raw, several=several):
             header = read_header(
                 file, detected.source, options.row_limit, keys=keys, doubt=detected.doubt
             )
@@ -149,14 +149,14 @@ def _inspect_first_object(
         if not header.empty:
             break
     detected = replace(detected, header=header.evidence)
-    with _told_with(detected):
+    with _with_detected(detected):
         check_column_names(header.columns)
-        cells = settle_types(file, header, replace(payload, source=detected.source), checked)
+        cells = resolve_types(file, header, replace(payload, source=detected.source), checked)
     return _FirstObject(raw.name, raw.pinned, known_size(file), detected, header, cells)
 
 
 @contextmanager
-def _told_with(detected: DetectedFormat) -> Generator[None]:
+def _with_detected(detected: DetectedFormat) -> Generator[None]:
     """Add what was detected to errors, for plans."""
     try:
         yield
@@ -165,7 +165,7 @@ def _told_with(detected: DetectedFormat) -> Generator[None]:
         raise
 
 
-def _settle_scan(options: Options, first: _FirstObject, listing: ObjectListing | None) -> Options:
+def _choose_scan(options: Options, first: _FirstObject, listing: ObjectListing | None) -> Options:
     """Choose how to scan, and the longest row allowed. A scan of everything keeps `auto`."""
     if options.scan == AUTO:
         stored = int(first.pinned["size"]) if listing is None else listing.bytes

@@ -71,8 +71,8 @@ def read_run(
 
     `find_execution` returns the last execution of a deployed run; it gets `report.json`, which may
     make it unnecessary. Without `segments`, `report.json` is believed, and segments are read only
-    if an execution ended without its report; without `processes`, nobody is looked for who works on
-    it. Raises `RunNotFound` for a run that nobody asked for, and `LedgerDamaged`.
+    if an execution ended without its report; without `processes`, no process is
+    looked for. Raises `RunNotFound` for an unknown run, and `LedgerDamaged`.
     """
     ledger = context.ledger(run)
     # The heartbeat is read first: if the run ends meanwhile, its report is seen below.

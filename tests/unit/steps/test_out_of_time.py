@@ -10,7 +10,7 @@ from ddbload import errors
 from ddbload.items.row_encoder import RowEncoder
 from ddbload.rows import block_splitter
 from ddbload.rows.block_splitter import Block
-from ddbload.steps.row_window import PendingRows
+from ddbload.steps.row_feeder import PendingRows
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.dynamodb_faults import fails
 from tests.fakes.s3_faults import Fault, internal_error, slow_down

@@ -10,7 +10,7 @@ from ddbload.aws.table_description import choose_workers, write_capacity
 from ddbload.contracts.options import Options
 from ddbload.contracts.write_price import WritePrice, amount_text
 from ddbload.errors import AccessDenied, BackupRequired, InvalidPayload
-from ddbload.steps.checks import settle_limits
+from ddbload.steps.checks import resolve_limits
 from tests.unit.steps.stubbed_clients import Clients
 from tests.unit.steps.world import World
 
@@ -90,10 +90,10 @@ def test_account_gives_a_run_half_of_its_unreserved_concurrency():
         limits = {"ConcurrentExecutions": 20, "UnreservedConcurrentExecutions": 10}
         stub.add_response("get_account_settings", {"AccountLimit": limits})
         context = context_with(clients, in_account=True)
-        assert settle_limits(Options(), "books", described, context).most_workers == 5
+        assert resolve_limits(Options(), "books", described, context).most_workers == 5
     # On a machine the account's functions do not matter.
     here = context_with(clients)
-    assert settle_limits(Options(), "books", described, here).most_workers == 40
+    assert resolve_limits(Options(), "books", described, here).most_workers == 40
 
 
 def test_unknown_concurrency_of_the_account_is_no_limit():
@@ -101,7 +101,7 @@ def test_unknown_concurrency_of_the_account_is_no_limit():
     with clients.stub("lambda") as stub:
         stub.add_client_error("get_account_settings", "AccessDeniedException", http_status_code=403)
         context = context_with(clients, in_account=True)
-        limits = settle_limits(Options(), "books", {**ON_DEMAND, **warm(40_000)}, context)
+        limits = resolve_limits(Options(), "books", {**ON_DEMAND, **warm(40_000)}, context)
     assert limits.most_workers == 40
 
 
@@ -112,7 +112,7 @@ def test_reserved_concurrency_limits_workers(workers, most, notices):
     said = []
     context = context_with(dynamodb(), import_concurrency=3, notice=said.append, in_account=True)
     options = Options(workers=workers)
-    assert settle_limits(options, "books", ON_DEMAND, context).most_workers == most
+    assert resolve_limits(options, "books", ON_DEMAND, context).most_workers == most
     assert len(said) == notices
 
 
@@ -137,8 +137,8 @@ def test_workers_auto_is_limited_by_chunks_once_they_are_counted():
 def test_max_cost_needs_a_price():
     context = context_with(dynamodb())
     with pytest.raises(InvalidPayload, match=r"options.max_cost.*billed by the hour"):
-        settle_limits(Options(max_cost=1.0), "books", PROVISIONED, context)
-    limits = settle_limits(Options(max_cost=1.0, unit_price=2.0), "books", PROVISIONED, context)
+        resolve_limits(Options(max_cost=1.0), "books", PROVISIONED, context)
+    limits = resolve_limits(Options(max_cost=1.0, unit_price=2.0), "books", PROVISIONED, context)
     assert limits.write_price.units(1.0) == 500_000
 
 
@@ -162,9 +162,9 @@ def test_table_without_recovery_is_refused_if_it_is_required(by):
     with stub:
         for status in ("ENABLED", "DISABLED"):
             stub.add_response("describe_continuous_backups", recovery(status), {"TableName": "t"})
-        settle_limits(options, "t", ON_DEMAND, context)
+        resolve_limits(options, "t", ON_DEMAND, context)
         with pytest.raises(BackupRequired, match="update-continuous-backups --table-name t"):
-            settle_limits(options, "t", ON_DEMAND, context)
+            resolve_limits(options, "t", ON_DEMAND, context)
 
 
 def test_missing_permission_is_refused_if_recovery_is_required():
@@ -176,7 +176,7 @@ def test_missing_permission_is_refused_if_recovery_is_required():
             "describe_continuous_backups", "AccessDeniedException", http_status_code=400
         )
         with pytest.raises(BackupRequired, match="allow dynamodb:DescribeContinuousBackups"):
-            settle_limits(Options(require_backup=True), "t", ON_DEMAND, context_with(clients))
+            resolve_limits(Options(require_backup=True), "t", ON_DEMAND, context_with(clients))
 
 
 def test_nothing_is_written_for_a_refused_table():
