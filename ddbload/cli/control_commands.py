@@ -4,30 +4,12 @@ from __future__ import annotations
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.cli.options import (
-    NEW_MAX_COST,
-    NEW_MAX_WCU,
-    GroupedCommand,
-    aws_options,
-    json_option,
-    ledger_option,
-    run_argument,
-    stack_option,
-    writing_option,
-)
-from ddbload.cli.output import (
-    EXIT_DONE,
-    EXIT_FAILED,
-    print_json,
-    print_stderr,
-    print_stdout,
-)
-from ddbload.cli.run_location import RunLocation, find_run, run_command_line
+from ddbload.cli.options import GroupedCommand, json_option, limit_options
+from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, print_json, print_stderr, print_stdout
+from ddbload.cli.run_location import NamedRun, RunLocation, run_options
 from ddbload.contracts.control import MAX_CONTROL_SECONDS, Control
 from ddbload.contracts.write_price import amount_text
 from ddbload.errors import InvalidUsage, RunNotFound
-from ddbload.runs.local_settings import LocalSettings, default_ledger
 from ddbload.runs.run_control import cancel_run, change_limits
 from ddbload.runs.run_status import wait_for_begin
 from ddbload.steps.read_run import why_not_resumable
@@ -42,14 +24,9 @@ from ddbload.steps.read_run import why_not_resumable
         "ddbload cancel 20261121T073000Z-1f2e3d --json",
     ),
 )
-@run_argument
-@ledger_option
-@stack_option
-@aws_options
+@run_options
 @json_option
-def cancel_command(
-    run: str, ledger: str | None, stack: str | None, aws: AwsSettings, as_json: bool
-) -> int:
+def cancel_command(named: NamedRun, as_json: bool) -> int:
     """Stop RUN, and return when no worker writes any more.
 
     Workers stop within 5 seconds, after the answers to their requests. Workers that do not say
@@ -58,7 +35,7 @@ def cancel_command(
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """
-    there = _find_begun_run(run, ledger, stack, aws)
+    run, there = named.run, _find_begun_run(named)
     deployed = there.deployed
     ended = cancel_run(
         run,
@@ -87,25 +64,22 @@ def cancel_command(
                 seen = there.read(run)
                 advice = ""
                 if not seen.state.done and why_not_resumable(seen) is None:
-                    again = run_command_line("resume", run, aws, ledger=ledger, stack=stack)
-                    advice = f"; to resume: {again}"
+                    advice = f"; to resume: {named.command('resume')}"
                 print_stdout(f"  {ended.report.rows.read:,} rows are done{advice}")
     return EXIT_FAILED if ended.silent else EXIT_DONE
 
 
-def _find_begun_run(
-    run: str, ledger: str | None, stack: str | None, aws: AwsSettings
-) -> RunLocation:
+def _find_begun_run(named: NamedRun) -> RunLocation:
     """Find a run to cancel, which may have been started a moment ago."""
-    if stack is not None:
-        return find_run(run, ledger, stack, aws)
-    local = LocalSettings(ledger or default_ledger(), aws).context()
+    if named.stack is not None:
+        return named.find()
+    run, local = named.run, named.local
     try:
-        there = find_run(run, ledger, stack, aws)
+        there = named.find()
     except RunNotFound as error:
         there, missing = RunLocation(local), error.message
     else:
-        if ledger is None:
+        if named.ledger is None:
             return there
         missing = f"there is no run {run} in the ledger at {local.store.uri('runs')}"
     if wait_for_begin(run, local):
@@ -122,32 +96,13 @@ def _find_begun_run(
         "ddbload limit 20261121T073000Z-1f2e3d --max-wcu 50% --stack my-loader",
     ),
 )
-@run_argument
-@writing_option(
-    "--max-wcu",
-    metavar="N|N%|none",
-    type=NEW_MAX_WCU,
-    help="Use at most N write capacity units a second, or N percent of the table's capacity.",
-    show_default="unchanged",
-)
-@writing_option(
-    "--max-cost",
-    metavar="DOLLARS|none",
-    type=NEW_MAX_COST,
-    help="Stop before the write units of the whole run cost more.",
-    show_default="unchanged",
-)
-@ledger_option
-@stack_option
-@aws_options
+@limit_options("unchanged")
+@run_options
 @json_option
 def limit_command(
-    run: str,
+    named: NamedRun,
     max_wcu: float | str | None,
     max_cost: float | str | None,
-    ledger: str | None,
-    stack: str | None,
-    aws: AwsSettings,
     as_json: bool,
 ) -> int:
     """Change the limits of RUN while it runs, or before it is resumed.
@@ -159,7 +114,7 @@ def limit_command(
     """
     if max_wcu is None and max_cost is None:
         raise InvalidUsage("give a limit: --max-wcu or --max-cost, or both")
-    there = find_run(run, ledger, stack, aws)
+    run, there = named.run, named.find()
     before, after = change_limits(run, there.context, max_wcu=max_wcu, max_cost=max_cost)
     if as_json:
         limits = {"max_wcu": after.max_wcu, "max_cost": after.max_cost}

@@ -10,27 +10,18 @@ from typing import Any
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.cli.options import (
-    GroupedCommand,
-    aws_options,
-    json_option,
-    ledger_option,
-    output_option,
-    run_argument,
-    run_option,
-    stack_option,
-)
+from ddbload.cli.options import GroupedCommand, json_option, output_option, run_option
 from ddbload.cli.output import (
     EXIT_INTERRUPTED,
+    print_error,
     print_json,
     print_stderr,
     print_stdout,
     printable,
-    show_progress,
 )
-from ddbload.cli.run_location import RunLocation, find_run, run_command_line
-from ddbload.cli.run_result import Result, print_error
+from ddbload.cli.progress import show_progress
+from ddbload.cli.run_location import NamedRun, RunLocation, run_options
+from ddbload.cli.run_result import Result
 from ddbload.contracts.results import FAILED, Failure, Report
 from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable
 from ddbload.ledger.run_state import RunState
@@ -50,18 +41,12 @@ from ddbload.steps.read_run import SeenRun, empty_report, why_not_resumable
         "ddbload status 20261121T073000Z-1f2e3d --stack my-loader --json",
     ),
 )
-@run_argument
 @run_option("--follow", is_flag=True, help="Show progress until the run ends, then its status.")
-@ledger_option
-@stack_option
-@aws_options
+@run_options
 @json_option
 def status_command(
-    run: str,
+    named: NamedRun,
     follow: bool,
-    ledger: str | None,
-    stack: str | None,
-    aws: AwsSettings,
     as_json: bool,
 ) -> int:
     """Show whether RUN is running, and its progress.
@@ -72,14 +57,14 @@ def status_command(
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """
-    there = find_run(run, ledger, stack, aws)
+    run, there = named.run, named.find()
     if follow and not _follow(run, there):
         return EXIT_INTERRUPTED
 
     seen = there.read(run)
     why_not, resume = why_not_resumable(seen), None
     if why_not is None and not seen.state.running and not seen.state.done:
-        resume = run_command_line("resume", run, aws, ledger=ledger, stack=stack)
+        resume = named.command("resume")
     if as_json:
         print_json(_status_json(seen, resume))
         return 0
@@ -175,10 +160,7 @@ def _process_lines(seen: SeenRun) -> Iterator[str]:
         "ddbload report 20261121T073000Z-1f2e3d --json",
     ),
 )
-@run_argument
-@ledger_option
-@stack_option
-@aws_options
+@run_options
 @output_option(
     "--html",
     metavar="FILE",
@@ -189,10 +171,7 @@ def _process_lines(seen: SeenRun) -> Iterator[str]:
 )
 @json_option
 def report_command(
-    run: str,
-    ledger: str | None,
-    stack: str | None,
-    aws: AwsSettings,
+    named: NamedRun,
     html: str | None,
     show_rows: bool,
     as_json: bool,
@@ -207,7 +186,7 @@ def report_command(
     if html == "-" and as_json:
         raise InvalidUsage("--html - and --json both write to standard output; give a file")
 
-    there = find_run(run, ledger, stack, aws)
+    run, there = named.run, named.find()
     try:
         seen = there.read(run)
         report, state = seen.report, seen.state
@@ -220,15 +199,15 @@ def report_command(
     if state.running:
         print_stderr(f"ddbload: run {run} is still running; this is its progress")
         was_killed = False
-    result = Result.from_report(report, was_killed=was_killed)
+    result = Result(report, report.seconds, was_killed=was_killed)
     if html is not None:
         _write_page(html, report, there, show_rows=show_rows)
     if as_json:
         print_json(result.to_json())
     elif html != "-":
-        list_rejects = run_command_line("rejects", run, aws, ledger=ledger, stack=stack)
+        list_rejects = named.command("rejects")
         print_stdout(*result.lines(list_rejects))
-    print_error(result)
+    print_error(report.error)
     return result.exit_code
 
 

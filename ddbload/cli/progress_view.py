@@ -11,7 +11,6 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ddbload.cli.progress_text import percent, progress_figures, short_duration
 from ddbload.runs.progress import (
     CHECKING,
     DONE_PERCENT,
@@ -20,6 +19,9 @@ from ddbload.runs.progress import (
     WAITING,
     ChunkStates,
     RunProgress,
+    percent,
+    progress_figures,
+    short_duration,
 )
 
 if TYPE_CHECKING:
