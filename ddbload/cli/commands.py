@@ -38,12 +38,12 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "ls": ("ls_command", "List objects in S3, in parallel."),
     },
     "Runs": {
-        "status": ("ledger_commands", "Show the progress of a run."),
-        "report": ("ledger_commands", "Check a run's ledger, and show the run's result."),
+        "status": ("run_commands", "Show the progress of a run."),
+        "report": ("run_commands", "Check a run's ledger, and show the run's result."),
         "rejects": ("rejects_command", "Show rejected rows, or import corrected ones."),
         "resume": ("resume_command", "Resume a run that was interrupted, killed or failed."),
-        "cancel": ("control_commands", "Stop a run and all of its workers."),
-        "limit": ("control_commands", "Change the limits of a run."),
+        "cancel": ("run_commands", "Stop a run and all of its workers."),
+        "limit": ("run_commands", "Change the limits of a run."),
         "runs": ("listing_commands", "List runs, the newest first."),
     },
     "Stack on AWS": {
