@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.environment import find_variable, unread_variables, variable_value
 from ddbload.cli.hints import option_hint
 from ddbload.cli.output import print_stderr, print_stdout
@@ -24,8 +26,6 @@ from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidPayload, InvalidUsage
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     _ParamType = click.ParamType[Any]
 else:
     # Generic only in click's later releases.
@@ -392,10 +392,6 @@ def aws_options(command: F) -> F:
         requester_pays: bool,
         **given: Any,
     ) -> Any:
-
-        # Imported here: --help needs no AWS.
-        from ddbload.aws.boto_clients import AwsSettings
-
         return command(aws=AwsSettings(profile, region, endpoint_url, requester_pays), **given)
 
     options = (
@@ -422,8 +418,6 @@ def complete_files(
     incomplete: str,
 ) -> list[CompletionItem]:
     """Have the shell complete the names of files."""
-    from click.shell_completion import CompletionItem
-
     return [CompletionItem(incomplete, type="file")]
 
 

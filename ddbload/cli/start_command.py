@@ -192,7 +192,8 @@ def start_run(run: str, payload: dict[str, Any], there: Deployed) -> str:
 
     Raises `ExecutionExists` for a run that was started before.
     """
-    if not _is_cancelled(run, there):
+    control = there.context.ledger(run).find_control()
+    if control is None or not control.cancelled:
         try:
             return there.executions.start(run, payload)
         except ExecutionExists:
@@ -215,11 +216,6 @@ def start_again(run: str, payload: dict[str, Any], there: Deployed, limits: NewL
     suffix = f"-r{secrets.token_hex(4)}"
     name = run[: _MAX_EXECUTION_NAME - len(suffix)] + suffix
     return there.executions.start(name, payload)
-
-
-def _is_cancelled(run: str, there: Deployed) -> bool:
-    control = there.context.ledger(run).find_control()
-    return control is not None and control.cancelled
 
 
 def _loads_the_same(run: str, payload: dict[str, Any], there: Deployed) -> bool:

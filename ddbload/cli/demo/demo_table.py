@@ -11,13 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ddbload.cli.output import EXIT_FAILED, print_stderr, print_stdout
+from ddbload.cli.output import EXIT_FAILED, live_console, print_stderr, print_stdout
 from ddbload.cli.plan_command import NewKeys, table_schema
 from ddbload.cli.progress import show_progress
 from ddbload.cli.rejects_command import count_rejects
@@ -162,12 +162,8 @@ def step(doing: str) -> Iterator[list[str]]:
 
 @contextmanager
 def _spinner(doing: str) -> Iterator[None]:
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(doing):
+    console = live_console(enabled=True)
+    with nullcontext() if console is None else console.status(doing):
         yield
 
 
