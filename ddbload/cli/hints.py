@@ -1,4 +1,4 @@
-"""Answer what other tools call differently: options, formats, modes, and addresses of a source."""
+"""Hints for names that other tools have: options, formats, modes, and addresses of a source."""
 
 from __future__ import annotations
 

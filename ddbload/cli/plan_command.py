@@ -53,6 +53,7 @@ _OF_THE_PLAN = ("as_json", "dry_run", "quiet")
 """Parameters of both commands that are about the plan and its output."""
 
 NewKeys = tuple[tuple[str, str], ...]
+"""Name and type of the partition key, and of the sort key if the table has one."""
 
 
 @click.command(

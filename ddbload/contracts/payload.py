@@ -239,7 +239,7 @@ class Payload(Message):
     )
 
     def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = {
+        return {
             "run": self._run_json(),
             "source": self.source.to_json(),
             "target": {"table": self.table},
@@ -248,11 +248,8 @@ class Payload(Message):
             "mapping": self.mapping.to_json(),
             "nulls": self.nulls.to_json(),
             "options": self.options.to_json(),
+            **({"where": where_json(self.where)} if self.where else {}),
         }
-        if self.where:
-            # Earlier versions do not know it.
-            value["where"] = where_json(self.where)
-        return value
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` if two settings say what becomes of a missing value."""

@@ -1,4 +1,4 @@
-"""Table of the demo: its generated rows, and the comparison with the file."""
+"""Rows and table of the demo, its steps on the terminal, and the comparison with the file."""
 
 from __future__ import annotations
 
