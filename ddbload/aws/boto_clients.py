@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from ddbload import __version__
 from ddbload.aws import failures
-from ddbload.errors import AwsConfiguration
+from ddbload.errors import AwsConfiguration, did_you_mean
 
 if TYPE_CHECKING:
     from botocore.session import Session
@@ -228,8 +228,6 @@ class BotoClients:
         try:
             session.get_partition_for_region(region)
         except UnknownRegionError:
-            from ddbload.contracts.nearest_names import did_you_mean
-
             near = did_you_mean(region, session.get_available_regions("dynamodb"))
             # Other names may be those of emulators, behind a proxy.
             if near:

@@ -25,6 +25,7 @@ from ddbload.errors import (
     TableNotActive,
     TableNotFound,
     TableReplaced,
+    did_you_mean,
 )
 
 if TYPE_CHECKING:
@@ -72,8 +73,6 @@ def describe_table_with_response(
 
 def _suggestion(client: DynamoDBClient, name: str) -> str:
     """Say which table was likely meant; or else to look in another region."""
-    from ddbload.contracts.nearest_names import did_you_mean
-
     names: list[str] = []
     # The credentials may not allow it.
     with suppress(Exception):

@@ -8,17 +8,18 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ddbload import __version__
 from ddbload.cli import COMPLETE_VARIABLE
-from ddbload.cli.hints import command_hint
 from ddbload.cli.output import (
     EXIT_BROKEN_PIPE,
     EXIT_FAILED,
     EXIT_INTERRUPTED,
+    print_error,
     print_stderr,
     report_stdout_error,
     stdout_error,
@@ -37,12 +38,12 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "ls": ("ls_command", "List objects in S3, in parallel."),
     },
     "Runs": {
-        "status": ("ledger_commands", "Show the progress of a run."),
-        "report": ("ledger_commands", "Check a run's ledger, and show the run's result."),
+        "status": ("run_commands", "Show the progress of a run."),
+        "report": ("run_commands", "Check a run's ledger, and show the run's result."),
         "rejects": ("rejects_command", "Show rejected rows, or import corrected ones."),
         "resume": ("resume_command", "Resume a run that was interrupted, killed or failed."),
-        "cancel": ("control_commands", "Stop a run and all of its workers."),
-        "limit": ("control_commands", "Change the limits of a run."),
+        "cancel": ("run_commands", "Stop a run and all of its workers."),
+        "limit": ("run_commands", "Change the limits of a run."),
         "runs": ("listing_commands", "List runs, the newest first."),
     },
     "Stack on AWS": {
@@ -62,6 +63,36 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 }
 """Module and short help of each command, in the sections of `ddbload --help`."""
 _COMMANDS = {name: each for section in SECTIONS.values() for name, each in section.items()}
+_OTHER_NAMES = {
+    "import": "load upload copy put write ingest insert push",
+    "plan": "check validate estimate dry-run dryrun preview",
+    "convert": "export dump transform to-json",
+    "verify": "compare diff reconcile audit",
+    "start": "launch submit",
+    "cancel": "stop kill abort",
+    "resume": "continue retry restart recover",
+    "status": "progress show info describe",
+    "rejects": "errors failures bad",
+    "logs": "log tail",
+    "runs": "jobs list executions history loads loaded",
+    "limit": "throttle set-limit",
+    "--help": "help usage man",
+    "completion": "completions autocomplete complete",
+}
+"""Names that other tools have for each command."""
+_EXPORTS = "; ddbload does not read tables: aws dynamodb export-table-to-point-in-time does"
+
+
+def command_hint(word: str) -> str | None:
+    """Return a message for a command that does not exist; None if there is no hint."""
+    names = (name for name, words in _OTHER_NAMES.items() if word.lower() in words.split())
+    command = next(names, None)
+    if command is not None:
+        more = _EXPORTS if word in ("export", "dump") else ""
+        return f"no such command {word}; did you mean ddbload {command}?{more}"
+    if word.startswith("s3://") or Path(word).is_file():
+        return f"{word} is no command: ddbload import SOURCE TABLE, ddbload plan SOURCE TABLE"
+    return None
 
 
 def refuse_two_values(
@@ -222,7 +253,7 @@ def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
         print_stderr("ddbload: interrupted")
         return EXIT_INTERRUPTED
     except DdbloadError as error:
-        print_stderr(f"ddbload: {error.name}: {error.message}")
+        print_error(error)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - its text may quote row data: only its place is shown
         if interrupted():

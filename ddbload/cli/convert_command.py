@@ -37,29 +37,26 @@ from ddbload.cli.output import (
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_REJECTS,
+    error_json,
     keep_result,
     live_reading,
+    print_error,
     print_notice,
     print_stderr,
     print_stdout,
     printable,
 )
 from ddbload.cli.payload import build_payload, is_data_file, max_rejects_option, source_options
+from ddbload.cli.progress import Steps
 from ddbload.cli.run_result import print_detected, source_format
-from ddbload.cli.spooling import rejects_file, same_file, spooled
-from ddbload.cli.steps import Steps
+from ddbload.cli.run_setup import rejects_file, same_file, spooled
 from ddbload.context import reading_context
 from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import FAILED, SUCCEEDED, SUCCEEDED_WITH_REJECTS, Failure
 from ddbload.contracts.row_counts import RowCounts, WorkTotals
 from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
-from ddbload.convert.convert import (
-    OutputOptions,
-    convert,
-    open_sink,
-    prepare_conversion,
-)
+from ddbload.convert.convert import OutputOptions, convert, open_sink, prepare_conversion
 from ddbload.convert.sinks import Sink
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
 from ddbload.ledger.ledger import temporary_ledger
@@ -87,6 +84,14 @@ def cause_text(cause: str, column: str | None) -> str:
 def causes_json(causes: RankedCauses) -> list[dict[str, Any]]:
     """Return causes as `--json` prints them."""
     return [{"cause": cause, "column": column, "rows": rows} for cause, column, rows in causes]
+
+
+def cause_lines(causes: RankedCauses) -> list[str]:
+    """Return the lines of a summary that name the causes."""
+    return [
+        f"  {'' if place else 'causes':10}{cause_text(cause, column)}: {count:,}"
+        for place, (cause, column, count) in enumerate(causes)
+    ]
 
 
 @dataclass(slots=True)
@@ -137,9 +142,7 @@ class Outcome:
             "out_bytes": self.out_bytes,
             "rejects": self.rejects,
             "first": self.first,
-            "error": None
-            if self.error is None
-            else {"name": self.error.name, "message": self.error.message},
+            "error": error_json(self.error),
         }
 
     def lines(self, source: str) -> list[str]:
@@ -156,12 +159,7 @@ class Outcome:
         if self.first is not None:
             first = "row" if self.first == 1 else f"{self.first:,} rows"
             lines.append(f"  cut       after the first {first} (--first)")
-        lines += [
-            f"{'  causes    ' if first else ' ' * 12}{cause_text(cause, column)}: {count:,}"
-            for first, (cause, column, count) in zip(
-                [True, *[False] * len(self.causes)], self.causes, strict=False
-            )
-        ]
+        lines += cause_lines(self.causes)
         if self.error is None:
             parts = f", {self.out_parts:,} parts" if self.out_parts > 1 else ""
             lines.append(f"  out       {self.out}, {self.out_bytes:,} bytes{parts}")
@@ -266,8 +264,7 @@ def convert_command(
             show_progress=not quiet,
             steps=Steps(enabled=verbose),
         )
-    if outcome.error is not None:
-        print_stderr(f"ddbload: {outcome.error.name}: {outcome.error.message}")
+    print_error(outcome.error)
     # Standard output may be OUT.
     say = print_stderr if out == "-" else print_stdout
     done = "is whole" if outcome.error is None else "was not written"

@@ -32,38 +32,34 @@ from ddbload.cli.options import (
     verbose_option,
     yes_option,
 )
-from ddbload.cli.output import print_notice, print_stderr
-from ddbload.cli.output import show_progress as show_run
-from ddbload.cli.payload import (
-    build_payload,
-    check_order,
-    import_options,
-    is_pipe,
-)
+from ddbload.cli.output import print_error, print_notice, print_stderr
+from ddbload.cli.payload import build_payload, check_order, import_options, is_pipe
 from ddbload.cli.plan_command import plan_import
-from ddbload.cli.run_location import run_command_line
+from ddbload.cli.progress import Steps
+from ddbload.cli.progress import show_progress as show_run
+from ddbload.cli.run_location import NamedRun
 from ddbload.cli.run_result import (
     Result,
+    RunOutput,
     already_done,
     print_detected,
-    print_error,
     print_run,
-    show_result,
     source_format,
 )
-from ddbload.cli.spooling import private_file, rejects_file, require_not_stopped, spooled
-from ddbload.cli.steps import Steps
-from ddbload.cli.table_setup import prewarm, settle_engine
+from ddbload.cli.run_setup import (
+    prewarm,
+    private_file,
+    rejects_file,
+    require_not_stopped,
+    settle_engine,
+    spooled,
+)
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import AUTO
 from ddbload.dynamodb.write_modes import PUT
-from ddbload.errors import (
-    DdbloadError,
-    InvalidUsage,
-    RejectsNotKept,
-)
+from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
 from ddbload.runs.local_settings import LocalSettings, default_ledger
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.retry_rejects import iter_rejects
@@ -145,18 +141,17 @@ def import_command(
         ledger=ledger or default_ledger(), aws=aws, concurrency=given["concurrency"]
     )
     run = run_id or new_run_id()
+    named = NamedRun(run, ledger, None, aws)
     clients = settings.clients()
     resume = heart = None
     if is_stream:
         heart = _spool_heartbeat(run, settings)
     else:
-        again = run_command_line("resume", run, aws, ledger=ledger)
-        resume = f"{again} (or the same command with --run-id {run})"
+        resume = f"{named.command('resume')} (or the same command with --run-id {run})"
     with ExitStack() as stack:
         stack.enter_context(asked_for(payload, settings, run, clients))
-        if not quiet:
-            # Not before the ledger knows the id, so that it is of use whatever comes.
-            print_run(run, ledger=settings.ledger)
+        # Not before the ledger knows the id, so that it is of use whatever comes.
+        print_run(run, ledger=settings.ledger, quiet=quiet)
         if given["prewarm"] is not None and not _is_done(run_id, settings):
             prewarm(table, given["prewarm"], clients, yes=yes, quiet=quiet)
         reject_file = stack.enter_context(rejects_file(rejects, sources))
@@ -177,8 +172,7 @@ def import_command(
             clients=clients,
             keep_engine=is_given("engine"),
         )
-    list_rejects = run_command_line("rejects", run, aws, ledger=ledger)
-    return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
+    return RunOutput(as_json, quiet, named.command("rejects")).show(result)
 
 
 def _is_done(run_id: str | None, settings: LocalSettings) -> bool:
@@ -260,21 +254,18 @@ def import_with_progress(
     except InvalidUsage:
         raise
     except DdbloadError as error:
-        result = Result.from_error(run, error, time.monotonic() - started, last)
         mode = payload.get("options", {}).get("mode") or PUT
-        result = replace(result, mode=mode)
+        result = Result.from_error(run, mode, error, time.monotonic() - started, last)
     else:
         if ended.already_done:
             result = already_done(ended.report, quiet=not show_progress)
         else:
-            result = Result.from_report(
-                ended.report, seconds=time.monotonic() - started, adopted_rows=ended.adopted_rows
-            )
+            result = Result(ended.report, time.monotonic() - started, ended.adopted_rows)
         if AUTO in payload["source"].values() and not ended.record.loads_nothing:
             result = replace(result, read_as=source_format(ended.record))
         result = with_rejects(result, settings, rejects)
-    print_error(result)
-    if result.status == INTERRUPTED:
+    print_error(result.report.error)
+    if result.report.status == INTERRUPTED:
         todo = f"to resume: {resume}" if resume else "start again"
         print_stderr(f"ddbload: interrupted; {todo}")
     return result
@@ -285,37 +276,37 @@ def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None)
 
     A result whose rejects cannot be written is a failure.
     """
-    any_rejects = result.rows.rejected > 0
+    report = result.report
+    any_rejects = report.rows.rejected > 0
     try:
         if file is not None:
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 file.truncate(0)
             if any_rejects:
-                _copy_rejects(result.run, settings, file)
-            return replace(result, rejects=_absolute(file.name) if any_rejects else None)
-        if not any_rejects or settings.ledger.startswith("s3://"):
+                _copy_rejects(report.run, settings, file)
+            path = Path(file.name)
+        elif not any_rejects or settings.ledger.startswith("s3://"):
             return result
-        path = Path(settings.ledger, "runs", result.run, "rejects.jsonl")
-        # Rows may be confidential: readable by the owner alone, like the ledger's other files.
-        with open(path, "wb", opener=private_file) as kept:
-            _copy_rejects(result.run, settings, kept)
-        return replace(result, rejects=_absolute(path))
+        else:
+            path = Path(settings.ledger, "runs", report.run, "rejects.jsonl")
+            # Rows may be confidential: readable by the owner alone, like the ledger's other files.
+            with open(path, "wb", opener=private_file) as kept:
+                _copy_rejects(report.run, settings, kept)
+        rejects = str(path.absolute()) if any_rejects else None
+        return replace(result, report=replace(report, rejects=rejects))
     except DdbloadError as error:
         failure = Failure.of(error)
     except OSError as error:
         failure = Failure(RejectsNotKept.__name__, f"the rejects file: {error.strerror}")
-    status = FAILED if result.status in DONE else result.status
-    return replace(result, status=status, error=result.error or failure)
+    status = FAILED if report.status in DONE else report.status
+    report = replace(report, status=status, error=report.error or failure)
+    return replace(result, report=report)
 
 
 def _copy_rejects(run: str, settings: LocalSettings, file: BinaryIO) -> None:
 
     file.writelines(iter_rejects(run, settings.context()))
     file.flush()
-
-
-def _absolute(path: str | Path) -> str:
-    return str(Path(path).absolute())
 
 
 def _spool_heartbeat(run: str, settings: LocalSettings) -> HeartbeatWriter | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import click
+from rich.text import Text
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.options import (
@@ -98,8 +99,6 @@ def runs_command(
 
 def _draw_runs(runs: list[RunSummary]) -> None:
     """Draw a table with a line for each run."""
-    from rich.text import Text
-
     rows = (
         (
             each.run,

@@ -13,23 +13,9 @@ import click
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
-from ddbload.cli.options import (
-    GroupedCommand,
-    aws_options,
-    ledger_option,
-    output_option,
-    run_argument,
-    run_option,
-    stack_option,
-)
-from ddbload.cli.output import (
-    EXIT_DONE,
-    EXIT_INTERRUPTED,
-    print_stderr,
-    print_stdout,
-    printable,
-)
-from ddbload.cli.run_location import Deployed, find_run
+from ddbload.cli.options import GroupedCommand, output_option, run_option
+from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, print_stderr, print_stdout, printable
+from ddbload.cli.run_location import Deployed, NamedRun, run_options
 from ddbload.errors import InvalidUsage, RunNotFound
 from ddbload.runs.run_logs import LATE_SECONDS, LogEvent, RunLogs
 
@@ -54,7 +40,6 @@ _LEFT_OUT = frozenset(
         "ddbload logs 20261121T073000Z-1f2e3d --since 10m --json",
     ),
 )
-@run_argument
 @run_option(
     "--since",
     metavar="TIME",
@@ -62,17 +47,12 @@ _LEFT_OUT = frozenset(
     show_default="the run's beginning",
 )
 @run_option("--follow", is_flag=True, help="Show new lines until the run ends.")
-@ledger_option
-@stack_option
-@aws_options
+@run_options
 @output_option("--json", "as_json", is_flag=True, help="Print each line as a JSON object.")
 def logs_command(
-    run: str,
+    named: NamedRun,
     since: str | None,
     follow: bool,
-    ledger: str | None,
-    stack: str | None,
-    aws: AwsSettings,
     as_json: bool,
 ) -> int:
     """Show what the functions of RUN logged, by time: all of its attempts.
@@ -83,7 +63,7 @@ def logs_command(
     A run of this machine has no logs: `ddbload status` and `ddbload report` have its errors.
     """
     begin = None if since is None else parse_time(since, time.time())
-    there = find_run(run, ledger, stack, aws)
+    run, there = named.run, named.find()
     if there.deployed is None:
         place = there.context.store.uri(f"runs/{run}")
         print_stderr(
@@ -91,7 +71,7 @@ def logs_command(
         )
         return EXIT_DONE
     try:
-        logs = _run_logs(run, there.deployed, aws)
+        logs = _run_logs(run, there.deployed, named.aws)
         for event in _events(run, there.deployed, logs, begin, follow):
             print_stdout(_json_line(event) if as_json else text_line(event))
     except KeyboardInterrupt:

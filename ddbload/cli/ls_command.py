@@ -12,13 +12,7 @@ import click
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.cli.options import GroupedCommand, aws_options, input_option, output_option
-from ddbload.cli.output import (
-    EXIT_DONE,
-    print_stdout,
-    printable,
-    report_stdout_error,
-    stdout_error,
-)
+from ddbload.cli.output import EXIT_DONE, print_stdout, printable, report_stdout_error, stdout_error
 from ddbload.errors import InvalidUsage
 from ddbload.source.catalogs.globs import Glob, has_wildcards
 from ddbload.source.s3_listing.list_objects import list_level, list_objects

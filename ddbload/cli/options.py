@@ -6,12 +6,15 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
+from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.environment import find_variable, unread_variables, variable_value
 from ddbload.cli.hints import option_hint
 from ddbload.cli.output import print_stderr, print_stdout
@@ -23,8 +26,6 @@ from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidPayload, InvalidUsage
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     _ParamType = click.ParamType[Any]
 else:
     # Generic only in click's later releases.
@@ -33,7 +34,7 @@ else:
 DEPLOYMENT, OUTPUT, AWS = ("Deployment", "Output", "AWS")
 GROUPS = (INPUT, TYPES_AND_MAPPING, WRITING, RUN, DEPLOYMENT, OUTPUT, AWS)
 """Groups that `--help` lists options in, in its order."""
-_F = TypeVar("_F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GroupedOption(click.Option):
@@ -301,6 +302,30 @@ dry_run_option = run_option(
     is_flag=True,
     help="Write nothing: check the source and estimate the import, as ddbload plan does.",
 )
+
+
+def limit_options(unless_given: str) -> Callable[[F], F]:
+    """Make the options that replace limits of a run. `unless_given`: the limits without them."""
+    options = (
+        writing_option(
+            "--max-wcu",
+            metavar="N|N%|none",
+            type=NEW_MAX_WCU,
+            help="Use at most N write capacity units a second, or N percent of the table's"
+            " capacity.",
+            show_default=unless_given,
+        ),
+        writing_option(
+            "--max-cost",
+            metavar="DOLLARS|none",
+            type=NEW_MAX_COST,
+            help="Stop before the write units of the whole run cost more.",
+            show_default=unless_given,
+        ),
+    )
+    return lambda command: decorate(command, options)
+
+
 json_option = output_option(
     "--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout."
 )
@@ -347,7 +372,7 @@ detach_option = run_option(
 )
 
 
-def decorate(command: _F, options: Sequence[Callable[[Any], Any]]) -> _F:
+def decorate(command: F, options: Sequence[Callable[[Any], Any]]) -> F:
     """Add options to a command; `--help` lists them in this order."""
     # Decorators apply from the last to the first.
     for option in reversed(options):
@@ -355,7 +380,7 @@ def decorate(command: _F, options: Sequence[Callable[[Any], Any]]) -> _F:
     return command
 
 
-def aws_options(command: _F) -> _F:
+def aws_options(command: F) -> F:
     """Add the options of the group AWS, passed as one `aws: AwsSettings`."""
 
     @wraps(command)
@@ -367,10 +392,6 @@ def aws_options(command: _F) -> _F:
         requester_pays: bool,
         **given: Any,
     ) -> Any:
-
-        # Imported here: --help needs no AWS.
-        from ddbload.aws.boto_clients import AwsSettings
-
         return command(aws=AwsSettings(profile, region, endpoint_url, requester_pays), **given)
 
     options = (
@@ -388,7 +409,7 @@ def aws_options(command: _F) -> _F:
             help="Pay for requests to buckets whose requester pays.",
         ),
     )
-    return cast("_F", decorate(with_settings, options))
+    return cast("F", decorate(with_settings, options))
 
 
 def complete_files(
@@ -397,8 +418,6 @@ def complete_files(
     incomplete: str,
 ) -> list[CompletionItem]:
     """Have the shell complete the names of files."""
-    from click.shell_completion import CompletionItem
-
     return [CompletionItem(incomplete, type="file")]
 
 
@@ -407,7 +426,7 @@ sources_argument = click.argument(
 )
 
 
-def run_argument(command: _F) -> _F:
+def run_argument(command: F) -> F:
     """Add the argument RUN, a run id."""
     return click.argument("run", callback=lambda _context, _parameter, run: _run_id(run))(command)
 
@@ -417,6 +436,21 @@ def _run_id(run: str) -> str:
         return check_run_id(run)
     except InvalidPayload as error:
         raise InvalidUsage(f"RUN {run!r}: {error.message}") from None
+
+
+def parse_sample(text: str, counted: str, example: str) -> float:
+    """Parse a number such as `1000`, or a share such as `5%`, which is 0.05. Raises `InvalidUsage`.
+
+    `counted` and `example` of a share go into the error.
+    """
+    sample: float = 0
+    with suppress(ValueError):
+        sample = float(text[:-1]) / 100 if text.endswith("%") else int(text)
+    if not sample > 0 or (text.endswith("%") and sample > 1):
+        raise InvalidUsage(
+            f"--sample {text!r}: write a number of {counted}, or a share such as {example}"
+        )
+    return sample
 
 
 def cores() -> int:

@@ -7,21 +7,21 @@ import json
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ddbload.errors import Interrupted, InvalidUsage, OutputUnwritable, visible
+from ddbload.errors import DdbloadError, Interrupted, InvalidUsage, OutputUnwritable, visible
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
     from rich.console import Console
     from rich.live import Live
 
-    from ddbload.runs.progress import RunProgress
+    from ddbload.contracts.results import Failure
+
 
 EXIT_DONE, EXIT_FAILED, EXIT_REJECTS = 0, 1, 3
 EXIT_INTERRUPTED = Interrupted.exit_code
@@ -29,8 +29,6 @@ EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 """Exit status if the reader of standard output has closed it, as `head` does."""
 STDOUT = 1
 """Descriptor of standard output."""
-LINE_SECONDS = 10.0
-"""Seconds between two lines where nothing can be drawn, as in a log of CI."""
 printable = visible
 """Escape control characters: the text of a file must not control the terminal."""
 
@@ -119,7 +117,7 @@ _drawn: list[Live] = []
 
 
 @contextmanager
-def _drawing(live: Live) -> Iterator[None]:
+def drawing(live: Live) -> Iterator[None]:
     """Draw on the terminal, and give way to lines that are written meanwhile."""
     with live:
         _drawn.append(live)
@@ -182,6 +180,20 @@ def print_notice(notice: str) -> None:
     print_stderr(f"ddbload: warning: {notice}")
 
 
+def print_error(error: Failure | DdbloadError | None) -> None:
+    """Write the error that ended a command to stderr, if there is one."""
+    if error is not None:
+        print_stderr(f"ddbload: {error.name}: {error.message}")
+
+
+def error_json(error: Failure | None) -> dict[str, Any] | None:
+    """Return an error as `--json` prints it."""
+    if error is None:
+        return None
+    chunk = {} if error.chunk is None else {"chunk": error.chunk}
+    return {"name": error.name, "message": error.message, **chunk}
+
+
 def has_terminal_input() -> bool:
     """Return true if questions can be asked; closed standard input counts as non-interactive."""
     return sys.stdin is not None and sys.stdin.isatty()
@@ -226,7 +238,7 @@ def live_reading(
         TimeRemainingColumn(),
     )
     bar = Progress(*columns, console=console, transient=True)
-    with _drawing(bar.live):
+    with drawing(bar.live):
         task = bar.add_task("", total=None)
 
         def draw(read: int, size: int, rows: int) -> None:
@@ -244,56 +256,3 @@ def live_console(*, enabled: bool) -> Console | None:
 
     console = Console(stderr=True)
     return None if console.is_dumb_terminal else console
-
-
-@contextmanager
-def show_progress(*, enabled: bool) -> Iterator[Callable[[RunProgress], None]]:
-    """Yield a function that shows the progress of a run.
-
-    On a terminal it draws a bar and a grid of the chunks, which are removed at the end. Elsewhere
-    the last progress is printed as a line every ten seconds.
-    """
-    if not enabled:
-        yield lambda _: None
-        return
-    console = live_console(enabled=True)
-    if console is None:
-        with _PrintedLines() as lines:
-            yield lines.show
-        return
-    from rich.live import Live
-
-    from ddbload.cli.progress_view import ProgressView
-
-    view = ProgressView()
-    with _drawing(Live(view, console=console, refresh_per_second=5, transient=True)):
-        yield view.show
-
-
-class _PrintedLines:
-    """Thread that prints the last progress; the import itself may be busy for minutes."""
-
-    def __init__(self) -> None:
-        self._last: RunProgress | None = None
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._print_until_end, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def show(self, progress: RunProgress) -> None:
-        """Keep the progress for the next line."""
-        self._last = progress
-
-    def _print_until_end(self) -> None:
-        from ddbload.cli.progress_text import progress_line
-
-        # Signals must interrupt the main thread, which may be blocked in a read.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        while not self._end.wait(LINE_SECONDS):
-            print_stderr(f"ddbload: {progress_line(self._last)}")

@@ -13,8 +13,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 import click
 
-from ddbload.cli.foreign_addresses import refuse_foreign_source
-from ddbload.cli.hints import FORMAT_HINTS, MODE_HINTS
+from ddbload.cli.hints import FORMAT_HINTS, MODE_HINTS, refuse_foreign_source
 from ddbload.cli.options import (
     DOLLARS,
     MAX_REJECTS,

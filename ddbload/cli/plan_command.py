@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+import json
+import re
+import shlex
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,8 +20,10 @@ from ddbload.cli.options import (
     cores,
     first_option,
     input_option,
+    is_given,
     json_option,
     output_option,
+    parse_sample,
     processes_option,
     sources_argument,
     verbose_option,
@@ -26,24 +33,27 @@ from ddbload.cli.output import (
     EXIT_FAILED,
     EXIT_REJECTS,
     live_reading,
+    print_error,
     print_json,
-    print_stderr,
 )
 from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.plan_page import show_plan
-from ddbload.cli.ready_command import (
-    NewKeys,
-    create_table_command,
-    import_command_line,
-    parse_table_keys,
-)
-from ddbload.cli.spooling import spooled
-from ddbload.cli.steps import Steps
+from ddbload.cli.progress import Steps
+from ddbload.cli.run_setup import spooled
 from ddbload.context import reading_context
 from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage
 from ddbload.plan.make_plan import Sample, make_plan
 from ddbload.plan.plan import FAILS, FINE
+
+_TYPES = ("types", "infer_types")
+"""Parameters that the found types replace."""
+_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
+_OF_THE_PLAN = ("as_json", "dry_run", "quiet")
+"""Parameters of both commands that are about the plan and its output."""
+
+NewKeys = tuple[tuple[str, str], ...]
+"""Name and type of the partition key, and of the sort key if the table has one."""
 
 
 @click.command(
@@ -168,8 +178,7 @@ def plan_import(
         print_json(value)
     else:
         show_plan(value, show_all=show_all)
-    if plan.error is not None:
-        print_stderr(f"ddbload: {plan.error.name}: {plan.error.message}")
+    print_error(plan.error)
     return {FINE: EXIT_DONE, FAILS: EXIT_FAILED}.get(plan.status, EXIT_REJECTS)
 
 
@@ -181,13 +190,110 @@ def _parse_sample(text: str | None, first: int | None) -> Sample | None:
         raise InvalidUsage(
             "--first plans for the first rows alone, and --sample estimates all of them: give one"
         )
-    try:
-        if text.endswith("%"):
-            share = float(text[:-1]) / 100
-            if 0 < share <= 1:
-                return Sample(share=share)
-        elif int(text) > 0:
-            return Sample(rows=int(text))
-    except ValueError:
-        pass
-    raise InvalidUsage(f"--sample {text!r}: write a number of rows, or a share such as 10%")
+    sample = parse_sample(text, "rows", "10%")
+    return Sample(share=sample) if text.endswith("%") else Sample(rows=int(sample))
+
+
+def parse_table_keys(
+    text: str,
+    option: str = "--create-table",
+    form: str = "key:S, key:N or key:B",
+    kinds: Collection[str] = ("S", "N", "B"),
+    default: str = "",
+) -> NewKeys:
+    """Parse the `KEY:TYPE,SORT:TYPE` of an option. Raises `InvalidUsage`.
+
+    `default`: type of a key without one.
+    """
+    keys: list[tuple[str, str]] = []
+    for part in text.split(","):
+        name, colon, kind = part.rpartition(":")
+        if not colon:
+            name, kind = part, default
+        if not name or kind.upper() not in kinds:
+            raise InvalidUsage(f"{option}: {part!r} is not of the form {form}")
+        keys.append((name, kind.upper()))
+    if len(keys) > 2 or len({name for name, _ in keys}) < len(keys):
+        raise InvalidUsage(f"{option}: one partition key, and at most one other as sort key")
+    return tuple(keys)
+
+
+def table_schema(keys: NewKeys) -> tuple[list[Any], list[Any]]:
+    """Return the attribute definitions and the key schema of a table."""
+    return (
+        [{"AttributeName": name, "AttributeType": kind} for name, kind in keys],
+        [
+            {"AttributeName": name, "KeyType": role}
+            for (name, _), role in zip(keys, ("HASH", "RANGE"), strict=False)
+        ],
+    )
+
+
+def create_table_command(table: str, keys: NewKeys, region: str, aws: AwsSettings) -> str:
+    """Return the command that creates a table on demand with these keys."""
+    definitions, schema = table_schema(keys)
+    words = ["aws", "dynamodb", "create-table", "--table-name", table]
+    words += ["--billing-mode", "PAY_PER_REQUEST"]
+    words += ["--attribute-definitions", *_shorthand(definitions)]
+    words += ["--key-schema", *_shorthand(schema), "--region", region]
+    for option, value in (("--profile", aws.profile), ("--endpoint-url", aws.endpoint_url)):
+        words += [] if value is None else [option, value]
+    return shlex.join(words)
+
+
+def _shorthand(values: Sequence[Mapping[str, str]]) -> list[str]:
+    """Write values for the AWS CLI, as JSON where a name would need quotes."""
+    if all(_PLAIN.fullmatch(each) for value in values for each in value.values()):
+        return [",".join(f"{name}={each}" for name, each in value.items()) for value in values]
+    return [json.dumps(values)]
+
+
+def import_command_line(plan: Mapping[str, Any], sources: Sequence[str], table: str) -> str:
+    """Return the import of a plan: the plan's options, and the types that all rows read fit.
+
+    Called within the plan's command, whose parameters it repeats.
+    """
+    context = click.get_current_context()
+    group = context.find_root().command
+    assert isinstance(group, click.Group), "the command is one of ddbload's"  # noqa: S101
+    known = {each.name for each in group.commands["import"].params} - {*_TYPES, *_OF_THE_PLAN}
+    words = ["ddbload", "import", *sources, table]
+    for each in context.command.params:
+        if isinstance(each, click.Option) and each.name in known and is_given(each.name):
+            words += _option(each, context.params[each.name])
+    for text in context.params["types"]:
+        words += ["--types", text]
+    found = found_types(plan)
+    if found:
+        words += ["--types", _joined([f"{name}={kind}" for name, kind in found.items()])]
+    return shlex.join(words)
+
+
+def found_types(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Return the types that columns could have, where neither the user nor a key says one."""
+    return {
+        each["name"]: each["inferred"]["type"]
+        for each in plan["columns"]
+        if each["column"] is not None
+        and not each["declared"]
+        and each["key"] is None
+        and each.get("inferred")
+        and each["inferred"]["type"] != "S"
+    }
+
+
+def _option(option: click.Option, value: Any) -> list[str]:
+    if option.is_flag:
+        names = option.opts if value else option.secondary_opts
+        return names[:1]
+    name = option.opts[0]
+    if option.multiple:
+        return [word for each in value for word in (name, str(each))]
+    return [] if value is None else [name, str(value)]
+
+
+def _joined(entries: Sequence[str]) -> str:
+    """Write entries as one row of CSV, as options with several names are read."""
+    row = io.StringIO()
+    csv.writer(row, lineterminator="").writerow(entries)
+    return row.getvalue()

@@ -11,7 +11,6 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ddbload.cli.progress_text import percent, progress_figures, short_duration
 from ddbload.runs.progress import (
     CHECKING,
     DONE_PERCENT,
@@ -20,6 +19,9 @@ from ddbload.runs.progress import (
     WAITING,
     ChunkStates,
     RunProgress,
+    percent,
+    progress_figures,
+    short_duration,
 )
 
 if TYPE_CHECKING:
@@ -135,13 +137,8 @@ def _legend(chunks: ChunkStates, each: int, width: int, ascii_only: bool) -> Tex
     """Return the counts of chunks, with the sign of each state."""
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append(f"{len(chunks):,} chunks: ")
-    counts = {
-        "failed": chunks.failed,
-        "done": chunks.done,
-        "running": chunks.running,
-        "waiting": chunks.waiting,
-    }
-    shown = [(kind, count) for kind, count in counts.items() if count]
+    counts = [(kind, getattr(chunks, kind)) for kind in ("failed", "done", "running", "waiting")]
+    shown = [(kind, count) for kind, count in counts if count]
     for number, (kind, count) in enumerate(shown):
         line.append(", " if number else "")
         line.append(_sign(Cell(kind, 0.5), ascii_only), _STYLES[kind])

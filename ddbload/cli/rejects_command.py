@@ -8,32 +8,19 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.convert_command import Causes, cause_text, causes_json, rank_causes
 from ddbload.cli.import_command import import_with_progress
-from ddbload.cli.options import (
-    GroupedCommand,
-    aws_options,
-    ledger_option,
-    output_option,
-    run_argument,
-    run_option,
-    stack_option,
-)
-from ddbload.cli.output import (
-    EXIT_DONE,
-    print_json,
-    print_stderr,
-    print_stdout,
-    printable,
-)
-from ddbload.cli.run_location import RunLocation, find_run, run_command_line
-from ddbload.cli.run_result import Result, print_run, show_result
+from ddbload.cli.options import GroupedCommand, output_option, run_option
+from ddbload.cli.output import EXIT_DONE, print_json, print_stderr, print_stdout, printable
+from ddbload.cli.run_location import NamedRun, run_options
+from ddbload.cli.run_result import Result, RunOutput, print_run
+from ddbload.context import Context
 from ddbload.contracts.results import DONE
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import PLAN
@@ -73,7 +60,6 @@ SHOWN = 50
         "ddbload rejects 20261121T073000Z-1f2e3d --retry rejects.jsonl",
     ),
 )
-@run_argument
 @output_option("--summary", is_flag=True, help="Show only counts by cause and column.")
 @run_option(
     "--retry",
@@ -84,9 +70,7 @@ SHOWN = 50
 @run_option(
     "--run-id", metavar="ID", help="With --retry: id of the new run.", show_default="generated"
 )
-@ledger_option
-@stack_option
-@aws_options
+@run_options
 @output_option(
     "--json",
     "as_json",
@@ -99,13 +83,10 @@ SHOWN = 50
     help="With --retry: do not print the run id, progress and summary.",
 )
 def rejects_command(
-    run: str,
+    named: NamedRun,
     summary: bool,
     mended: str | None,
     run_id: str | None,
-    ledger: str | None,
-    stack: str | None,
-    aws: AwsSettings,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -121,11 +102,13 @@ def rejects_command(
     """
     if mended is None and (run_id is not None or quiet):
         raise InvalidUsage("--run-id and --quiet are for --retry")
-    there = find_run(run, ledger, stack, aws)
+    run, there = named.run, named.find()
     if mended is not None:
         if summary:
             raise InvalidUsage("--summary shows rejects, and --retry imports them: give one")
-        return _retry(run, mended, there, run_id, ledger, aws, as_json=as_json, quiet=quiet)
+        # A retry runs on this machine, wherever the run was.
+        here = replace(named, run=run_id or new_run_id(), stack=None)
+        return _retry(run, mended, there.context, here, as_json=as_json, quiet=quiet)
     lines = iter_rejects(run, there.context)
     if summary:
         _summarize(run, lines, as_json)
@@ -138,15 +121,22 @@ def rejects_command(
     return EXIT_DONE
 
 
-def _summarize(run: str, lines: Iterable[bytes], as_json: bool) -> None:
+def count_rejects(
+    lines: Iterable[bytes],
+) -> tuple[Causes, dict[tuple[str, str | None], dict[str, Any]]]:
+    """Count rejects by cause and column, and return the first one of each."""
     counts: Causes = Counter()
-    details: dict[tuple[str, str | None], str] = {}
+    first: dict[tuple[str, str | None], dict[str, Any]] = {}
     for line in lines:
         reject = _parsed(line)
         kind = (reject["cause"], reject["column"])
         counts[kind] += 1
-        if kind not in details:
-            details[kind] = f"line {reject['line']}: {reject['detail']}"
+        first.setdefault(kind, reject)
+    return counts, first
+
+
+def _summarize(run: str, lines: Iterable[bytes], as_json: bool) -> None:
+    counts, first = count_rejects(lines)
     causes = rank_causes(counts)
     if as_json:
         found = {"run": run, "rejected": counts.total(), "causes": causes_json(causes)}
@@ -154,7 +144,9 @@ def _summarize(run: str, lines: Iterable[bytes], as_json: bool) -> None:
         return
     print_stdout(f"run {run}: {counts.total():,} rejected")
     for cause, column, rows in causes:
-        print_stdout(f"{rows:>9,} {cause_text(cause, column)}; {details[cause, column]}")
+        example = first[cause, column]
+        words = f"line {example['line']}: {example['detail']}"
+        print_stdout(f"{rows:>9,} {cause_text(cause, column)}; {words}")
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -205,10 +197,8 @@ def _draw(lines: Iterable[bytes]) -> None:
 def _retry(
     run: str,
     mended: str,
-    there: RunLocation,
-    run_id: str | None,
-    ledger: str | None,
-    aws: AwsSettings,
+    context_of_run: Context,
+    here: NamedRun,
     *,
     as_json: bool,
     quiet: bool,
@@ -217,9 +207,9 @@ def _retry(
 
     Rejects that an earlier retry imported are not imported again: its result is shown.
     """
-    if run_id == run:
+    if here.run == run:
         raise InvalidUsage(f"--run-id {run} is the run that rejected the rows; give a new id")
-    ledger_of_run = there.context.ledger(run)
+    ledger_of_run = context_of_run.ledger(run)
     if ledger_of_run.find_record() is None and ledger_of_run.find_request() is not None:
         raise InvalidUsage(
             f"run {run} ended before it wrote a row, so it has no rejects; ddbload resume {run}"
@@ -230,21 +220,20 @@ def _retry(
         raise InvalidUsage(
             f"run {run} was a plan, and imported nothing: correct its source instead"
         )
-    new_run, location = run_id or new_run_id(), ledger or default_ledger()
-    settings = LocalSettings(location, aws, record.payload.options.concurrency)
+    new_run, location = here.run, here.ledger or default_ledger()
+    settings = LocalSettings(location, here.aws, record.payload.options.concurrency)
     context = settings.context()
     with _rows_file(mended, record, location) as (path, places):
         earlier = earlier_retries(run, places, context)
-        done = _earlier_result(earlier.found, mended, places, aws, ledger)
+        done = _earlier_result(earlier.found, mended, places, here)
         if done is not None:
+            print_run(done.report.run, ledger=location, quiet=quiet)
             if not quiet:
-                print_run(done.run, ledger=location)
                 print_stderr(
-                    f"ddbload: run {done.run} imported these rejects before: nothing was written"
-                    " now; rows that it rejected itself are the rejects of that run"
+                    f"ddbload: run {done.report.run} imported these rejects before: nothing was"
+                    " written now; rows that it rejected itself are the rejects of that run"
                 )
-            list_rejects = run_command_line("rejects", done.run, aws, ledger=ledger)
-            return show_result(done, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
+            return RunOutput(as_json, quiet, here.command("rejects", done.report.run)).show(done)
         if context.ledger(new_run).find_record() is not None:
             raise InvalidUsage(f"--run-id {new_run}: there is such a run; give a new id")
         # Kept until the run is done, so that it can be resumed.
@@ -260,15 +249,14 @@ def _retry(
         clients = settings.clients()
         try:
             with asked_for(payload.to_json(), settings, new_run, clients):
-                if not quiet:
-                    print_run(new_run, ledger=location)
+                print_run(new_run, ledger=location, quiet=quiet)
                 result = import_with_progress(
                     payload.to_json(),
                     settings,
                     run=new_run,
                     processes=1,
                     show_progress=not quiet,
-                    resume=run_command_line("resume", new_run, aws, ledger=ledger),
+                    resume=here.command("resume"),
                     clients=clients,
                 )
         finally:
@@ -276,8 +264,7 @@ def _retry(
             report = found.find_report()
             if found.find_record() is None or (report is not None and report.status in DONE):
                 rows.unlink(missing_ok=True)
-    list_rejects = run_command_line("rejects", new_run, aws, ledger=ledger)
-    return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
+    return RunOutput(as_json, quiet, here.command("rejects")).show(result)
 
 
 @contextmanager
@@ -310,8 +297,7 @@ def _earlier_result(
     earlier: Sequence[EarlierRetry],
     mended: str,
     places: Sequence[str],
-    aws: AwsSettings,
-    ledger: str | None,
+    here: NamedRun,
 ) -> Result | None:
     """Return the result of the retry that imported these rejects; None if none of them was.
 
@@ -320,8 +306,8 @@ def _earlier_result(
     """
     for each in earlier:
         if each.report is None:
-            resume = run_command_line("resume", each.run, aws, ledger=ledger)
-            status = run_command_line("status", each.run, aws, ledger=ledger)
+            resume = here.command("resume", each.run)
+            status = here.command("status", each.run)
             raise IncompleteRun(
                 f"run {each.run} began to import these rejects, and is not done, so nothing was"
                 f" written now: {status} shows it, {resume} completes it"
@@ -335,7 +321,8 @@ def _earlier_result(
             f" remove their lines to import the other {left:,}"
         )
     reports = [each.report for each in earlier if each.report is not None]
-    return Result.from_report(max(reports, key=lambda each: each.rows.read)) if reports else None
+    last = max(reports, key=lambda each: each.rows.read, default=None)
+    return None if last is None else Result(last, last.seconds)
 
 
 @contextmanager

@@ -7,28 +7,23 @@ from typing import Any
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.import_command import import_with_progress, with_rejects
 from ddbload.cli.options import (
     MAX_REJECTS,
-    NEW_MAX_COST,
-    NEW_MAX_WCU,
     WORKERS,
     GroupedCommand,
-    aws_options,
     cores,
     json_option,
-    ledger_option,
+    limit_options,
     output_option,
     quiet_option,
-    run_argument,
     run_option,
-    stack_option,
-    writing_option,
 )
-from ddbload.cli.run_location import Deployed, RunLocation, find_run, run_command_line
-from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
-from ddbload.cli.spooling import rejects_file
+from ddbload.cli.output import print_error
+from ddbload.cli.progress import Steps
+from ddbload.cli.run_location import Deployed, NamedRun, run_options
+from ddbload.cli.run_result import Result, RunOutput, finished_result, print_run
+from ddbload.cli.run_setup import rejects_file
 from ddbload.cli.start_command import follow_run, start_again
 from ddbload.context import Context
 from ddbload.contracts.control import UNLIMITED, NewLimits
@@ -54,21 +49,7 @@ from ddbload.steps.run_requests import resumed_payload
         "ddbload resume 20261121T073000Z-1f2e3d --max-wcu 1000 --workers 40",
     ),
 )
-@run_argument
-@writing_option(
-    "--max-wcu",
-    metavar="N|N%|none",
-    type=NEW_MAX_WCU,
-    help="Use at most N write capacity units a second, or N percent of the table's capacity.",
-    show_default="the run's",
-)
-@writing_option(
-    "--max-cost",
-    metavar="DOLLARS|none",
-    type=NEW_MAX_COST,
-    help="Stop before the write units of the whole run cost more.",
-    show_default="the run's",
-)
+@limit_options("the run's")
 @run_option(
     "--max-rejects",
     metavar="N|N%",
@@ -95,18 +76,16 @@ from ddbload.steps.run_requests import resumed_payload
     is_flag=True,
     help="For a run of the stack: return once it has started, without waiting for its end.",
 )
-@ledger_option
-@stack_option
+@run_options
 @output_option(
     "--rejects",
     metavar="PATH",
     help="For a run of this machine: file for rejected rows, as JSON lines.",
 )
-@aws_options
 @json_option
 @quiet_option
 def resume_command(
-    run: str,
+    named: NamedRun,
     max_wcu: float | str | None,
     max_cost: float | str | None,
     max_rejects: int | str | None,
@@ -114,9 +93,6 @@ def resume_command(
     rejects: str | None,
     workers: int | str | None,
     detach: bool,
-    ledger: str | None,
-    stack: str | None,
-    aws: AwsSettings,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -140,19 +116,16 @@ def resume_command(
         if value is not None
     }
     limits = NewLimits(max_wcu, max_cost)
-    there = find_run(run, ledger, stack, aws)
-    list_rejects = run_command_line("rejects", run, aws, ledger=ledger, stack=stack)
+    run, there = named.run, named.find()
+    output = RunOutput(as_json, quiet, named.command("rejects"))
     if there.deployed is not None:
         _refuse(run, {"--processes": processes, "--rejects": rejects}, "this machine", "the stack")
-        return _resume_deployed(
-            run, options, limits, there.deployed, detach, as_json, quiet, list_rejects
-        )
+        return _resume_deployed(run, options, limits, there.deployed, output, detach=detach)
     _refuse(run, {"--workers": workers, "--detach": detach or None}, "the stack", "this machine")
-    again = run_command_line("resume", run, aws, ledger=ledger, stack=stack)
-    result = _resume_here(
-        run, options, limits, there, ledger, aws, processes, rejects, again, quiet
+    count = processes or cores()
+    return output.show(
+        _resume_here(named, options, limits, there.context, count, rejects, quiet=quiet)
     )
-    return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
 
 
 def _refuse(run: str, given: dict[str, object], other: str, place: str) -> None:
@@ -163,47 +136,42 @@ def _refuse(run: str, given: dict[str, object], other: str, place: str) -> None:
 
 
 def _resume_here(
-    run: str,
+    named: NamedRun,
     options: dict[str, Any],
     limits: NewLimits,
-    there: RunLocation,
-    ledger: str | None,
-    aws: AwsSettings,
-    processes: int | None,
+    context: Context,
+    processes: int,
     rejects: str | None,
-    again: str,
+    *,
     quiet: bool,
 ) -> Result:
-
-    location = ledger or default_ledger()
-    count = processes or cores()
-    seen = read_run(run, there.context, segments=False)
+    run, location = named.run, named.ledger or default_ledger()
+    seen = read_run(run, context, segments=False)
     if seen.record is None and is_input_gone(seen):
         raise SourceNotFound(
             f"run {run} read standard input, a pipe or mended rejects, and is not resumable: its"
             " input is gone; import it anew, under another run id"
         )
-    payload = resumed_payload(Resume(run, {**options, "workers": count}), there.context.ledger(run))
-    if not quiet:
-        print_run(run, ledger=location)
-    settings = LocalSettings(ledger=location, aws=aws, concurrency=payload.options.concurrency)
+    resumed = Resume(run, {**options, "workers": processes})
+    payload = resumed_payload(resumed, context.ledger(run))
+    print_run(run, ledger=location, quiet=quiet)
+    settings = LocalSettings(location, named.aws, payload.options.concurrency)
     with rejects_file(rejects, payload.source.names) as file:
         # Looked up first: a run that is done does not need its source any more.
-        result = _finished_result(run, options, there.context, quiet=quiet)
-        if result is not None:
-            result = with_rejects(result, settings, file)
-            print_error(result)
-        else:
-            result = import_with_progress(
+        result = _finished_result(run, options, context, quiet=quiet)
+        if result is None:
+            return import_with_progress(
                 payload.to_json(),
                 settings,
                 run=run,
-                processes=count,
+                processes=processes,
                 rejects=file,
                 show_progress=not quiet,
-                resume=again,
+                resume=named.command("resume"),
                 limits=limits,
             )
+        result = with_rejects(result, settings, file)
+    print_error(result.report.error)
     return result
 
 
@@ -220,19 +188,17 @@ def _resume_deployed(
     options: dict[str, Any],
     limits: NewLimits,
     there: Deployed,
+    output: RunOutput,
+    *,
     detach: bool,
-    as_json: bool,
-    quiet: bool,
-    list_rejects: str,
 ) -> int:
     payload = _resume_payload(run, options, there)
-    if not quiet:
-        print_run(run, stack=there.stack.name)
-    done = _finished_result(run, options, there.context, quiet=quiet)
+    print_run(run, stack=there.stack.name, quiet=output.quiet)
+    done = _finished_result(run, options, there.context, quiet=output.quiet)
     if done is not None:
-        return show_result(done, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
+        return output.show(done)
     arn = start_again(run, payload, there, limits)
-    return follow_run(run, arn, there, detach, as_json, quiet, list_rejects)
+    return follow_run(run, arn, there, output, Steps(enabled=False), detach=detach)
 
 
 def _resume_payload(run: str, options: dict[str, Any], there: Deployed) -> dict[str, Any]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import shlex
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, cast
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.aws.retry import ATTEMPTS
+from ddbload.cli.options import F, aws_options, decorate, ledger_option, run_argument, stack_option
 from ddbload.context import Context, segment_reader
 from ddbload.contracts.messages import is_text
-from ddbload.contracts.nearest_names import did_you_mean
-from ddbload.errors import DdbloadError, InvalidUsage, LedgerDamaged, RunNotFound
+from ddbload.errors import DdbloadError, InvalidUsage, LedgerDamaged, RunNotFound, did_you_mean
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.history import newest_runs
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack
@@ -79,42 +81,73 @@ def find_deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None =
     )
 
 
-def find_run(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) -> RunLocation:
-    """Find a run in the ledger or stack given, else in the default ledger, then the stack.
+@dataclass(frozen=True, slots=True)
+class NamedRun:
+    """Run that a command names, and the options that locate it."""
 
-    Raises `InvalidUsage`, `RunNotFound`, and for a stack that is given `StackNotFound` and AWS's
-    errors.
-    """
-    if ledger is not None and stack is not None:
-        raise InvalidUsage("--ledger and --stack exclude each other; a run is in one of them")
-    if stack is not None:
-        found = find_deployed(stack, aws)
-        return RunLocation(found.context, found)
-    local = LocalSettings(ledger or default_ledger(), aws).context()
-    known = local.ledger(run)
-    if (
-        ledger is not None
-        or known.find_record() is not None
-        or known.find_request() is not None
-        or live_heartbeat(run, local) is not None
-    ):
-        return RunLocation(local)
-    try:
-        found = find_deployed(None, aws, attempts=1)
-        there = found.context.ledger(run)
-        if there.find_record() or there.find_request() or found.last_execution(run):
+    run: str
+    ledger: str | None
+    stack: str | None
+    aws: AwsSettings
+
+    def command(self, name: str, run: str | None = None) -> str:
+        """Return a command on this run or on another one of its place, such as `resume`."""
+        given = {
+            "--ledger": self.ledger,
+            "--stack": self.stack,
+            "--profile": self.aws.profile,
+            "--region": self.aws.region,
+            "--endpoint-url": self.aws.endpoint_url,
+        }
+        words = ["ddbload", name, run or self.run]
+        words += [
+            word for option, value in given.items() if value is not None for word in (option, value)
+        ]
+        words += ["--requester-pays"] if self.aws.requester_pays else []
+        return shlex.join(words)
+
+    @property
+    def local(self) -> Context:
+        """Context of the ledger that this machine reads."""
+        return LocalSettings(self.ledger or default_ledger(), self.aws).context()
+
+    def find(self) -> RunLocation:
+        """Find the run in the ledger or stack given, else in the default ledger, then the stack.
+
+        Raises `InvalidUsage`, `RunNotFound`, and for a stack that is given `StackNotFound` and
+        AWS's errors.
+        """
+        run = self.run
+        if self.ledger is not None and self.stack is not None:
+            raise InvalidUsage("--ledger and --stack exclude each other; a run is in one of them")
+        if self.stack is not None:
+            found = find_deployed(self.stack, self.aws)
             return RunLocation(found.context, found)
-        nor = f"nor in stack {found.stack.name}"
-    except LedgerDamaged:
-        # The stack has the run, so this error is the answer.
-        raise
-    except DdbloadError as error:
-        nor = f"nor is there a stack to ask ({error.name})"
-    where = local.store.uri("runs")
-    raise RunNotFound(
-        f"there is no run {run} in the ledger at {where}, {nor}; --ledger or --stack name"
-        f" another{_other_runs(run, local)}"
-    )
+        local = self.local
+        known = local.ledger(run)
+        if (
+            self.ledger is not None
+            or known.find_record() is not None
+            or known.find_request() is not None
+            or live_heartbeat(run, local) is not None
+        ):
+            return RunLocation(local)
+        try:
+            found = find_deployed(None, self.aws, attempts=1)
+            there = found.context.ledger(run)
+            if there.find_record() or there.find_request() or found.last_execution(run):
+                return RunLocation(found.context, found)
+            nor = f"nor in stack {found.stack.name}"
+        except LedgerDamaged:
+            # The stack has the run, so this error is the answer.
+            raise
+        except DdbloadError as error:
+            nor = f"nor is there a stack to ask ({error.name})"
+        where = local.store.uri("runs")
+        raise RunNotFound(
+            f"there is no run {run} in the ledger at {where}, {nor}; --ledger or --stack name"
+            f" another{_other_runs(run, local)}"
+        )
 
 
 def _other_runs(run: str, context: Context) -> str:
@@ -130,26 +163,13 @@ def _other_runs(run: str, context: Context) -> str:
     return f"; the newest here: {newest} (ddbload runs lists them)"
 
 
-def run_command_line(
-    command: str,
-    run: str,
-    aws: AwsSettings,
-    *,
-    ledger: str | None = None,
-    stack: str | None = None,
-) -> str:
-    """Return a command on a run, such as `resume`, with the options that locate the run."""
-    given = {
-        "--ledger": ledger,
-        "--stack": stack,
-        "--profile": aws.profile,
-        "--region": aws.region,
-        "--endpoint-url": aws.endpoint_url,
-    }
-    words = ["ddbload", command, run]
-    for option, value in given.items():
-        if value is not None:
-            words += [option, value]
-    if aws.requester_pays:
-        words.append("--requester-pays")
-    return shlex.join(words)
+def run_options(command: F) -> F:
+    """Add the argument RUN and the options that locate it, passed as one `named: NamedRun`."""
+
+    @wraps(command)
+    def with_run(
+        *, run: str, ledger: str | None, stack: str | None, aws: AwsSettings, **given: Any
+    ) -> Any:
+        return command(named=NamedRun(run, ledger, stack, aws), **given)
+
+    return decorate(cast("F", with_run), (run_argument, ledger_option, stack_option, aws_options))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from ddbload.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_REJECTS,
+    error_json,
     keep_result,
     print_json,
     print_notice,
@@ -28,19 +29,17 @@ from ddbload.contracts.results import (
     FAILED,
     INTERRUPTED,
     Failure,
-    PlanTotals,
     Report,
     repeated_keys,
 )
-from ddbload.contracts.row_counts import RowCounts, WriteStats
-from ddbload.contracts.run_record import LoadedBefore, RunRecord
+from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
-from ddbload.contracts.write_price import WritePrice, amount_text
-from ddbload.dynamodb.write_modes import PUT, superseded_text, written_text
+from ddbload.contracts.write_price import amount_text
+from ddbload.dynamodb.write_modes import superseded_text
 from ddbload.errors import Cancelled, DdbloadError, Interrupted
 from ddbload.items.item_layout import item_layout
 from ddbload.runs.progress import RunProgress
-from ddbload.steps.read_run import finished_report
+from ddbload.steps.read_run import empty_report, finished_report
 
 TOP_CAUSES = 5
 """Causes of rejects that a result names; `ddbload rejects RUN --summary` has all."""
@@ -57,142 +56,77 @@ _DELIMITER_NAMES = {"\t": "a tab", " ": "a space"}
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Result of a run."""
+    """Result of an attempt of a run."""
 
-    run: str
-    status: str
-    rows: RowCounts
-    work: WriteStats
-    bytes: int
+    report: Report
     seconds: float
-    rows_per_second: float
-    rejects: str | None
-    error: Failure | None
-    planned: PlanTotals | None = None
-    identical: int | None = None
-    """Skipped rows whose item was identical; None if unknown."""
-    uncertain: int = 0
-    """Written rows whose item may have been there before."""
-    mode: str = PUT
-    """Write mode of the run."""
-    write_price: WritePrice | None = None
-    """Price of the consumed write units; None if unknown."""
+    """Duration of this attempt."""
+    adopted_rows: int = 0
+    """Rows of earlier attempts, which do not count for the speed."""
     read_as: str | None = None
     """Format of the source, in words."""
-    causes: Mapping[str, int] | None = None
-    """Rejected rows by cause, the most frequent first."""
     was_killed: bool = False
     """The run left no report: its time ends with its last sign of life."""
-    repeated: int = 0
-    """Rows whose key came before, as far as known."""
-    loaded_before: LoadedBefore | None = None
-    """Objects that the run left out, because the table had loaded them."""
-
-    @classmethod
-    def from_report(
-        cls,
-        report: Report,
-        *,
-        seconds: float | None = None,
-        adopted_rows: int = 0,
-        was_killed: bool = False,
-    ) -> Result:
-        """Make a result from a run's report.
-
-        Args:
-            report: The report of the run.
-            seconds: Duration of this attempt; by default that of the run.
-            adopted_rows: Rows of earlier attempts, which do not count for the speed.
-            was_killed: The report was made from what a killed attempt has left.
-        """
-        taken = report.seconds if seconds is None else seconds
-        fresh = max(0, report.rows.read - adopted_rows)
-        return cls(
-            run=report.run,
-            status=report.status,
-            rows=report.rows,
-            work=report.work,
-            bytes=report.bytes,
-            seconds=taken,
-            rows_per_second=fresh / taken if taken > 0 else 0.0,
-            rejects=report.rejects,
-            error=report.error,
-            planned=report.planned,
-            identical=report.identical,
-            uncertain=report.uncertain,
-            mode=report.mode,
-            write_price=report.write_price,
-            causes=report.causes,
-            was_killed=was_killed,
-            repeated=report.repeated,
-            loaded_before=report.loaded_before,
-        )
 
     @classmethod
     def from_error(
-        cls, run: str, error: DdbloadError, seconds: float, last: RunProgress | None = None
+        cls, run: str, mode: str, error: DdbloadError, seconds: float, last: RunProgress | None
     ) -> Result:
         """Make the result of a run that left no report; `last` is its last known progress."""
         stopped = {Interrupted: INTERRUPTED, Cancelled: CANCELLED}
         status = stopped.get(type(error), FAILED)
-        failure = Failure.of(error)
+        report = replace(empty_report(run, status, Failure.of(error)), mode=mode)
         if last is None:
-            return cls(run, status, RowCounts(), WriteStats(), 0, seconds, 0.0, None, failure)
+            return cls(report, seconds)
         done = last.totals
-        rate = (done.rows.read - last.adopted_rows) / seconds if seconds > 0 else 0.0
-        return cls(run, status, done.rows, done.work, done.bytes, seconds, rate, None, failure)
+        report = replace(report, rows=done.rows, work=done.work, bytes=done.bytes)
+        return cls(report, seconds, last.adopted_rows)
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows that this attempt has settled, per second."""
+        fresh = max(0, self.report.rows.read - self.adopted_rows)
+        return fresh / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def exit_code(self) -> int:
         """Exit status: 0 done, 1 failed or not done, 3 done with rejects, 130 interrupted."""
-        if self.status in (INTERRUPTED, CANCELLED):
+        if self.report.status in (INTERRUPTED, CANCELLED):
             return EXIT_INTERRUPTED
-        if self.status not in DONE:
+        if self.report.status not in DONE:
             return EXIT_FAILED
-        return EXIT_REJECTS if self.rows.rejected else EXIT_DONE
+        return EXIT_REJECTS if self.report.rows.rejected else EXIT_DONE
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
-        error: dict[str, Any] | None = None
-        if self.error is not None:
-            error = {"name": self.error.name, "message": self.error.message}
-            if self.error.chunk is not None:
-                error["chunk"] = self.error.chunk
+        report = self.report
+        rows, work, price = report.rows, report.work, report.write_price
+        loaded = report.loaded_before
         return {
-            "run": self.run,
-            "status": self.status,
-            "rows": {"read": self.rows.read, **self.rows.outcomes},
-            "bytes": self.bytes,
+            "run": report.run,
+            "status": report.status,
+            "rows": {"read": rows.read, **rows.outcomes},
+            "bytes": report.bytes,
             "seconds": round(self.seconds, 3),
             "rows_per_second": round(self.rows_per_second, 1),
-            "consumed_wcu": round(self.work.consumed_wcu, 1),
-            "requests": self.work.requests,
-            "throttled": self.work.throttled,
-            "retries": self.work.retries,
-            "rejects": self.rejects,
-            "error": error,
-            **self._price_json(),
-            **({} if self.planned is None else {"planned": self.planned.to_json()}),
-            **({} if self.identical is None else {"identical": self.identical}),
-            "uncertain": self.uncertain,
-            **({"repeated": self.repeated} if self.repeated else {}),
-            **self._loaded_json(),
+            "consumed_wcu": round(work.consumed_wcu, 1),
+            "requests": work.requests,
+            "throttled": work.throttled,
+            "retries": work.retries,
+            "rejects": report.rejects,
+            "error": error_json(report.error),
+            "dollars": None if report.dollars is None else round(report.dollars, 6),
+            "write_price": None if price is None else price.to_json(),
+            **({} if report.planned is None else {"planned": report.planned.to_json()}),
+            **({} if report.identical is None else {"identical": report.identical}),
+            "uncertain": report.uncertain,
+            **({"repeated": report.repeated} if report.repeated else {}),
+            **({} if loaded is None else {"loaded_before": loaded.to_json()}),
         }
-
-    def _loaded_json(self) -> dict[str, Any]:
-        loaded = self.loaded_before
-        return {} if loaded is None else {"loaded_before": loaded.to_json()}
-
-    def _price_json(self) -> dict[str, Any]:
-        price = self.write_price
-        if price is None:
-            return {"dollars": None, "write_price": None}
-        dollars = round(price.dollars(self.work.consumed_wcu), 6)
-        return {"dollars": dollars, "write_price": price.to_json()}
 
     def _units(self) -> str:
         """Describe the consumed units and their price."""
-        consumed, price = self.work.consumed_wcu, self.write_price
+        consumed, price = self.report.work.consumed_wcu, self.report.write_price
         said = f"{consumed:,.0f} WCU used"
         if price is None or not consumed:
             return said
@@ -204,21 +138,22 @@ class Result:
 
     def lines(self, list_rejects: str | None = None) -> list[str]:
         """Return the lines of the summary. `list_rejects`: `ddbload rejects RUN`, with options."""
-        if self.status == ALREADY_LOADED:
-            return [f"run {self.run}: {self.status}", *self._loaded_lines(list_rejects)]
-        rows, work = self.rows, self.work
-        planned = self.planned
+        report = self.report
+        first = f"run {report.run}: {report.status}"
+        if report.status == ALREADY_LOADED:
+            return [first, *self._loaded_lines(list_rejects)]
+        rows, work = report.rows, report.work
         skipped = "skipped: their condition was false, or the table has no such item"
-        if self.identical is not None:
-            skipped = f"skipped because an item was there ({self.identical:,} identical)"
-        if planned is not None:
+        if report.identical is not None:
+            skipped = f"skipped because an item was there ({report.identical:,} identical)"
+        if report.planned is not None:
             skipped = "would be written (mode plan sends nothing)"
         explained = {
-            "superseded": superseded_text(self.mode),
+            "superseded": superseded_text(report.mode),
             "skipped": skipped,
             "filtered": "left out by --where",
         }
-        parts = [written_text(self.mode, rows.written, self.uncertain)]
+        parts = [report.written_text]
         parts += [
             f"{count:,} {explained.get(name, name)}"
             for name, count in rows.outcomes.items()
@@ -227,20 +162,20 @@ class Result:
         time = f"{self.seconds:,.1f} s{' until the last sign of life' if self.was_killed else ''}"
         source = [] if self.read_as in (None, _USUAL_FORMAT) else [f"  read as   {self.read_as}"]
         lines = [
-            f"run {self.run}: {self.status}",
+            first,
             *source,
             f"  rows      {rows.read:,} read: {', '.join(parts)}",
-            (f"  time      {time}, {self.rows_per_second:,.0f} rows/s, {self.bytes:,} bytes"),
+            (f"  time      {time}, {self.rows_per_second:,.0f} rows/s, {report.bytes:,} bytes"),
             (
                 f"  requests  {work.requests:,}, {work.throttled:,} throttled,"
                 f" {work.retries:,} retried"
             ),
             f"  units     {self._units()}",
         ]
-        if self.repeated:
-            lines.append(f"  keys      {repeated_keys(self.repeated)}")
-        if self.rejects:
-            lines.append(f"  rejects   {self.rejects}")
+        if report.repeated:
+            lines.append(f"  keys      {repeated_keys(report.repeated)}")
+        if report.rejects:
+            lines.append(f"  rejects   {report.rejects}")
         if rows.rejected:
             lines += self._cause_lines()
             lines += [] if list_rejects is None else [f"  show      {list_rejects}"]
@@ -248,7 +183,7 @@ class Result:
 
     def _loaded_lines(self, list_rejects: str | None) -> Iterator[str]:
         """Name the objects that were left out, the run that loaded them, and its rejects."""
-        loaded = self.loaded_before
+        loaded = self.report.loaded_before
         if loaded is None:
             return
         yield f"  loaded    before: {loaded.text}"
@@ -258,33 +193,41 @@ class Result:
 
     def _cause_lines(self) -> list[str]:
         """Return a line with the most frequent causes of rejects, if they are counted."""
-        causes = list((self.causes or {}).items())
+        causes = list((self.report.causes or {}).items())
         words = [f"{rows:,} {printable(cause)}" for cause, rows in causes[:TOP_CAUSES]]
         if len(causes) > TOP_CAUSES:
             words.append(f"{sum(rows for _, rows in causes[TOP_CAUSES:]):,} of other causes")
-        uncounted = self.rows.rejected - sum(rows for _, rows in causes)
+        uncounted = self.report.rows.rejected - sum(rows for _, rows in causes)
         if causes and uncounted > 0:
             words.append(f"{uncounted:,} not counted by cause")
         return [f"  causes    {', '.join(words)}"] if words else []
 
 
-def show_result(result: Result, *, as_json: bool, quiet: bool, list_rejects: str) -> int:
-    """Print a result on stdout; return the exit status.
+@dataclass(frozen=True, slots=True)
+class RunOutput:
+    """Form in which a command prints the result of a run."""
 
-    `list_rejects`: the command that lists the run's rejects. Raises `OutputUnwritable` with the
-    run's status.
-    """
-    with keep_result(
-        f"the run itself is not affected: it ended {result.status} (ddbload report {result.run})"
-    ):
-        if as_json:
-            print_json(result.to_json())
-        elif not quiet and (result.error is None or result.rows.read):
-            print_result(result.lines(list_rejects), result.exit_code)
-    warns = result.status in DONE and result.status != ALREADY_LOADED
-    if not quiet and warns and result.rows.warning:
-        print_notice(result.rows.warning)
-    return result.exit_code
+    as_json: bool
+    quiet: bool
+    list_rejects: str
+    """Command that lists the run's rejects."""
+
+    def show(self, result: Result) -> int:
+        """Print a result on stdout; return the exit status.
+
+        Raises `OutputUnwritable` with the run's status.
+        """
+        with keep_result(
+            f"the run itself is not affected: it ended {result.report.status} (ddbload report"
+            f" {result.report.run})"
+        ):
+            if self.as_json:
+                print_json(result.to_json())
+            elif not self.quiet and (result.report.error is None or result.report.rows.read):
+                print_result(result.lines(self.list_rejects), result.exit_code)
+        if not self.quiet and result.report.status in DONE and result.report.warning:
+            print_notice(result.report.warning)
+        return result.exit_code
 
 
 def finished_result(run: str, context: Context, *, quiet: bool) -> Result | None:
@@ -297,26 +240,18 @@ def already_done(report: Report, *, quiet: bool) -> Result:
     """Print that a run was done before; return its result."""
     if not quiet:
         print_stderr(f"ddbload: run {report.run} is already done; nothing was written")
-    return Result.from_report(report)
+    return Result(report, report.seconds)
 
 
-def print_run(run: str, *, ledger: str | None = None, stack: str | None = None) -> None:
+def print_run(run: str, *, ledger: str = "", stack: str | None = None, quiet: bool) -> None:
     """Print the run id and the run's ledger or stack.
 
     Printed before anything else: `ddbload resume` needs them if the process is killed.
     """
-    if stack is not None:
-        where = f"stack {stack}"
-    else:
-        place = ledger or ""
-        where = f"ledger {place if place.startswith('s3://') else Path(place).absolute()}"
-    print_stderr(f"ddbload: run {run} ({where})")
-
-
-def print_error(result: Result) -> None:
-    """Print the error of a run that failed."""
-    if result.error is not None:
-        print_stderr(f"ddbload: {result.error.name}: {result.error.message}")
+    if quiet:
+        return
+    place = ledger if ledger.startswith("s3://") else Path(ledger).absolute()
+    print_stderr(f"ddbload: run {run} ({f'ledger {place}' if stack is None else f'stack {stack}'})")
 
 
 def print_detected(record: RunRecord, payload: dict[str, Any]) -> None:

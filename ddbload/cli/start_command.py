@@ -28,17 +28,18 @@ from ddbload.cli.options import (
 from ddbload.cli.output import (
     EXIT_DONE,
     EXIT_INTERRUPTED,
+    print_error,
     print_json,
     print_stderr,
     print_stdout,
 )
-from ddbload.cli.output import show_progress as show_run
 from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.plan_command import plan_import
-from ddbload.cli.run_location import Deployed, find_deployed, run_command_line
-from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
-from ddbload.cli.steps import Steps
-from ddbload.cli.table_setup import prewarm, print_table_notices
+from ddbload.cli.progress import Steps
+from ddbload.cli.progress import show_progress as show_run
+from ddbload.cli.run_location import Deployed, NamedRun, find_deployed
+from ddbload.cli.run_result import Result, RunOutput, finished_result, print_run
+from ddbload.cli.run_setup import prewarm, print_table_notices
 from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.load_record import differing
@@ -144,9 +145,9 @@ def start_command(
     if force:
         run = _forced_run(run, sources, table, there, quiet=quiet)
     payload["run"] = {"id": run, "once": once, "force": force}
-    list_rejects = run_command_line("rejects", run, aws, stack=stack)
-    if not quiet:
-        print_run(run, stack=there.stack.name)
+    named = NamedRun(run, None, stack, aws)
+    output = RunOutput(as_json, quiet, named.command("rejects"))
+    print_run(run, stack=there.stack.name, quiet=quiet)
     if given["prewarm"] is not None:
         prewarm(table, given["prewarm"], there.context.clients, yes=yes, quiet=quiet)
     if not quiet:
@@ -162,10 +163,10 @@ def start_command(
                 f"a run {run} was started before: ddbload resume {run} resumes it; give another"
                 " --run-id to start a new one"
             ) from None
-        return show_result(done, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
+        return output.show(done)
     steps = Steps(enabled=verbose)
     steps.say(f"stack {there.stack.name}: execution {arn}")
-    return follow_run(run, arn, there, detach, as_json, quiet, list_rejects, steps)
+    return follow_run(run, arn, there, output, steps, detach=detach)
 
 
 def _forced_run(
@@ -191,7 +192,8 @@ def start_run(run: str, payload: dict[str, Any], there: Deployed) -> str:
 
     Raises `ExecutionExists` for a run that was started before.
     """
-    if not _is_cancelled(run, there):
+    control = there.context.ledger(run).find_control()
+    if control is None or not control.cancelled:
         try:
             return there.executions.start(run, payload)
         except ExecutionExists:
@@ -216,11 +218,6 @@ def start_again(run: str, payload: dict[str, Any], there: Deployed, limits: NewL
     return there.executions.start(name, payload)
 
 
-def _is_cancelled(run: str, there: Deployed) -> bool:
-    control = there.context.ledger(run).find_control()
-    return control is not None and control.cancelled
-
-
 def _loads_the_same(run: str, payload: dict[str, Any], there: Deployed) -> bool:
     """Tell whether the run of this id was asked for the same of the same source and table."""
     ledger = there.context.ledger(run)
@@ -234,38 +231,30 @@ def _loads_the_same(run: str, payload: dict[str, Any], there: Deployed) -> bool:
 
 
 def follow_run(
-    run: str,
-    arn: str,
-    there: Deployed,
-    detach: bool,
-    as_json: bool,
-    quiet: bool,
-    list_rejects: str,
-    steps: Steps | None = None,
+    run: str, arn: str, there: Deployed, output: RunOutput, steps: Steps, *, detach: bool
 ) -> int:
     """Follow an execution to its end, and print its result; return the exit status.
 
-    With `detach`, print its ARN and return at once. `list_rejects`: the command that lists the
-    run's rejects; `steps` prints each step.
+    With `detach`, print its ARN and return at once.
     """
     if detach:
-        if as_json:
+        if output.as_json:
             print_json({"run": run, "status": "RUNNING", "execution": arn})
-        elif not quiet:
+        elif not output.quiet:
             print_stdout(f"run {run}: RUNNING", f"  execution {arn}")
         return EXIT_DONE
-    if not quiet:
+    if not output.quiet:
         print_stderr(f"ddbload: run {run} has started; Ctrl-C stops following, not the run")
     try:
-        result = _followed(run, arn, there, steps or Steps(enabled=False), show_progress=not quiet)
+        result = _followed(run, arn, there, steps, show_progress=not output.quiet)
     except KeyboardInterrupt:
         print_stderr(
             f"ddbload: stopped following; the run continues: ddbload status {run}; to stop it:"
             f" ddbload cancel {run}"
         )
         return EXIT_INTERRUPTED
-    print_error(result)
-    return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
+    print_error(result.report.error)
+    return output.show(result)
 
 
 def _followed(run: str, arn: str, there: Deployed, steps: Steps, *, show_progress: bool) -> Result:
@@ -294,4 +283,4 @@ def _followed(run: str, arn: str, there: Deployed, steps: Steps, *, show_progres
             clock=time.monotonic,
         )
     found = attempt_report(run, execution, there.context)
-    return Result.from_report(found, seconds=execution.seconds, adopted_rows=adopted_rows)
+    return Result(found, execution.seconds, adopted_rows)

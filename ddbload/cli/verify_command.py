@@ -15,7 +15,7 @@ from typing import IO, Any, Self
 import click
 
 from ddbload.aws.boto_clients import AwsSettings
-from ddbload.cli.convert_command import RankedCauses, cause_text, causes_json, rank_causes
+from ddbload.cli.convert_command import RankedCauses, cause_lines, causes_json, rank_causes
 from ddbload.cli.options import (
     MAX_WCU,
     GroupedCommand,
@@ -23,6 +23,7 @@ from ddbload.cli.options import (
     cores,
     json_option,
     output_option,
+    parse_sample,
     processes_option,
     run_option,
     sources_argument,
@@ -32,8 +33,10 @@ from ddbload.cli.output import (
     EXIT_FAILED,
     EXIT_REJECTS,
     ask_to_agree,
+    error_json,
     keep_result,
     live_reading,
+    print_error,
     print_json,
     print_notice,
     print_stderr,
@@ -42,7 +45,7 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.payload import build_payload, check_order, source_options
 from ddbload.cli.run_result import print_detected, source_format
-from ddbload.cli.spooling import spooled
+from ddbload.cli.run_setup import spooled
 from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
@@ -139,7 +142,7 @@ def verify_command(
     Exit status: 0 if the table has the same items, 3 if not, 1 if they could not be compared.
     """
     settings = VerifySettings(
-        _parse_sample(sample),
+        None if sample is None else parse_sample(sample, "keys", "1%"),
         frozenset(name for text in ignore for name in text.split(",") if name),
         ignore_extra_attributes,
         consistent,
@@ -155,8 +158,7 @@ def verify_command(
         if folder is not None and outcome.error is None:
             folder.finish(keep_extra=settings.sample is None)
             outcome.commands = folder.commands(table, aws)
-    if outcome.error is not None:
-        print_stderr(f"ddbload: {outcome.error.name}: {outcome.error.message}")
+    print_error(outcome.error)
     with keep_result(f"the comparison ended as {outcome.status}"):
         if as_json:
             print_json(outcome.to_json())
@@ -242,9 +244,7 @@ class VerifyOutcome:
             "throttled": usage.throttled,
             "seconds": round(self.seconds, 3),
             "commands": self.commands,
-            "error": None
-            if self.error is None
-            else {"name": self.error.name, "message": self.error.message},
+            "error": error_json(self.error),
         }
 
     def lines(self, source: str, table: str) -> list[str]:
@@ -260,12 +260,7 @@ class VerifyOutcome:
         filtered = verdict.file.filtered
         rows += f", {filtered:,} left out by --where" if filtered else ""
         lines.append(f"  rows      {rows}")
-        lines += [
-            f"  {'causes' if first else '':10}{cause_text(cause, column)}: {count:,}"
-            for first, (cause, column, count) in zip(
-                [True, *[False] * len(self.causes)], self.causes, strict=False
-            )
-        ]
+        lines += cause_lines(self.causes)
         repeated = f", {keys.repeated:,} of them in several rows" if keys.repeated else ""
         lines.append(f"  keys      {keys.keys:,}{repeated}")
         lines.append(f"  equal     {keys.equal:,}")
@@ -424,18 +419,3 @@ class DifferenceFolder:
 
     def _error(self, error: OSError) -> OutputUnwritable:
         return OutputUnwritable(f"--out {self._folder}: {error.strerror}")
-
-
-def _parse_sample(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        if text.endswith("%"):
-            share = float(text[:-1]) / 100
-            if 0 < share <= 1:
-                return share
-        elif int(text) > 0:
-            return int(text)
-    except ValueError:
-        pass
-    raise InvalidUsage(f"--sample {text!r}: write a number of keys, or a share such as 1%")

@@ -17,7 +17,7 @@ from functools import cache
 from types import NoneType, TracebackType
 from typing import Annotated, Any, ClassVar, Self, cast, get_args, get_origin, get_type_hints
 
-from ddbload.errors import InvalidPayload
+from ddbload.errors import InvalidPayload, nearest_name
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _LISTED_FIELDS = 10
@@ -64,16 +64,12 @@ class JsonObjectReader:
 
     def _described(self, unknown: str) -> str:
         """Return the path of an unknown field, with the field that was likely meant."""
-        from ddbload.contracts.nearest_names import nearest_name
-
         near = nearest_name(unknown, sorted(self._read))
         meant = "" if near is None else f" (did you mean {near!r}?)"
         return f"{self.path(unknown)!r}{meant}"
 
     def _missing(self, name: str) -> InvalidPayload:
         """Make the error of a missing field; it names one that was likely meant for it."""
-        from ddbload.contracts.nearest_names import nearest_name
-
         others = (str(each) for each in self._value if each not in self._read)
         near = nearest_name(name, sorted(others))
         meant = (
@@ -362,52 +358,37 @@ def _field_reader(
 ) -> FieldReader:
     if rule.read is not None:
         return rule.read, ()
-    name = each.name
-    absent = _default(each) if written_by_users or rule.sparse else None
-    kinds = [kind for kind in get_args(hint) if kind is not NoneType]
     if NoneType in get_args(hint):
-        return _optional_reader(name, kinds[0], rule)
-    if get_origin(hint) is tuple:
-        if kinds[0] is str:
-            return JsonObjectReader.texts, (name, absent)
-        return _read_messages, (name, kinds[0])
-    if get_origin(hint) is Mapping:
-        if kinds[1] is str:
-            return JsonObjectReader.text_map, (name,)
-        return JsonObjectReader.mapping, (name, absent)
-    if isinstance(hint, type) and issubclass(hint, Message):
-        return _read_message, (name, hint, absent)
-    return _plain_reader(name, hint, absent, rule)
+        read, arguments = _value_reader(each.name, get_args(hint)[0], rule, None)
+        return _read_optional, (each.name, read, *arguments)
+    absent = _default(each) if written_by_users or rule.sparse else None
+    read, arguments = _value_reader(each.name, hint, rule, absent)
+    return read, (each.name, *arguments)
 
 
-def _plain_reader(name: str, hint: Any, absent: Any, rule: JsonRule) -> FieldReader:
-    if hint is int:
-        return JsonObjectReader.whole, (name, absent, rule.least, rule.most)
-    if hint is float:
-        return JsonObjectReader.number, (name, absent, rule.least)
-    if hint is bool:
-        return JsonObjectReader.flag, (name, absent)
-    if hint is str and rule.choices:
-        return JsonObjectReader.choice, (name, rule.choices, absent)
-    if hint is str:
-        return JsonObjectReader.text, (name, absent)
-    if hint is object:
-        return JsonObjectReader.raw, (name,)
-    raise TypeError(f"no reader for field {name} of type {hint}")
-
-
-def _optional_reader(name: str, kind: Any, rule: JsonRule) -> FieldReader:
-    if kind is int:
-        return JsonObjectReader.optional_whole, (name, rule.least, rule.most)
-    if kind is float:
-        return JsonObjectReader.optional_number, (name, rule.least)
+def _value_reader(name: str, hint: Any, rule: JsonRule, absent: Any) -> FieldReader:
+    """Return the reader of a type, and its arguments after the name of the field."""
+    kind, kinds = get_origin(hint) or hint, get_args(hint)
+    if kind is tuple:
+        texts = kinds[0] is str
+        return (JsonObjectReader.texts, (absent,)) if texts else (_read_messages, (kinds[0],))
+    if kind is Mapping:
+        texts = kinds[1] is str
+        return (JsonObjectReader.text_map, ()) if texts else (JsonObjectReader.mapping, (absent,))
+    if isinstance(kind, type) and issubclass(kind, Message):
+        return _read_message, (kind, absent)
     if kind is str and rule.choices:
-        return _read_optional_choice, (name, rule.choices)
-    if kind is str:
-        return JsonObjectReader.optional_text, (name,)
-    if issubclass(kind, Message):
-        return _read_optional_message, (name, kind)
-    raise TypeError(f"no reader for field {name} of type {kind} or null")
+        return JsonObjectReader.choice, (rule.choices, absent)
+    readers: dict[Any, FieldReader] = {
+        int: (JsonObjectReader.whole, (absent, rule.least, rule.most)),
+        float: (JsonObjectReader.number, (absent, rule.least)),
+        bool: (JsonObjectReader.flag, (absent,)),
+        str: (JsonObjectReader.text, (absent,)),
+        object: (JsonObjectReader.raw, ()),
+    }
+    if kind not in readers:
+        raise TypeError(f"no reader for field {name} of type {hint}")
+    return readers[kind]
 
 
 def _default(each: Field[Any]) -> Any:
@@ -416,18 +397,15 @@ def _default(each: Field[Any]) -> Any:
     return None if each.default is MISSING else each.default
 
 
-def _read_optional_choice(f: JsonObjectReader, name: str, choices: tuple[str, ...]) -> str | None:
-    return None if f.raw(name) is None else f.choice(name, choices)
+def _read_optional(
+    f: JsonObjectReader, name: str, read: Callable[..., Any], *arguments: Any
+) -> Any:
+    return None if f.raw(name) is None else read(f, name, *arguments)
 
 
 def _read_message(f: JsonObjectReader, name: str, kind: type[Message], absent: Any) -> Any:
     value = f.raw(name) if absent is not None else f.required(name)
     return absent if value is None else kind.from_json(value, f.path(name))
-
-
-def _read_optional_message(f: JsonObjectReader, name: str, kind: type[Message]) -> Any:
-    value = f.raw(name)
-    return None if value is None else kind.from_json(value, f.path(name))
 
 
 def _read_messages(f: JsonObjectReader, name: str, kind: type[Message]) -> tuple[Message, ...]:

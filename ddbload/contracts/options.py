@@ -107,11 +107,6 @@ def _read_max_wcu(f: JsonObjectReader) -> float | None:
     return f.optional_number("max_wcu", least=1)
 
 
-def _read_max_wcu_percent(f: JsonObjectReader) -> float | None:
-    given = f.raw("max_wcu")
-    return parse_percent(given) if isinstance(given, str) else None
-
-
 def _read_max_rejects(f: JsonObjectReader) -> int:
     given = f.raw("max_rejects")
     if isinstance(given, str):
@@ -121,9 +116,9 @@ def _read_max_rejects(f: JsonObjectReader) -> int:
     return f.whole("max_rejects", DEFAULT_MAX_REJECTS)
 
 
-def _read_max_rejects_percent(f: JsonObjectReader) -> float | None:
-    given = f.raw("max_rejects")
-    return parse_share(given) if isinstance(given, str) else None
+def _share(name: str) -> Callable[[JsonObjectReader], float | None]:
+    """Make the reader of a share, which is given as text in the field of a number."""
+    return lambda f: parse_share(given) if isinstance(given := f.raw(name), str) else None
 
 
 def _read_workers(f: JsonObjectReader) -> int | None:
@@ -202,7 +197,7 @@ class Options(Message):
         shared=True,
         common=True,
     )
-    max_wcu_percent: Annotated[float | None, JsonRule(read=_read_max_wcu_percent)] = None
+    max_wcu_percent: Annotated[float | None, JsonRule(read=_share("max_wcu"))] = None
     """`max_wcu` as a share of the table's capacity. Preflight replaces it by a number, which the
     run's record keeps."""
     max_cost: Annotated[float | None, JsonRule(read=_positive("max_cost"), sparse=True)] = (
@@ -256,7 +251,7 @@ class Options(Message):
         shared=True,
         common=True,
     )
-    max_rejects_percent: Annotated[float | None, JsonRule(read=_read_max_rejects_percent)] = None
+    max_rejects_percent: Annotated[float | None, JsonRule(read=_share("max_rejects"))] = None
     """`max_rejects` as a share of the rows that the run reads."""
     max_row_bytes: Annotated[int | None, JsonRule(least=1)] = option(
         None,

@@ -18,7 +18,7 @@ from ddbload.contracts.messages import (
 )
 from ddbload.contracts.options import REMOVE, Options
 from ddbload.contracts.source import Source
-from ddbload.errors import InvalidPayload, TableNotAllowed
+from ddbload.errors import InvalidPayload, TableNotAllowed, nearest_name
 
 mapping_option = partial(option, group=TYPES_AND_MAPPING, decisive=True)
 
@@ -188,10 +188,8 @@ def _read_types(f: JsonObjectReader) -> dict[str, str]:
         kind = canonical_type(given)
         if kind is None:
             shown = f"{f.path('types')}.{name}"
-            import difflib
-
-            nearest = difflib.get_close_matches(given.lower(), _CANONICAL_TYPES, n=1)
-            meant = f" (did you mean {nearest[0]}?)" if nearest else ""
+            nearest = nearest_name(given, _CANONICAL_TYPES)
+            meant = f" (did you mean {nearest}?)" if nearest else ""
             raise InvalidPayload(
                 f"{shown!r} must be one of {', '.join(TYPES)}, or a usual name such as string,"
                 f" number, boolean, binary, list, map, not {given!r}{meant}"
@@ -241,7 +239,7 @@ class Payload(Message):
     )
 
     def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = {
+        return {
             "run": self._run_json(),
             "source": self.source.to_json(),
             "target": {"table": self.table},
@@ -250,11 +248,8 @@ class Payload(Message):
             "mapping": self.mapping.to_json(),
             "nulls": self.nulls.to_json(),
             "options": self.options.to_json(),
+            **({"where": where_json(self.where)} if self.where else {}),
         }
-        if self.where:
-            # Earlier versions do not know it.
-            value["where"] = where_json(self.where)
-        return value
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` if two settings say what becomes of a missing value."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from ddbload.contracts.column_mapping import ColumnChanges, encoded_changes
-from ddbload.contracts.nearest_names import nearest_name
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.template import Template, TemplatePart, shown
 from ddbload.dynamodb.scalar_text import BadValue
@@ -21,6 +20,7 @@ from ddbload.errors import (
     DuplicateColumn,
     InvalidPayload,
     UnknownColumn,
+    nearest_name,
 )
 from ddbload.items.typed_values import TEXT_READERS
 from ddbload.rows.columns import JSON_ESCAPED, Columns, from_octets, has_none_of, to_octets

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -86,7 +87,7 @@ def list_runs(
     with ThreadPoolExecutor(RUN_READERS) as pool:
         if executions is not None:
             running = {each.arn: each.name for each in executions.newest(1000, EXECUTION_RUNNING)}
-        summarize = _Summarizer(context, executions, running)
+        summarize = partial(_summarize, context=context, executions=executions, running=running)
         runs = newest_runs(context.store, None if is_filtered else limit)
         runs = [each for each in runs if loaded is None or each in loaded]
         shown = list(islice(filter(wanted, _each(pool, summarize, runs, limit)), limit))
@@ -110,39 +111,31 @@ def _each(
                 yield found
 
 
-class _Summarizer:
-    """Reader of runs that have a request."""
+def _summarize(
+    run: str, context: Context, executions: Executions | None, running: Mapping[str, str]
+) -> RunSummary | None:
+    """Summarize a run; None for a run without a request.
 
-    def __init__(
-        self, context: Context, executions: Executions | None, running: Mapping[str, str]
-    ) -> None:
-        """Make a reader. `running`: names of the executions at work, by ARN."""
-        self._context = context
-        self._executions = executions
-        self._running = running
+    `running`: names of the executions at work, by ARN.
+    """
 
-    def __call__(self, run: str) -> RunSummary | None:
-        """Summarize a run; None for a run without a request."""
-        try:
-            seen = read_run(
-                run, self._context, lambda last: self._last_execution(run, last), segments=False
-            )
-        except LedgerDamaged as error:
-            return RunSummary(run, error.name, None, error=error.name)
-        except RunNotFound:
+    def last_execution(last: Report | None) -> Execution | None:
+        """Find the last execution of the run, unless its report says that it is done."""
+        if executions is None:
             return None
-        return _summary(seen)
-
-    def _last_execution(self, run: str, last: Report | None) -> Execution | None:
-        """Find the last execution of a run, unless its report says that it is done."""
-        if self._executions is None:
-            return None
-        arn = self._context.ledger(run).find_execution() or self._executions.arn_of(run)
-        if arn in self._running or run in self._running.values():
+        arn = context.ledger(run).find_execution() or executions.arn_of(run)
+        if arn in running or run in running.values():
             return Execution(arn, EXECUTION_RUNNING, None, None, 0.0)
         if last is not None and last.status in DONE:
             return None
-        return self._executions.find(arn)
+        return executions.find(arn)
+
+    try:
+        return _summary(read_run(run, context, last_execution, segments=False))
+    except LedgerDamaged as error:
+        return RunSummary(run, error.name, None, error=error.name)
+    except RunNotFound:
+        return None
 
 
 def _summary(seen: SeenRun) -> RunSummary:

@@ -10,8 +10,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ddbload.contracts.nearest_names import nearest_name
-from ddbload.errors import SourceNotFound
+from ddbload.errors import SourceNotFound, nearest_name
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -12,14 +12,14 @@ from typing import Any
 import click
 import pytest
 
-from ddbload.cli.commands import commands, run
+from ddbload.cli.commands import _OTHER_NAMES, command_hint, commands, run
 from ddbload.cli.completion_command import COMPLETE_VARIABLE
 from ddbload.cli.environment import variable_names
-from ddbload.cli.hints import _COMMANDS, _OPTIONS, command_hint
+from ddbload.cli.hints import _OPTIONS
 from ddbload.cli.output import ask_to_agree
 from ddbload.cli.payload import build_payload
+from ddbload.cli.progress import Steps
 from ddbload.cli.start_command import _followed
-from ddbload.cli.steps import Steps
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.row_counts import WorkTotals
@@ -146,9 +146,10 @@ def test_hints_name_options_and_commands_that_exist():
     for word, hint in _OPTIONS.items():
         named = [each.strip("(),;:") for each in hint.split() if each.startswith("--")]
         assert not set(named) - known, (word, hint)
-    for word, command in _COMMANDS.items():
+    for command, words in _OTHER_NAMES.items():
         assert command in commands.commands or command == "--help"
-        assert word not in commands.commands or command_hint(word) is None, word
+        assert not set(words.split()) & set(commands.commands)
+        assert all(command in (command_hint(word) or "") for word in words.split())
 
 
 def test_commands_of_other_tools_are_answered_with_a_hint(capsys):

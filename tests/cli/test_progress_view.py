@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.segment import Segment
 
 from ddbload.cli import output
-from ddbload.cli.progress_text import progress_line, short_duration
+from ddbload.cli import progress as cli_progress
 from ddbload.cli.progress_view import ProgressView, grid_cells
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
@@ -24,6 +24,8 @@ from ddbload.runs.progress import (
     REPORTING,
     ChunkStates,
     RunProgress,
+    progress_line,
+    short_duration,
 )
 
 
@@ -143,10 +145,11 @@ class Terminal(io.StringIO):
 def test_drawing_is_cleared_before_a_message_is_written(monkeypatch, drawing):
     terminal = Terminal()
     console = Console(file=terminal, width=80, height=24, force_terminal=True)
-    monkeypatch.setattr(output, "live_console", lambda *, enabled: console)
+    for module in (output, cli_progress):
+        monkeypatch.setattr(module, "live_console", lambda *, enabled: console)
     monkeypatch.setattr(click, "echo", lambda text, err=False: terminal.write(f"{text}\n"))
     if drawing == "progress":
-        shown = output.show_progress(enabled=True)
+        shown = cli_progress.show_progress(enabled=True)
     else:
         shown = output.live_reading(enabled=True)
     with shown:

@@ -1,20 +1,152 @@
-"""`ddbload demo`: the command and its options."""
+"""`ddbload demo`: import a file on this machine, and compare the table with the file."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
+from ddbload.cli.demo.demo_table import (
+    SAMPLE_KEYS,
+    TABLE,
+    create_table,
+    keep_running,
+    print_comparison,
+    show_rejects,
+    text_format,
+    write_sample,
+)
 from ddbload.cli.demo.deployed import deploy_and_verify
-from ddbload.cli.demo.imported import import_and_verify
-from ddbload.cli.demo.verify_table import SAMPLE_KEYS, parse_keys, write_sample
 from ddbload.cli.deploy_command import agree_to_tools
-from ddbload.cli.options import GroupedCommand, input_option, run_option
+from ddbload.cli.import_command import import_with_progress
+from ddbload.cli.options import GroupedCommand, cores, input_option, run_option
 from ddbload.cli.output import print_stderr, print_stdout
-from ddbload.deploy.toolchain import DEMO_TOOLS, IMPORT_DEMO_TOOLS, install
-from ddbload.errors import InvalidUsage, SourceNotFound
+from ddbload.cli.plan_command import NewKeys, parse_table_keys
+from ddbload.contracts.results import DONE
+from ddbload.deploy.toolchain import DEMO_TOOLS, IMPORT_DEMO_TOOLS, Toolchain, app_folder, install
+from ddbload.errors import DemoUnavailable, InvalidUsage, SourceNotFound
+from ddbload.runs.local_settings import LocalSettings
+from ddbload.runs.retry_rejects import iter_rejects
+from ddbload.runs.run_import import new_run_id
+
+# The server ends when its standard input closes, so it never outlives its parent. Port 0 lets the
+# system choose a port, which is printed on standard output. Unmodified, dynalite throws if a client
+# disconnects during a request, and answers any web page that a browser on this machine shows. Web
+# pages are recognized by headers that browsers add, and by foreign host names (DNS rebinding).
+_SCRIPT = """
+process.stdin.on('close', () => process.exit()).resume()
+process.on('uncaughtException', error => {
+  if (error.code === 'ECONNRESET') return
+  console.error(error)
+  process.exit(1)
+})
+const server = require('dynalite')({createTableMs: 0, deleteTableMs: 0})
+const refusal = ({method, headers}) => {
+  if (method === 'OPTIONS') return 'OPTIONS is what browsers ask for pages'
+  for (const name of ['origin', 'referer', 'sec-fetch-site'])
+    if (name in headers) return `the header ${name} comes from a web page`
+  const host = (headers.host || '').toLowerCase(), port = server.address().port
+  if (host !== `127.0.0.1:${port}` && host !== `localhost:${port}`)
+    return `the Host is ${host || 'missing'}, and must be 127.0.0.1:${port}`
+}
+const [serve] = server.listeners('request')
+server.removeAllListeners('request').on('request', (request, response) => {
+  const why = refusal(request)
+  if (why === undefined) return serve(request, response)
+  request.resume()
+  response.writeHead(403, {'Content-Type': 'application/json', 'Connection': 'close'})
+  response.end(JSON.stringify({__type: 'AccessDeniedException', message: why}))
+})
+server.listen(0, '127.0.0.1', () => console.log(server.address().port))
+"""
+
+
+def _additions() -> list[str]:
+    """Return Node options that add to dynalite what it lacks."""
+    scripts = [
+        app_folder() / "localaws" / name for name in ("show_items.cjs", "insert_statements.cjs")
+    ]
+    return [word for each in scripts for word in ("--require", str(each))]
+
+
+@contextmanager
+def dynalite(modules: Path) -> Iterator[str]:
+    """Start an empty dynalite, and yield its endpoint. Raises `DemoUnavailable`.
+
+    `modules`: folder with npm's packages.
+    """
+    process = subprocess.Popen(  # noqa: S603 - our own script
+        [str(shutil.which("node")), *_additions(), "-e", _SCRIPT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "NODE_PATH": str(modules), "DYNALITE": str(modules / "dynalite")},
+        start_new_session=True,
+    )
+    try:
+        port = process.stdout.readline().strip() if process.stdout else b""
+        if not port.isdigit():
+            raise DemoUnavailable("dynalite did not start; its output is above")
+        yield f"http://127.0.0.1:{port.decode()}"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def import_and_verify(
+    path: Path, keys: NewKeys, folder: Path, tools: Toolchain, *, keep: bool
+) -> int:
+    """Import a file and check the table; return the exit status.
+
+    The ledger is written into `folder`. Raises `DemoUnavailable`.
+    """
+    with dynalite(tools.node_modules) as endpoint:
+        print_stdout(f"DynamoDB (dynalite) listens on {endpoint}")
+        status = _import(path, keys, endpoint, folder / "ledger")
+        if keep:
+            names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+            variables = {name: os.environ[name] for name in names}
+            keep_running(
+                {**variables, "AWS_ENDPOINT_URL_DYNAMODB": endpoint, "AWS_REGION": "us-east-1"},
+                f"ddbload plan FILE {TABLE}",
+                f"ddbload import FILE {TABLE}",
+            )
+        return status
+
+
+def _import(path: Path, keys: NewKeys, endpoint: str, ledger: Path) -> int:
+
+    # The emulator accepts any credentials. Made-up ones keep the user's out of the demo.
+    os.environ.update(AWS_ACCESS_KEY_ID="demo", AWS_SECRET_ACCESS_KEY="demo")  # noqa: S106
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
+        os.environ.pop(name, None)
+    aws = AwsSettings(region="us-east-1", endpoint_url=endpoint)
+    client = Clients(aws).dynamodb
+    create_table(client, keys)
+    payload: dict[str, Any] = {
+        "source": {"path": str(path), "format": text_format(path.name)},
+        "target": {"table": TABLE},
+        # Small chunks, so that each worker gets some.
+        "options": {"workers": cores(), "chunk_bytes": 64 * 1024},
+    }
+    settings = LocalSettings(str(ledger), aws)
+    run = new_run_id()
+    result = import_with_progress(payload, settings, run=run, processes=cores())
+    if result.report.rows.read or result.report.error is None:
+        print_stdout(*(line for line in result.lines() if "rejects  " not in line))
+    if result.report.status not in DONE:
+        return result.exit_code
+    lines = list(iter_rejects(run, settings.context()))
+    show_rejects(lines)
+    return print_comparison(client, keys, path, lines, otherwise=result.exit_code)
 
 
 @click.command(
@@ -72,7 +204,11 @@ def demo_command(
     """
     if (file is None) != (table_key is None):
         raise InvalidUsage("--file and --table-key (FILE and TABLE_KEY) go together")
-    keys = SAMPLE_KEYS if table_key is None else parse_keys(table_key)
+    keys = (
+        SAMPLE_KEYS
+        if table_key is None
+        else parse_table_keys(*(table_key, "--table-key", "column:S or column:N", ("S", "N"), "S"))
+    )
     if file is not None and not Path(file).is_file():
         raise SourceNotFound(f"{file}: no such file")
 

@@ -15,13 +15,18 @@ from typing import IO, Any
 import click
 
 from ddbload.aws.boto_clients import AwsSettings
-from ddbload.cli.demo.output import keep_running, print_comparison, progress, show_rejects, step
-from ddbload.cli.demo.verify_table import TABLE, Keys, create_table
-from ddbload.cli.options import cores
-from ddbload.cli.output import (
-    print_stderr,
-    print_stdout,
+from ddbload.cli.demo.demo_table import (
+    TABLE,
+    create_table,
+    keep_running,
+    print_comparison,
+    progress,
+    show_rejects,
+    step,
 )
+from ddbload.cli.options import cores
+from ddbload.cli.output import print_error, print_stderr, print_stdout
+from ddbload.cli.plan_command import NewKeys
 from ddbload.cli.run_location import Deployed, find_deployed
 from ddbload.cli.run_result import Result
 from ddbload.contracts.results import Report
@@ -107,7 +112,9 @@ START_SECONDS = 60.0
 """Seconds after the upload in which the run must start."""
 
 
-def deploy_and_verify(path: Path, keys: Keys, folder: Path, tools: Toolchain, *, keep: bool) -> int:
+def deploy_and_verify(
+    path: Path, keys: NewKeys, folder: Path, tools: Toolchain, *, keep: bool
+) -> int:
     """Deploy the stack, upload a file, follow its run, and check the table.
 
     Returns the exit status. All files are written into `folder`, and all processes are stopped at
@@ -173,7 +180,7 @@ def _upload(path: Path, there: Deployed) -> str:
     return Upload(bucket, key, made.get("VersionId"), made["ETag"].strip('"')).run
 
 
-def _follow_and_verify(run: str, there: Deployed, keys: Keys, path: Path) -> int:
+def _follow_and_verify(run: str, there: Deployed, keys: NewKeys, path: Path) -> int:
 
     with step("the upload's event starts a run") as words:
         arn = _wait_for_execution(run, there)
@@ -184,12 +191,12 @@ def _follow_and_verify(run: str, there: Deployed, keys: Keys, path: Path) -> int
             there.executions, arn, ledger, watch=draw, sleep=time.sleep, clock=time.monotonic
         )
     report = attempt_report(run, execution, there.context)
-    result = Result.from_report(report, seconds=execution.seconds)
+    result = Result(report, execution.seconds)
     _summary(report, result, there)
-    lines = list(iter_rejects(run, there.context)) if result.rows.rejected else []
+    lines = list(iter_rejects(run, there.context)) if report.rows.rejected else []
     show_rejects(lines)
-    if result.error is not None:
-        print_stderr(f"ddbload: {result.error.name}: {result.error.message}")
+    if report.error is not None:
+        print_error(report.error)
         return result.exit_code
     client = there.context.clients.dynamodb
     return print_comparison(client, keys, path, lines, otherwise=result.exit_code)

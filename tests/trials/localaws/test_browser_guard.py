@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from ddbload.cli.demo.imported import dynalite
+from ddbload.cli.demo.command import dynalite
 from localaws import LocalAws
 from localaws.functions.runtime_api import Invocation, RuntimeApi
 from tests.cli.console import ROOT

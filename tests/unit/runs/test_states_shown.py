@@ -369,9 +369,7 @@ def ddbload(monkeypatch, capsys):
     """Run a command on a run; return its exit status, and what it printed."""
 
     def invoke(shown: Shown, *words: str) -> tuple[int, str, str]:
-        for module in ("ledger", "resume", "control", "rejects"):
-            name = f"ddbload.cli.{module}_command{'s' * (module in ('ledger', 'control'))}.find_run"
-            monkeypatch.setattr(name, lambda *_: shown.location)
+        monkeypatch.setattr("ddbload.cli.run_location.NamedRun.find", lambda _: shown.location)
         monkeypatch.setattr("ddbload.cli.listing_commands._location", lambda *_: shown.location)
         code = command(list(words), lambda: False)
         out, err = capsys.readouterr()

@@ -1,16 +1,22 @@
-"""Print what a command does, step by step, for --verbose."""
+"""Show the progress of a run: in words, as lines, and for --verbose step by step."""
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Self
 
-from ddbload.cli.output import print_stderr
-from ddbload.cli.progress_text import progress_line
+from ddbload.cli.output import drawing, live_console, print_stderr
 from ddbload.cli.run_result import source_format
 from ddbload.contracts.run_record import RunRecord
-from ddbload.runs.progress import RunProgress
+from ddbload.runs.progress import RunProgress, progress_line
 
+LINE_SECONDS = 10.0
+"""Seconds between two lines where nothing can be drawn, as in a log of CI."""
 _STEP_SECONDS = 2.0
 """Shortest time between two lines of --verbose about rows."""
 _SHOWN_CHUNKS = 8
@@ -96,3 +102,54 @@ class Steps:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+@contextmanager
+def show_progress(*, enabled: bool) -> Iterator[Callable[[RunProgress], None]]:
+    """Yield a function that shows the progress of a run.
+
+    On a terminal it draws a bar and a grid of the chunks, which are removed at the end. Elsewhere
+    the last progress is printed as a line every ten seconds.
+    """
+    if not enabled:
+        yield lambda _: None
+        return
+    console = live_console(enabled=True)
+    if console is None:
+        with _PrintedLines() as lines:
+            yield lines.show
+        return
+    from rich.live import Live
+
+    from ddbload.cli.progress_view import ProgressView
+
+    view = ProgressView()
+    with drawing(Live(view, console=console, refresh_per_second=5, transient=True)):
+        yield view.show
+
+
+class _PrintedLines:
+    """Thread that prints the last progress; the import itself may be busy for minutes."""
+
+    def __init__(self) -> None:
+        self._last: RunProgress | None = None
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._print_until_end, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def show(self, progress: RunProgress) -> None:
+        """Keep the progress for the next line."""
+        self._last = progress
+
+    def _print_until_end(self) -> None:
+        # Signals must interrupt the main thread, which may be blocked in a read.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        while not self._end.wait(LINE_SECONDS):
+            print_stderr(f"ddbload: {progress_line(self._last)}")

@@ -1,8 +1,7 @@
-"""`ddbload status` and `ddbload report`: progress and result of a run, from its ledger."""
+"""Commands on one run: status, report, cancel and limit."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,33 +9,36 @@ from typing import Any
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
 from ddbload.cli.options import (
     GroupedCommand,
-    aws_options,
     json_option,
-    ledger_option,
+    limit_options,
     output_option,
-    run_argument,
     run_option,
-    stack_option,
 )
 from ddbload.cli.output import (
+    EXIT_DONE,
+    EXIT_FAILED,
     EXIT_INTERRUPTED,
+    print_error,
     print_json,
     print_stderr,
     print_stdout,
     printable,
-    show_progress,
 )
-from ddbload.cli.run_location import RunLocation, find_run, run_command_line
-from ddbload.cli.run_result import Result, print_error
+from ddbload.cli.progress import show_progress
+from ddbload.cli.run_location import NamedRun, RunLocation, run_options
+from ddbload.cli.run_result import Result
+from ddbload.cli.run_setup import private_file
+from ddbload.contracts.control import MAX_CONTROL_SECONDS, Control
 from ddbload.contracts.results import FAILED, Failure, Report
-from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable
+from ddbload.contracts.write_price import amount_text
+from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable, RunNotFound
 from ddbload.ledger.run_state import RunState
 from ddbload.report_page import run_page
 from ddbload.runs.deployed import follow
-from ddbload.runs.run_status import SPOOL, follow_process
+from ddbload.runs.run_control import cancel_run, change_limits
+from ddbload.runs.run_status import SPOOL, follow_process, wait_for_begin
 from ddbload.source.local_file import name_for_user
 from ddbload.steps.read_run import SeenRun, empty_report, why_not_resumable
 
@@ -50,18 +52,12 @@ from ddbload.steps.read_run import SeenRun, empty_report, why_not_resumable
         "ddbload status 20261121T073000Z-1f2e3d --stack my-loader --json",
     ),
 )
-@run_argument
 @run_option("--follow", is_flag=True, help="Show progress until the run ends, then its status.")
-@ledger_option
-@stack_option
-@aws_options
+@run_options
 @json_option
 def status_command(
-    run: str,
+    named: NamedRun,
     follow: bool,
-    ledger: str | None,
-    stack: str | None,
-    aws: AwsSettings,
     as_json: bool,
 ) -> int:
     """Show whether RUN is running, and its progress.
@@ -72,14 +68,14 @@ def status_command(
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """
-    there = find_run(run, ledger, stack, aws)
+    run, there = named.run, named.find()
     if follow and not _follow(run, there):
         return EXIT_INTERRUPTED
 
     seen = there.read(run)
     why_not, resume = why_not_resumable(seen), None
     if why_not is None and not seen.state.running and not seen.state.done:
-        resume = run_command_line("resume", run, aws, ledger=ledger, stack=stack)
+        resume = named.command("resume")
     if as_json:
         print_json(_status_json(seen, resume))
         return 0
@@ -175,10 +171,7 @@ def _process_lines(seen: SeenRun) -> Iterator[str]:
         "ddbload report 20261121T073000Z-1f2e3d --json",
     ),
 )
-@run_argument
-@ledger_option
-@stack_option
-@aws_options
+@run_options
 @output_option(
     "--html",
     metavar="FILE",
@@ -189,10 +182,7 @@ def _process_lines(seen: SeenRun) -> Iterator[str]:
 )
 @json_option
 def report_command(
-    run: str,
-    ledger: str | None,
-    stack: str | None,
-    aws: AwsSettings,
+    named: NamedRun,
     html: str | None,
     show_rows: bool,
     as_json: bool,
@@ -207,7 +197,7 @@ def report_command(
     if html == "-" and as_json:
         raise InvalidUsage("--html - and --json both write to standard output; give a file")
 
-    there = find_run(run, ledger, stack, aws)
+    run, there = named.run, named.find()
     try:
         seen = there.read(run)
         report, state = seen.report, seen.state
@@ -220,15 +210,15 @@ def report_command(
     if state.running:
         print_stderr(f"ddbload: run {run} is still running; this is its progress")
         was_killed = False
-    result = Result.from_report(report, was_killed=was_killed)
+    result = Result(report, report.seconds, was_killed=was_killed)
     if html is not None:
         _write_page(html, report, there, show_rows=show_rows)
     if as_json:
         print_json(result.to_json())
     elif html != "-":
-        list_rejects = run_command_line("rejects", run, aws, ledger=ledger, stack=stack)
+        list_rejects = named.command("rejects")
         print_stdout(*result.lines(list_rejects))
-    print_error(result)
+    print_error(report.error)
     return result.exit_code
 
 
@@ -241,9 +231,129 @@ def _write_page(path: str, report: Report, there: RunLocation, *, show_rows: boo
         return
     try:
         # Readable by the owner alone: with --show-rows, and in its names, it has users' data.
-        with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        with open(path, "wb", opener=private_file) as file:
             file.write(page)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise OutputUnwritable(f"--html {path}: {reason}") from None
     print_stderr(f"ddbload: wrote {path}")
+
+
+@click.command(
+    "cancel",
+    cls=GroupedCommand,
+    examples=(
+        "ddbload cancel 20261121T073000Z-1f2e3d",
+        "ddbload cancel 20261121T073000Z-1f2e3d --stack my-loader",
+        "ddbload cancel 20261121T073000Z-1f2e3d --json",
+    ),
+)
+@run_options
+@json_option
+def cancel_command(named: NamedRun, as_json: bool) -> int:
+    """Stop RUN, and return when no worker writes any more.
+
+    Workers stop within 5 seconds, after the answers to their requests. Workers that do not say
+    that they have stopped are named, and the exit status is 1. `ddbload resume` takes the run up
+    again, where it stopped.
+
+    RUN is looked up in the local ledger, then in the deployed stack.
+    """
+    run, there = named.run, _find_begun_run(named)
+    deployed = there.deployed
+    ended = cancel_run(
+        run,
+        there.context,
+        executions=None if deployed is None else deployed.executions,
+        execution=None if deployed is None else deployed.last_execution(run),
+    )
+    status = "CANCELLED" if ended.report is None else ended.report.status
+    if as_json:
+        report = None if ended.report is None else ended.report.to_json()
+        value = {"run": run, "status": status, "silent": list(ended.silent), "report": report}
+        print_json(value)
+    if ended.stop_refused is not None:
+        print_stderr(
+            f"ddbload: the execution could not be stopped ({ended.stop_refused}); it ends by"
+            " itself, and writes nothing"
+        )
+    for each in ended.silent:
+        print_stderr(f"ddbload: not confirmed: {each}")
+    if not as_json:
+        if ended.already_done:
+            print_stdout(f"run {run} has ended before: {status}; there is nothing to cancel")
+        else:
+            print_stdout(f"run {run}: {status}")
+            if ended.report is not None:
+                seen = there.read(run)
+                advice = ""
+                if not seen.state.done and why_not_resumable(seen) is None:
+                    advice = f"; to resume: {named.command('resume')}"
+                print_stdout(f"  {ended.report.rows.read:,} rows are done{advice}")
+    return EXIT_FAILED if ended.silent else EXIT_DONE
+
+
+def _find_begun_run(named: NamedRun) -> RunLocation:
+    """Find a run to cancel, which may have been started a moment ago."""
+    if named.stack is not None:
+        return named.find()
+    run, local = named.run, named.local
+    try:
+        there = named.find()
+    except RunNotFound as error:
+        there, missing = RunLocation(local), error.message
+    else:
+        if named.ledger is None:
+            return there
+        missing = f"there is no run {run} in the ledger at {local.store.uri('runs')}"
+    if wait_for_begin(run, local):
+        return there
+    raise RunNotFound(f"{missing}; if it was started just now, it goes on: repeat the command")
+
+
+@click.command(
+    "limit",
+    cls=GroupedCommand,
+    examples=(
+        "ddbload limit 20261121T073000Z-1f2e3d --max-wcu 500",
+        "ddbload limit 20261121T073000Z-1f2e3d --max-wcu none --max-cost 25",
+        "ddbload limit 20261121T073000Z-1f2e3d --max-wcu 50% --stack my-loader",
+    ),
+)
+@limit_options("unchanged")
+@run_options
+@json_option
+def limit_command(
+    named: NamedRun,
+    max_wcu: float | str | None,
+    max_cost: float | str | None,
+    as_json: bool,
+) -> int:
+    """Change the limits of RUN while it runs, or before it is resumed.
+
+    Its workers obey within 5 seconds, and share the limits. They stay in force when the run is
+    resumed.
+
+    RUN is looked up in the local ledger, then in the deployed stack.
+    """
+    if max_wcu is None and max_cost is None:
+        raise InvalidUsage("give a limit: --max-wcu or --max-cost, or both")
+    run, there = named.run, named.find()
+    before, after = change_limits(run, there.context, max_wcu=max_wcu, max_cost=max_cost)
+    if as_json:
+        limits = {"max_wcu": after.max_wcu, "max_cost": after.max_cost}
+        print_json({"run": run, "state": after.state, **limits})
+        return EXIT_DONE
+    print_stdout(f"run {run}: {_limits(after)} (before: {_limits(before)})")
+    if after.cancelled:
+        print_stdout("  the run is cancelled; the limits hold when it is resumed")
+    else:
+        print_stdout(f"  workers that run now obey within {MAX_CONTROL_SECONDS + 1:.0f} seconds")
+    return EXIT_DONE
+
+
+def _limits(control: Control) -> str:
+    wcu = "any number" if control.max_wcu is None else f"at most {control.max_wcu:,.10g}"
+    units = f"{wcu} of write units a second" if control.max_wcu is None else f"{wcu} write units/s"
+    cost = "" if control.max_cost is None else f", at most {amount_text(control.max_cost)} in all"
+    return units + cost

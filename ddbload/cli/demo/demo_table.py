@@ -1,4 +1,4 @@
-"""Generate the demo's file, create its table, and compare the table with the file."""
+"""Rows and table of the demo, its steps on the terminal, and the comparison with the file."""
 
 from __future__ import annotations
 
@@ -6,18 +6,26 @@ import csv
 import io
 import json
 import random
+import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ddbload.errors import InvalidUsage
+from ddbload.cli.output import EXIT_FAILED, live_console, print_stderr, print_stdout
+from ddbload.cli.plan_command import NewKeys, table_schema
+from ddbload.cli.progress import show_progress
+from ddbload.cli.rejects_command import count_rejects
+from ddbload.contracts.source import CSV, DELIMITERS, TSV
+from ddbload.runs.progress import RunProgress, percent
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
 
 COLUMNS = ("id", "ngram", "year", "match_count", "volume_count")
 SAMPLE_KEYS = (("id", "N"),)
@@ -43,32 +51,11 @@ def write_sample(path: Path, rows: int, seed: int = 1) -> None:
 
 
 TABLE = "demo"
-Keys = tuple[tuple[str, str], ...]
-"""Name and type of the partition key, and of the sort key if the table has one."""
 
 
-def parse_keys(text: str) -> Keys:
-    """Parse `isbn:S`, or `word:S,year:N`. Raises `InvalidUsage`."""
-    keys = []
-    for part in text.split(","):
-        name, colon, kind = part.rpartition(":")
-        if not colon:
-            name, kind = part, "S"
-        if not name or kind.upper() not in ("S", "N"):
-            raise InvalidUsage(f"--table-key: {part!r} is not of the form column:S or column:N")
-        keys.append((name, kind.upper()))
-    if len(keys) > 2 or len({name for name, _ in keys}) < len(keys):
-        raise InvalidUsage("--table-key: one partition key, and at most one other as sort key")
-    return tuple(keys)
-
-
-def create_table(client: DynamoDBClient, keys: Keys) -> None:
+def create_table(client: DynamoDBClient, keys: NewKeys) -> None:
     """Create the table, and wait until it is active."""
-    attributes: Any = [{"AttributeName": name, "AttributeType": kind} for name, kind in keys]
-    schema: Any = [
-        {"AttributeName": name, "KeyType": role}
-        for (name, _), role in zip(keys, ("HASH", "RANGE"), strict=False)
-    ]
+    attributes, schema = table_schema(keys)
     client.create_table(
         TableName=TABLE,
         BillingMode="PAY_PER_REQUEST",
@@ -157,3 +144,89 @@ def _value(value: Mapping[str, Any]) -> object:
 def _scan(client: DynamoDBClient, table: str) -> Iterator[Mapping[str, Any]]:
     for page in client.get_paginator("scan").paginate(TableName=table):
         yield from page["Items"]
+
+
+@contextmanager
+def step(doing: str) -> Iterator[list[str]]:
+    """Show a spinner during a step, then print its duration.
+
+    Texts appended to the list that is yielded are printed after the step's name.
+    """
+    started = time.monotonic()
+    details: list[str] = []
+    with _spinner(doing):
+        yield details
+    suffix = "".join(f": {each}" for each in details)
+    print_stdout(f"{time.monotonic() - started:5.1f} s  {doing}{suffix}")
+
+
+@contextmanager
+def _spinner(doing: str) -> Iterator[None]:
+    console = live_console(enabled=True)
+    with nullcontext() if console is None else console.status(doing):
+        yield
+
+
+def keep_running(variables: Mapping[str, str], *commands: str) -> None:
+    """Print how to talk to the emulation, and wait until the user ends it."""
+    print_stdout(
+        "",
+        "everything keeps running until you press Ctrl-C here; in another terminal:",
+        *(f"  export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())),
+        *(f"  {command}" for command in commands),
+    )
+    sys.stdout.flush()
+    with suppress(KeyboardInterrupt):
+        threading.Event().wait()
+    print_stdout("stopping")
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[RunProgress], None]]:
+    """Draw progress on a terminal; otherwise print a line whenever it changes."""
+    if sys.stderr.isatty():
+        with show_progress(enabled=True) as draw:
+            yield draw
+        return
+    printed = ""
+
+    def print_totals(progress: RunProgress) -> None:
+        nonlocal printed
+        rows = progress.totals.rows
+        now = f"{percent(progress):>9}  {rows.read:,} rows settled"
+        now += f", {rows.rejected:,} rejected" if rows.rejected else ""
+        if now != printed:
+            printed = now
+            print_stdout(now)
+
+    yield print_totals
+
+
+def text_format(name: str) -> str:
+    """Return the format, csv or tsv, that a file's name ends with."""
+    return TSV if name.lower().endswith((".tsv", ".tab")) else CSV
+
+
+def show_rejects(lines: Sequence[bytes]) -> None:
+    """Print the rejected rows by cause and column, with the line of the first one."""
+    causes, first = count_rejects(lines)
+    for why, count in causes.most_common():
+        words = f"{why[0]} in {why[1] or 'the row'}, first at line {first[why]['line']:,}"
+        print_stdout(f"  rejected  {count:,} for {words}")
+
+
+def print_comparison(
+    client: DynamoDBClient, keys: NewKeys, path: Path, rejects: Sequence[bytes], *, otherwise: int
+) -> int:
+    """Compare the table with the file; return EXIT_FAILED if they differ, else `otherwise`."""
+    found = compare(client, TABLE, keys, path, DELIMITERS[text_format(path.name)], rejects)
+    if not found.equal:
+        print_stderr(
+            f"TABLE DIFFERS: {found.items:,} items for {found.keys:,} keys, {found.wrong:,} wrong"
+        )
+        return EXIT_FAILED
+    print_stdout(
+        f"verified by a scan: {found.items:,} items, one for each of the file's {found.keys:,}"
+        " keys, equal cell by cell"
+    )
+    return otherwise
