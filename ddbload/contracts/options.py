@@ -215,7 +215,7 @@ class Options(Message):
             None,
             "Price of a million write units, for --max-cost and the report.",
             metavar="DOLLARS",
-            default_text="AWS's price list, or us-east-1's list price",
+            default_text="us-east-1's list price",
             shared=True,
         )
     )
