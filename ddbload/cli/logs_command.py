@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli.options import GroupedCommand, output_option, run_option
 from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, print_stderr, print_stdout, printable
 from ddbload.cli.run_location import Deployed, NamedRun, run_options

@@ -15,12 +15,11 @@ from botocore.exceptions import (
     InfiniteLoopConfigError,
 )
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.failures import AwsFailure, FailureKind
 from ddbload.aws.http_client.connection import Endpoint
-from ddbload.aws.signing import credentials as module
-from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
+from ddbload.aws.signing import signers as module
+from ddbload.aws.signing.signers import DynamoDBSigner
 from ddbload.errors import AccessDenied, AwsConfiguration
 from tests.unit.aws.response_helpers import CREDENTIALS, isolate, parse_request_head
 

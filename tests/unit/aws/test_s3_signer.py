@@ -6,12 +6,11 @@ import threading
 
 import pytest
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.failures import FailureKind, failure_of_s3_response, redirected_region
 from ddbload.aws.http_client.connection import Endpoint
 from ddbload.aws.http_client.http1 import Response
-from ddbload.aws.signing.s3_signer import S3Signer, _bucket_address, s3_signer_for
+from ddbload.aws.signing.signers import S3Signer, s3_signer_for
 from ddbload.errors import AccessDenied, AwsConfiguration, SourceNotFound
 from tests.unit.aws.response_helpers import CREDENTIALS, Canned, isolate
 
@@ -94,7 +93,7 @@ def test_invalid_settings_are_reported(monkeypatch):
     with pytest.raises(AccessDenied, match="signing requests to S3: no AWS credentials"):
         s3_signer_for(Clients(AwsSettings()), "bucket")
     with pytest.raises(AwsConfiguration):
-        _bucket_address(Clients(AwsSettings(endpoint_url="ftp://x")).s3, "bucket")
+        s3_signer_for(Clients(AwsSettings(endpoint_url="ftp://x")), "bucket")
 
 
 def answer(status: int, body: str = "", **headers: str) -> Response:
