@@ -154,7 +154,7 @@ class RequestSigner:
 
     def _begin_second(self, second: int, credentials: Credentials) -> SigningKey:
         key = SigningKey(credentials, second, self._region, self._service)
-        headers = {**self._headers, "host": self._host, "x-amz-date": key.stamp}
+        headers = {"host": self._host, **self._headers, "x-amz-date": key.stamp}
         if credentials.token:
             headers["x-amz-security-token"] = credentials.token
         check_header_value(credentials.access_key)

@@ -67,7 +67,7 @@ class World:
         settings = AwsSettings(endpoint_url="http://canned.invalid:8000")
         # The client has a session of its own.
         clients = Clients(settings)
-        clients._dynamodb = dynamodb_of(settings)
+        clients.dynamodb = dynamodb_of(settings)
         self.signer = DynamoDBSigner(clients, clock=self.clock, monotonic=self.monotonic)
 
     @staticmethod
