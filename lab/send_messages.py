@@ -36,7 +36,7 @@ class Sender(SigningCredentials):
         url = urlsplit(client.meta.endpoint_url)
         port = url.port or (443 if url.scheme == "https" else 80)
         endpoint = Endpoint(url.scheme, url.hostname or "", port, client.meta.region_name)
-        super().__init__(clients, endpoint, f"signing requests to {service}")
+        super().__init__(clients.session, endpoint, f"signing requests to {service}")
         self._url = client.get_queue_url(QueueName=name)["QueueUrl"] if service == "sqs" else ""
         self._sqs = RequestSigner(
             service="sqs", region=endpoint.region, host=endpoint.authority, headers=BATCH_HEADERS

@@ -75,7 +75,7 @@ class Clients:
         """Signer of requests to DynamoDB."""
         from ddbload.aws.signing.signers import DynamoDBSigner
 
-        return DynamoDBSigner(self)
+        return DynamoDBSigner(self.dynamodb, self.session)
 
     @cached_property
     def s3(self) -> S3Client:
@@ -96,7 +96,7 @@ class Clients:
         from ddbload.aws.signing.signers import s3_signer_for
 
         self._locate(bucket)
-        return s3_signer_for(self, bucket)
+        return s3_signer_for(self.s3, self.session, bucket, self.terms(bucket))
 
     def _locate(self, bucket: str) -> None:
         """Have botocore find the region of a bucket of AWS, which may be another than the client's.

@@ -23,7 +23,7 @@ def signer(server, monkeypatch) -> DynamoDBSigner:
         monkeypatch.setenv(name, "made-up")
     monkeypatch.delenv("AWS_PROFILE", raising=False)
     settings = AwsSettings(region="us-east-1", endpoint_url=server.endpoint)
-    return DynamoDBSigner(Clients(settings))
+    return Clients(settings).dynamodb_signer
 
 
 @pytest.fixture

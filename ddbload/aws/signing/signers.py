@@ -38,7 +38,9 @@ from ddbload.aws.signing.sigv4 import (
 from ddbload.errors import AccessDenied, AwsConfiguration, SourceNotFound
 
 if TYPE_CHECKING:
-    from ddbload.aws.clients import Clients
+    from botocore.session import Session
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
 
 LOOK_SECONDS = 1.0
 """Shortest time between two reads of the credentials; botocore refreshes them before they end."""
@@ -94,22 +96,26 @@ class SigningCredentials:
 
     def __init__(
         self,
-        clients: Clients,
+        session: Callable[..., Session],
         endpoint: Endpoint,
         doing: str,
         *,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Load the credentials. `doing` begins error messages. Raises `AccessDenied`."""
-        self._clients, self._clock, self._monotonic = clients, clock, monotonic
+        """Load the credentials. Raises `AccessDenied`.
+
+        `session` returns botocore's session; with `anew=True`, one with new credentials. `doing`
+        begins error messages.
+        """
+        self._session_of, self._clock, self._monotonic = session, clock, monotonic
         self._doing = doing
         self.endpoint = endpoint
         self.generation = 0
         """Number that grows when the credentials or the clock's offset change."""
         self._skew = 0.0
         self._renewals: deque[float] = deque()
-        self._session = clients.session()
+        self._session = session()
         self._source = self._find_source()
         self._read_at = monotonic()
         self._credentials = self._frozen(self._source)
@@ -191,7 +197,7 @@ class SigningCredentials:
 
     def _load_credentials(self) -> bool:
         try:
-            self._session = self._clients.session(anew=True)
+            self._session = self._session_of(anew=True)
             source = self._find_source()
             credentials = self._frozen(source)
         except (AccessDenied, AwsConfiguration):
@@ -269,7 +275,8 @@ class DynamoDBSigner(SigningCredentials):
 
     def __init__(
         self,
-        clients: Clients,
+        client: DynamoDBClient,
+        session: Callable[..., Session],
         *,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -278,7 +285,6 @@ class DynamoDBSigner(SigningCredentials):
 
         Raises `AwsConfiguration` and `AccessDenied`.
         """
-        client = clients.dynamodb
         url, endpoint, _ = _captured_request(
             client, "dynamodb.BatchWriteItem", lambda: client.batch_write_item(RequestItems={})
         )
@@ -296,7 +302,7 @@ class DynamoDBSigner(SigningCredentials):
                 " name the host in NO_PROXY"
             )
         doing = "signing requests to DynamoDB"
-        super().__init__(clients, endpoint, doing, clock=clock, monotonic=monotonic)
+        super().__init__(session, endpoint, doing, clock=clock, monotonic=monotonic)
         self._signers: dict[str, RequestSigner] = {}
 
     def request(self, operation: str, body: bytes) -> bytes:
@@ -335,8 +341,9 @@ class S3Signer(SigningCredentials):
 
     def __init__(
         self,
-        clients: Clients,
+        session: Callable[..., Session],
         bucket: str,
+        terms: Mapping[str, str],
         endpoint: Endpoint,
         path: str,
         service: str,
@@ -346,10 +353,9 @@ class S3Signer(SigningCredentials):
         `path`: encoded path before an object's key: `/`, or `/bucket/` with a custom endpoint.
         `service`: name in the signature: s3 or s3-outposts.
         """
-        super().__init__(clients, endpoint, "signing requests to S3")
+        super().__init__(session, endpoint, "signing requests to S3")
         self.bucket = bucket
         self._path = path
-        terms = clients.terms(bucket)
         self._signer = RequestSigner(
             service=service,
             region=endpoint.region,
@@ -382,14 +388,16 @@ class S3Signer(SigningCredentials):
         return request, self.generation
 
 
-def s3_signer_for(clients: Clients, bucket: str) -> S3Signer | None:
+def s3_signer_for(
+    client: S3Client, session: Callable[..., Session], bucket: str, terms: Mapping[str, str]
+) -> S3Signer | None:
     """Make a signer of requests to a bucket; None where only botocore can reach it.
 
+    `terms`: parameters of botocore that all requests to the bucket have.
     That is behind a proxy, for directory buckets (S3 Express), for multi-region access points, and
     without signatures. Raises `AccessDenied`, `AwsConfiguration`, and `SourceNotFound` for an
     invalid bucket name.
     """
-    client = clients.s3
     try:
         url, endpoint, context = _captured_request(
             client, "s3.GetObject", lambda: client.get_object(Bucket=bucket, Key="k")
@@ -404,4 +412,4 @@ def s3_signer_for(clients: Clients, bucket: str) -> S3Signer | None:
     if not is_plain or not parts.path.endswith("/k") or parts.query or has_proxy(url):
         return None
     service = (context.get("signing") or {}).get("signing_name") or "s3"
-    return S3Signer(clients, bucket, endpoint, parts.path.removesuffix("k"), service)
+    return S3Signer(session, bucket, terms, endpoint, parts.path.removesuffix("k"), service)
