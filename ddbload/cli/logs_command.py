@@ -98,7 +98,7 @@ def _events(
 def _run_logs(run: str, there: Deployed, aws: AwsSettings) -> RunLogs:
 
     return RunLogs(
-        Clients(aws).logs(),
+        Clients(aws).service("logs"),
         there.stack.log_groups,
         run,
         missing=lambda group: print_stderr(f"ddbload: there is no log group {group} any more"),

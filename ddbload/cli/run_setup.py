@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 
 from ddbload.aws.clients import Clients
 from ddbload.aws.retry import DEFAULT_POLICY
-from ddbload.aws.signing.signers import has_proxy
 from ddbload.aws.table_description import describe_table_with_response, table_notices
 from ddbload.cli.output import ask_to_agree, print_notice, print_stderr
 from ddbload.cli.payload import is_pipe
@@ -127,6 +126,9 @@ def settle_engine(payload: dict[str, Any], clients: Clients, *, quiet: bool) -> 
     except DdbloadError:
         # The import raises this error again, and reports it.
         return
+    # botocore is loaded by now; --help needs none.
+    from ddbload.aws.signing.signers import has_proxy
+
     if not has_proxy(url):
         return
     options["engine"] = THREADS
