@@ -27,7 +27,7 @@ STARTS = {
     "ddbload --help": "import ddbload.cli.commands",
     "ddbload import": "import ddbload.cli.commands, ddbload.runs.run_import",
     "a client of DynamoDB": (
-        "from ddbload.aws.boto_clients import AwsSettings; from ddbload.aws.clients import Clients;"
+        "from ddbload.aws.clients import AwsSettings, Clients;"
         " Clients(AwsSettings(region='us-east-1')).dynamodb"
     ),
 }

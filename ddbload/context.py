@@ -25,8 +25,7 @@ from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.ledger.store import FolderStore, KeyReader, ListedKey, Store
 
 if TYPE_CHECKING:
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.aws.clients import AwsClients
+    from ddbload.aws.clients import AwsSettings, Clients
     from ddbload.run_worker import RunWorker
     from ddbload.write.drivers import Driver
     from ddbload.write.pacing.pacing import Pacing
@@ -106,7 +105,7 @@ class Context:
     """Store, clients, access, clocks and limits of an invocation or a command."""
 
     store: Store
-    clients: AwsClients
+    clients: Clients
     access: AccessPolicy = field(default_factory=AccessPolicy)
     deadline: float = float("inf")
     """Time on `clock` after which a step begins no new work and returns its cursor."""
@@ -171,7 +170,7 @@ def reading_context(aws: AwsSettings) -> Context:
     )
 
 
-def segment_reader(clients: AwsClients) -> KeyReader:
+def segment_reader(clients: Clients) -> KeyReader:
     """Return what reads many objects of a ledger in S3, concurrently and in order."""
 
     def read(bucket: str, listed: Iterable[ListedKey]) -> Generator[bytes]:

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ddbload.aws.boto_clients import BotoClients
+from ddbload.aws.clients import Clients
 from ddbload.aws.http_client.connection import Endpoint
 from ddbload.aws.http_client.event_loop import HttpLoop, RequestLost
-from ddbload.aws.signing.credentials import SigningCredentials
+from ddbload.aws.signing.signers import SigningCredentials
 from ddbload.aws.signing.sigv4 import RequestSigner, SigningKey
 
 BATCH_HEADERS = {
@@ -31,12 +31,12 @@ class Sender(SigningCredentials):
     """Signs and sends the requests of one service, at the endpoint that botocore would use."""
 
     def __init__(self, service: str, name: str) -> None:
-        clients = BotoClients()
+        clients = Clients()
         client, self._name = clients.service(service), name
         url = urlsplit(client.meta.endpoint_url)
         port = url.port or (443 if url.scheme == "https" else 80)
         endpoint = Endpoint(url.scheme, url.hostname or "", port, client.meta.region_name)
-        super().__init__(clients, endpoint, f"signing requests to {service}")
+        super().__init__(clients.session, endpoint, f"signing requests to {service}")
         self._url = client.get_queue_url(QueueName=name)["QueueUrl"] if service == "sqs" else ""
         self._sqs = RequestSigner(
             service="sqs", region=endpoint.region, host=endpoint.authority, headers=BATCH_HEADERS
@@ -59,7 +59,7 @@ class Sender(SigningCredentials):
         """Sign the request that sends up to ten messages to a queue."""
         entries = [{"Id": str(at), "MessageBody": each} for at, each in enumerate(messages)]
         body = json.dumps({"QueueUrl": self._url, "Entries": entries}).encode()
-        return self._sqs.head(body, self._credentials, self._now()) + body
+        return self._sqs.post(body, self._credentials, self._now())
 
     def send(self, requests: Sequence[bytes], concurrency: int) -> None:
         """Send requests, as many at a time as `concurrency`. Exits if one of them fails."""

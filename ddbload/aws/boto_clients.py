@@ -1,35 +1,56 @@
-"""botocore clients without retries, and with time-outs that fit a deadline.
+"""botocore clients without retries, with time-outs that fit a deadline and bounded responses.
 
 ddbload repeats calls itself. botocore is used directly because boto3 takes longer to import.
+urllib3's time-outs are those of one read, so that a server which sends a byte now and then holds a
+request for hours. Here all reads of a response share their seconds, and a body has a limit.
 """
 
 from __future__ import annotations
 
+import http.client
+import io
 import ipaddress
 import os
-from dataclasses import dataclass
+import socket
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from botocore import exceptions as aws
+from botocore.awsrequest import (
+    AWSHTTPConnectionPool,
+    AWSHTTPSConnectionPool,
+)
+from botocore.config import Config
+
 from ddbload import __version__
-from ddbload.aws import failures
+from ddbload.aws.failures import (
+    DAMAGED,
+    BodyCutShort,
+    ChecksumMismatch,
+    LengthMissing,
+    first_line,
+    has_valid_checksum,
+)
+from ddbload.aws.http_client.http1 import (
+    LEAST_BYTES_PER_SECOND,
+    MAX_BODY_BYTES,
+    MAX_ERROR_BYTES,
+    MAX_HEAD_BYTES,
+)
 from ddbload.errors import AwsConfiguration, did_you_mean
 
 if TYPE_CHECKING:
+    from botocore.awsrequest import AWSPreparedRequest
     from botocore.session import Session
-    from mypy_boto3_cloudformation import CloudFormationClient
-    from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_s3 import S3Client
-    from mypy_boto3_stepfunctions import SFNClient
 
 CONNECT_SECONDS = 5
-ADVISORY_SECONDS = 3
-"""Time-outs of calls for information that a run can do without."""
 READ_SECONDS = 15
 """Time-out of a read. All reads of a response together have as long, and a second more for each
 `LEAST_BYTES_PER_SECOND` that arrive. A step's deadline leaves at least this much time."""
-
-
 ALLOW_HTTP = "DDBLOAD_ALLOW_HTTP"
 """Environment variable: 1 to send requests over http to any host."""
 # The machine that a container runs on, by the name that Docker gives it.
@@ -54,183 +75,252 @@ def _may_be_plain(host: str) -> bool:
     return bool(mapped.is_loopback or mapped.is_unspecified)
 
 
-@dataclass(frozen=True, slots=True)
-class AwsSettings:
-    """AWS options of the command line; botocore's configuration chain supplies the rest."""
+def make_client(
+    session: Session,
+    service: Any,
+    *,
+    region: str | None,
+    endpoint_url: str | None,
+    connections: int,
+    seconds: int | None = None,
+) -> Any:
+    """Make a client. `seconds`: its time-outs, where they are not the usual ones.
 
-    profile: str | None = None
-    region: str | None = None
-    endpoint_url: str | None = None
-    requester_pays: bool = False
-    """True if the caller agrees to pay for requests to buckets whose requester pays."""
-
-
-class BotoClients:
-    """botocore clients of one process, made at first use and safe for threads."""
-
-    def __init__(self, settings: AwsSettings | None = None, connections: int = 16) -> None:
-        self._settings = settings or AwsSettings()
-        self._connections = connections
-        self._dynamodb: DynamoDBClient | None = None
-        self._s3: S3Client | None = None
-        self._events: Any = None
-        self._stepfunctions: SFNClient | None = None
-        self._cloudformation: CloudFormationClient | None = None
-        self._session: Session | None = None
-        # Parameters of all requests to a bucket, by bucket.
-        self._terms: dict[str, dict[str, str]] = {}
-
-    def set_terms(
-        self, bucket: str, *, owner: str | None = None, requester_pays: bool = False
-    ) -> None:
-        """Set what all requests to a bucket say: who must own it, and that ddbload pays.
-
-        S3 refuses a request whose bucket belongs to another account than `owner`. So rows cannot
-        come from, or the ledger go to, a bucket that somebody else made under a deleted one's name.
-        """
-        terms = {"ExpectedBucketOwner": owner} if owner else {}
-        if requester_pays:
-            terms["RequestPayer"] = "requester"
-        self._terms[bucket] = {**self._terms.get(bucket, {}), **terms}
-
-    def terms(self, bucket: str) -> dict[str, str]:
-        """Return the parameters of botocore that all requests to a bucket have."""
-        pays = {"RequestPayer": "requester"} if self._settings.requester_pays else {}
-        return {**pays, **self._terms.get(bucket, {})}
-
-    @property
-    def dynamodb(self) -> DynamoDBClient:
-        """Client of DynamoDB that checks responses' checksums. Raises `AwsConfiguration`."""
-        if self._dynamodb is None:
-            client: DynamoDBClient = self._make("dynamodb")
-            client.meta.events.register("before-parse.dynamodb", failures.check_crc32)
-            self._dynamodb = client
-        return self._dynamodb
-
-    @property
-    def s3(self) -> S3Client:
-        """Client of S3. Raises `AwsConfiguration`."""
-        if self._s3 is None:
-            client: S3Client = self._make("s3")
-            add_terms: Any = self._add_terms
-            client.meta.events.register("provide-client-params.s3", add_terms)
-            self._s3 = client
-        return self._s3
-
-    def _add_terms(self, params: dict[str, Any], model: Any, **_: object) -> dict[str, Any]:
-        """Add a bucket's terms to a request, as a `provide-client-params` handler of botocore."""
-        known = model.input_shape.members
-        terms = self.terms(str(params.get("Bucket", "")))
-        return {**{name: value for name, value in terms.items() if name in known}, **params}
-
-    @property
-    def events(self) -> Any:
-        """Client of EventBridge. Raises `AwsConfiguration`."""
-        if self._events is None:
-            self._events = self._make("events")
-        return self._events
-
-    @property
-    def stepfunctions(self) -> SFNClient:
-        """Client of Step Functions. Raises `AwsConfiguration`."""
-        if self._stepfunctions is None:
-            self._stepfunctions = self._make("stepfunctions")
-        return self._stepfunctions
-
-    @property
-    def cloudformation(self) -> CloudFormationClient:
-        """Client of CloudFormation. Raises `AwsConfiguration`."""
-        if self._cloudformation is None:
-            self._cloudformation = self._make("cloudformation")
-        return self._cloudformation
-
-    def logs(self) -> Any:
-        """Client of CloudWatch Logs. Raises `AwsConfiguration`."""
-        return self._make("logs")
-
-    def service(self, name: str) -> Any:
-        """Make a client of a service that only a few commands use. Raises `AwsConfiguration`."""
-        return self._make(name)
-
-    def advisory(self, service: str) -> Any:
-        """Make a client that reads information a run can do without, and so waits only briefly.
-
-        Raises `AwsConfiguration`.
-        """
-        return self._make(service, seconds=ADVISORY_SECONDS)
-
-    def session(self, *, anew: bool = False) -> Session:
-        """Return the session that clients share; with `anew`, make one with new credentials."""
-        if self._session is None or anew:
-            from botocore.session import get_session
-
-            session = get_session()
-            if self._settings.profile is not None:
-                session.set_config_variable("profile", self._settings.profile)
-            self._session = session
-        return self._session
-
-    def renew(self) -> None:
-        """Load the credentials again for the next client of DynamoDB."""
-        self.session(anew=True)
-        self._dynamodb = None
-
-    def _make(self, service: Any, *, seconds: int | None = None) -> Any:
-        """Make a client. `seconds`: its time-outs, where they are not the usual ones."""
-        from botocore.config import Config
-        from botocore.exceptions import BotoCoreError
-
-        from ddbload.aws.bounded_http import bound
-
-        config = Config(
-            retries={"total_max_attempts": 1, "mode": "standard"},
-            connect_timeout=seconds or CONNECT_SECONDS,
-            read_timeout=seconds or READ_SECONDS,
-            max_pool_connections=self._connections,
-            tcp_keepalive=True,
-            # Items were validated before, by stricter rules.
-            parameter_validation=service != "dynamodb",
-            user_agent_extra=f"ddbload/{__version__}",
+    Raises `AwsConfiguration`.
+    """
+    config = Config(
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        connect_timeout=seconds or CONNECT_SECONDS,
+        read_timeout=seconds or READ_SECONDS,
+        max_pool_connections=connections,
+        tcp_keepalive=True,
+        # Items were validated before, by stricter rules.
+        parameter_validation=service != "dynamodb",
+        user_agent_extra=f"ddbload/{__version__}",
+    )
+    # botocore reads only AWS_DEFAULT_REGION, while the AWS CLI and Lambda use AWS_REGION.
+    region = region or os.environ.get("AWS_REGION") or None
+    try:
+        client: Any = session.create_client(
+            service, region, config=config, endpoint_url=endpoint_url
         )
-        settings = self._settings
-        # botocore reads only AWS_DEFAULT_REGION, while the AWS CLI and Lambda use AWS_REGION.
-        region = settings.region or os.environ.get("AWS_REGION") or None
-        try:
-            client: Any = self.session().create_client(
-                service, region, config=config, endpoint_url=settings.endpoint_url
-            )
-            # botocore would report these only with the first request.
-            endpoint = urlsplit(client.meta.endpoint_url)
-            if endpoint.scheme not in ("http", "https") or endpoint.port == 0:
-                raise ValueError(f"Invalid endpoint: {client.meta.endpoint_url}")
-        except (BotoCoreError, ValueError) as error:
-            raise failures.configuration_error(error) from None
-        if endpoint.scheme == "http" and not _may_be_plain(endpoint.hostname or ""):
+        # botocore would report these only with the first request.
+        endpoint = urlsplit(client.meta.endpoint_url)
+        if endpoint.scheme not in ("http", "https") or endpoint.port == 0:
+            raise ValueError(f"Invalid endpoint: {client.meta.endpoint_url}")
+    except (aws.BotoCoreError, ValueError) as error:
+        raise configuration_error(error) from None
+    if endpoint.scheme == "http" and not _may_be_plain(endpoint.hostname or ""):
+        raise AwsConfiguration(
+            f"AWS settings: the endpoint {endpoint.hostname} of {service} is http, so rows and"
+            " session tokens would cross the network readable; write https, or allow it by"
+            f" {ALLOW_HTTP}=1"
+        )
+    _check_region(session, client.meta.region_name, endpoint.hostname or "")
+    # By its service, so that it comes before handlers that replace the body.
+    name = client.meta.service_model.service_id.hyphenize()
+    client.meta.events.register(f"before-parse.{name}", check_length)
+    if service == "dynamodb":
+        client.meta.events.register("before-parse.dynamodb", check_crc32)
+    # botocore offers no way to pass its pools: the dictionary is shared with those of proxies.
+    pools = client._endpoint.http_session._pool_classes_by_scheme  # noqa: SLF001
+    pools.update(_POOLS)
+    client.meta.events.register(f"before-send.{name}", _expect)
+    return client
+
+
+def _check_region(session: Session, region: str, host: str) -> None:
+    """Raise `AwsConfiguration` for a region that AWS cannot have, such as us-east1."""
+    if not host.endswith(".amazonaws.com") or region not in host:
+        return
+    try:
+        session.get_partition_for_region(region)
+    except aws.UnknownRegionError:
+        near = did_you_mean(region, session.get_available_regions("dynamodb"))
+        # Other names may be those of emulators, behind a proxy.
+        if near:
             raise AwsConfiguration(
-                f"AWS settings: the endpoint {endpoint.hostname} of {service} is http, so rows and"
-                " session tokens would cross the network readable; write https, or allow it by"
-                f" {ALLOW_HTTP}=1"
-            )
-        self._check_region(client.meta.region_name, endpoint.hostname or "")
-        # By its service, so that it comes before handlers that replace the body.
-        name = client.meta.service_model.service_id.hyphenize()
-        client.meta.events.register(f"before-parse.{name}", failures.check_length)
-        bound(client)
-        return client
+                f"AWS settings: {region!r} is not a region of AWS{near} (--region, AWS_REGION)"
+            ) from None
 
-    def _check_region(self, region: str, host: str) -> None:
-        """Raise `AwsConfiguration` for a region that AWS cannot have, such as us-east1."""
-        if not host.endswith(".amazonaws.com") or region not in host:
+
+def configuration_error(error: Exception) -> AwsConfiguration:
+    """Make the named error for settings that botocore cannot use."""
+    hint = ""
+    if isinstance(error, aws.NoRegionError):
+        hint = " Set AWS_REGION, or give --region."
+    elif isinstance(error, aws.ProfileNotFound):
+        hint = "; aws configure list-profiles lists them (--profile, AWS_PROFILE)"
+    elif isinstance(error, ValueError) and "endpoint" in str(error):
+        hint = "; write it with its scheme, such as http://localhost:8000 (--endpoint-url)"
+    return AwsConfiguration(f"AWS settings: {first_line(error)}{hint}")
+
+
+def check_crc32(response_dict: dict[str, Any], **_: object) -> None:
+    """Raise `ChecksumMismatch` for a damaged body, as a `before-parse` handler of botocore."""
+    body = response_dict.get("body")
+    if isinstance(body, bytes) and not has_valid_checksum(response_dict.get("headers") or {}, body):
+        raise ChecksumMismatch(DAMAGED)
+
+
+def check_length(response_dict: dict[str, Any], operation_model: Any, **_: object) -> None:
+    """Raise for a body that may have been cut short, as a `before-parse` handler of botocore.
+
+    botocore would accept a body that ends with its connection, and an error's body that is shorter
+    than it should be: the error would have no code, and end the run. AWS does not send such bodies,
+    and ddbload's HTTP client refuses them, too.
+
+    Raises `LengthMissing` without a length, and `BodyCutShort` for fewer bytes.
+    """
+    if response_dict.get("status_code") in (204, 304) or operation_model.http["method"] == "HEAD":
+        return
+    headers = response_dict.get("headers") or {}
+    body: Any = response_dict.get("body")
+    length: str | None = headers.get("content-length")
+    if length is not None or "transfer-encoding" in headers:
+        # A compressed body was decompressed meanwhile.
+        is_as_sent = isinstance(body, bytes) and "content-encoding" not in headers
+        if is_as_sent and (length or "").isdecimal() and len(body) < int(length or 0):
+            raise BodyCutShort(f"{len(body)} of the answer's {length} bytes have arrived")
+        return
+    if hasattr(body, "close"):
+        body.close()
+    raise LengthMissing("the answer does not say how long it is, so it may have been cut short")
+
+
+_PIECE_BYTES = 64 * 1024
+# What the thread's request expects: a body that its caller reads in pieces, or a short one.
+_expected = threading.local()
+
+
+class Patience:
+    """Seconds that a request may wait for the network: the time-out, and more for each byte.
+
+    Only waiting counts: a caller may take its time between two pieces of a body.
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._left = seconds
+        self._clock = clock
+
+    def left(self) -> float:
+        """Return the seconds that are left. Raises `TimeoutError` if there are none."""
+        if self._left <= 0:
+            raise TimeoutError("timed out: the bytes came too slowly")
+        return self._left
+
+    def wait(self, operation: Callable[[], int | None]) -> int | None:
+        """Call an operation that returns the bytes that it moved, and count its seconds."""
+        begun = self._clock()
+        moved = operation()
+        self._left += (moved or 0) / LEAST_BYTES_PER_SECOND - (self._clock() - begun)
+        return moved
+
+
+class BoundedReader(io.RawIOBase):
+    """Bytes of one response: within its `Patience`, and no more than `most_bytes`."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, patience: Patience) -> None:
+        super().__init__()
+        self._raw, self._sock, self._patience = raw, sock, patience
+        self._timeout = sock.gettimeout()
+        self.most_bytes: float = _PIECE_BYTES + MAX_HEAD_BYTES
+        """Bytes that may still come."""
+
+    def readable(self) -> bool:
+        """Return true."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        """Read what there is. Raises `TimeoutError`, and `ConnectionError` for too much."""
+        left = self._patience.left()
+        self._sock.settimeout(left if self._timeout is None else min(left, self._timeout))
+        count = self._patience.wait(lambda: self._raw.readinto(buffer))
+        self.most_bytes -= count or 0
+        if self.most_bytes < 0:
+            raise ConnectionError("the answer is too long")
+        return count
+
+    def close(self) -> None:
+        """Close the file of the socket."""
+        if not self.closed:
+            self._raw.close()
+        super().close()
+
+
+class _BoundedResponse(http.client.HTTPResponse):
+    """A response that is read through a `BoundedReader`."""
+
+    def __init__(self, sock: socket.socket, *args: Any, patience_of: Any, **more: Any) -> None:
+        super().__init__(sock, *args, **more)
+        raw: Any = self.fp.detach()
+        self._bounded = BoundedReader(raw, sock, patience_of())
+        self.fp = io.BufferedReader(self._bounded)
+
+    def begin(self) -> None:
+        super().begin()
+        if self.status >= 300:
+            self._bounded.most_bytes = MAX_ERROR_BYTES
+        else:
+            streams = getattr(_expected, "streams", False)
+            self._bounded.most_bytes = float("inf") if streams else MAX_BODY_BYTES
+
+
+class _Bounded:
+    """Mixin of connections whose requests have an end time."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        self._patience: Patience | None = None
+        # For the class that botocore adds, which keeps it as the usual one.
+        self.response_class: Any = partial(_BoundedResponse, patience_of=self._reading)
+        super().__init__(*args, **more)
+
+    def request(self, *args: Any, **more: Any) -> Any:
+        self._patience = None
+        return super().request(*args, **more)  # type: ignore[misc]
+
+    def send(self, data: Any) -> None:
+        """Send bytes in pieces, and stop when the request's seconds are over."""
+        connection: Any = super()
+        if not isinstance(data, bytes) or self.__dict__.get("sock") is None:
+            # The first bytes also connect, which has a time-out of its own.
+            connection.send(data)
             return
-        from botocore.exceptions import UnknownRegionError
+        sock: Any = self.__dict__["sock"]
+        usual = sock.gettimeout()
+        if self._patience is None:
+            self._patience = Patience(_seconds(usual))
+        patience = self._patience
 
-        session = self.session()
-        try:
-            session.get_partition_for_region(region)
-        except UnknownRegionError:
-            near = did_you_mean(region, session.get_available_regions("dynamodb"))
-            # Other names may be those of emulators, behind a proxy.
-            if near:
-                raise AwsConfiguration(
-                    f"AWS settings: {region!r} is not a region of AWS{near} (--region, AWS_REGION)"
-                ) from None
+        def send(piece: bytes) -> int:
+            connection.send(piece)
+            return len(piece)
+
+        for at in range(0, len(data), _PIECE_BYTES):
+            sock.settimeout(min(patience.left(), _seconds(usual)))
+            patience.wait(partial(send, data[at : at + _PIECE_BYTES]))
+        sock.settimeout(usual)
+
+    def _reading(self) -> Patience:
+        # urllib3 has set the time-out of reading by now.
+        return Patience(_seconds(self.__dict__["sock"].gettimeout()))
+
+
+def _seconds(timeout: float | None) -> float:
+    return float("inf") if timeout is None else timeout
+
+
+_POOLS = {
+    scheme: type(
+        pool.__name__,
+        (pool,),
+        {"ConnectionCls": type(pool.ConnectionCls.__name__, (_Bounded, pool.ConnectionCls), {})},
+    )
+    for scheme, pool in (("http", AWSHTTPConnectionPool), ("https", AWSHTTPSConnectionPool))
+}
+"""botocore's connection pools by scheme, with bounded connections."""
+
+
+def _expect(request: AWSPreparedRequest, **_: object) -> None:
+    """Remember, as a `before-send` handler of botocore, if the body is read in pieces."""
+    _expected.streams = request.stream_output

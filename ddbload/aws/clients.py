@@ -3,78 +3,100 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
-
-from ddbload.aws.boto_clients import AwsSettings, BotoClients
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from botocore.session import Session
+    from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_stepfunctions import SFNClient
 
-    from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
-    from ddbload.aws.signing.s3_signer import S3Signer
+    from ddbload.aws.signing.signers import DynamoDBSigner, S3Signer
+
+ADVISORY_SECONDS = 3
+"""Time-outs of calls for information that a run can do without."""
 
 
-class AwsClients(Protocol):
-    """Clients that an import, a plan or a conversion uses."""
+@dataclass(frozen=True, slots=True)
+class AwsSettings:
+    """AWS options of the command line; botocore's configuration chain supplies the rest."""
 
-    @property
-    def dynamodb(self) -> DynamoDBClient:
-        """botocore client of DynamoDB. Raises `AwsConfiguration`."""
-
-    @property
-    def dynamodb_signer(self) -> DynamoDBSigner:
-        """Signer of requests to DynamoDB. Raises `AwsConfiguration`."""
-
-    @property
-    def s3(self) -> S3Client:
-        """botocore client of S3. Raises `AwsConfiguration`."""
-
-    @property
-    def stepfunctions(self) -> SFNClient:
-        """botocore client of Step Functions. Raises `AwsConfiguration`."""
-
-    @property
-    def events(self) -> Any:
-        """botocore client of EventBridge. Raises `AwsConfiguration`."""
-
-    def s3_signer(self, bucket: str) -> S3Signer | None:
-        """Make a signer of requests to a bucket; None where only botocore can reach it."""
-
-    def advisory(self, service: str) -> Any:
-        """Make a client that reads information a run can do without. Raises `AwsConfiguration`."""
-
-    def renew(self) -> None:
-        """Load the credentials again for the next client of DynamoDB."""
+    profile: str | None = None
+    region: str | None = None
+    endpoint_url: str | None = None
+    requester_pays: bool = False
+    """True if the caller agrees to pay for requests to buckets whose requester pays."""
 
 
-class Clients(BotoClients):
+class Clients:
     """botocore clients and request signers, made at first use and safe for threads.
 
-    Signers are imported at first use too: steps that only read the ledger start without them.
+    botocore and the signers are imported at first use, too: many commands and steps start without
+    them. Making a client or signer raises `AwsConfiguration`.
     """
 
     def __init__(self, settings: AwsSettings | None = None, connections: int = 16) -> None:
-        super().__init__(settings, connections)
-        self._dynamodb_signer: DynamoDBSigner | None = None
+        self._settings = settings or AwsSettings()
+        self._connections = connections
+        self._session: Session | None = None
         self._located: set[str] = set()
+        # Parameters of all requests to a bucket, by bucket.
+        self._terms: dict[str, dict[str, str]] = {}
 
-    @property
+    def set_terms(
+        self, bucket: str, *, owner: str | None = None, requester_pays: bool = False
+    ) -> None:
+        """Set what all requests to a bucket say: who must own it, and that ddbload pays.
+
+        S3 refuses a request whose bucket belongs to another account than `owner`. So rows cannot
+        come from, or the ledger go to, a bucket that somebody else made under a deleted one's name.
+        """
+        terms = {"ExpectedBucketOwner": owner} if owner else {}
+        if requester_pays:
+            terms["RequestPayer"] = "requester"
+        self._terms[bucket] = {**self._terms.get(bucket, {}), **terms}
+
+    def terms(self, bucket: str) -> dict[str, str]:
+        """Return the parameters of botocore that all requests to a bucket have."""
+        pays = {"RequestPayer": "requester"} if self._settings.requester_pays else {}
+        return {**pays, **self._terms.get(bucket, {})}
+
+    @cached_property
+    def dynamodb(self) -> DynamoDBClient:
+        """botocore client of DynamoDB that checks responses' checksums."""
+        client: DynamoDBClient = self._make("dynamodb")
+        return client
+
+    @cached_property
     def dynamodb_signer(self) -> DynamoDBSigner:
-        """Signer of requests to DynamoDB. Raises `AwsConfiguration`."""
-        if self._dynamodb_signer is None:
-            from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
+        """Signer of requests to DynamoDB."""
+        from ddbload.aws.signing.signers import DynamoDBSigner
 
-            self._dynamodb_signer = DynamoDBSigner(self)
-        return self._dynamodb_signer
+        return DynamoDBSigner(self.dynamodb, self.session)
+
+    @cached_property
+    def s3(self) -> S3Client:
+        """botocore client of S3."""
+        client: S3Client = self._make("s3")
+        add_terms: Any = self._add_terms
+        client.meta.events.register("provide-client-params.s3", add_terms)
+        return client
+
+    def _add_terms(self, params: dict[str, Any], model: Any, **_: object) -> dict[str, Any]:
+        """Add a bucket's terms to a request, as a `provide-client-params` handler of botocore."""
+        known = model.input_shape.members
+        terms = self.terms(str(params.get("Bucket", "")))
+        return {**{name: value for name, value in terms.items() if name in known}, **params}
 
     def s3_signer(self, bucket: str) -> S3Signer | None:
         """Make a signer of requests to a bucket; None where only botocore can reach it."""
-        from ddbload.aws.signing.s3_signer import s3_signer_for
+        from ddbload.aws.signing.signers import s3_signer_for
 
         self._locate(bucket)
-        return s3_signer_for(self, bucket)
+        return s3_signer_for(self.s3, self.session, bucket, self.terms(bucket))
 
     def _locate(self, bucket: str) -> None:
         """Have botocore find the region of a bucket of AWS, which may be another than the client's.
@@ -87,3 +109,57 @@ class Clients(BotoClients):
         # The region is known even where this request is refused. Another error ends the next one.
         with suppress(Exception):
             self.s3.head_bucket(Bucket=bucket)
+
+    @cached_property
+    def events(self) -> Any:
+        """botocore client of EventBridge."""
+        return self._make("events")
+
+    @cached_property
+    def stepfunctions(self) -> SFNClient:
+        """botocore client of Step Functions."""
+        client: SFNClient = self._make("stepfunctions")
+        return client
+
+    @cached_property
+    def cloudformation(self) -> CloudFormationClient:
+        """botocore client of CloudFormation."""
+        client: CloudFormationClient = self._make("cloudformation")
+        return client
+
+    def service(self, name: str) -> Any:
+        """Make a client of a service that only a few commands use."""
+        return self._make(name)
+
+    def advisory(self, service: str) -> Any:
+        """Make a client that reads information a run can do without, and so waits only briefly."""
+        return self._make(service, seconds=ADVISORY_SECONDS)
+
+    def session(self, *, anew: bool = False) -> Session:
+        """Return the session that clients share; with `anew`, make one with new credentials."""
+        if self._session is None or anew:
+            from botocore.session import get_session
+
+            self._session = get_session()
+            if self._settings.profile is not None:
+                self._session.set_config_variable("profile", self._settings.profile)
+        return self._session
+
+    def renew(self) -> None:
+        """Load the credentials again for the next client of DynamoDB."""
+        self.session(anew=True)
+        self.__dict__.pop("dynamodb", None)
+
+    def _make(self, service: str, *, seconds: int | None = None) -> Any:
+        """Make a client. `seconds`: its time-outs, where they are not the usual ones."""
+        from ddbload.aws.boto_clients import make_client
+
+        settings = self._settings
+        return make_client(
+            self.session(),
+            service,
+            region=settings.region,
+            endpoint_url=settings.endpoint_url,
+            connections=self._connections,
+            seconds=seconds,
+        )

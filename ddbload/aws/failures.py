@@ -90,7 +90,7 @@ _NOT_AWS = (
     "this is not an answer of AWS: check the endpoint (--endpoint-url, AWS_ENDPOINT_URL), and what"
     " answers there"
 )
-_DAMAGED = "the response's checksum does not match its body"
+DAMAGED = "the response's checksum does not match its body"
 _THROTTLES = {
     "ProvisionedThroughputExceededException",
     "ProvisionedThroughputExceeded",
@@ -199,29 +199,30 @@ _ENTITIES = {"&quot;": '"', "&apos;": "'"}
 def classify_failure(error: Exception) -> AwsFailure | None:
     """Classify an exception of an AWS call; None for exceptions of other origin."""
     # Imported here, because callers that do not use botocore need not wait for it.
-    from botocore import exceptions as aws
-    from botocore.parsers import ResponseParserError
+    from botocore import exceptions, parsers
     from urllib3.exceptions import HTTPError
 
-    if isinstance(error, aws.ClientError):
+    if isinstance(error, exceptions.ClientError):
         return _failure_of_client_error(error)
-    if isinstance(error, aws.NoCredentialsError | aws.PartialCredentialsError):
+    if isinstance(error, exceptions.NoCredentialsError | exceptions.PartialCredentialsError):
         return AwsFailure(FailureKind.FATAL, "NoCredentials", "no AWS credentials were found")
-    if isinstance(error, aws.CredentialRetrievalError | aws.TokenRetrievalError):
+    if isinstance(error, exceptions.CredentialRetrievalError | exceptions.TokenRetrievalError):
         return AwsFailure(
             FailureKind.FATAL, "NoCredentials", "AWS credentials could not be fetched"
         )
-    if isinstance(error, tuple(getattr(aws, name) for name in _SESSIONS if hasattr(aws, name))):
+    if isinstance(
+        error, tuple(getattr(exceptions, name) for name in _SESSIONS if hasattr(exceptions, name))
+    ):
         # The text says which session has expired, and which command begins a new one.
-        return AwsFailure(FailureKind.FATAL, "NoCredentials", _first_line(error))
+        return AwsFailure(FailureKind.FATAL, "NoCredentials", first_line(error))
     transport = (
-        aws.ChecksumError,
-        aws.ConnectionError,
-        aws.FlexibleChecksumError,
-        aws.HTTPClientError,
-        aws.ResponseStreamingError,
-        aws.IncompleteReadError,
-        ResponseParserError,
+        exceptions.ChecksumError,
+        exceptions.ConnectionError,
+        exceptions.FlexibleChecksumError,
+        exceptions.HTTPClientError,
+        exceptions.ResponseStreamingError,
+        exceptions.IncompleteReadError,
+        parsers.ResponseParserError,
         ChecksumMismatch,
         LengthMissing,
         BodyCutShort,
@@ -231,15 +232,17 @@ def classify_failure(error: Exception) -> AwsFailure | None:
         ssl.SSLError,
         HTTPError,
     )
-    if isinstance(error, aws.HTTPClientError) and _is_invalid_header(error.kwargs.get("error")):
+    if isinstance(error, exceptions.HTTPClientError) and _is_invalid_header(
+        error.kwargs.get("error")
+    ):
         return AwsFailure(FailureKind.FATAL, "InvalidHeader", _INVALID_HEADER)
     if isinstance(error, transport):
-        return AwsFailure(FailureKind.UNSURE, type(error).__name__, _first_line(error))
-    if isinstance(error, aws.ParamValidationError):
+        return AwsFailure(FailureKind.UNSURE, type(error).__name__, first_line(error))
+    if isinstance(error, exceptions.ParamValidationError):
         # Its text quotes the parameters, which hold row data.
         return AwsFailure(FailureKind.FATAL, "ParamValidationError", "botocore refuses the request")
-    if isinstance(error, aws.BotoCoreError):
-        return AwsFailure(FailureKind.FATAL, type(error).__name__, _first_line(error))
+    if isinstance(error, exceptions.BotoCoreError):
+        return AwsFailure(FailureKind.FATAL, type(error).__name__, first_line(error))
     return None
 
 
@@ -268,8 +271,8 @@ def failure_of_response(response: Response) -> AwsFailure | None:
     """
     headers, status = response.headers, response.status
     request_id = headers.get("x-amzn-requestid", "")
-    if not _has_valid_checksum(headers, response.body):
-        return AwsFailure(FailureKind.UNSURE, "ChecksumMismatch", _DAMAGED, status, request_id)
+    if not has_valid_checksum(headers, response.body):
+        return AwsFailure(FailureKind.UNSURE, "ChecksumMismatch", DAMAGED, status, request_id)
     if status == 200:
         return None
     try:
@@ -410,55 +413,8 @@ def _transport(failure: AwsFailure) -> str:
     return "endpoint" if failure.code == "EndpointConnectionError" else ""
 
 
-def configuration_error(error: Exception) -> AwsConfiguration:
-    """Make the named error for settings that botocore cannot use."""
-    from botocore import exceptions as aws
-
-    hint = ""
-    if isinstance(error, aws.NoRegionError):
-        hint = " Set AWS_REGION, or give --region."
-    elif isinstance(error, aws.ProfileNotFound):
-        hint = "; aws configure list-profiles lists them (--profile, AWS_PROFILE)"
-    elif isinstance(error, ValueError) and "endpoint" in str(error):
-        hint = "; write it with its scheme, such as http://localhost:8000 (--endpoint-url)"
-    return AwsConfiguration(f"AWS settings: {_first_line(error)}{hint}")
-
-
-def check_crc32(response_dict: dict[str, Any], **_: object) -> None:
-    """Raise `ChecksumMismatch` for a damaged body, as a `before-parse` handler of botocore."""
-    body = response_dict.get("body")
-    if isinstance(body, bytes) and not _has_valid_checksum(
-        response_dict.get("headers") or {}, body
-    ):
-        raise ChecksumMismatch(_DAMAGED)
-
-
-def check_length(response_dict: dict[str, Any], operation_model: Any, **_: object) -> None:
-    """Raise for a body that may have been cut short, as a `before-parse` handler of botocore.
-
-    botocore would accept a body that ends with its connection, and an error's body that is shorter
-    than it should be: the error would have no code, and end the run. AWS does not send such bodies,
-    and ddbload's HTTP client refuses them, too.
-
-    Raises `LengthMissing` without a length, and `BodyCutShort` for fewer bytes.
-    """
-    if response_dict.get("status_code") in (204, 304) or operation_model.http["method"] == "HEAD":
-        return
-    headers = response_dict.get("headers") or {}
-    body: Any = response_dict.get("body")
-    length: str | None = headers.get("content-length")
-    if length is not None or "transfer-encoding" in headers:
-        # A compressed body was decompressed meanwhile.
-        is_as_sent = isinstance(body, bytes) and "content-encoding" not in headers
-        if is_as_sent and (length or "").isdecimal() and len(body) < int(length or 0):
-            raise BodyCutShort(f"{len(body)} of the answer's {length} bytes have arrived")
-        return
-    if hasattr(body, "close"):
-        body.close()
-    raise LengthMissing("the answer does not say how long it is, so it may have been cut short")
-
-
-def _has_valid_checksum(headers: Mapping[str, str], body: bytes) -> bool:
+def has_valid_checksum(headers: Mapping[str, str], body: bytes) -> bool:
+    """Tell whether a body matches DynamoDB's x-amz-crc32 header, if there is one."""
     wanted = headers.get("x-amz-crc32")
     return wanted is None or str(zlib.crc32(body)) == str(wanted).strip()
 
@@ -468,5 +424,6 @@ def _is_invalid_header(error: object) -> bool:
     return isinstance(error, ValueError) and not isinstance(error, OSError)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return the first line of an exception's text, or its class."""
     return (str(error) or type(error).__name__).splitlines()[0]

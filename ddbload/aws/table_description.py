@@ -31,7 +31,7 @@ from ddbload.errors import (
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from ddbload.aws.clients import AwsClients
+    from ddbload.aws.clients import Clients
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ def _suggestion(client: DynamoDBClient, name: str) -> str:
 
 
 def require_same_table(
-    clients: AwsClients,
+    clients: Clients,
     table: Table,
     *,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
@@ -406,7 +406,7 @@ class WriteTraffic:
         )
 
 
-def recent_traffic(clients: AwsClients, table: str, now: float) -> WriteTraffic | None:
+def recent_traffic(clients: Clients, table: str, now: float) -> WriteTraffic | None:
     """Read a table's consumed write units of the last hour; None if unknown or nothing.
 
     The metric's dimension TableName covers the table and its global indexes: "You can retrieve
@@ -442,7 +442,7 @@ def is_aws_endpoint(url: str) -> bool:
     return host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
 
 
-def has_statements(clients: AwsClients) -> bool:
+def has_statements(clients: Clients) -> bool:
     """Tell whether the endpoint can be sent BatchExecuteStatement, as AWS's can.
 
     Send an invalid statement, which DynamoDB refuses. dynalite does not know the
@@ -471,7 +471,7 @@ def _same_cloud(one: str, other: str) -> bool:
     return both_aws or urlsplit(one).netloc == urlsplit(other).netloc
 
 
-def table_notices(clients: AwsClients, table: str, options: Options, now: float) -> Iterator[str]:
+def table_notices(clients: Clients, table: str, options: Options, now: float) -> Iterator[str]:
     """Yield the warnings about a table, as far as permissions allow to know them.
 
     `now`: seconds since the epoch.

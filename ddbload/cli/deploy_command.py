@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ddbload import __version__
-from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import AwsSettings
 from ddbload.cli.options import GroupedCommand, aws_options, deployment_option, json_option
 from ddbload.cli.output import EXIT_DONE, has_terminal_input, print_json, print_stderr, print_stdout
 from ddbload.cli.stack_place import (

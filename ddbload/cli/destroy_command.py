@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import AwsSettings
 from ddbload.aws.retry import call_if_possible, call_with_retries
 from ddbload.cli.options import GroupedCommand, aws_options, json_option
 from ddbload.cli.output import EXIT_DONE, print_json, print_stdout

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli.options import (
     GroupedCommand,
     aws_options,

@@ -12,8 +12,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli.interrupts import stop_on_interrupt
 from ddbload.cli.options import (
     GroupedCommand,

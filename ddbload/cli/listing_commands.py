@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import click
 from rich.text import Text
 
-from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import AwsSettings
 from ddbload.cli.options import (
     GroupedCommand,
     aws_options,

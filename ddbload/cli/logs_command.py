@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli.options import GroupedCommand, output_option, run_option
 from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, print_stderr, print_stdout, printable
 from ddbload.cli.run_location import Deployed, NamedRun, run_options
@@ -99,7 +98,7 @@ def _events(
 def _run_logs(run: str, there: Deployed, aws: AwsSettings) -> RunLogs:
 
     return RunLogs(
-        Clients(aws).logs(),
+        Clients(aws).service("logs"),
         there.stack.log_groups,
         run,
         missing=lambda group: print_stderr(f"ddbload: there is no log group {group} any more"),

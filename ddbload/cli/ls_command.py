@@ -9,8 +9,7 @@ from itertools import islice
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli.options import GroupedCommand, aws_options, input_option, output_option
 from ddbload.cli.output import EXIT_DONE, print_stdout, printable, report_stdout_error, stdout_error
 from ddbload.errors import InvalidUsage

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, cast
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.retry import ATTEMPTS
 from ddbload.cli.options import F, aws_options, decorate, ledger_option, run_argument, stack_option
 from ddbload.context import Context, segment_reader

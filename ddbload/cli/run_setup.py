@@ -11,9 +11,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ddbload.aws.clients import AwsClients
+from ddbload.aws.clients import Clients
 from ddbload.aws.retry import DEFAULT_POLICY
-from ddbload.aws.signing.credentials import has_proxy
 from ddbload.aws.table_description import describe_table_with_response, table_notices
 from ddbload.cli.output import ask_to_agree, print_notice, print_stderr
 from ddbload.cli.payload import is_pipe
@@ -117,7 +116,7 @@ def private_file(name: str, flags: int) -> int:
     return os.open(name, flags, 0o600)
 
 
-def settle_engine(payload: dict[str, Any], clients: AwsClients, *, quiet: bool) -> None:
+def settle_engine(payload: dict[str, Any], clients: Clients, *, quiet: bool) -> None:
     """Use threads instead of the default engine behind a proxy, which only botocore uses."""
     options = payload["options"]
     if options.get("engine", ASYNC) != ASYNC:
@@ -127,6 +126,9 @@ def settle_engine(payload: dict[str, Any], clients: AwsClients, *, quiet: bool) 
     except DdbloadError:
         # The import raises this error again, and reports it.
         return
+    # botocore is loaded by now; --help needs none.
+    from ddbload.aws.signing.signers import has_proxy
+
     if not has_proxy(url):
         return
     options["engine"] = THREADS
@@ -138,14 +140,14 @@ def settle_engine(payload: dict[str, Any], clients: AwsClients, *, quiet: bool) 
         )
 
 
-def print_table_notices(payload: Mapping[str, Any], clients: AwsClients) -> None:
+def print_table_notices(payload: Mapping[str, Any], clients: Clients) -> None:
     """Print the warnings about a payload's table, as far as permissions allow to know them."""
     checked = Payload.from_json(payload)
     for notice in table_notices(clients, checked.table, checked.options, time.time()):
         print_notice(notice)
 
 
-def prewarm(table: str, wanted: int, clients: AwsClients, *, yes: bool, quiet: bool) -> None:
+def prewarm(table: str, wanted: int, clients: Clients, *, yes: bool, quiet: bool) -> None:
     """Raise a table's warm throughput, after showing the price and asking, and wait for it.
 
     Raises `InvalidUsage` for a table that it cannot help, and without a terminal to ask on unless

@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any
 
 from ddbload import __version__
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.retry import call_with_retries
 from ddbload.cli.options import deployment_option
 from ddbload.cli.output import ask_to_agree, print_stderr

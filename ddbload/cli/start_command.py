@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import AwsSettings
 from ddbload.cli.options import (
     WORKERS,
     GroupedCommand,

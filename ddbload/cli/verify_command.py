@@ -14,7 +14,7 @@ from typing import IO, Any, Self
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import AwsSettings
 from ddbload.cli.convert_command import RankedCauses, cause_lines, causes_json, rank_causes
 from ddbload.cli.options import (
     MAX_WCU,

@@ -19,6 +19,7 @@ from ddbload.errors import (
     AmbiguousDelimiter,
     BadHeader,
     DamagedCompression,
+    ExtraMissing,
     InvalidJson,
     RowTooLong,
     SourceNotFound,
@@ -317,10 +318,24 @@ def _decoded(raw: ByteSource, source: Source, encoding: str | None) -> DecodedSo
 def open_parquet(
     raw: ByteSource, row_groups: Any = None, *, max_expansion: int | None = None
 ) -> ParquetLines:
-    """Wrap a Parquet file, or some of its row groups, as lines of DynamoDB JSON."""
-    # pyarrow takes a second to import.
-    from ddbload.source.parquet.parquet_lines import ParquetLines
+    """Wrap a Parquet file, or some of its row groups, as lines of DynamoDB JSON.
 
+    Raises `UnsupportedFormat` for a compressed file, `ExtraMissing` without pyarrow, and the errors
+    of `ParquetLines`.
+    """
+    compression = compression_of(_start(raw))
+    if compression != UNCOMPRESSED:
+        # Parquet is read from its end and in ranges, which a compressed stream does not allow.
+        raise UnsupportedFormat(
+            f"{raw.name} is Parquet within {compression}: decompress it first; Parquet files are"
+            " compressed inside"
+        )
+    try:
+        # pyarrow takes a second to import.
+        from ddbload.source.parquet.parquet_lines import ParquetLines
+    except ImportError:
+        subject = f"{raw.name} is a Parquet file"
+        raise ExtraMissing.of(subject, "pyarrow", "parquet") from None
     return ParquetLines(raw, row_groups, max_expansion=max_expansion)
 
 
@@ -333,16 +348,20 @@ def compression_in(raw: ByteSource, source: Source) -> str:
         refuse_empty(raw.name, source, source.compression)
     if source.compression != AUTO:
         return source.compression
-    size = min(raw.size, LONGEST_COMPRESSION_SIGNATURE)
-    start = b"".join(raw.stream(0, size, LONGEST_COMPRESSION_SIGNATURE))
+    start = _start(raw)
     kind = compression_by_name(raw.name)
-    if size and kind is not None and is_unwritten(start):
+    if start and kind is not None and is_unwritten(start):
         # Text is read although its name says otherwise: some clients decompress what they copy.
-        what = "it begins with zero bytes" if start[0] == 0 else f"it ends after byte {size}"
+        what = "it begins with zero bytes" if start[0] == 0 else f"it ends after byte {len(start)}"
         raise DamagedCompression(
             f"{raw.name}: not valid {kind}: {what}; copy or compress it again, or leave it out"
         )
     return compression_of(start)
+
+
+def _start(raw: ByteSource) -> bytes:
+    size = min(raw.size, LONGEST_COMPRESSION_SIGNATURE)
+    return b"".join(raw.stream(0, size, LONGEST_COMPRESSION_SIGNATURE))
 
 
 def refuse_empty(name: str, source: Source, declared: str = AUTO) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.context import AccessPolicy, ChunkProgress, Context, segment_reader
 from ddbload.contracts.options import DEFAULT_CONCURRENCY
 from ddbload.errors import InvalidUsage

@@ -13,7 +13,7 @@ from ddbload.aws.http_client.http1 import LEAST_BYTES_PER_SECOND, Response
 from ddbload.aws.retry import RetryPolicy
 
 if TYPE_CHECKING:
-    from ddbload.aws.signing.s3_signer import S3Signer
+    from ddbload.aws.signing.signers import S3Signer
 
 
 S3_POLL_SECONDS = 0.2

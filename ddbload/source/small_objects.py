@@ -28,7 +28,7 @@ from ddbload.source.s3_requests import S3Request, S3RequestLoop, failure_of_cont
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-    from ddbload.aws.signing.s3_signer import S3Signer
+    from ddbload.aws.signing.signers import S3Signer
 
 
 READ_CONCURRENCY = 128

@@ -61,7 +61,7 @@ from ddbload.rows.row_parser import ColumnReader, RowParser
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 if TYPE_CHECKING:
-    from ddbload.aws.clients import AwsClients
+    from ddbload.aws.clients import Clients
 
 SHARE_OF_ACCOUNT = 2
 """A run takes at most one part in this many: other functions of the account need the rest."""
@@ -192,7 +192,7 @@ def _count_workers(options: Options, capacity: WriteCapacity, context: Context) 
     return options.workers
 
 
-def _account_concurrency(clients: AwsClients) -> int | None:
+def _account_concurrency(clients: Clients) -> int | None:
     """Return how many import functions a run may use in this account; None if unknown.
 
     That is half of UnreservedConcurrentExecutions: "The maximum number of simultaneous function

@@ -21,8 +21,8 @@ from ddbload.write.scheduler.messages import Accepted, Answer, Unsure
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from ddbload.aws.clients import AwsClients
-    from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
+    from ddbload.aws.clients import Clients
+    from ddbload.aws.signing.signers import DynamoDBSigner
 
 _MAX_CACHED_ANSWERS = 100
 _CLIENT_METHODS = {
@@ -106,7 +106,7 @@ class RawTransport:
 
 
 def transport_for(
-    options: Options, clients: AwsClients, requests: ModeRequests
+    options: Options, clients: Clients, requests: ModeRequests
 ) -> BotoTransport | RawTransport:
     """Make the transport of a run's engine."""
     if options.engine == ASYNC:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import ddbload
-from ddbload.aws.boto_clients import BotoClients
+from ddbload.aws.clients import Clients
 from ddbload.cli.commands import commands, run
 from ddbload.errors import AwsConfiguration
 from tests.fakes.dynamodb import FakeDynamoDB
@@ -288,7 +288,7 @@ class Tables(FakeDynamoDB):
         return {"TableNames": ["books"]}
 
 
-def _refuse(_: BotoClients, service: str, **__: object) -> None:
+def _refuse(_: Clients, service: str, **__: object) -> None:
     raise AwsConfiguration(f"no {service} here")
 
 
@@ -311,8 +311,8 @@ def services(files: Any) -> Iterator[dict[str, Any]]:
     patch = pytest.MonkeyPatch()
     made = _services()
     for service, client in made.items():
-        patch.setattr(BotoClients, service, property(lambda _, client=client: client))
-    patch.setattr(BotoClients, "_make", _refuse)
+        patch.setattr(Clients, service, property(lambda _, client=client: client))
+    patch.setattr(Clients, "_make", _refuse)
     patch.setenv("DDBLOAD_LEDGER", str(files / "ledger"))
     patch.chdir(files)
     arguments = ["import", "books.csv", "books", "--run-id", "first", "--engine", "sync", "--quiet"]

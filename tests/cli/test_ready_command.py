@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from ddbload.aws.boto_clients import BotoClients
+from ddbload.aws.clients import Clients
 from ddbload.cli.commands import commands, run
 from ddbload.cli.payload import build_payload
 from ddbload.contracts.source import AUTO
@@ -30,11 +30,11 @@ def table(tmp_path, monkeypatch) -> FakeDynamoDB:
         **KEY,
     )
 
-    def refuse(_: BotoClients, service: str, **__: object) -> None:
+    def refuse(_: Clients, service: str, **__: object) -> None:
         raise AwsConfiguration(f"no {service} here")
 
-    monkeypatch.setattr(BotoClients, "dynamodb", property(lambda _: dynamodb))
-    monkeypatch.setattr(BotoClients, "_make", refuse)
+    monkeypatch.setattr(Clients, "dynamodb", property(lambda _: dynamodb))
+    monkeypatch.setattr(Clients, "_make", refuse)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "books.csv").write_bytes(BOOKS)
     (tmp_path / "odd names.csv").write_bytes(b'id;"a,b";"c=d:e";it\'s;two words\n1;2;3;4;x\n')

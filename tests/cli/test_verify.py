@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import AwsSettings
 from ddbload.cli.verify_command import agree
 from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload

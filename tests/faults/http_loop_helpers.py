@@ -61,7 +61,7 @@ def request(body: bytes = b"{}", host: str = "127.0.0.1") -> bytes:
         "x-amz-target": "DynamoDB_20120810.BatchWriteItem",
     }
     signer = RequestSigner(service="dynamodb", region="us-east-1", host=host, headers=headers)
-    return signer.head(body, Credentials("made-up", "made-up"), time.time()) + body
+    return signer.post(body, Credentials("made-up", "made-up"), time.time())
 
 
 def outcomes(loop: HttpLoop, count: int) -> dict[Any, Response | RequestLost]:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.retry import RetryPolicy, call_with_retries
 from ddbload.errors import ServiceUnavailable
 from tests.faults.certificates import make

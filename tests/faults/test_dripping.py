@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ddbload.aws import boto_clients
-from ddbload.aws.boto_clients import AwsSettings, BotoClients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.failures import FailureKind, classify_failure
 from ddbload.aws.http_client.event_loop import Timeouts
 from tests.faults.certificates import Certificate, make
@@ -67,14 +67,14 @@ def clients(tls, certificate, monkeypatch):
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate.chain))
     monkeypatch.setattr(boto_clients, "READ_SECONDS", SHORT)
 
-    def clients_of(port: int) -> BotoClients:
+    def clients_of(port: int) -> Clients:
         scheme = "http" if tls[0] is None else "https"
-        return BotoClients(AwsSettings(endpoint_url=f"{scheme}://127.0.0.1:{port}"))
+        return Clients(AwsSettings(endpoint_url=f"{scheme}://127.0.0.1:{port}"))
 
     return clients_of
 
 
-def call(clients: BotoClients, way: str) -> None:
+def call(clients: Clients, way: str) -> None:
     if way == "control":
         clients.dynamodb.describe_table(TableName="books")
     else:

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from ddbload.aws import boto_clients as clients_module
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.contracts.options import ENGINES, Options
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import AccessDenied, TableNotFound

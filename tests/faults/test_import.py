@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from ddbload.aws import boto_clients as clients_module
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.signing import credentials
 from ddbload.context import AccessPolicy, Context
 from ddbload.contracts.options import ENGINES

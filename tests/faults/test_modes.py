@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.context import Context
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.write_modes import position

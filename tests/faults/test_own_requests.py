@@ -7,13 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.failures import AwsFailure, FailureKind, failure_of_response
 from ddbload.aws.http_client.event_loop import HttpLoop
 from ddbload.aws.http_client.http1 import Response
-from ddbload.aws.signing.credentials import RENEWALS
-from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
+from ddbload.aws.signing.signers import RENEWALS, DynamoDBSigner
 from tests.faults.catalogue import FATAL, THROTTLES
 from tests.faults.http_loop_helpers import looping, outcomes
 from tests.faults.request_helpers import batch, fail, written
@@ -25,7 +23,7 @@ def signer(server, monkeypatch) -> DynamoDBSigner:
         monkeypatch.setenv(name, "made-up")
     monkeypatch.delenv("AWS_PROFILE", raising=False)
     settings = AwsSettings(region="us-east-1", endpoint_url=server.endpoint)
-    return DynamoDBSigner(Clients(settings))
+    return Clients(settings).dynamodb_signer
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import AwsSettings
 from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload
 from ddbload.convert import convert as convert_module

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from ddbload.aws import boto_clients as clients_module
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.retry import RetryPolicy
-from ddbload.aws.signing import credentials
+from ddbload.aws.signing import signers as credentials
 from ddbload.errors import (
     AccessDenied,
     AwsConfiguration,

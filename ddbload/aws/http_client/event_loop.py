@@ -10,8 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ddbload.aws.http_client.connection import Address, Connection, ConnectionBroken, Endpoint
-from ddbload.aws.http_client.dns import DnsCache, LookUp
+from ddbload.aws.http_client.connection import (
+    Address,
+    Connection,
+    ConnectionBroken,
+    DnsCache,
+    Endpoint,
+    LookUp,
+)
 from ddbload.aws.http_client.http1 import LEAST_BYTES_PER_SECOND, Response
 
 NEVER = float("inf")

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from ddbload import __version__
 from ddbload.errors import AwsConfiguration, RequestRefused
 
 # Block size of SHA-256, to which HMAC pads its key.
@@ -85,7 +84,7 @@ class SigningKey:
 
 
 class RequestSigner:
-    """Signer of `POST /` requests to one service. To be used by one thread at a time."""
+    """Signer of requests to one host. To be used by one thread at a time."""
 
     def __init__(self, *, service: str, region: str, host: str, headers: Mapping[str, str]) -> None:
         """Set the parts that all requests share.
@@ -103,12 +102,15 @@ class RequestSigner:
         self._headers = dict(headers)
         self._second: int | None = None
         self._credentials: Credentials | None = None
-        self._canonical = hashlib.sha256()
         self._key: SigningKey | None = None
-        self._head = ""
+        # Of this second: the beginning of a POST's canonical request, and its head.
+        self._canonical, self._head = hashlib.sha256(), ""
+        # Headers as sent; and as signed up to `host`, and after it: lines and names.
+        self._sent = ""
+        self._first = self._rest = ("", "")
 
-    def head(self, body: bytes, credentials: Credentials, now: float) -> bytes:
-        """Make request line and headers, up to the blank line. `now`: seconds since 1970.
+    def post(self, body: bytes, credentials: Credentials, now: float) -> bytes:
+        """Sign a `POST /` request. `now`: seconds since 1970.
 
         Raises `AwsConfiguration` for credentials that are not valid in a header.
         """
@@ -118,26 +120,59 @@ class RequestSigner:
         canonical = self._canonical.copy()
         canonical.update(hashlib.sha256(body).hexdigest().encode())
         signature = key.signature(canonical.hexdigest())
-        return (self._head % (signature, len(body))).encode()
+        return (self._head % (signature, len(body))).encode() + body
+
+    def get(
+        self,
+        path: str,
+        query: str,
+        headers: Mapping[str, str],
+        credentials: Credentials,
+        now: float,
+    ) -> bytes:
+        """Sign a GET request. `path` and `query` are encoded. `now`: seconds since 1970.
+
+        `headers`: further headers with lower-case names, sorted, between `host` and `x-amz`.
+        Raises `AwsConfiguration` for credentials that are not valid in a header.
+        """
+        _check_headers(headers)
+        second, key = int(now), self._key
+        if key is None or second != self._second or credentials is not self._credentials:
+            key = self._begin_second(second, credentials)
+        lines = "".join(f"{name}:{' '.join(value.split())}\n" for name, value in headers.items())
+        names = self._first[1] + "".join(f"{name};" for name in headers) + self._rest[1]
+        canonical = (
+            f"GET\n{path}\n{query}\n{self._first[0]}{lines}{self._rest[0]}\n{names}\n{EMPTY_HASH}"
+        )
+        signature = key.signature(hashlib.sha256(canonical.encode()).hexdigest())
+        sent = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        target = f"{path}?{query}" if query else path
+        return (
+            f"GET {target} HTTP/1.1\r\n{self._sent}{sent}authorization: AWS4-HMAC-SHA256"
+            f" Credential={key.credential}, SignedHeaders={names}, Signature={signature}\r\n\r\n"
+        ).encode()
 
     def _begin_second(self, second: int, credentials: Credentials) -> SigningKey:
         key = SigningKey(credentials, second, self._region, self._service)
-        headers = {**self._headers, "host": self._host, "x-amz-date": key.stamp}
+        headers = {"host": self._host, **self._headers, "x-amz-date": key.stamp}
         if credentials.token:
             headers["x-amz-security-token"] = credentials.token
         check_header_value(credentials.access_key)
         check_header_value(credentials.token or "")
         signed = sorted(name for name in headers if name not in UNSIGNED)
         # The canonical form has single spaces.
-        lines = "".join(f"{name}:{' '.join(headers[name].split())}\n" for name in signed)
+        lines = [f"{name}:{' '.join(headers[name].split())}\n" for name in signed]
+        cut = signed.index("host") + 1
+        self._first = "".join(lines[:cut]), ";".join([*signed[:cut], ""])
+        self._rest = "".join(lines[cut:]), ";".join(signed[cut:])
         names = ";".join(signed)
-        self._canonical = hashlib.sha256(f"POST\n/\n\n{lines}\n{names}\n".encode())
-        shown = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self._canonical = hashlib.sha256(f"POST\n/\n\n{''.join(lines)}\n{names}\n".encode())
+        self._sent = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         authorization = (
             f"AWS4-HMAC-SHA256 Credential={key.credential}, SignedHeaders={names}, Signature="
         )
         self._head = (
-            f"POST / HTTP/1.1\r\n{shown}authorization: {authorization}".replace("%", "%%")
+            f"POST / HTTP/1.1\r\n{self._sent}authorization: {authorization}".replace("%", "%%")
             + "%s\r\ncontent-length: %d\r\n\r\n"
         )
         self._second, self._credentials, self._key = second, credentials, key
@@ -165,8 +200,8 @@ def _check_headers(headers: Mapping[str, str]) -> None:
             )
 
 
-# Hash of an empty body.
-_EMPTY_HASH = hashlib.sha256(b"").hexdigest()
+EMPTY_HASH = hashlib.sha256(b"").hexdigest()
+"""Hash of an empty body."""
 
 
 def encoded_path(path: str) -> str:
@@ -178,83 +213,3 @@ def encoded_query(query: Mapping[str, str]) -> str:
     """Encode a query for a URL, sorted as it is signed."""
     pairs = ((quote(name, safe="~-._"), quote(value, safe="~-._")) for name, value in query.items())
     return "&".join(f"{name}={value}" for name, value in sorted(pairs))
-
-
-class GetSigner:
-    """Signer of `GET` requests to one host. To be used by one thread at a time."""
-
-    def __init__(
-        self,
-        *,
-        service: str,
-        region: str,
-        host: str,
-        amz_headers: Mapping[str, str] | None = None,
-    ) -> None:
-        """Set the parts that all requests share.
-
-        `host`: as in the URL, with its port unless it is the scheme's default. `amz_headers`:
-        further headers, whose names begin with `x-amz-`. Raises `AwsConfiguration` for an invalid
-        value.
-        """
-        self._amz_headers = dict(amz_headers or {})
-        for value in (service, region, host, *self._amz_headers.values()):
-            check_header_value(value)
-        self._service, self._region, self._host = service, region, host
-        self._second: int | None = None
-        self._credentials: Credentials | None = None
-        self._key: SigningKey | None = None
-        # Headers of all requests of this second, as sent and as signed.
-        self._sent = ""
-        self._signed: dict[str, str] = {}
-
-    def request(
-        self,
-        path: str,
-        query: str,
-        headers: Mapping[str, str],
-        credentials: Credentials,
-        now: float,
-    ) -> bytes:
-        """Sign a request. `path` and `query` are encoded. `now`: seconds since 1970.
-
-        `headers`: further headers with lower-case names, sorted, between `host` and `x-amz`.
-        Raises `AwsConfiguration` for credentials that are not valid in a header.
-        """
-        _check_headers(headers)
-        second, key = int(now), self._key
-        if key is None or second != self._second or credentials is not self._credentials:
-            key = self._begin_second(second, credentials)
-        more = "".join(f"{name}:{' '.join(value.split())}\n" for name, value in headers.items())
-        names = "".join(f"{name};" for name in headers)
-        # Sorted by name: "host", then "if-match" and "range", then all of "x-amz".
-        canonical = (
-            f"GET\n{path}\n{query}\nhost:{self._host}\n{more}{self._signed['lines']}\n"
-            f"host;{names}{self._signed['names']}\n{_EMPTY_HASH}"
-        )
-        signature = key.signature(hashlib.sha256(canonical.encode()).hexdigest())
-        sent = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        target = f"{path}?{query}" if query else path
-        return (
-            f"GET {target} HTTP/1.1\r\n{self._sent}{sent}authorization: AWS4-HMAC-SHA256"
-            f" Credential={key.credential},"
-            f" SignedHeaders=host;{names}{self._signed['names']}, Signature={signature}\r\n\r\n"
-        ).encode()
-
-    def _begin_second(self, second: int, credentials: Credentials) -> SigningKey:
-        key = SigningKey(credentials, second, self._region, self._service)
-        check_header_value(credentials.access_key)
-        check_header_value(credentials.token or "")
-        headers = {"x-amz-content-sha256": _EMPTY_HASH, "x-amz-date": key.stamp}
-        headers.update(self._amz_headers)
-        if credentials.token:
-            headers["x-amz-security-token"] = credentials.token
-        headers = dict(sorted(headers.items()))
-        self._signed = {
-            "lines": "".join(f"{name}:{' '.join(v.split())}\n" for name, v in headers.items()),
-            "names": ";".join(headers),
-        }
-        shown = {"host": self._host, "user-agent": f"ddbload/{__version__}", **headers}
-        self._sent = "".join(f"{name}: {value}\r\n" for name, value in shown.items())
-        self._second, self._credentials, self._key = second, credentials, key
-        return key

@@ -13,8 +13,7 @@ from typing import Any
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli.demo.demo_table import (
     SAMPLE_KEYS,
     TABLE,

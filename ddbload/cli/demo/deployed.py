@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import click
 
-from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import AwsSettings
 from ddbload.cli.demo.demo_table import (
     TABLE,
     create_table,

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import zlib
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ddbload.contracts.chunks import WINDOW_BYTES
 
-if TYPE_CHECKING:
+try:
     import ctypes
+except ImportError:
+    # A Python that was built without libffi.
+    ctypes = None  # type: ignore[assignment]
 
 OUTPUT_BYTES = 64 * 1024
 """Most bytes that come out at once: few enough to stay in a processor's cache."""
@@ -135,8 +138,6 @@ class BlockInflater:
     """Inflater by zlib's own functions, which tells where blocks end."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        import ctypes
-
         self.ended = False
         self.bits: int | None = None
         self._library = library
@@ -191,8 +192,6 @@ class BlockInflater:
 
     def window(self) -> bytes:
         """Return the window, see `Inflater.window`."""
-        import ctypes
-
         found = ctypes.create_string_buffer(WINDOW_BYTES)
         length = ctypes.c_uint()
         self._library.inflateGetDictionary(self._reference, found, ctypes.byref(length))
@@ -200,15 +199,12 @@ class BlockInflater:
 
 
 def _address_of(data: bytes) -> int:
-    import ctypes
-
     return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 @cache
 def _stream_type() -> type[Any]:
     """Make the type of zlib's `z_stream`."""
-    import ctypes
 
     class ZStream(ctypes.Structure):
         _fields_ = (
@@ -243,10 +239,6 @@ def zlib_library() -> ctypes.CDLL | None:
 
     It is tried on sample data before it is used: a library that behaves otherwise is left out.
     """
-    try:
-        import ctypes
-    except ImportError:
-        return None
     # The module's file leads to the library that it is linked to. None is the program itself,
     # for a Python that has zlib built in.
     for name in (getattr(zlib, "__file__", None), None, "libz.so.1", "libz.1.dylib", "libz.dylib"):
@@ -254,7 +246,7 @@ def zlib_library() -> ctypes.CDLL | None:
             library = ctypes.CDLL(name)
             for function in _FUNCTIONS:
                 getattr(library, function)
-        except (OSError, AttributeError):
+        except (OSError, AttributeError):  # without ctypes, too
             continue
         library.zlibVersion.restype = ctypes.c_char_p
         if _works(library):

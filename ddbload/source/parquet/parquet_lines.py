@@ -8,31 +8,32 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from ddbload.contracts.source import DEFAULT_MAX_EXPANSION, UNCOMPRESSED
+# pyarrow ships no type hints, so its objects are Any here.
+from pyarrow import parquet  # type: ignore[import-untyped]
+
+from ddbload.contracts.source import DEFAULT_MAX_EXPANSION
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import (
     DamagedParquet,
     DdbloadError,
     DuplicateColumn,
     ExpansionTooLarge,
-    ExtraMissing,
     RowTooLong,
     TooManyColumns,
     UnsupportedFormat,
 )
-from ddbload.rows.file_signatures import LONGEST_COMPRESSION_SIGNATURE, compression_of
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES
 from ddbload.source.decoding.decoded_source import DecodedSource, slice_pieces
+from ddbload.source.parquet.arrow_to_ddb_json import lines
+from ddbload.source.parquet.decoded_size import ROW_BYTES, decoded_size, longest_value, slices
+from ddbload.source.parquet.int96 import int96_columns, mark_int96, with_raw_int96
 from ddbload.source.parquet.page_headers import MAX_PAGE_BYTES, ColumnPages, GroupPages
 from ddbload.source.parquet.seekable_source import FileWithoutBytes, SeekableSource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MIN_RANGE_BYTES = 4 * 1024 * 1024
 """Decompressed column bytes below which a row group is merged with its neighbour."""
@@ -87,9 +88,9 @@ class ParquetLines(DecodedSource):
     to read; None reads all. Null becomes `{"NULL": true}`. Numbers that DynamoDB does not have,
     such as NaN, and text that is not UTF-8 are written unchanged, so that the row is rejected.
 
-    Raises `DamagedParquet`, `DuplicateColumn`, `UnsupportedFormat`, `ExtraMissing` (no pyarrow),
-    `ExpansionTooLarge` (judged by the decompressed and decoded columns, before they become JSON),
-    `RowTooLong`, and the errors of the inner source.
+    Raises `DamagedParquet`, `DuplicateColumn`, `UnsupportedFormat`, `ExpansionTooLarge` (judged by
+    the decompressed and decoded columns, before they become JSON), `RowTooLong`, and the errors of
+    the inner source.
     """
 
     def __init__(
@@ -100,15 +101,6 @@ class ParquetLines(DecodedSource):
         max_expansion: int | None = DEFAULT_MAX_EXPANSION,
     ) -> None:
         super().__init__(inner, max_expansion=max_expansion)
-        size = min(inner.size, LONGEST_COMPRESSION_SIGNATURE)
-        start = b"".join(inner.stream(0, size, LONGEST_COMPRESSION_SIGNATURE))
-        compression = compression_of(start)
-        if compression != UNCOMPRESSED:
-            # Parquet is read from its end and in ranges, which a compressed stream does not allow.
-            raise UnsupportedFormat(
-                f"{self.name} is Parquet within {compression}: decompress it first; Parquet files"
-                " are compressed inside"
-            )
         self._access = SeekableSource(inner)
         self._file: Any = self._call(self._open)
         schema = self._call(lambda: self._file.schema_arrow)
@@ -235,11 +227,6 @@ class ParquetLines(DecodedSource):
 
     def _open(self, as_dictionaries: Sequence[str] = ()) -> Any:
         """Open the file; keep the values of some columns, given by path, in dictionaries."""
-        try:
-            from pyarrow import parquet  # type: ignore[import-untyped]
-        except ImportError:
-            subject = f"{self.name} is a Parquet file"
-            raise ExtraMissing.of(subject, "pyarrow", "parquet") from None
         return parquet.ParquetFile(
             self._access,
             metadata=self._footer.metadata,
@@ -252,10 +239,6 @@ class ParquetLines(DecodedSource):
 
     @cached_property
     def _footer(self) -> _Footer:
-        from pyarrow import parquet
-
-        from ddbload.source.parquet.int96 import int96_columns, with_raw_int96
-
         version = _version(self.inner)
         known = None if version is None else _FOOTERS.get(version)
         if known is None:
@@ -268,17 +251,12 @@ class ParquetLines(DecodedSource):
         return known
 
     def _lines(self) -> Iterator[bytes]:
-        from ddbload.source.parquet.arrow_to_ddb_json import lines
-
         for group in range(self._first, self._after):
             for batch in self._batches(group):
                 yield self._call(lambda: lines(batch), group)  # noqa: B023 - used at once
 
     def _batches(self, group: int) -> Iterator[Any]:
         """Read a row group as record batches of bounded size."""
-        from ddbload.source.parquet.decoded_size import ROW_BYTES, decoded_size, slices
-        from ddbload.source.parquet.int96 import mark_int96
-
         self._access.pages = self._call(lambda: self._group_pages(group), group)
         rows = self._batch_rows(group)
         repeating = self._call(lambda: self._repeating_columns(group, rows), group)
@@ -335,8 +313,6 @@ class ParquetLines(DecodedSource):
 
     @cached_property
     def _probe(self) -> _Probe:
-        from pyarrow import parquet
-
         inner = FileWithoutBytes(self.inner.size)
         return _Probe(
             inner,
@@ -371,8 +347,6 @@ class ParquetLines(DecodedSource):
 
         Their first row shows the dictionary. What is not in it takes as much memory as in the file.
         """
-        from ddbload.source.parquet.decoded_size import longest_value
-
         found, columns = self._file.metadata.row_group(group), self._columns(group)
         # Values that one batch may have: elements of lists may all be in one row.
         counts = {

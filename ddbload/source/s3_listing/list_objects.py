@@ -14,7 +14,7 @@ from ddbload.source.s3_requests import S3RequestLoop
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-    from ddbload.aws.signing.s3_signer import S3Signer
+    from ddbload.aws.signing.signers import S3Signer
 
 REQUESTS = 16
 """Concurrent requests for pages."""

@@ -27,7 +27,7 @@ from ddbload.source.s3_listing.list_page import (
 from ddbload.source.s3_requests import S3Request, S3RequestLoop, failure_of_content
 
 if TYPE_CHECKING:
-    from ddbload.aws.signing.s3_signer import S3Signer
+    from ddbload.aws.signing.signers import S3Signer
 
 PAGES_AHEAD = 128
 """Maximum number of pages requested or held before they are returned, each about 0.4 MB."""

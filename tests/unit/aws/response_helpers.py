@@ -13,8 +13,7 @@ import pytest
 from botocore.awsrequest import AWSResponse, HeadersDict
 from botocore.exceptions import ClientError
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 
 ENDPOINT = "http://canned.invalid:8000"
 

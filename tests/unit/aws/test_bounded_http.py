@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from ddbload.aws.bounded_http import BoundedReader, Patience
+from ddbload.aws.boto_clients import BoundedReader, Patience
 from ddbload.aws.http_client.http1 import LEAST_BYTES_PER_SECOND
 
 

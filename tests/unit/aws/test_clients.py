@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
 from ddbload import __version__
-from ddbload.aws.boto_clients import CONNECT_SECONDS, READ_SECONDS, AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.boto_clients import CONNECT_SECONDS, READ_SECONDS
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.failures import ChecksumMismatch, LengthMissing
 from ddbload.errors import AwsConfiguration
 from tests.unit.aws.response_helpers import CREDENTIALS, ENDPOINT, Canned, canned_dynamodb, isolate

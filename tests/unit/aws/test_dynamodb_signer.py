@@ -15,12 +15,11 @@ from botocore.exceptions import (
     InfiniteLoopConfigError,
 )
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.failures import AwsFailure, FailureKind
 from ddbload.aws.http_client.connection import Endpoint
-from ddbload.aws.signing import credentials as module
-from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
+from ddbload.aws.signing import signers as module
+from ddbload.aws.signing.signers import DynamoDBSigner
 from ddbload.errors import AccessDenied, AwsConfiguration
 from tests.unit.aws.response_helpers import CREDENTIALS, isolate, parse_request_head
 
@@ -67,9 +66,11 @@ class World:
         monkeypatch.setattr(Clients, "session", lambda _, **__: Session())
         settings = AwsSettings(endpoint_url="http://canned.invalid:8000")
         # The client has a session of its own.
-        clients = Clients(settings)
-        clients._dynamodb = dynamodb_of(settings)
-        self.signer = DynamoDBSigner(clients, clock=self.clock, monotonic=self.monotonic)
+        self.clients = clients = Clients(settings)
+        clients.dynamodb = dynamodb_of(settings)
+        self.signer = DynamoDBSigner(
+            clients.dynamodb, clients.session, clock=self.clock, monotonic=self.monotonic
+        )
 
     @staticmethod
     def credentials(name: str, token: str | None = None) -> ReadOnlyCredentials:
@@ -127,7 +128,7 @@ def world(monkeypatch) -> World:
     ],
 )
 def test_endpoint_is_the_one_of_botocore(url, endpoint, authority):
-    signer = DynamoDBSigner(Clients(AwsSettings(endpoint_url=url)))
+    signer = Clients(AwsSettings(endpoint_url=url)).dynamodb_signer
     assert signer.endpoint == endpoint
     assert signer.endpoint.authority == (authority or endpoint.host)
     headers = parse_request_head(signer.request("PutItem", b""))
@@ -182,7 +183,7 @@ def test_request_goes_to_the_same_url_as_botocores(monkeypatch, region, variable
 
 def test_endpoint_with_a_path_is_refused():
     with pytest.raises(AwsConfiguration, match="--engine threads"):
-        DynamoDBSigner(Clients(AwsSettings(endpoint_url="http://localhost:8000/path")))
+        _ = Clients(AwsSettings(endpoint_url="http://localhost:8000/path")).dynamodb_signer
 
 
 @pytest.mark.parametrize(
@@ -205,10 +206,10 @@ def test_proxy_is_refused(monkeypatch, scheme, variables, is_refused):
         monkeypatch.setenv(name, value)
     clients = Clients(AwsSettings(endpoint_url=f"{scheme}://canned.invalid:8000"))
     if not is_refused:
-        assert DynamoDBSigner(clients).endpoint.scheme == scheme
+        assert clients.dynamodb_signer.endpoint.scheme == scheme
         return
     with pytest.raises(AwsConfiguration) as raised:
-        DynamoDBSigner(clients)
+        _ = clients.dynamodb_signer
     assert "canned.invalid" in raised.value.message
     assert "--engine threads" in raised.value.message
     assert "secret" not in raised.value.message
@@ -225,11 +226,11 @@ def bundle(tmp_path) -> Any:
 
 
 def https() -> DynamoDBSigner:
-    return DynamoDBSigner(Clients(AwsSettings(endpoint_url="https://canned.invalid")))
+    return Clients(AwsSettings(endpoint_url="https://canned.invalid")).dynamodb_signer
 
 
 def test_http_endpoint_has_no_tls_context():
-    assert DynamoDBSigner(Clients(AwsSettings(endpoint_url="http://canned.invalid"))).tls() is None
+    assert Clients(AwsSettings(endpoint_url="http://canned.invalid")).dynamodb_signer.tls() is None
 
 
 def test_tls_context_checks_certificates_and_names():
@@ -257,7 +258,7 @@ def test_ca_bundle_is_read_from_the_configuration(monkeypatch, bundle, tmp_path)
     shared = tmp_path / "credentials"
     shared.write_text("[mine]\naws_access_key_id = a\naws_secret_access_key = b\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(shared))
-    context = DynamoDBSigner(Clients(settings)).tls()
+    context = Clients(settings).dynamodb_signer.tls()
     assert context is not None
     assert len(context.get_ca_certs()) == 1
 
@@ -294,12 +295,12 @@ def test_missing_credentials_are_reported(monkeypatch, missing):
         monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     clients.session(anew=True)
     with pytest.raises(AccessDenied, match="no AWS credentials were found"):
-        DynamoDBSigner(clients)
+        _ = clients.dynamodb_signer
 
 
 def test_session_token_is_sent(monkeypatch):
     monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
-    headers = parse_request_head(DynamoDBSigner(Clients()).request("BatchWriteItem", b""))
+    headers = parse_request_head(Clients().dynamodb_signer.request("BatchWriteItem", b""))
     assert headers["x-amz-security-token"] == "token"
 
 
@@ -342,7 +343,7 @@ def test_unavailable_credentials_are_reported(monkeypatch, error, says):
     world = World(monkeypatch)
     world.found = error
     with pytest.raises(AccessDenied) as raised:
-        DynamoDBSigner(world.signer._clients)
+        _ = world.clients.dynamodb_signer
     assert says in raised.value.message
     assert "secret" not in raised.value.message
 
@@ -394,7 +395,7 @@ def test_credentials_file_is_read_again_after_a_refusal(monkeypatch, tmp_path):
         shared.write_text(f"[default]\naws_access_key_id = {name}\naws_secret_access_key = b\n")
 
     write("first")
-    signer = DynamoDBSigner(Clients())
+    signer = Clients().dynamodb_signer
     refused = AwsFailure(FailureKind.FATAL, "ExpiredTokenException", "words", 400)
     assert not signer.may_pass(refused, {}, 0)
     write("second")

@@ -15,14 +15,13 @@ from botocore import exceptions as aws
 from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 
+from ddbload.aws.boto_clients import check_crc32, configuration_error
 from ddbload.aws.failures import (
     AwsFailure,
     ChecksumMismatch,
     FailureKind,
     LengthMissing,
-    check_crc32,
     classify_failure,
-    configuration_error,
     failure_of_response,
     to_ddbload_error,
 )

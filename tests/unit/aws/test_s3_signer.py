@@ -6,12 +6,11 @@ import threading
 
 import pytest
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.failures import FailureKind, failure_of_s3_response, redirected_region
 from ddbload.aws.http_client.connection import Endpoint
 from ddbload.aws.http_client.http1 import Response
-from ddbload.aws.signing.s3_signer import S3Signer, _bucket_address, s3_signer_for
+from ddbload.aws.signing.signers import S3Signer, s3_signer_for
 from ddbload.errors import AccessDenied, AwsConfiguration, SourceNotFound
 from tests.unit.aws.response_helpers import CREDENTIALS, Canned, isolate
 
@@ -32,10 +31,14 @@ def known() -> dict[str | None, Clients]:
     return {}
 
 
+def signer_of(clients: Clients, bucket: str) -> S3Signer | None:
+    return s3_signer_for(clients.s3, clients.session, bucket, clients.terms(bucket))
+
+
 def of(bucket: str, known: dict[str | None, Clients], endpoint: str | None) -> S3Signer | None:
     if endpoint not in known:
         known[endpoint] = Clients(AwsSettings(endpoint_url=endpoint))
-    return s3_signer_for(known[endpoint], bucket)
+    return signer_of(known[endpoint], bucket)
 
 
 REGIONAL = "s3.eu-central-1.amazonaws.com"
@@ -70,7 +73,7 @@ def test_request_goes_to_the_same_url_as_botocores(known, bucket, endpoint, host
 def test_access_point_request_is_signed_for_its_region(known, monkeypatch):
     monkeypatch.setenv("AWS_S3_USE_ARN_REGION", "true")
     clients = Clients(AwsSettings())
-    identity = s3_signer_for(clients, POINT)
+    identity = signer_of(clients, POINT)
     assert identity is not None
     assert identity.endpoint.host == "mine-123456789012.s3-accesspoint.eu-west-1.amazonaws.com"
     assert identity.endpoint.region == "eu-west-1"
@@ -92,9 +95,9 @@ def test_invalid_bucket_name_is_reported(known):
 def test_invalid_settings_are_reported(monkeypatch):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     with pytest.raises(AccessDenied, match="signing requests to S3: no AWS credentials"):
-        s3_signer_for(Clients(AwsSettings()), "bucket")
+        signer_of(Clients(AwsSettings()), "bucket")
     with pytest.raises(AwsConfiguration):
-        _bucket_address(Clients(AwsSettings(endpoint_url="ftp://x")).s3, "bucket")
+        signer_of(Clients(AwsSettings(endpoint_url="ftp://x")), "bucket")
 
 
 def answer(status: int, body: str = "", **headers: str) -> Response:
@@ -184,6 +187,6 @@ def test_signer_does_not_capture_other_threads_requests(monkeypatch):
             thread.join()
 
     clients.s3.meta.events.register("before-parameter-build.s3.GetObject", meanwhile)
-    assert s3_signer_for(clients, "bucket") is not None
+    assert signer_of(clients, "bucket") is not None
     assert found == [b"body"]
     assert len(canned.requests) == 1

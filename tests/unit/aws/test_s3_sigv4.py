@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from ddbload import __version__
 from ddbload.aws.signing.sigv4 import (
+    EMPTY_HASH,
     Credentials,
-    GetSigner,
+    RequestSigner,
     encoded_path,
     encoded_query,
 )
@@ -40,8 +41,12 @@ def by_botocore(
     return {name.lower(): value for name, value in request.headers.items()}
 
 
-def signer(**how: Any) -> GetSigner:
-    return GetSigner(**{"service": "s3", "region": "eu-west-1", "host": HOST, **how})
+def signer(*, headers: dict[str, str] | None = None, **how: Any) -> RequestSigner:
+    sent = {"user-agent": f"ddbload/{__version__}", "x-amz-content-sha256": EMPTY_HASH}
+    sent |= headers or {}
+    return RequestSigner(
+        **{"service": "s3", "region": "eu-west-1", "host": HOST, "headers": sent, **how}
+    )
 
 
 def parsed(request: bytes) -> tuple[str, dict[str, str]]:
@@ -54,7 +59,7 @@ def parsed(request: bytes) -> tuple[str, dict[str, str]]:
 
 
 def agree(
-    own: GetSigner,
+    own: RequestSigner,
     path: str,
     query: dict[str, str],
     headers: dict[str, str],
@@ -62,7 +67,7 @@ def agree(
     now: float = NOW,
 ) -> None:
     encoded = encoded_path(path), encoded_query(query)
-    first, sent = parsed(own.request(*encoded, headers, credentials, now))
+    first, sent = parsed(own.get(*encoded, headers, credentials, now))
     target = encoded[0] + (f"?{encoded[1]}" if query else "")
     assert first == f"GET {target} HTTP/1.1"
     assert sent.pop("host") == HOST
@@ -122,14 +127,14 @@ def test_line_end_in_a_setting_is_refused(where):
 @pytest.mark.parametrize("bad", [Credentials("a\nb", "s"), Credentials("a", "s", "t\r\nx: y")])
 def test_line_end_in_credentials_is_refused(bad):
     with pytest.raises(AwsConfiguration, match="control character"):
-        signer().request("/k", "", {}, bad, NOW)
+        signer().get("/k", "", {}, bad, NOW)
 
 
 @pytest.mark.parametrize("name", ["if-match", "range", "x-amz-meta-run", "content-type"])
 @pytest.mark.parametrize("value", ["a\r\nx-evil: 1", "a\n", "\x00", "\x7f"])
 def test_line_end_in_a_header_of_a_request_is_refused(name, value):
     with pytest.raises(RequestRefused, match=f"header {name} has a line end"):
-        signer().request("/k", "", {name: value}, PLAIN, NOW)
+        signer().get("/k", "", {name: value}, PLAIN, NOW)
 
 
 TERMS = {"x-amz-request-payer": "requester", "x-amz-expected-bucket-owner": "123456789012"}
@@ -137,9 +142,9 @@ TERMS = {"x-amz-request-payer": "requester", "x-amz-expected-bucket-owner": "123
 
 @pytest.mark.parametrize("credentials", [PLAIN, TEMPORARY])
 def test_headers_of_a_buckets_terms_are_signed_as_botocores(credentials):
-    own = signer(amz_headers=TERMS)
+    own = signer(headers=TERMS)
     encoded = encoded_path("/k"), ""
-    _, sent = parsed(own.request(*encoded, {"if-match": '"e"'}, credentials, NOW))
+    _, sent = parsed(own.get(*encoded, {"if-match": '"e"'}, credentials, NOW))
     assert {name: sent[name] for name in TERMS} == TERMS
     expected = by_botocore("/k", {}, {"if-match": '"e"', **TERMS}, credentials, NOW)
     assert sent["authorization"] == expected["authorization"]
@@ -147,4 +152,4 @@ def test_headers_of_a_buckets_terms_are_signed_as_botocores(credentials):
 
 def test_terms_with_control_characters_are_refused():
     with pytest.raises(AwsConfiguration):
-        signer(amz_headers={"x-amz-request-payer": "a\r\nb: c"})
+        signer(headers={"x-amz-request-payer": "a\r\nb: c"})

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import AwsSettings
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.states import ImportTask
 from ddbload.errors import RunNotFound, WorkerDied

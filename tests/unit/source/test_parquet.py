@@ -31,6 +31,7 @@ from ddbload.errors import (
     TooManyColumns,
     UnsupportedFormat,
 )
+from ddbload.reading.open_sources import open_parquet
 from ddbload.source.parquet import parquet_lines as reading
 from ddbload.source.parquet.arrow_to_ddb_json import values
 from ddbload.source.parquet.parquet_lines import ParquetLines
@@ -333,7 +334,7 @@ def test_footer_is_read_once_for_each_version():
         assert source.rows == count
         assert b"".join(source.stream(0, None, 999)) == expected_lines(count)
     again = Versions(one, "1")
-    ParquetLines(again)
+    open_parquet(again)
     assert again.read == 4
 
 
@@ -369,7 +370,7 @@ def test_file_that_is_not_parquet_is_reported(data):
 
 def test_parquet_within_gzip_is_refused():
     with pytest.raises(UnsupportedFormat, match="within gzip: decompress it"):
-        read(gzip.compress(packed(table(1))))
+        open_parquet(MemorySource(gzip.compress(packed(table(1)))))
 
 
 def test_truncated_file_is_damaged():
@@ -435,12 +436,13 @@ def test_bomb_is_refused():
 
 def test_missing_pyarrow_package_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "ddbload.source.parquet.parquet_lines")
     with pytest.raises(ExtraMissing, match="pipx inject ddbload pyarrow"):
-        ParquetLines(MemorySource(b"PAR1"))
+        open_parquet(MemorySource(b"PAR1"))
 
 
 def test_pyarrow_package_is_imported_only_for_parquet():
-    asked = "import sys, ddbload.source.parquet.parquet_lines; print('pyarrow' in sys.modules)"
+    asked = "import sys, ddbload.reading.open_sources; print('pyarrow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import random
-import sys
 import tracemalloc
 import zlib
 from itertools import pairwise
@@ -164,7 +163,7 @@ def test_without_zlib_library_there_are_no_points(monkeypatch):
 def test_zlib_library_may_be_missing(monkeypatch, what):
     ctypes = pytest.importorskip("ctypes")
     if what == "no module":
-        monkeypatch.setitem(sys.modules, "ctypes", None)
+        monkeypatch.setattr(inflate, "ctypes", None)
     elif what == "no library":
 
         def refuse(_name):

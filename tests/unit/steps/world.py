@@ -140,7 +140,7 @@ class MemoryStore:
 
 @dataclass
 class FakeClients:
-    """`AwsClients` over fakes: no credentials, and no signers, which would open sockets."""
+    """`Clients` over fakes: no credentials, and no signers, which would open sockets."""
 
     dynamodb: Any
     s3: Any

@@ -14,8 +14,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
-from ddbload.aws.boto_clients import AwsSettings
-from ddbload.aws.clients import Clients
+from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.failures import ChecksumMismatch
 from ddbload.aws.retry import RetryPolicy
 from ddbload.dynamodb.item_digest import ItemDigests

@@ -9,7 +9,7 @@ import pytest
 
 from ddbload.aws.http_client.event_loop import RequestLost
 from ddbload.aws.http_client.http1 import Response
-from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
+from ddbload.aws.signing.signers import DynamoDBSigner
 from ddbload.write.requests import BatchRequests
 from ddbload.write.scheduler.messages import Accepted, Answer, Unsure
 from ddbload.write.transports import RawTransport

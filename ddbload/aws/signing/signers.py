@@ -1,4 +1,6 @@
-"""Current credentials, AWS's clock and trusted certificates, for requests that ddbload signs.
+"""Signers of requests to DynamoDB and S3, at the endpoint and region that botocore would use.
+
+They keep credentials, AWS's clock and trusted certificates current.
 
 To be used by one thread. Loading credentials may call the network, and blocks meanwhile.
 """
@@ -13,15 +15,32 @@ from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from threading import get_ident
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from ddbload.aws import boto_clients, failures
-from ddbload.aws.boto_clients import BotoClients
-from ddbload.aws.failures import CLOCK, OUTDATED, AwsFailure
+from botocore.exceptions import BotoCoreError, ParamValidationError
+from botocore.httpsession import ProxyConfiguration, get_cert_path
+from botocore.utils import get_environ_proxies
+
+from ddbload import __version__
+from ddbload.aws import boto_clients
+from ddbload.aws.boto_clients import configuration_error
+from ddbload.aws.failures import CLOCK, OUTDATED, AwsFailure, classify_failure
 from ddbload.aws.http_client.connection import Endpoint
 from ddbload.aws.http_client.event_loop import FIRST_BYTE_SECONDS, HttpLoop, Timeouts
-from ddbload.aws.signing.sigv4 import Credentials
-from ddbload.errors import AccessDenied, AwsConfiguration
+from ddbload.aws.signing.sigv4 import (
+    EMPTY_HASH,
+    Credentials,
+    RequestSigner,
+    encoded_path,
+    encoded_query,
+)
+from ddbload.errors import AccessDenied, AwsConfiguration, SourceNotFound
+
+if TYPE_CHECKING:
+    from botocore.session import Session
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
 
 LOOK_SECONDS = 1.0
 """Shortest time between two reads of the credentials; botocore refreshes them before they end."""
@@ -34,8 +53,10 @@ _OFF_SECONDS = 240.0
 _LATE = ("Signature expired: ", "Signature not yet current: ")
 
 
-def captured_request(client: Any, event: str, send: Callable[[], object]) -> Mapping[str, Any]:
-    """Return the request that botocore would send, which is stopped before it is sent.
+def _captured_request(
+    client: Any, event: str, send: Callable[[], object]
+) -> tuple[str, Endpoint, Mapping[str, Any]]:
+    """Return URL, endpoint and context of the request that botocore would send, and do not send it.
 
     botocore decides endpoint and region for each request, because of virtual hosts, account-based,
     FIPS and dual-stack endpoints. `event` names the request, such as `s3.GetObject`.
@@ -54,10 +75,20 @@ def captured_request(client: Any, event: str, send: Callable[[], object]) -> Map
     client.meta.events.register_first(f"before-call.{event}", capture)
     try:
         send()
+    except ParamValidationError:
+        raise
+    except BotoCoreError as error:
+        raise configuration_error(error) from None
     finally:
         client.meta.events.unregister(f"before-call.{event}", capture)
     (request,) = found
-    return request
+    url, context = str(request["url"]), request["context"]
+    parts = urlsplit(url)
+    if parts.hostname is None:
+        raise AwsConfiguration(f"AWS settings: the endpoint {parts.netloc!r} names no host")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    region = (context.get("signing") or {}).get("region") or client.meta.region_name
+    return url, Endpoint(parts.scheme, parts.hostname, port, region), context
 
 
 class SigningCredentials:
@@ -65,22 +96,26 @@ class SigningCredentials:
 
     def __init__(
         self,
-        clients: BotoClients,
+        session: Callable[..., Session],
         endpoint: Endpoint,
         doing: str,
         *,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Load the credentials. `doing` begins error messages. Raises `AccessDenied`."""
-        self._clients, self._clock, self._monotonic = clients, clock, monotonic
+        """Load the credentials. Raises `AccessDenied`.
+
+        `session` returns botocore's session; with `anew=True`, one with new credentials. `doing`
+        begins error messages.
+        """
+        self._session_of, self._clock, self._monotonic = session, clock, monotonic
         self._doing = doing
         self.endpoint = endpoint
         self.generation = 0
         """Number that grows when the credentials or the clock's offset change."""
         self._skew = 0.0
         self._renewals: deque[float] = deque()
-        self._session = clients.session()
+        self._session = session()
         self._source = self._find_source()
         self._read_at = monotonic()
         self._credentials = self._frozen(self._source)
@@ -102,8 +137,6 @@ class SigningCredentials:
         """
         if self.endpoint.scheme != "https":
             return None
-        from botocore.httpsession import get_cert_path
-
         bundle = self._session.get_config_variable("ca_bundle")
         if bundle is None:
             bundle = os.environ.get("REQUESTS_CA_BUNDLE")
@@ -164,7 +197,7 @@ class SigningCredentials:
 
     def _load_credentials(self) -> bool:
         try:
-            self._session = self._clients.session(anew=True)
+            self._session = self._session_of(anew=True)
             source = self._find_source()
             credentials = self._frozen(source)
         except (AccessDenied, AwsConfiguration):
@@ -220,9 +253,7 @@ class SigningCredentials:
 
     def _refusal(self, error: Exception) -> AccessDenied:
         """Make the error of failed credentials; only botocore's texts are free of secrets."""
-        from botocore.exceptions import BotoCoreError
-
-        failure = failures.classify_failure(error)
+        failure = classify_failure(error)
         if failure is not None and failure.code == "NoCredentials":
             reason = failure.text
         elif isinstance(error, BotoCoreError):
@@ -236,7 +267,149 @@ class SigningCredentials:
 
 def has_proxy(url: str) -> bool:
     """Tell whether botocore would use a proxy for this URL."""
-    from botocore.httpsession import ProxyConfiguration
-    from botocore.utils import get_environ_proxies
-
     return ProxyConfiguration(get_environ_proxies(url)).proxy_url_for(url) is not None
+
+
+class DynamoDBSigner(SigningCredentials):
+    """Signer of requests to DynamoDB, with current credentials and AWS's clock."""
+
+    def __init__(
+        self,
+        client: DynamoDBClient,
+        session: Callable[..., Session],
+        *,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take endpoint and region of botocore's client.
+
+        Raises `AwsConfiguration` and `AccessDenied`.
+        """
+        url, endpoint, _ = _captured_request(
+            client, "dynamodb.BatchWriteItem", lambda: client.batch_write_item(RequestItems={})
+        )
+        parts = urlsplit(url)
+        if parts.path not in ("", "/") or parts.query:
+            raise AwsConfiguration(
+                f"AWS settings: the endpoint {parts.hostname} has a path, which --engine async does"
+                " not know; use --engine threads"
+            )
+        if has_proxy(url):
+            # The proxy's address is not shown, because it may contain a password.
+            raise AwsConfiguration(
+                f"AWS settings: a proxy is set for {parts.hostname} ({parts.scheme.upper()}_PROXY),"
+                " and --engine async does not know proxies: use --engine threads, which does, or"
+                " name the host in NO_PROXY"
+            )
+        doing = "signing requests to DynamoDB"
+        super().__init__(session, endpoint, doing, clock=clock, monotonic=monotonic)
+        self._signers: dict[str, RequestSigner] = {}
+
+    def request(self, operation: str, body: bytes) -> bytes:
+        """Sign a request of an operation such as `BatchWriteItem`. Raises `AwsConfiguration`."""
+        self._refresh()
+        signer = self._signers.get(operation)
+        if signer is None:
+            signer = self._signers[operation] = self._signer(operation)
+        return signer.post(body, self._credentials, self._now())
+
+    def _signer(self, operation: str) -> RequestSigner:
+        return RequestSigner(
+            service="dynamodb",
+            region=self.endpoint.region,
+            host=self.endpoint.authority,
+            headers={
+                "content-type": "application/x-amz-json-1.0",
+                "x-amz-target": f"DynamoDB_20120810.{operation}",
+                "user-agent": f"ddbload/{__version__}",
+            },
+        )
+
+
+_HEADERS = {
+    "ExpectedBucketOwner": "x-amz-expected-bucket-owner",
+    "RequestPayer": "x-amz-request-payer",
+}
+"""Headers of a bucket's terms, which are parameters of botocore."""
+
+
+class S3Signer(SigningCredentials):
+    """Signer of requests to one bucket, with current credentials and AWS's clock.
+
+    To be used by one thread. Made by `s3_signer_for`.
+    """
+
+    def __init__(
+        self,
+        session: Callable[..., Session],
+        bucket: str,
+        terms: Mapping[str, str],
+        endpoint: Endpoint,
+        path: str,
+        service: str,
+    ) -> None:
+        """Load the credentials. Raises `AccessDenied` and `AwsConfiguration`.
+
+        `path`: encoded path before an object's key: `/`, or `/bucket/` with a custom endpoint.
+        `service`: name in the signature: s3 or s3-outposts.
+        """
+        super().__init__(session, endpoint, "signing requests to S3")
+        self.bucket = bucket
+        self._path = path
+        self._signer = RequestSigner(
+            service=service,
+            region=endpoint.region,
+            host=endpoint.authority,
+            headers={
+                "user-agent": f"ddbload/{__version__}",
+                "x-amz-content-sha256": EMPTY_HASH,
+                **{_HEADERS[name]: value for name, value in terms.items()},
+            },
+        )
+
+    def get(
+        self, key: str, headers: Mapping[str, str], version_id: str | None = None
+    ) -> tuple[bytes, int]:
+        """Sign a GET of an object; returns the request and its generation, see `may_pass`.
+
+        `headers`: `if-match` and `range`, in this order. Raises `AwsConfiguration`.
+        """
+        query = encoded_query({"versionId": version_id}) if version_id else ""
+        return self._request(self._path + encoded_path(key), query, headers)
+
+    def list(self, query: Mapping[str, str]) -> tuple[bytes, int]:
+        """Sign a request for a page of a listing; returns as `get`."""
+        path = self._path if self._path == "/" else self._path.removesuffix("/")
+        return self._request(path, encoded_query(query), {})
+
+    def _request(self, path: str, query: str, headers: Mapping[str, str]) -> tuple[bytes, int]:
+        self._refresh()
+        request = self._signer.get(path, query, headers, self._credentials, self._now())
+        return request, self.generation
+
+
+def s3_signer_for(
+    client: S3Client, session: Callable[..., Session], bucket: str, terms: Mapping[str, str]
+) -> S3Signer | None:
+    """Make a signer of requests to a bucket; None where only botocore can reach it.
+
+    `terms`: parameters of botocore that all requests to the bucket have.
+    That is behind a proxy, for directory buckets (S3 Express), for multi-region access points, and
+    without signatures. Raises `AccessDenied`, `AwsConfiguration`, and `SourceNotFound` for an
+    invalid bucket name.
+    """
+    try:
+        url, endpoint, context = _captured_request(
+            client, "s3.GetObject", lambda: client.get_object(Bucket=bucket, Key="k")
+        )
+    except ParamValidationError:
+        raise SourceNotFound(
+            f"s3://{bucket}: no such bucket; the name is not valid for a bucket (an access point is"
+            " named by its alias)"
+        ) from None
+    parts = urlsplit(url)
+    is_plain = context.get("auth_type") in (None, "v4", "s3v4")
+    if not is_plain or not parts.path.endswith("/k") or parts.query or has_proxy(url):
+        return None
+    service = (context.get("signing") or {}).get("signing_name") or "s3"
+    return S3Signer(session, bucket, terms, endpoint, parts.path.removesuffix("k"), service)
