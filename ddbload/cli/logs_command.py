@@ -96,7 +96,6 @@ def _events(
 
 
 def _run_logs(run: str, there: Deployed, aws: AwsSettings) -> RunLogs:
-
     return RunLogs(
         Clients(aws).service("logs"),
         there.stack.log_groups,

@@ -13,7 +13,7 @@ import pytest
 
 from ddbload.aws import boto_clients as clients_module
 from ddbload.aws.clients import AwsSettings, Clients
-from ddbload.aws.signing import credentials
+from ddbload.aws.signing import signers
 from ddbload.context import AccessPolicy, Context
 from ddbload.contracts.options import ENGINES
 from ddbload.contracts.results import Report
@@ -150,7 +150,7 @@ def test_import_succeeds_with_renewed_credentials(server, imported, monkeypatch,
     for name in CREDENTIALS:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
-    monkeypatch.setattr(credentials, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(signers, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(server.dynamodb, "latency", 0.01)
     signed = Signatures()
     server.keys = signed

@@ -56,7 +56,8 @@ def test_windows_cover_the_work_in_order(busy, shortest):
     assert all(one[1] <= other[0] + 1e-4 for one, other in pairwise(windows))
     starts = {began for began, _ in axis.spans}
     for began, ended in windows:
-        assert began in starts or ended - began >= shortest * 0.999
+        # The times of the year 9999 are known to some hundred thousandths of a second.
+        assert began in starts or ended - began >= shortest * 0.999 - 1e-4
 
 
 def test_long_pause_is_cut_short_and_short_ones_are_not():
