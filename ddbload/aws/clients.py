@@ -140,9 +140,11 @@ class Clients:
         if self._session is None or anew:
             from botocore.session import get_session
 
-            self._session = get_session()
+            session = get_session()
             if self._settings.profile is not None:
-                self._session.set_config_variable("profile", self._settings.profile)
+                session.set_config_variable("profile", self._settings.profile)
+            # Another thread must not find it without its profile.
+            self._session = session
         return self._session
 
     def renew(self) -> None:

@@ -210,6 +210,21 @@ def test_missing_region_is_reported(monkeypatch):
     assert "Set AWS_REGION, or give --region." in message
 
 
+def test_session_is_shared_only_with_its_profile(monkeypatch):
+    clients = Clients(AwsSettings(profile="work"))
+    shared_early = []
+
+    class Session:
+        def set_config_variable(self, *_: str) -> None:
+            # What another thread would find now.
+            shared_early.append(clients._session is self)
+
+    monkeypatch.setattr("botocore.session.get_session", Session)
+    session = clients.session()
+    assert shared_early == [False]
+    assert clients.session() is session
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_unknown_profile_is_reported(service):
     assert "(nobody)" in refusal(service, AwsSettings(profile="nobody"))
