@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts import results, source
+from ddbload.contracts import results
 from infra import ROOT
 from tests.asl.definition import CHILD, MACHINE, TEXT, states, successors, tasks
 from tests.infra.template import Template
@@ -49,18 +49,6 @@ def test_definition_has_only_known_substitutions():
         "${WorkBucketName}",
     ]
     assert len(TEXT) < LIMIT_CHARACTERS
-
-
-def test_definition_names_no_partition():
-    """GovCloud's ARNs begin with arn:aws-us-gov, and China's with arn:aws-cn."""
-    assert {arn.split(":")[1] for arn in re.findall(r"arn:[^\"]*", TEXT)} == {"${Partition}"}
-
-
-def test_comment_says_what_is_loaded():
-    comment = MACHINE["Comment"]
-    for word in ("prefix", "manifest", "export", "CSV", "TSV", "JSON", "Parquet", "existing"):
-        assert word in comment
-    assert len(source.FORMATS) == 6, "name the new format in the definition's comment"
 
 
 def test_stack_deploys_the_definition_unchanged(template: Template):

@@ -13,7 +13,6 @@ import click
 import pytest
 
 from ddbload.cli.commands import _OTHER_NAMES, command_hint, commands, run
-from ddbload.cli.completion_command import COMPLETE_VARIABLE
 from ddbload.cli.environment import variable_names
 from ddbload.cli.hints import _OPTIONS
 from ddbload.cli.output import ask_to_agree
@@ -51,42 +50,6 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]
     return status, capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("typed", "types"),
-    [
-        ("year=N", {"year": "N"}),
-        ("year:N", {"year": "N"}),
-        ("year:number,ok:Boolean", {"year": "N", "ok": "BOOL"}),
-        ("a:b=N", {"a:b": "N"}),
-        ("a:b:int", {"a:b": "N"}),
-        ("a=b=text", {"a=b": "S"}),
-        ("a=b:c=json", {"a=b:c": "M"}),
-        ('"a,b:c=N"', {"a,b:c": "N"}),
-        ("t=EPOCH,n=null,u=string set", {"t": "epoch", "n": "NULL", "u": "SS"}),
-    ],
-)
-def test_types_are_read_in_both_forms(typed, types):
-    assert payload("--types", typed)["types"] == types
-
-
-WORDS = {
-    "N": "n number NUMBER int integer float decimal long double",
-    "S": "s str String text",
-    "BOOL": "bool boolean BOOLEAN",
-    "B": "b binary",
-    "L": "l list array",
-    "M": "m map json object",
-}
-
-
-@pytest.mark.parametrize(("kind", "word"), [(k, word) for k in WORDS for word in WORDS[k].split()])
-def test_payload_keeps_dynamodb_name_of_a_type(kind, word):
-    value = {"source": {"path": "a"}, "target": {"table": "books"}, "types": {"a": word}}
-    read = Payload.from_json(value)
-    assert read.types == {"a": kind}
-    assert read.to_json()["types"] == {"a": kind}
-
-
 def test_unknown_type_is_answered_with_the_nearest():
     with pytest.raises(InvalidUsage, match=r"'--types year' must be one of S, N, BOOL") as one:
         payload("--types", "year=nubmer")
@@ -100,29 +63,6 @@ def test_unknown_type_is_answered_with_the_nearest():
         Payload.from_json(
             {"source": {"path": "a"}, "target": {"table": "books"}, "types": {"a": "zzz"}}
         )
-
-
-def test_same_type_under_two_names_is_no_contradiction():
-    assert payload("--types", "a=int", "--types", "a:N")["types"] == {"a": "N"}
-    with pytest.raises(InvalidUsage, match="names 'a' twice"):
-        payload("--types", "a=int,a:text")
-
-
-@pytest.mark.parametrize(
-    ("typed", "delimiter"),
-    [
-        ("tab", "\t"),
-        ("TAB", "\t"),
-        ("\\t", "\t"),
-        ("comma", ","),
-        ("pipe", "|"),
-        ("semicolon", ";"),
-        ("space", " "),
-        ("||", "||"),
-    ],
-)
-def test_delimiters_have_names(typed, delimiter):
-    assert payload("--delimiter", typed)["source"]["delimiter"] == delimiter
 
 
 def test_options_of_other_tools_are_answered_with_a_hint(capsys):
@@ -287,22 +227,6 @@ def test_bash_completes_commands_and_options():
         "--max-row-bytes",
         "--max-rejects",
     ]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_prints_a_script(shell, capsys):
-    assert run(["completion", shell], lambda: False) == 0
-    script = capsys.readouterr().out
-    assert COMPLETE_VARIABLE in script
-    assert "ddbload" in script
-
-
-def test_sources_complete_as_files(monkeypatch, capsys):
-    monkeypatch.setenv(COMPLETE_VARIABLE, "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", "ddbload import boo")
-    monkeypatch.setenv("COMP_CWORD", "2")
-    assert run([], lambda: False) == 0
-    assert capsys.readouterr().out == "file,boo\n"
 
 
 def test_start_prints_each_step_once_it_has_a_record(monkeypatch, capsys):

@@ -88,27 +88,6 @@ def test_convert_leaves_no_objects_when_it_fails(console: Console, s3, objects):
     assert console.ddbload("convert", "a.csv", "s3://no-such-bucket-here/x/").code == 1
 
 
-def test_convert_marks_stream_as_incomplete_when_interrupted(console: Console):
-    # More than a pipe holds: it waits for a reader when it is interrupted.
-    console.write("a.csv", "id,text\n" + "".join(f"{n},{'x' * 100}\n" for n in range(5000)))
-    process = subprocess.Popen(
-        [PROGRAM, "convert", "a.csv", "-"],
-        bufsize=0,
-        cwd=console.folder,
-        env=console.environment({}),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    first = process.stdout.read(1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=SECONDS)
-    assert (process.returncode, err) == (130, b"\nddbload: interrupted\n")
-    assert (first + out).startswith(b'{"Item":{"id":{"S":"0"},')
-    assert out.endswith(b'{"incomplete": ')
-
-
 def test_interrupt_ends_all_processes_of_a_conversion(console: Console):
     # Three spans, and more than a pipe holds: the workers wait for a reader.
     console.write("a.csv", "id,text\n" + "".join(f"{n},{'x' * 1000}\n" for n in range(7000)))
@@ -132,15 +111,3 @@ def test_interrupt_ends_all_processes_of_a_conversion(console: Console):
     assert out.endswith(b'{"incomplete": ')
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "told"),
-    [
-        ("a.csv", "id,n\nx,1\n", "ddbload: inferred types: n N\n"),
-        ("a.jsonl", '{"id":"x","n":"1"}\n', "ddbload: --infer-types has no effect: "),
-    ],
-)
-def test_convert_prints_inferred_types(console: Console, name, text, told):
-    console.write(name, text)
-    assert told in console.ddbload("convert", name, "-", "--infer-types").err

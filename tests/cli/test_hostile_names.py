@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
 from ddbload.cli.commands import run
-from ddbload.cli.output import printable
 from tests.cli.console import Console
 from tests.cli.transcript import make_table
 
@@ -90,9 +88,3 @@ def test_all_output_goes_through_one_module():
         if path not in allowed and re.search(r"click\.s?echo|(?<!\.)\bprint\(", path.read_text())
     ]
     assert callers == []
-
-
-def test_printable_text_can_be_read_back():
-    assert not HOSTILE.search(printable(ESCAPES))
-    assert json.loads(json.dumps(ESCAPES)) == ESCAPES
-    assert printable("plain, é, 日本語, \U0001f600") == "plain, é, 日本語, \U0001f600"

@@ -40,15 +40,6 @@ def test_run_raises_keyboard_interrupt_when_it_became_another_exception(monkeypa
         module.run([], raise_on_interrupt())
 
 
-def test_run_reports_error_when_not_interrupted(monkeypatch, capsys):
-    def fail(*_, **__):
-        raise ImportError("a module in pieces")
-
-    monkeypatch.setattr(module.commands, "main", fail)
-    assert module.run([], raise_on_interrupt()) == 1
-    assert "ddbload: internal error: ImportError at " in capsys.readouterr().err
-
-
 def test_ignored_signals_stay_ignored():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     interrupted = raise_on_interrupt()

@@ -92,27 +92,3 @@ def test_json_of_import_with_rejects(console: Console, table):
     assert (ended.code, found["status"], found["error"]) == (3, "SUCCEEDED_WITH_REJECTS", None)
     lines = Path(found["rejects"]).read_text("utf-8").splitlines()
     assert [json.loads(line)["line"] for line in lines] == [3]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        (["missing.csv", "json"], "SourceNotFound"),
-        (["a.csv", "missing"], "TableNotFound"),
-        (["a.csv", "json", "--types", "size=N"], "UnknownColumn"),
-        (["a.csv", "json", "--max-rejects", "0"], "TooManyRejects"),
-        (["a.csv", "json", "--max-row-bytes", "9"], "RowTooLong"),
-        (["a.csv", "json", "--region", "no region"], "AwsConfiguration"),
-    ],
-)
-def test_json_of_failed_import(console: Console, table, arguments, name):
-    console.write("a.csv", "id,name\n1,one\nx,none at all\n")
-    ended = console.ddbload("import", *arguments, "--json")
-    found = checked(ended)
-    assert (ended.code, found["status"], found["error"]["name"]) == (1, "FAILED", name)
-    assert ended.told == f"ddbload: {name}: {found['error']['message']}\n"
-
-
-def test_json_is_printed_when_quiet(console: Console, table):
-    console.write("a.csv", "id,name\n1,one\n")
-    checked(console.ddbload("import", "a.csv", table, "--json", "--quiet"))

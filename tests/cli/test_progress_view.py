@@ -25,7 +25,6 @@ from ddbload.runs.progress import (
     ChunkStates,
     RunProgress,
     progress_line,
-    short_duration,
 )
 
 
@@ -92,22 +91,11 @@ def test_view_fits_the_terminal_and_shows_a_failure(count, width, height):
     assert ("red" in styles) == (count > 1 and height > 8)
 
 
-def test_nothing_is_red_without_a_failure():
-    for progress in (None, progress_of(states_of(40, 14, 8)), progress_of(states_of(9, 9, 0))):
-        for line in drawn(progress):
-            for piece in line:
-                assert piece.style is None or "red" not in str(piece.style)
-
-
 def test_view_names_what_the_run_is_doing():
     assert text(drawn(None))[0].startswith(CHECKING)
     checking = RunProgress(CHECKING, WorkTotals(), 0, ChunkStates(), 0)
     assert text(drawn(checking))[0].startswith(CHECKING)
     assert text(drawn(replace(RUN_OF_40, step=REPORTING)))[0].startswith(REPORTING)
-
-
-def test_view_is_ascii_where_the_terminal_is():
-    assert "".join(text(drawn(RUN_OF_40, encoding="ascii"))).isascii()
 
 
 @pytest.mark.parametrize("count", [1, 7, 640, 641, 20_000])
@@ -126,14 +114,6 @@ def test_line_for_a_log():
     assert "3 throttled, 1 chunk failed, about" in progress_line(RUN_OF_40)
     assert progress_line(replace(RUN_OF_40, step=REPORTING)).startswith("reporting, 41 % ")
     assert progress_line(None) == CHECKING
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.2, "1 s"), (89, "89 s"), (125, "2 min"), (7200, "2.0 h"), (400_000, "5 days")],
-)
-def test_durations(seconds, words):
-    assert short_duration(seconds) == words
 
 
 class Terminal(io.StringIO):

@@ -118,25 +118,11 @@ def test_create_table_command_makes_a_table_with_these_keys(capfd):
     assert plan["command"] == "ddbload import books.csv new --types price=N,ok=BOOL"
 
 
-def test_nothing_is_made_or_written(table, capfd):
-    planned(capfd, "books.csv", "new", "--create-table", "id:S")
-    planned(capfd, "books.csv", "books")
-    made = {call.operation for call in table.calls[1:]}
-    assert made <= {"describe_table", "describe_continuous_backups", "describe_time_to_live"}
-
-
 @pytest.mark.usefixtures("table")
 def test_table_that_exists_is_warned_of(capfd):
     plan = planned(capfd, "books.csv", "books", "--create-table", "other:S")
     assert plan["create_table"] is None
     assert "table_exists" in [each["code"] for each in plan["warnings"]]
-
-
-@pytest.mark.usefixtures("table")
-@pytest.mark.parametrize("keys", ["id", "id:X", ":S", "a:S,b:S,c:S", "a:S,a:N"])
-def test_keys_that_no_table_has_are_refused(capfd, keys):
-    assert run(["plan", "books.csv", "new", "--create-table", keys], lambda: False) == 2
-    assert "--create-table" in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("table")

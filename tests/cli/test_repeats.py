@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import click
@@ -58,32 +56,11 @@ def test_single_value_options_refuse_two_values(capsys, name, option):
     )
 
 
-def test_error_names_first_two_different_values(capsys):
-    given = ["--mode=put", "--mode", "put", "--mode", "insert", "--mode=delete"]
-    assert "--mode is given twice, as 'put' and as 'insert'" in said(
-        capsys, "import", "a.csv", "books", *given
-    )
-
-
 @pytest.mark.parametrize("name", LOADING)
 @pytest.mark.parametrize("given", [["--header", "--no-header"], ["--no-header", "--header"]])
 def test_flag_and_its_opposite_are_refused(capsys, name, given):
     err = said(capsys, name, "s3://bucket/key", "books", *given)
     assert "--header and --no-header contradict each other: give one" in err
-
-
-def test_other_mistakes_are_reported_by_command(capsys):
-    given = ["--mode", "put", "--mode", "insert", "--no-such-option"]
-    err = said(capsys, "import", "a.csv", "books", *given)
-    assert "No such option" in err
-    assert "given twice" not in err
-
-
-def test_same_value_twice_is_accepted(capfdbinary, tmp_path):
-    given = ["--delimiter", ",", "--columns", "x,y,z", "--skip-lines", "1", "--no-header"]
-    assert converted(capfdbinary, tmp_path, *given, *given) == [
-        {"x": {"S": "1"}, "y": {"S": "2"}, "z": {"S": "3"}}
-    ]
 
 
 @pytest.mark.parametrize(
@@ -118,21 +95,3 @@ def test_repeatable_options_add_up(capfdbinary, tmp_path, given, item):
 )
 def test_contradictions_are_refused(capsys, name, given, words):
     assert words in said(capsys, name, "s3://bucket/key", "books", *given.split())
-
-
-def test_help_marks_repeatable_options():
-    for name in LOADING:
-        for option in COMMANDS[name].params:
-            if isinstance(option, click.Option):
-                assert option.multiple == ("may be repeated" in (option.help or "").lower())
-
-
-def test_program_exits_with_usage_error_when_values_differ():
-    ended = subprocess.run(
-        [sys.executable, "-m", "ddbload", "ls", "s3://b/", "--after", "x", "--after", "y"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 2
-    assert "--after is given twice" in ended.stderr

@@ -47,18 +47,3 @@ def test_page_alone_goes_to_standard_output(place):
     assert page.elements[0] == ("html", {"lang": "en"})
     assert page.open == []
     assert "Rows are masked" in page.text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (["--show-rows"], 2, "--show-rows is for --html"),
-        (["--html", "-", "--json"], 2, "both write to standard output"),
-        (["--html", "missing/page.html"], 1, "OutputUnwritable: --html missing/page.html"),
-    ],
-)
-def test_wrong_uses_are_refused(place, arguments, code, words):
-    ended = place.ddbload("report", RUN, *LEDGER, *arguments)
-    assert ended.code == code
-    assert words in ended.err
-    assert ended.out == ""

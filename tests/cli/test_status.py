@@ -55,15 +55,6 @@ def test_status_shows_running_before_record_exists(console):
         assert report.err == "ddbload: run early is still running; this is its progress\n"
 
 
-@pytest.mark.parametrize("gone", [{"pid": 2**22 + 1}, {"every": 2.0}])
-def test_status_finds_no_run_when_it_died_before_its_record(console, gone):
-    leave_heartbeat(console, "early", **gone)
-    for command in ("status", "resume", "report"):
-        ended = console.ddbload(command, "early", "--ledger", "ledger")
-        assert (ended.code, ended.out) == (1, "")
-        assert ended.err.startswith("ddbload: RunNotFound: there is no run early in the ledger at ")
-
-
 def test_status_shows_preflight_while_chunks_are_unknown(console, table):
     console.write("a.csv", "id,name\n1,one\n")
     where = ("--ledger", "ledger")
@@ -110,14 +101,6 @@ def test_status_offers_no_resume_when_nothing_was_written(console, table):
     assert (found["status"], found["error"]["name"], found["resume"]) == (
         *("FAILED", "NothingWritten", None),
     )
-
-
-def test_empty_ledger_is_told_from_a_filter_that_matches_nothing(console):
-    empty = console.ddbload("runs", "--ledger", "empty")
-    assert (empty.code, empty.out) == (0, "")
-    assert empty.err.startswith("ddbload: no runs in the ledger at ")
-    filtered = console.ddbload("runs", "--ledger", "empty", "--table", "books")
-    assert filtered.err.startswith("ddbload: no such run in the ledger at ")
 
 
 def test_runs_of_a_source_are_listed_and_a_damaged_entry_is_named(console, table):

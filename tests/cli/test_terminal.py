@@ -54,12 +54,6 @@ def test_import_draws_progress_without_colour_when_no_color_is_set(books, table)
     assert not COLOUR.search(ended.err)
 
 
-@pytest.mark.parametrize(("flags", "term"), [(["--quiet"], "xterm"), ([], "dumb")])
-def test_import_draws_no_progress_when_quiet_or_dumb(books, table, flags, term):
-    ended = on_terminal(books, "import", "books.csv", table, *flags, streams="err", TERM=term)
-    assert (ended.code, ended.err if flags else ended.told) == (3, "")
-
-
 def test_import_draws_progress_in_ascii_locale(books, table):
     ended = on_terminal(
         books,
@@ -115,26 +109,6 @@ def test_rejects_draws_table_on_terminal(rejected):
     assert "\x1b[5m" not in ended.out
 
 
-def test_rejects_prints_json_lines_on_terminal_when_asked(rejected):
-    ended = on_terminal(rejected, "rejects", "r", "--json", streams="out")
-    assert ended.out == rejected.ddbload("rejects", "r").out
-
-
-def test_rejects_draws_table_without_colour_in_ascii_locale(rejected):
-    ended = on_terminal(
-        rejected,
-        *("rejects", "r"),
-        streams="out",
-        NO_COLOR="1",
-        LC_ALL="C",
-        PYTHONUTF8="0",
-        PYTHONCOERCECLOCALE="0",
-    )
-    assert (ended.code, ended.err) == (0, "")
-    assert not COLOUR.search(ended.out)
-    assert r'x,"\xe9\n\x1b[2J",a' in ended.out
-
-
 HOSTILE = 'id,"na\x1b[5mme",ö\n1,\x1b[2J,é\nx,\x1b[2J,b\n'
 
 
@@ -150,17 +124,6 @@ def test_plan_draws_page_on_terminal(console, table):
     # Nothing in the file moves the terminal.
     assert "\x1b[2J" not in ended.out
     assert "\x1b[5m" not in ended.out
-
-
-def test_plan_draws_page_without_colour_in_ascii_locale(console, table):
-    console.write("bad.csv", HOSTILE)
-    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    ended = on_terminal(
-        console, "plan", "bad.csv", table, streams="out", NO_COLOR="1", **ascii_only
-    )
-    assert ended.code == 3
-    assert ended.out.isascii()
-    assert not COLOUR.search(ended.out)
 
 
 def test_plan_draws_progress_on_terminal(console, table):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from botocore.exceptions import ClientError, ParamValidationError
+from botocore.exceptions import ClientError
 
 from tests.contract.request_helpers import delete, everything, n, of_size, put, refused, s, write
 
@@ -25,28 +25,8 @@ def test_batch_writes_and_deletes_items(dynamodb, make_table):
     assert everything(dynamodb, table) == [{"pk": s("a"), "y": n("2")}]
 
 
-def test_batch_may_have_two_tables(dynamodb, make_table):
-    one, two = make_table(), make_table()
-    dynamodb.batch_write_item(RequestItems={one: [put(pk=s("a"))], two: [put(pk=s("a"))]})
-    assert everything(dynamodb, one) == everything(dynamodb, two) == [{"pk": s("a")}]
-
-
-def test_batch_takes_25_requests(dynamodb, make_table):
-    table = make_table()
-    write(dynamodb, table, *(put(pk=s(str(i))) for i in range(25)))
-    assert len(everything(dynamodb, table)) == 25
-
-
 def test_batch_refuses_26_requests(dynamodb, make_table):
     refused(dynamodb, make_table(), *(put(pk=s(str(i))) for i in range(26)))
-
-
-def test_batch_refuses_no_requests(dynamodb, make_table):
-    with pytest.raises(ParamValidationError):  # botocore itself, before it sends anything
-        write(dynamodb, make_table())
-    with pytest.raises(ClientError) as raised:
-        dynamodb.batch_write_item(RequestItems={})
-    assert raised.value.response["Error"]["Code"] == "ValidationException"
 
 
 def test_batch_is_refused_with_an_invalid_item(dynamodb, make_table):
@@ -79,32 +59,12 @@ def test_batch_compares_string_keys_by_characters(dynamodb, make_table):
     assert len(everything(dynamodb, table)) == len(texts)
 
 
-def test_batch_takes_many_sort_keys_of_a_partition(dynamodb, make_table):
-    table = make_table("S", "N")
-    write(dynamodb, table, put(pk=s("a"), sk=n("1")), put(pk=s("a"), sk=n("2")))
-    assert len(everything(dynamodb, table)) == 2
-    message = refused(dynamodb, table, put(pk=s("a"), sk=n("1")), put(pk=s("a"), sk=n("1.0")))
-    assert message == MESSAGE_DUPLICATES
-
-
 def test_batch_refuses_more_than_16_mb(dynamodb, make_table):
     # A control character is six bytes in JSON and one in an item: 25 legal items are 17 MB.
     requests = [put(pk=s(str(i)), x=s("\x01" * 120_000)) for i in range(25)]
     with pytest.raises(ClientError) as raised:
         write(dynamodb, make_table(), *requests)
     assert raised.value.response["ResponseMetadata"]["HTTPStatusCode"] == 413
-
-
-def test_batch_refuses_an_unknown_table(dynamodb):
-    for call in (
-        lambda: write(dynamodb, "no-such-table", put(pk=s("a"))),
-        lambda: dynamodb.put_item(TableName="no-such-table", Item={"pk": s("a")}),
-        lambda: dynamodb.describe_table(TableName="no-such-table"),
-        lambda: dynamodb.delete_table(TableName="no-such-table"),
-        lambda: dynamodb.scan(TableName="no-such-table"),
-    ):
-        with pytest.raises(dynamodb.exceptions.ResourceNotFoundException):
-            call()
 
 
 # Sizes
@@ -122,15 +82,6 @@ def test_item_above_400_kb_is_refused(dynamodb, make_table):
     assert refused(dynamodb, table, {"PutRequest": {"Item": item}}) == MESSAGE_TOO_LARGE
     with pytest.raises(ClientError, match=MESSAGE_TOO_LARGE):
         dynamodb.put_item(TableName=table, Item=item)
-
-
-def test_binary_size_counts_decoded_bytes(dynamodb, make_table):
-    table = make_table()
-    body = b"\xff" * (400 * KB - 4)
-    write(dynamodb, table, put(pk=s("a"), x={"B": body}))
-    assert everything(dynamodb, table) == [{"pk": s("a"), "x": {"B": body}}]
-    message = refused(dynamodb, table, put(pk=s("a"), x={"B": body + b"\xff"}))
-    assert message == MESSAGE_TOO_LARGE
 
 
 @pytest.mark.parametrize(("size", "accepted"), [(2048, True), (2049, False)])
@@ -276,24 +227,6 @@ def test_empty_keys_are_refused(dynamodb, make_table, value):
     assert "empty" in refused(dynamodb, table, put(pk=s("a"), sk=value))
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        put(x=s("a")),
-        put(pk=s("a")),
-        put(pk=n("1"), sk=n("1")),
-        put(pk=s("a"), sk=s("1")),
-        put(pk=s("a"), sk={"NULL": True}),
-        put(pk=s("a"), sk={"NS": ["1"]}),
-        delete(pk=s("a")),
-        delete(pk=s("a"), sk=s("1")),
-        delete(pk=s("a"), sk=n("1"), x=s("more")),
-    ],
-)
-def test_keys_must_match_the_schema(dynamodb, make_table, request_):
-    assert refused(dynamodb, make_table("S", "N"), request_) == MESSAGE_SCHEMA
-
-
 @pytest.mark.parametrize("kind", ["global", "local"])
 def test_index_keys_must_match_their_type(dynamodb, make_table, kind):
     range_key = [{"AttributeName": "year", "KeyType": "RANGE"}]
@@ -317,13 +250,3 @@ def test_index_keys_must_match_their_type(dynamodb, make_table, kind):
     # A sparse index: an item without the index's keys is legal.
     write(dynamodb, table, put(pk=s("a"), sk=s("b")))
     write(dynamodb, table, put(pk=s("a"), sk=s("b"), year=n("1999"), isbn=s("i")))
-
-
-def test_put_item_refuses_invalid_keys(dynamodb, make_table):
-    table = make_table()
-    for item, message in (
-        ({"x": s("a")}, "Missing the key pk in the item"),
-        ({"pk": n("1")}, "Type mismatch for key pk expected: S actual: N"),
-    ):
-        with pytest.raises(ClientError, match=message):
-            dynamodb.put_item(TableName=table, Item=item)

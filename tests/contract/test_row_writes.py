@@ -25,15 +25,6 @@ def start(dynamodb: Any, table: str, **item: Any) -> None:
     dynamodb.put_item(TableName=table, Item={"pk": s("a"), **item})
 
 
-def test_update_without_an_expression_creates_and_keeps_the_item(dynamodb, make_table):
-    table = make_table()
-    update(dynamodb, table)
-    assert everything(dynamodb, table) == [{"pk": s("a")}]
-    start(dynamodb, table, x=n("1"))
-    update(dynamodb, table, ReturnConsumedCapacity="TOTAL")
-    assert everything(dynamodb, table) == [{"pk": s("a"), "x": n("1")}]
-
-
 def test_update_sets_removes_and_adds_and_keeps_the_rest(dynamodb, make_table):
     table = make_table()
     start(dynamodb, table, x=n("1"), y=n("2"), tags={"SS": ["b"]}, kept=s("k"))
@@ -164,14 +155,3 @@ def test_message_about_bounds_quotes_the_row(dynamodb, make_table):
     )
     assert code == "ValidationException"
     assert message.startswith("Invalid ConditionExpression: The BETWEEN operator")
-
-
-@pytest.mark.parametrize("condition", ["x <> :c0", "begins_with(x, :c0) OR NOT contains(x, :c0)"])
-def test_condition_functions(dynamodb, make_table, condition):
-    table = make_table()
-    start(dynamodb, table, x=s("abc"))
-    update(
-        *(dynamodb, table),
-        ConditionExpression=condition,
-        ExpressionAttributeValues={":c0": s("ab")},
-    )

@@ -48,22 +48,8 @@ def test_pages_have_all_keys_in_order(s3, operation):
     assert [page["IsTruncated"] for page in pages] == [True, True, False]
 
 
-def test_first_version_tells_owners(s3):
-    page = s3.list_objects(Bucket=BUCKET, Marker=KEYS[5])
-    assert [each["Key"] for each in page["Contents"]] == KEYS[6:]
-    assert "NextMarker" not in page
-    assert all(each["Owner"]["ID"] for each in page["Contents"])
-
-
 def test_second_version_begins_after_a_key(s3):
     page = s3.list_objects_v2(Bucket=BUCKET, StartAfter=KEYS[5], MaxKeys=1)
     assert [each["Key"] for each in page["Contents"]] == KEYS[6:7]
     assert (page["KeyCount"], page["MaxKeys"], page["IsTruncated"]) == (1, 1, True)
     assert "Owner" not in page["Contents"][0]
-
-
-def test_prefix_without_keys_is_an_empty_page(s3):
-    for call in (s3.list_objects, s3.list_objects_v2):
-        page = call(Bucket=BUCKET, Prefix="out/")
-        assert "Contents" not in page
-        assert page["IsTruncated"] is False

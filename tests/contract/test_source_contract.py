@@ -119,14 +119,6 @@ def test_stream_returns_exactly_the_range(place, start, end, piece_bytes):
     source.close()
 
 
-def test_empty_source_has_no_bytes(place):
-    place.put(b"")
-    source = place.open()
-    assert source.size == 0
-    assert list(source.stream(0, 0, 10)) == []
-    source.close()
-
-
 def test_pinned_version_opens_after_json(place):
     place.put(DATA)
     first = place.open()
@@ -199,28 +191,6 @@ def s3(request) -> Iterator[Any]:
     else:
         with mock_aws():
             yield request.getfixturevalue("moto_s3")
-
-
-def test_older_version_can_be_opened(s3):
-    s3.create_bucket(Bucket="bucket")
-    s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration={"Status": "Enabled"})
-    old = s3.put_object(Bucket="bucket", Key="k", Body=b"old")["VersionId"]
-    s3.put_object(Bucket="bucket", Key="k", Body=b"newer")
-    source = open_s3(s3, "bucket", "k", version_id=old)
-    assert source.pinned["version_id"] == old
-    assert read(source, 0, 3, 10) == b"old"
-    assert read(open_s3(s3, "bucket", "k"), 0, 5, 10) == b"newer"
-
-
-@pytest.mark.parametrize("quoted", [True, False])
-def test_etag_can_be_required(s3, quoted):
-    s3.create_bucket(Bucket="bucket")
-    etag = s3.put_object(Bucket="bucket", Key="k", Body=b"old")["ETag"]
-    etag = etag if quoted else etag.strip('"')
-    assert read(open_s3(s3, "bucket", "k", etag=etag), 0, 3, 10) == b"old"
-    s3.put_object(Bucket="bucket", Key="k", Body=b"new")
-    with pytest.raises(SourceChanged, match="ETag"):
-        open_s3(s3, "bucket", "k", etag=etag)
 
 
 @pytest.mark.parametrize(

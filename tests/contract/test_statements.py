@@ -8,7 +8,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ddbload.dynamodb.write_modes import insert_statement
-from tests.fakes.dynamodb import FakeDynamoDB
 from tests.unit.dynamodb.attribute_names import QUOTABLE
 
 
@@ -96,11 +95,6 @@ def test_identical_item_is_a_duplicate(dynamodb, make_table):
     assert insert(dynamodb, table, {"pk": s("a")}, {"pk": s("c")}) == ["DuplicateItem", None]
 
 
-def test_missing_table_is_an_error_of_the_statement(dynamodb):
-    codes = insert(dynamodb, "not-there", {"pk": s("a")}, {"pk": s("b")})
-    assert codes == ["ResourceNotFound", "ResourceNotFound"]
-
-
 @pytest.mark.parametrize(("one", "other"), [("1", "1"), ("1", "1.0"), ("10", "1E1")])
 def test_key_cannot_come_twice(dynamodb, make_table, one, other):
     table = make_table("N")
@@ -127,12 +121,6 @@ def test_statement_has_8192_characters_at_most(dynamodb, make_table):
         )
 
 
-def test_request_takes_25_large_items(dynamodb, make_table):
-    table = make_table()
-    items = [{"pk": s(f"k{number}"), "x": s("x" * 390_000)} for number in range(25)]
-    assert insert(dynamodb, table, *items) == [None] * 25
-
-
 @pytest.mark.parametrize(("levels", "code"), [(31, None)])
 def test_value_is_nested_as_deep_as_in_an_item(dynamodb, make_table, levels, code):
     table = make_table()
@@ -140,27 +128,3 @@ def test_value_is_nested_as_deep_as_in_an_item(dynamodb, make_table, levels, cod
     for _ in range(levels):
         value = {"L": [value]}
     assert insert(dynamodb, table, {"pk": s("a"), "v": value}, {"pk": s("b")}) == [code, None]
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "-",
-        "INSERT INTO",
-        "INSERT INTO {} VALUE {{'pk':?}}",
-        "INSERT INTO \"{}\" VALUE {{'pk':?}} more",
-        "INSERT INTO \"{}\" VALUE {{'pk':?,}}",
-        'INSERT INTO "{}" VALUE {{}}',
-        "INSERT INTO \"{}\" VALUE {{'pk':?,'pk':?}}",
-        "INSERT INTO \"{}\" VALUE {{'pk':?,'other':?}}",
-        'INSERT INTO "{}" VALUE {{\'pk:?}}',
-        "UPDATE \"{}\" SET x=? WHERE pk='a'",
-        'SELECT * FROM "{}" WHERE pk=?',
-    ],
-)
-def test_emulation_refuses_every_other_statement(dynalite_client, statement):
-    """Some of them DynamoDB takes, and ddbload does not send."""
-    given = [{"Statement": statement.format("no-such-table"), "Parameters": [s("a")]}]
-    for client in (FakeDynamoDB(), dynalite_client):
-        (answer,) = client.batch_execute_statement(Statements=given)["Responses"]
-        assert answer["Error"]["Code"] == "ValidationError"

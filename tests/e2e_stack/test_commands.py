@@ -9,7 +9,7 @@ import pytest
 from tests.cli.console import PROGRAM
 from tests.e2e.expected import read_rejects
 from tests.e2e.processes import started
-from tests.e2e_stack.deployed import FORBIDDEN, SOURCES, until
+from tests.e2e_stack.deployed import SOURCES, until
 from tests.e2e_stack.files import HEADER, MARKER, bad_rows, odd, plain, rows
 from tests.e2e_stack.runs import Run
 
@@ -51,27 +51,6 @@ def test_start_and_import_give_the_same_table(stack, ddbload):
     assert len(read_rejects(started_ones.splitlines())) == found["start"]["rows"]["rejected"]
     # What runs under way of one stack are called, is nothing to the other ledger.
     assert ddbload("rejects", "same-start").out == started_ones
-
-
-def test_start_imports_many_objects_with_mapping(stack, ddbload):
-    for number in range(3):
-        text = f"id;n;rest\n{MARKER}-{number};{number};{MARKER}\n"
-        stack.put(text, f"globbed/{number}.csv")
-    stack.put("no;csv\n", "globbed/no.txt")
-    table = stack.cloud.table("pk:S")
-    words = ("start", f"s3://{SOURCES}/globbed/*.csv", table, "--rename", "n=number")
-    words += ("--types", "number=N", "--drop", "rest", "--set", "pk=ROW#{id}")
-    found = json.loads(ddbload(*words, "--json").out)
-    assert (found["rows"]["written"], found["error"]) == (3, None)
-    items = sorted(stack.cloud.items(table), key=lambda item: item["pk"]["S"])
-    assert items == [
-        {
-            "pk": {"S": f"ROW#{MARKER}-{number}"},
-            "id": {"S": f"{MARKER}-{number}"},
-            "number": {"N": str(number)},
-        }
-        for number in range(3)
-    ]
 
 
 def test_commands_describe_deployed_run(stack, ddbload):
@@ -164,37 +143,3 @@ def test_status_describes_running_run(stack, console, ddbload):
         assert each.ended.status == "SUCCEEDED"
         assert each.json("report.json")["rows"]["written"] == 200
     assert json.loads(ddbload("report", "slow", "--json").out)["status"] == "SUCCEEDED"
-
-
-def test_resume_refuses_payload_that_failed_checks(stack, ddbload):
-    for name, payload, message in (
-        ("bad-run", {"run": "x"}, "'run' and 'options' of its payload must be objects"),
-        ("bad-options", {"options": [1]}, "'run' and 'options' of its payload must be objects"),
-        ("named-otherwise", {"run": {"id": "an-other"}}, "ddbload resume an-other"),
-    ):
-        assert Run(stack, name, stack.start(payload, name)).ended.status == "FAILED"
-        assert message in ddbload("resume", name, code=1).err
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (["status", "nobodys", "--stack", "ddbload"], 1, "RunNotFound: there is no run nobodys"),
-        (["report", "nobodys"], 1, "RunNotFound: there is no run nobodys"),
-        (["rejects", "nobodys", "--stack", "ddbload"], 1, "RunNotFound: there is no run nobodys"),
-        (["resume", "nobodys"], 1, "nor in stack ddbload; --ledger or --stack name another"),
-        (["resume", "nobodys", "--stack", "ddbload"], 1, "RunNotFound: there is no run nobodys in"),
-        (["resume", "asked", "--processes", "2"], 2, "--processes is for runs of this machine"),
-        (["status", "asked", "--stack", "nobodys"], 1, "StackNotFound: there is no stack nobodys"),
-        (["resume", "asked", "--stack", "CDKToolkit"], 1, "StackNotFound: stack CDKToolkit in"),
-        (["start", f"s3://{SOURCES}/a", "t01", "--delimiter", ";\n"], 2, "delimiter"),
-        (["start", b"s3://bucket/\xff", "t01"], 2, "are not valid UTF-8"),
-        (["status", "asked", "--stack", b"\xff"], 2, "the stack's name is not valid UTF-8"),
-        (["start", f"s3://{FORBIDDEN}/a", "t01"], 1, f"BucketNotAllowed: bucket {FORBIDDEN}"),
-        (["start", f"s3://{SOURCES}/a", "others"], 1, "TableNotAllowed: table others"),
-    ],
-)
-def test_commands_refuse_invalid_requests(stack, ddbload, words, code, message):
-    shown = ddbload(*words, code=code)
-    assert message in shown.err
-    assert shown.out == ""

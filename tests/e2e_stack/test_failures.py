@@ -143,17 +143,6 @@ def test_overwritten_source_fails_run(stack, console):
     assert (told["name"], told["message"]) == tuple(found["error"].values())
 
 
-def test_replaced_version_is_still_read(stack, console):
-    """In a versioned bucket the run keeps reading its version."""
-    replaced = load(
-        stack, plain(60), run="replaced", inbox=True, chunk_bytes=700, workers=1, max_wcu=20
-    )
-    replaced.run.reaches("run.json")
-    key = replaced.run.json("run.json")["payload"]["source"]["key"]
-    stack.put(plain(150, first=150), key, stack.inbox)
-    replaced.succeeds()
-
-
 def test_stopped_execution_is_reported_and_resumed(stack, console):
     """Nobody reports then: the ledger still knows, and `resume` completes it."""
     stopped = load(stack, plain(80), run="stopped", chunk_bytes=500, workers=1, max_wcu=20)

@@ -35,19 +35,6 @@ def test_start_updates_items(stack, console):
     assert found(stack, table) == {"a": untouched, "b": changed}
 
 
-def test_start_deletes_items_for_which_a_condition_is_true(stack, console):
-    table = stack.cloud.table()
-    new, old = ({"id": {"S": name}, "n": {"N": n}} for name, n in (("a", "9"), ("b", "1")))
-    put(stack, table, new, old)
-    key = stack.put("id,limit\na,5\nb,5\n")
-    words = ("--mode", "delete", "--types", "limit=N", "--condition", "n < {limit}")
-    ended = console.ddbload("start", f"s3://{SOURCES}/{key}", table, "--json", *words)
-    assert ended.code == 0, ended
-    rows = json.loads(ended.out)["rows"]
-    assert (rows["written"], rows["skipped"]) == (1, 1)
-    assert found(stack, table) == {"a": new}
-
-
 def test_upload_updates_by_its_rule(stack):
     """Columns by name, one that only the condition uses, and rows that the rule leaves out."""
     table = stack.cloud.table(name="up-updated")

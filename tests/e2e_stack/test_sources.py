@@ -125,39 +125,6 @@ def test_gzip_is_imported(sources):
     assert (report["chunks"], report["bytes"]) == (1, len(ODD))
 
 
-def test_json_lines_are_imported(sources):
-    run, report = sources.succeeded("json")
-    assert sources.items("json") == {
-        f"{MARKER}-1": {
-            "id": {"S": f"{MARKER}-1"},
-            "n": {"N": "1.5"},
-            "of": {
-                "M": {
-                    "l": {"L": [{"N": "1"}, {"NULL": True}, {"S": MARKER}, {"M": {}}]},
-                    "b": {"BOOL": True},
-                }
-            },
-        },
-        f"{MARKER}-2": {"id": {"S": f"{MARKER}-2"}, "n": {"N": "1234567890" * 3 + "12345678"}},
-        "4": {"id": {"S": "4"}},
-    }
-    assert report["rows"]["read"] == 5
-    found = [json.loads(line) for line in run.rejects()]
-    assert [(each["line"], each["cause"]) for each in found] == [
-        (4, "bad_json"),
-        (6, "not_an_object"),
-    ]
-
-
-def test_output_of_a_scan_is_imported_in_chunks(sources):
-    run, report = sources.succeeded("scan")
-    assert sources.items("scan") == {item["id"]["S"]: item for item in ITEMS}
-    assert (report["rows"]["read"], report["rows"]["written"]) == (40, 40)
-    assert report["chunks"] > 5
-    source = run.json("run.json")["payload"]["source"]
-    assert (source["format"], source["layout"]) == ("dynamodb-json", "object")
-
-
 def test_full_and_incremental_export_are_imported(sources, stack):
     """The first named by where it lies, the second by its upload, which starts one run."""
     _, report = sources.succeeded("export")
@@ -179,16 +146,3 @@ def test_full_and_incremental_export_are_imported(sources, stack):
     assert found == {item["id"]["S"]: item for item in wanted}
     assert run.json("report.json")["rows"]["read"] == 4
     assert [key for key in files if stack.started_by(key)] == [summary]
-
-
-def test_plan_mode_writes_nothing_to_table(sources):
-    run, report = sources.succeeded("plan")
-    assert sources.items("plan") == {}
-    wanted = of_file(ODD)
-    assert read_rejects(run.rejects()) == wanted.rejects
-    rows = report["rows"]
-    assert (rows["read"], rows["written"]) == (wanted.rows, 0)
-    assert (rows["rejected"], rows["skipped"]) == (
-        *(len(wanted.rejects), wanted.rows - len(wanted.rejects)),
-    )
-    assert report["chunks"] > 2

@@ -5,22 +5,12 @@ from __future__ import annotations
 import json
 
 from tests.e2e.expected import by_key, expected
-from tests.e2e_stack.deployed import SOURCES, until
-from tests.e2e_stack.files import HEADER, MARKER, bad_rows, odd, plain, rows
+from tests.e2e_stack.deployed import until
+from tests.e2e_stack.files import HEADER, MARKER, bad_rows, plain, rows
 from tests.e2e_stack.runs import Load
 from tests.e2e_stack.upload_events import deliver, event, run_of
 from tests.oracle.csv_machine import read_rows
 
-KEYS = (
-    "names/two words.csv",
-    "names/a+b%20c%2Fd.csv",
-    "names/größe 漢字 🙂.csv",
-    "names/a=b&c=d?e#f.csv",
-    "names/'quoted' \"twice\".csv",
-    "names/<brackets>{[(.csv",
-    "names//twice//.csv",
-    "names/no extension",
-)
 TYPED = (
     "id;year;ok;text\n"
     f"{MARKER}-1;1999;true;'a;\nb'\n"
@@ -36,15 +26,6 @@ def uploaded(stack, data, key, table, bucket=None):
     run = run_of(stack, stack.execution_of(key, version))
     found = read_rows(data)
     return Load(run, table, expected(data, found[1:], found[0].fields), data)
-
-
-def test_upload_starts_run(stack):
-    table = stack.cloud.table("id:S", name="up-odd")
-    load = uploaded(stack, odd(7, 400), "odd/file.csv", table)
-    load.succeeds()
-    assert load.run.id.startswith("upload-")
-    assert load.run.json("report.json")["chunks"] > 2
-    assert b"chunks imported" in load.run.read("report.html")
 
 
 def test_upload_uses_types_and_dialect_of_rule(stack):
@@ -68,27 +49,6 @@ def test_upload_uses_types_and_dialect_of_rule(stack):
     }
     (reject,) = map(json.loads, run.rejects())
     assert (reject["cause"], reject["column"]) == ("not_a_number", "year")
-
-
-def test_upload_starts_run_for_any_key(stack):
-    """All of them uploaded at once, and one where no rule is."""
-    stack.cloud.table("id:S", name="up-names")
-    stack.cloud.table("id:S", name="up-elsewhere")
-    outside = ("elsewhere/a.csv", "name/a.csv", "Names/a.csv", "names/folder/")
-    for key in outside:
-        stack.upload(plain(1, first=900), key)
-    for number, key in enumerate(KEYS):
-        stack.upload(plain(3, first=10 * number), key)
-    stack.upload(plain(3, first=500), "names/elsewhere/a.csv")
-
-    runs = [run_of(stack, stack.execution_of(key)) for key in [*KEYS, "names/elsewhere/a.csv"]]
-    assert {run.ended.status for run in runs} == {"SUCCEEDED"}
-    found = by_key(stack.cloud.items("up-names"), "id")
-    numbers = [10 * number + row for number in range(len(KEYS)) for row in range(3)]
-    assert found.keys() == {f"{MARKER}-{number}" for number in numbers}
-    # The longest prefix has it.
-    assert len(stack.cloud.items("up-elsewhere")) == 3
-    assert [stack.started_by(key) for key in outside] == [[]] * len(outside)
 
 
 def test_repeated_deliveries_start_one_run(stack):
@@ -155,22 +115,6 @@ def dead_letters_of(stack):
     sqs = stack.cloud.client("sqs")
     found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])
     return int(found["Attributes"][name])
-
-
-def test_delivery_without_rule_starts_nothing(stack):
-    version = stack.upload(plain(1), "nowhere/a.csv")
-    assert deliver(stack, event(stack, "nowhere/a.csv", version))["outcome"] == "not mapped"
-    version = stack.upload("", "names/folder/")
-    assert deliver(stack, event(stack, "names/folder/", version))["outcome"] == "not mapped"
-
-
-def test_upload_to_second_bucket_starts_run(stack):
-    """Once its events are switched on, as the README says."""
-    stack.cloud.s3.put_bucket_notification_configuration(
-        Bucket=SOURCES, NotificationConfiguration={"EventBridgeConfiguration": {}}
-    )
-    table = stack.cloud.table("id:S", name="up-sources")
-    uploaded(stack, plain(20), "uploads/a.csv", table, SOURCES).succeeds()
 
 
 def test_failed_upload_is_not_started_again(stack, console):

@@ -211,14 +211,6 @@ def test_driver_keeps_key_order_with_mixed_faults(server, load, engine, keys):
     assert_complete(loaded)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_driver_adapts_to_a_slow_table(server, load, engine):
-    server.fail_at_random(5, ["unprocessed_some", "unprocessed_all", "ThrottlingException"], 0.6)
-    loaded = load(engine, range(400))
-    assert_complete(loaded)
-    assert loaded.scheduler.stats.throttled > 10
-
-
 # Answers that do not come in time
 
 
@@ -257,15 +249,3 @@ def test_driver_ends_at_the_deadline_without_responses(server, load, engine):
     assert loaded.counts == RowCounts()
     assert loaded.scheduler.fatal is None
     assert len(loaded.faults) > 5
-
-
-def test_driver_ends_at_the_deadline_without_a_server(server):
-    with FaultServer() as gone:
-        port = gone.port
-    settings = AwsSettings(region="us-east-1", endpoint_url=f"http://127.0.0.1:{port}")
-    clock = Clock()
-    loaded = _load(
-        server, Clients(settings), "sync", [1, 2], deadline=0.3, clock=clock, sleep=clock.sleep
-    )
-    assert loaded.counts == RowCounts()
-    assert loaded.scheduler.stats.requests > 5

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from ddbload.aws import boto_clients as clients_module
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.signing import signers
 from ddbload.context import AccessPolicy, Context
@@ -19,13 +18,12 @@ from ddbload.contracts.options import ENGINES
 from ddbload.contracts.results import Report
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask
-from ddbload.errors import AccessDenied
 from ddbload.steps.import_chunk import import_chunk
 from ddbload.steps.preflight import preflight
 from ddbload.steps.report import write_report
 from tests.faults.catalogue import LIES, SURVIVABLE
 from tests.faults.certificates import Certificate, make
-from tests.faults.request_helpers import ShortPauses, wait_for_writes
+from tests.faults.request_helpers import ShortPauses
 from tests.faults.server import FaultServer
 from tests.unit.aws.response_helpers import CREDENTIALS, isolate
 from tests.unit.steps.expected import status_for
@@ -125,19 +123,6 @@ def test_import_succeeds_with_each_fault(server, imported, engine):
     assert found.report.work.throttled >= 3
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_import_succeeds_with_late_responses(server, imported, engine, monkeypatch):
-    monkeypatch.setattr(server, "stall_seconds", 0.5)
-    monkeypatch.setattr(clients_module, "READ_SECONDS", 0.2)
-    server.faults.add("BatchWriteItem", "stall", None, "stall_landed", None, "late")
-    found = imported(engine, 300)
-    found.assert_complete()
-    assert found.report.work.retries >= 3
-    wait_for_writes(server)
-    # A client that gives up cannot know that its write is still under way.
-    server.dynamodb.overlaps.clear()
-
-
 # Who signs, and by which clock
 
 
@@ -217,16 +202,3 @@ def test_async_engine_corrects_a_wrong_clock(server, imported, monkeypatch, ahea
 
     monkeypatch.setattr(server.dynamodb, "describe_table", right_until_the_table_is_known)
     imported("async", 300).assert_complete()
-
-
-@pytest.mark.parametrize("engine", ["sync", "threads"])
-def test_wrong_clock_is_reported(server, imported, monkeypatch, engine):
-    real = server.dynamodb.describe_table
-
-    def right_until_the_table_is_known(**params: Any) -> Any:
-        server.ahead = 3600.0
-        return real(**params)
-
-    monkeypatch.setattr(server.dynamodb, "describe_table", right_until_the_table_is_known)
-    with pytest.raises(AccessDenied, match="check this machine's clock"):
-        imported(engine, 300)

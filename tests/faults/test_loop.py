@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from ddbload.aws.http_client.connection import Endpoint
 from ddbload.aws.http_client.event_loop import HttpLoop, RequestLost, Timeouts
 from ddbload.aws.http_client.http1 import Response
 from tests.faults.catalogue import FAULTS
@@ -107,21 +106,6 @@ def test_random_faults_give_one_outcome_each(fault_server, wire, seed):
     assert fault_server.dynamodb.overlaps == []
 
 
-@pytest.mark.parametrize(
-    ("fault", "timeouts", "reason"),
-    [
-        ("stall", Timeouts(first_byte=0.05), "ReadTimeout"),
-        ("late", Timeouts(first_byte=0.05), "ReadTimeout"),
-        ("slow_drip", Timeouts(whole=0.1), "ReadTimeout"),
-    ],
-)
-def test_late_response_is_lost(fault_server, wire, fault, timeouts, reason):
-    fail(fault_server, fault)
-    with looping(fault_server.port, tls=wire[1], timeouts=timeouts) as loop:
-        assert said(loop, body_of("a")) == reason
-        assert loop.free() == 4
-
-
 # Connections
 
 
@@ -136,18 +120,6 @@ def test_connections_are_reused(fault_server, wire):
             found = outcomes(loop, 3).values()
             assert {each.status for each in found if isinstance(each, Response)} == {200}
     assert fault_server.connections == 3
-
-
-def test_large_requests_and_responses_are_transferred(wire):
-    big = b"x" * 5_000_000
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n"
-    server = Scripted(answers(2, head + big), tls=wire[0])
-    with server, looping(server.port, tls=wire[1]) as loop:
-        for _ in range(2):
-            found = outcome(loop, big)
-            assert isinstance(found, Response)
-            assert found.body == big
-    assert [each[-5_000_000:] == big for each in server.requests] == [True, True]
 
 
 def until_none_is_idle(loop: HttpLoop) -> None:
@@ -230,26 +202,6 @@ def test_late_repeated_response_is_not_taken_for_the_next(wire):
     assert server.accepted == 2
 
 
-def test_server_without_request_ids_is_believed(wire):
-    """The same request id on all responses identifies none of them."""
-    server = Scripted(numbered("0", "0", "0", "0"), tls=wire[0])
-    with server, looping(server.port, tls=wire[1]) as loop:
-        assert [said(loop) for _ in range(4)] == [200] * 4
-    assert server.accepted == 1
-
-
-def test_old_idle_connection_is_not_reused(wire):
-    clock = Clock()
-    server = Scripted(answers(), tls=wire[0])
-    with server, looping(server.port, tls=wire[1], clock=clock) as loop:
-        assert said(loop) == 200
-        clock.ahead += 51
-        assert said(loop) == 200
-        clock.ahead += 49
-        assert said(loop) == 200
-    assert server.accepted == 2
-
-
 # Reused connections that have ended
 
 
@@ -315,20 +267,6 @@ def test_request_is_resent_only_once(wire):
         assert said(loop) == 200
         assert said(loop) in ("ConnectionClosed", "ConnectionReset")
     assert len(server.requests) == 3
-
-
-@pytest.mark.parametrize("some", [b"H", OK[:-1], b"HTTP/1.1 100 Continue\r\n\r\n", b"garbage"])
-def test_request_is_not_resent_after_part_of_a_response(wire, some):
-    def script(server: Scripted, connection: Any) -> None:
-        answers(1)(server, connection)
-        server.read(connection)
-        connection.sendall(some)
-
-    server = Scripted(script, tls=wire[0])
-    with server, looping(server.port, tls=wire[1]) as loop:
-        assert said(loop) == 200
-        assert said(loop) in ("BadResponse", "ConnectionClosed")
-    assert len(server.requests) == 2
 
 
 def test_request_is_not_resent_after_a_time_out(wire):
@@ -435,12 +373,6 @@ def mute_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def test_missing_server_is_reported():
-    with looping(refused_port()) as loop:
-        assert said(loop) == "ConnectionRefused"
-        assert loop.free() == 4
-
-
 def test_next_address_is_tried_after_a_failure(wire):
     server = Scripted(answers(1), tls=wire[0])
     refused = refused_port()
@@ -452,15 +384,6 @@ def test_next_address_is_tried_after_a_failure(wire):
             assert loop._dns.known()[0].sockaddr[1] == server.port
             for _ in range(3):
                 assert said(loop) == 200
-
-
-def test_silent_address_leaves_time_for_the_next(mute_port):
-    server = Scripted(answers())
-    with server:
-        look_up = at_ports(mute_port, server.port)
-        timeouts = Timeouts(connect=2)
-        with looping(1, host="localhost", look_up=look_up, timeouts=timeouts) as loop:
-            assert said(loop) == 200
 
 
 def test_failure_of_all_addresses_is_reported(mute_port):
@@ -475,16 +398,6 @@ def test_unfinished_handshake_times_out(certificate):
     timeouts = Timeouts(connect=0.2)
     with server, looping(server.port, tls=certificate.client(), timeouts=timeouts) as loop:
         assert said(loop) == "ConnectTimeout"
-
-
-def no_such_name(*_: Any, **__: Any) -> Any:
-    raise socket.gaierror(socket.EAI_NONAME, "no such name")
-
-
-def test_unknown_host_name_is_reported():
-    with looping(1, host="nobody.invalid", look_up=no_such_name) as loop:
-        assert said(loop) == "NameNotResolved"
-        assert said(loop) == "NameNotResolved"
 
 
 def test_slow_look_up_does_not_block():
@@ -510,37 +423,6 @@ def test_slow_look_up_does_not_block():
     assert len(server.requests) == 1
 
 
-def test_look_up_may_outlast_the_loop():
-    go_on = threading.Event()
-
-    def look_up(*_: Any, **__: Any) -> Any:
-        go_on.wait()
-        return []
-
-    with looping(1, host="slow.invalid", look_up=look_up) as loop:
-        loop.send(0, request())
-        thread = loop._dns._thread
-    go_on.set()
-    assert thread is not None
-    thread.join()
-
-
-def test_earlier_addresses_are_used_when_a_look_up_fails():
-    server = Scripted(answers(1))
-    clock = Clock()
-    with server:
-        look_ups = iter([at_ports(server.port), no_such_name, no_such_name])
-
-        def look_up(*args: Any, **more: Any) -> Any:
-            return next(look_ups)(*args, **more)
-
-        with looping(1, host="localhost", clock=clock, look_up=look_up) as loop:
-            for _ in range(3):
-                assert said(loop) == 200
-                clock.ahead += 60
-    assert next(look_ups, None) is None
-
-
 # Certificates
 
 
@@ -564,12 +446,6 @@ def test_certificate_of_another_host_or_time_is_refused(tmp_path, hosts, days):
     assert server.requests == []
 
 
-def test_server_without_tls_is_reported(certificate):
-    server = Scripted(lambda _, connection: connection.sendall(b"HTTP/1.1 400 No\r\n\r\n"))
-    with server, looping(server.port, tls=certificate.client()) as loop:
-        assert said(loop) == "TLSError"
-
-
 def test_host_name_of_the_certificate_is_checked(certificate):
     server = Scripted(answers(), tls=certificate.server())
     with server:
@@ -577,13 +453,6 @@ def test_host_name_of_the_certificate_is_checked(certificate):
         for host, expected in (("localhost", 200), ("other.invalid", "CertificateNotTrusted")):
             with looping(1, tls=certificate.client(), host=host, look_up=look_up) as loop:
                 assert said(loop) == expected
-
-
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_scheme_must_fit_its_tls_context(certificate, scheme):
-    tls = certificate.client() if scheme == "http" else None
-    with pytest.raises(ValueError, match="TLS"):
-        HttpLoop(Endpoint(scheme, "127.0.0.1", 1, "us-east-1"), 1, tls)
 
 
 LENGTHLESS = b"HTTP/1.1 200 OK\r\n\r\n{}"
@@ -617,18 +486,6 @@ def test_connection_end_without_tls_close_is_a_loss(certificate, cut):
                 assert said(loop) in ("ConnectionClosed", "BadResponse")
 
 
-def test_response_without_length_is_refused(wire):
-    def script(server: Scripted, connection: Any) -> None:
-        server.read(connection)
-        connection.sendall(LENGTHLESS)
-        if wire[0] is not None:
-            connection.unwrap()
-
-    server = Scripted(script, tls=wire[0])
-    with server, looping(server.port, tls=wire[1]) as loop:
-        assert said(loop) == "BadResponse"
-
-
 # Time
 
 
@@ -646,32 +503,6 @@ def test_received_response_is_not_late(wire):
         clock.ahead += 1000
         ((_, found),) = loop.wait(0)
         assert isinstance(found, Response)
-
-
-def test_wait_sleeps_without_events(wire, monkeypatch):
-    server = Scripted(reads_and_is_silent, tls=wire[0])
-    with server, looping(server.port, tls=wire[1]) as loop:
-        loop.send(0, request())
-        assert loop.wait(0.2) == []
-        times = 0
-        select = loop._selector.select
-
-        def counted(timeout: float) -> Any:
-            nonlocal times
-            times += 1
-            return select(timeout)
-
-        monkeypatch.setattr(loop._selector, "select", counted)
-        before = time.monotonic()
-        assert loop.wait(0.3) == []
-        assert time.monotonic() - before >= 0.3
-        assert times <= 3
-
-
-def test_wait_ends_without_requests():
-    with looping(1) as loop:
-        assert loop.wait(0.05) == []
-        assert loop.wait(0) == []
 
 
 def test_close_with_requests_in_flight_leaves_no_sockets(wire):

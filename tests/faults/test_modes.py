@@ -15,12 +15,11 @@ from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.context import Context
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.write_modes import position
-from ddbload.errors import ConditionRefused
 from tests.faults.catalogue import SURVIVABLE
 from tests.faults.request_helpers import ShortPauses
 from tests.faults.server import FaultServer
 from tests.unit.steps.expected import status_for
-from tests.unit.steps.world import RUN, TABLE, World
+from tests.unit.steps.world import TABLE, World
 
 ENGINES = ("sync", "threads", "async")
 AT = "at"
@@ -222,24 +221,6 @@ def test_insert_overwrites_no_item(server, world):
     assert 0 < report.identical <= there_already
 
 
-@pytest.mark.parametrize(
-    "code", ["ThrottlingError", "InternalServerError", "LandedInternalServerError", "LandedNew"]
-)
-def test_insert_writes_exactly_when_statements_fail(server, world, code):
-    it = world(file(*range(ROWS)), "insert")
-    server.statement_faults.extend([lambda place: code if place % 3 else None] * 2)
-    report = it.run()
-    assert report.rows == RowCounts(read=ROWS, written=ROWS)
-    assert stored(it) == last(*range(ROWS))
-
-
-def test_insert_rejects_what_the_table_refuses(world):
-    text = b"id,row\n" + b"".join(b"k%d,%d\n" % (key, key) for key in range(30))
-    it = world(text + b"k30," + b"x" * 410_000 + b"\n", "insert")
-    report = it.run()
-    assert report.rows == RowCounts(read=31, written=30, rejected=1)
-
-
 def test_insert_goes_by_put_item_when_the_endpoint_has_no_statements(server, world):
     server.dynamodb.knows_statements = False
     try:
@@ -256,15 +237,6 @@ def test_insert_goes_by_put_item_when_the_endpoint_has_no_statements(server, wor
     assert 1 <= len(asked) <= 6
 
 
-def test_insert_skips_existing_items_without_faults(world):
-    it = world(file(*range(ROWS)), "insert")
-    for key in range(ROWS):
-        there(it, key, str(key))
-    report = it.run()
-    assert report.rows == RowCounts(read=ROWS, skipped=ROWS)
-    assert report.identical == ROWS
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_insert_counts_each_item_with_mixed_faults(server, world, seed):
     it = world(file(*range(ROWS)), "insert")
@@ -272,26 +244,6 @@ def test_insert_counts_each_item_with_mixed_faults(server, world, seed):
     report = it.run()
     assert stored(it) == last(*range(ROWS))
     assert report.rows == RowCounts(read=ROWS, written=ROWS)
-
-
-def test_foreign_position_attribute_is_rejected(world):
-    it = world(file(1, 2, 3), "last-wins")
-    there(it, 2, "theirs", **{AT: {"N": "1"}})
-    report = it.run()
-    assert report.rows == RowCounts(read=3, written=2, rejected=1)
-    assert [each["cause"] for each in it.rejects()] == ["foreign_position"]
-    assert stored(it) == {"k1": "0", "k2": "theirs", "k3": "2"}
-
-
-def test_run_resumes_with_another_engine(server, made):
-    """Each engine sends the same bytes."""
-    items = []
-    for engine in ENGINES:
-        options = {"engine": engine, **MODES["last-wins"]}
-        it = Wired(file(1, 2), options=options, server=server, made=made)
-        assert it.run().run == RUN
-        items.append(it.items)
-    assert items[0] == items[1] == items[2]
 
 
 # Updates, and conditions of users.
@@ -339,14 +291,3 @@ def test_updates_keep_key_order_with_mixed_faults(server, world):
     assert {
         item["id"]["S"]: {name: value["S"] for name, value in item.items()} for item in it.items
     } == wanted
-
-
-def test_refused_condition_ends_the_run_after_one_request(server, world):
-    it = world(file(*range(ROWS)), "put", condition="status = {row}")
-    it.preflight()
-    (chunk,) = it.manifest
-    before = len(it.dynamodb.calls)
-    with pytest.raises(ConditionRefused, match="reserved keyword: status"):
-        it.import_step(chunk)
-    sent = [call.operation for call in it.dynamodb.calls[before:]]
-    assert sent.count("put_item") == 1

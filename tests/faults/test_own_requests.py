@@ -8,11 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from ddbload.aws.clients import AwsSettings, Clients
-from ddbload.aws.failures import AwsFailure, FailureKind, failure_of_response
+from ddbload.aws.failures import AwsFailure, failure_of_response
 from ddbload.aws.http_client.event_loop import HttpLoop
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.signing.signers import RENEWALS, DynamoDBSigner
-from tests.faults.catalogue import FATAL, THROTTLES
 from tests.faults.http_loop_helpers import looping, outcomes
 from tests.faults.request_helpers import batch, fail, written
 
@@ -51,39 +50,6 @@ def test_raw_request_writes_items(server, loop, signer):
     assert failure_of_response(answer) is None
     assert json.loads(answer.body)["UnprocessedItems"] == {}
     assert written(server) == ["a", "b"]
-
-
-@pytest.mark.parametrize("code", sorted(THROTTLES))
-def test_throttle_reasons_are_read(server, loop, signer, code):
-    fail(server, code)
-    found = meant(ask(loop, signer, "a"))
-    assert (found.kind, found.code) == (FailureKind.THROTTLED, code)
-    assert found.reasons == (THROTTLES[code][0],)
-    assert found.request_id
-
-
-@pytest.mark.parametrize("code", sorted(set(FATAL) - {"InvalidSignatureException"}))
-def test_permanent_failure_ends_the_run(server, loop, signer, code):
-    fail(server, code)
-    answer = ask(loop, signer, "a")
-    found = meant(answer)
-    assert (found.kind, found.code) == (FailureKind.FATAL, code)
-    assert not signer.may_pass(found, answer.headers, signer.generation)
-
-
-@pytest.mark.parametrize(
-    ("fault", "code"),
-    [
-        ("wrong_crc", "ChecksumMismatch"),
-        ("html_502", "502"),
-        ("InternalServerError", "InternalServerError"),
-        ("ServiceUnavailable", "ServiceUnavailable"),
-    ],
-)
-def test_lost_response_is_unsure(server, loop, signer, fault, code):
-    fail(server, fault)
-    found = meant(ask(loop, signer, "a"))
-    assert (found.kind, found.code) == (FailureKind.UNSURE, code)
 
 
 def test_late_signature_is_renewed_a_few_times(server, loop, signer):

@@ -27,7 +27,7 @@ from ddbload.convert import sinks
 from ddbload.convert.convert import convert, prepare_conversion
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
 from ddbload.dynamodb.item_digest import ItemDigests
-from ddbload.errors import DdbloadError, Interrupted, OutputUnwritable, WorkerDied
+from ddbload.errors import DdbloadError, OutputUnwritable, WorkerDied
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.plan.make_plan import make_plan
 from ddbload.reading import parts
@@ -185,24 +185,6 @@ def test_cuts_are_row_ends_where_the_text_tells(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_small")
-@pytest.mark.parametrize(
-    ("data", "options", "name"),
-    [
-        (BAD, {"max_rejects": 20}, "TooManyRejects"),
-        (BAD.replace("\n250,", '\n250,"'), {}, "UnterminatedQuote"),
-        (BAD.replace("\n250,", "\n250," + "1" * 400), {"max_row_bytes": 300}, "RowTooLong"),
-    ],
-)
-def test_errors_and_counts_are_those_of_one_process(
-    tmp_path: Path, data: str, options: dict[str, Any], name: str
-) -> None:
-    path = write(tmp_path, data)
-    alone = converted(path, 1, types={"n": "N"}, options=options)
-    assert (alone.error or "").startswith(name)
-    assert converted(path, 3, types={"n": "N"}, options=options) == alone
-
-
-@pytest.mark.usefixtures("_small")
 def test_several_objects_are_read_side_by_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,30 +259,6 @@ def test_output_that_cannot_be_written_fails_the_conversion(
     sink.abandon()
 
 
-@pytest.mark.usefixtures("_small")
-def test_stop_is_seen_between_parts(tmp_path: Path) -> None:
-    asked = iter([False, False])
-    outcome = converted(write(tmp_path, QUOTED), 2, should_stop=lambda: next(asked, True))
-    assert (outcome.error or "").startswith(Interrupted.__name__)
-
-
-@pytest.mark.usefixtures("_small")
-def test_workers_are_spawned_beside_threads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(tmp_path, BAD)
-    alone = converted(path, 1)
-    monkeypatch.setattr(threading, "active_count", lambda: 2)
-    assert converted(path, 2) == alone
-
-
-def test_no_process_is_started_for_one_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "ProcessPool", None)
-    assert converted(write(tmp_path, QUOTED), 8).converted.rows.read == 300
-
-
 PLANNED = "id,name,year,team\n" + "".join(
     f'{n % 190},"Name, {n}",{1900 + n},t{n % 3}\n' if n % 50 else ",none,x,t\n" for n in range(600)
 )
@@ -349,12 +307,3 @@ def test_large_messages_in_both_directions_do_not_block(monkeypatch: pytest.Monk
         signal.alarm(0)
     assert plan["error"] is None
     assert plan["rows"]["read"] == 5000
-
-
-def test_plan_of_documents_is_that_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = "".join(json.dumps({"id": str(n), f"a{n % 5}": n}) + "\n" for n in range(500))
-    world = World(lines.encode(), source={"format": "json"})
-    whole = make_plan(world.payload, world.context()).to_json()
-    monkeypatch.setattr(parts, "REMOTE_PART_BYTES", 2000)
-    plans = [make_plan(world.payload, world.context(), processes=n).to_json() for n in (1, 3)]
-    assert plans == [whole, whole]

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from ddbload.aws import boto_clients as clients_module
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.retry import RetryPolicy
 from ddbload.aws.signing import signers as credentials
 from ddbload.errors import (
     AccessDenied,
     AwsConfiguration,
-    DdbloadError,
     ServiceUnavailable,
     SourceChanged,
-    SourceNotFound,
-    SourceUnreadable,
 )
 from ddbload.source import small_objects
 from ddbload.source.s3_listing.list_objects import list_level, list_objects
@@ -87,11 +82,6 @@ def keys(clients: Clients, prefix: str = "in/", **how: Any) -> list[str]:
     return [each.key for each in found]
 
 
-def test_read_objects_returns_whole_objects_in_order(bucket, clients):
-    for concurrency in (1, 2, 7, 64):
-        assert read(clients, bucket.pinned(), concurrency=concurrency) == list(OBJECTS.values())
-
-
 def test_read_objects_by_threads_returns_the_same(bucket, clients):
     assert read(clients, bucket.pinned(), signers=None) == list(OBJECTS.values())
 
@@ -127,14 +117,6 @@ def test_read_objects_continues_a_broken_body(bucket, clients, fault):
     ranges = [headers.get("range") for _, headers in bucket.targets]
     assert ranges == [None, "bytes=5000-9999", "bytes=7500-9999"]
     assert all(headers["if-match"] for _, headers in bucket.targets)
-
-
-def test_read_objects_continues_a_stalled_body(bucket, clients, monkeypatch):
-    monkeypatch.setattr(clients_module, "READ_SECONDS", 0.2)
-    bucket.objects = {"k": b"0123456789"}
-    bucket.faults.append("stall")
-    assert read(clients, bucket.pinned()) == [b"0123456789"]
-    assert bucket.targets[-1][1]["range"] == "bytes=5-9"
 
 
 def test_read_objects_splits_large_objects_into_ranges(bucket, clients, monkeypatch):
@@ -174,20 +156,6 @@ def test_read_objects_holds_no_more_than_its_limit(bucket, clients, ahead):
             assert begun
 
 
-def test_read_objects_is_lazy_and_can_be_closed(bucket, clients):
-    taken = []
-
-    def endless() -> Iterator[dict[str, Any]]:
-        while True:
-            taken.append(1)
-            yield bucket.pinned()[5]
-
-    found = read_objects(endless(), clients.s3, signers=clients.s3_signer, concurrency=4)
-    assert next(found)[0] == 0
-    found.close()
-    assert len(taken) < 40
-
-
 @pytest.mark.parametrize("way", ["async", "threads"])
 @pytest.mark.parametrize("change", ["overwritten", "gone", "no_if_match", "longer"])
 def test_read_objects_refuses_another_version(bucket, clients, change, way):
@@ -217,15 +185,6 @@ def test_read_objects_gives_up_after_all_attempts(bucket, clients, fault):
         read(clients, bucket.pinned())
 
 
-def test_read_objects_does_not_wait_after_give_up(bucket, clients):
-    bucket.decide = lambda _: "slow_down"
-    with pytest.raises(ServiceUnavailable):
-        read(
-            clients, bucket.pinned(), concurrency=1, retry_policy=RetryPolicy(give_up=lambda: True)
-        )
-    assert len(bucket.targets) == 1
-
-
 @pytest.mark.parametrize(
     ("fault", "error", "said"),
     [
@@ -240,19 +199,6 @@ def test_refused_requests_are_reported(bucket, clients, fault, error, said):
         read(clients, bucket.pinned())
     with pytest.raises(error, match=said):
         keys(clients)
-
-
-def test_archived_objects_are_reported(bucket, clients):
-    bucket.decide = lambda _: "archived"
-    for signers in (clients.s3_signer, None):
-        with pytest.raises(SourceUnreadable, match=r"in/.*csv: the object is archived; restore"):
-            read(clients, bucket.pinned(), signers=signers)
-
-
-def test_wrong_clock_is_corrected(bucket, clients):
-    bucket.ahead = 3600.0
-    assert read(clients, bucket.pinned()) == list(OBJECTS.values())
-    assert keys(clients) == sorted(OBJECTS)
 
 
 def test_expired_credentials_are_replaced(bucket, clients, monkeypatch):
@@ -277,32 +223,7 @@ def test_expired_credentials_are_replaced(bucket, clients, monkeypatch):
     assert "=second/" in signed_by[-1]
 
 
-def test_requests_are_signed_when_they_are_sent(bucket, clients, monkeypatch):
-    """Signatures made in advance could expire."""
-    bucket.has_clock = False
-    began = now = int(time.time())
-    signer = clients.s3_signer(BUCKET)
-    assert signer is not None
-    monkeypatch.setattr(signer, "_clock", lambda: now)
-    for _, _ in read_objects(
-        bucket.pinned(), clients.s3, signers=lambda _: signer, max_bytes_ahead=1
-    ):
-        now += 200
-    stamps = [headers["x-amz-date"] for _, headers in bucket.targets]
-    moments = (time.gmtime(began + 200 * number) for number in range(1, len(OBJECTS)))
-    assert stamps == [time.strftime("%Y%m%dT%H%M%SZ", moment) for moment in moments]
-
-
 # Listings
-
-
-def test_list_objects_returns_keys_in_order(bucket, clients):
-    for page in (1, 3, 25, 26):
-        bucket.page = page
-        assert keys(clients) == sorted(OBJECTS)
-    assert keys(clients, after="in/11.csv") == sorted(key for key in OBJECTS if key > "in/11.csv")
-    assert keys(clients, "in/1") == [f"in/1{digit}.csv" for digit in range(10)]
-    assert keys(clients, "in/nothing") == []
 
 
 @pytest.mark.parametrize("fault", [*PASSING, "chunked"])
@@ -343,34 +264,9 @@ def test_list_objects_repeats_a_lost_page_once(bucket, clients):
     assert sorted(asked.values())[-2:] == [1, 2]
 
 
-@pytest.mark.parametrize("fault", ["slow_down", "garbage"])
-def test_list_objects_reports_a_permanent_fault(bucket, clients, fault):
-    bucket.decide = lambda _: fault
-    with pytest.raises(ServiceUnavailable, match=r"listing s3://bucket/in/:"):
-        keys(clients)
-
-
-def test_list_objects_reports_a_missing_bucket(bucket, clients):
-    bucket.decide = lambda _: "no_bucket"
-    with pytest.raises(SourceNotFound, match=r"^s3://bucket: no such bucket; check its name"):
-        keys(clients)
-
-
 def test_list_objects_agrees_with_botocore(bucket, clients):
     own = keys(clients)
     by_client = [each.key for each in list_objects(clients.s3, BUCKET, "in/")]
     assert own == by_client
     level = list_level(clients.s3, BUCKET, "in/", signer=clients.s3_signer(BUCKET))
     assert [each[0] for each in level] == own
-
-
-def test_list_objects_closes_connections_when_closed(bucket, clients):
-    found = list_objects(clients.s3, BUCKET, "in/", signer=clients.s3_signer(BUCKET))
-    assert next(found).key == "in/00.csv"
-    found.close()
-
-
-def test_every_failure_has_a_named_error(bucket, clients):
-    bucket.decide = lambda _: "denied"
-    with pytest.raises(DdbloadError):
-        read(clients, bucket.pinned())

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.iam.deployed_template import Deployed, UnresolvedTemplate, deployed, resolve, roles_of
-from tests.iam.request_helpers import PLACE
+from tests.iam.deployed_template import Deployed, UnresolvedTemplate, resolve, roles_of
 
 DEPLOYED = Deployed(
     "eu-central-1",
@@ -74,58 +73,3 @@ def test_roles_have_inline_and_separate_policies():
         "Role": {"Role/p": RESOLVED, "Beside": RESOLVED},
         "Other": {},
     }
-
-
-@pytest.mark.parametrize(
-    "resources",
-    [
-        {"Role": {"Type": "AWS::IAM::Role", "Properties": {"ManagedPolicyArns": ["arn:x"]}}},
-        {"Role": {"Type": "AWS::IAM::Role", "Properties": {"PermissionsBoundary": "arn:x"}}},
-        {"Beside": POLICY},
-        {
-            "Role": ROLE,
-            "Beside": {**POLICY, "Properties": {**POLICY["Properties"], "Roles": ["r"]}},
-        },
-    ],
-)
-def test_roles_are_refused_with_unresolvable_policies(resources):
-    with pytest.raises(UnresolvedTemplate):
-        roles_of(_template(**resources), DEPLOYED)
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "arn"),
-    [
-        ("AWS::S3::Bucket", "work-1", "arn:aws:s3:::work-1"),
-        ("AWS::IAM::Role", "r", "arn:aws:iam::123456789012:role/r"),
-        ("AWS::Lambda::Function", "f", "arn:aws:lambda:eu-central-1:123456789012:function:f"),
-        (
-            "AWS::Logs::LogGroup",
-            "/aws/f",
-            "arn:aws:logs:eu-central-1:123456789012:log-group:/aws/f:*",
-        ),
-        (
-            "AWS::SQS::Queue",
-            "https://sqs.eu-central-1.amazonaws.com/123456789012/q",
-            "arn:aws:sqs:eu-central-1:123456789012:q",
-        ),
-        (
-            "AWS::StepFunctions::StateMachine",
-            "arn:aws:states:eu-central-1:123456789012:stateMachine:m",
-            "arn:aws:states:eu-central-1:123456789012:stateMachine:m",
-        ),
-    ],
-)
-def test_deployed_resource_has_its_arn(kind, name, arn):
-    template = {"Resources": {"It": {"Type": kind}, "Other": {"Type": kind}}}
-    made = deployed(template, {"It": name}, PLACE)
-    assert resolve({"Fn::GetAtt": ["It", "Arn"]}, made) == arn
-    assert arn.rstrip(":*").endswith(resolve({"Fn::GetAtt": ["It", "Name"]}, made))
-    with pytest.raises(UnresolvedTemplate):
-        resolve({"Fn::GetAtt": ["Other", "Arn"]}, made)
-
-
-def test_resolve_refuses_attributes_of_other_types():
-    made = deployed({"Resources": {"It": {"Type": "AWS::EC2::VPC"}}}, {"It": "v"}, PLACE)
-    with pytest.raises(UnresolvedTemplate):
-        resolve({"Fn::GetAtt": ["It", "Arn"]}, made)

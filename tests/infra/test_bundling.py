@@ -8,15 +8,14 @@ import re
 import shutil
 import subprocess
 import sys
-from importlib.metadata import Distribution, distribution, requires
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from infra import ROOT, bundling
 from infra.bundling import REQUIREMENTS
-from infra.errors import DistributionDamaged, DistributionMissing, DistributionNotPure
+from infra.errors import DistributionDamaged, DistributionNotPure
 
 MODULES = ("preflight", "import_chunk", "report", "on_upload")
 RUNTIME = {
@@ -55,10 +54,6 @@ def test_asset_is_the_same_each_time(asset: Path, tmp_path: Path):
     finally:
         os.umask(before)
     assert contents(tmp_path) == contents(asset)
-
-
-def test_synthesis_writes_the_asset(asset: Path, synthesized: Any):
-    assert contents(synthesized.asset) == contents(asset)
 
 
 def test_asset_is_pure_python(asset: Path):
@@ -102,12 +97,6 @@ def test_asset_has_every_module_that_it_imports(asset: Path):
     for name in imported:
         place = asset.joinpath(*name.split("."))
         assert place.with_suffix(".py").is_file() or (place / "__init__.py").is_file(), name
-
-
-def test_asset_has_the_licence_of_each_package(asset: Path):
-    for name in ("aws_lambda_powertools", "jmespath", "typing_extensions"):
-        (info,) = asset.glob(f"{name}-*.dist-info")
-        assert list(info.rglob("LICEN*")), name
 
 
 def test_asset_is_small(asset: Path):
@@ -173,18 +162,6 @@ def blocks(requirements: str) -> dict[str, list[str]]:
     return found
 
 
-def test_pins_include_the_requirements_of_each_package():
-    """A distribution's own requirements are pinned too; extras are not wanted."""
-    pinned = bundling.pins(REQUIREMENTS.read_text("utf-8"))
-    for name in pinned:
-        needed = {
-            re.split(r"[^A-Za-z0-9._-]", each)[0]
-            for each in requires(name) or ()
-            if "extra ==" not in each
-        }
-        assert needed <= set(pinned)
-
-
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of one installed distribution, which a test may damage."""
@@ -208,29 +185,8 @@ def test_bundle_refuses_a_changed_file(installed: Path, tmp_path: Path):
         bundling.bundle(tmp_path / "asset")
 
 
-def test_bundle_refuses_a_missing_file(installed: Path, tmp_path: Path):
-    (installed / "jmespath" / "parser.py").unlink()
-    with pytest.raises(DistributionDamaged, match=r"lacks jmespath/parser\.py"):
-        bundling.bundle(tmp_path / "asset")
-
-
-def test_bundle_refuses_another_version(installed: Path, tmp_path: Path):
-    metadata = installed / "jmespath-1.1.0.dist-info" / "METADATA"
-    metadata.write_text(metadata.read_text("utf-8").replace("Version: 1.1.0", "Version: 1.2"))
-    with pytest.raises(DistributionMissing, match=r"installed as 1\.2.*install jmespath==1\.1\.0"):
-        bundling.bundle(tmp_path / "asset")
-
-
 def test_bundle_refuses_compiled_code(installed: Path, tmp_path: Path):
     with (installed / "jmespath-1.1.0.dist-info" / "RECORD").open("a") as file:
         file.write("jmespath/fast.cpython-313-aarch64-linux-gnu.so,,\n")
     with pytest.raises(DistributionNotPure, match="compiled code"):
-        bundling.bundle(tmp_path / "asset")
-
-
-def test_bundle_names_a_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    requirements = tmp_path / "requirements.txt"
-    requirements.write_text("surely-not-installed==1.0\n", "utf-8")
-    monkeypatch.setattr(bundling, "REQUIREMENTS", requirements)
-    with pytest.raises(DistributionMissing, match="surely-not-installed is not installed"):
         bundling.bundle(tmp_path / "asset")

@@ -102,16 +102,3 @@ def test_alarms_watch_all_queues_of_events(template_with_all: Template):
         "${TriggerDeadLetters.QueueName}",
         "${NoticeUndelivered.QueueName}",
     ]
-
-
-def test_widgets_fill_the_dashboards_grid(template_with_all: Template):
-    cells = {
-        (x, y)
-        for widget in shown(template_with_all)
-        for x in range(widget["x"], widget["x"] + widget["width"])
-        for y in range(widget["y"], widget["y"] + widget["height"])
-    }
-    sizes = [widget["width"] * widget["height"] for widget in shown(template_with_all)]
-    assert cells == {(x, y) for x in range(24) for y in range(24)}
-    assert len(cells) == sum(sizes)
-    assert all(widget["properties"]["title"] for widget in shown(template_with_all))

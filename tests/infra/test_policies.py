@@ -278,14 +278,6 @@ def test_keys_are_granted_where_they_are_used_and_through_the_service_only(
     }
 
 
-def test_policies_belong_to_roles_of_the_stack(template: Template):
-    for role in template.of_type("AWS::IAM::Role").values():
-        assert set(role) == {"AssumeRolePolicyDocument"}
-    for policy in template.of_type("AWS::IAM::Policy").values():
-        assert len(policy["Roles"]) == 1
-        assert set(policy) == {"PolicyDocument", "PolicyName", "Roles"}
-
-
 def test_allowed_actions_have_no_wildcard(template: Template):
     statements = [
         statement
@@ -313,20 +305,3 @@ def test_roles_trust_their_service_only(template: Template):
             expected["Principal"] = {"Service": "states.amazonaws.com"}
             expected["Condition"] = {"StringEquals": {"aws:SourceAccount": "${AWS::AccountId}"}}
         assert statement == expected
-
-
-def test_permission_to_start_itself_depends_on_the_machine(
-    template: Template,
-):
-    machine = template.resources["WorkflowStateMachine"]
-    own = template.resources["WorkflowRunChildren"]
-    assert MACHINE in str(own)
-    assert not any("RunChildren" in name for name in machine["DependsOn"])
-    assert any("WorkflowRoleDefaultPolicy" in name for name in machine["DependsOn"])
-
-
-def test_functions_depend_on_their_policies(template: Template):
-    for name in template.of_type("AWS::Lambda::Function"):
-        role = f"{name.removesuffix('Function')}Role"
-        waited = template.resources[name]["DependsOn"]
-        assert any(each.startswith(f"{role}DefaultPolicy") for each in waited)

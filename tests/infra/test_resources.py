@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 from typing import Any
 
 import pytest
 
 from ddbload import __version__
-from tests.infra.synthesis import BUCKET_KEY, CONTEXT, KEY, TOPIC, Synthesized
-from tests.infra.template import Template, listed
+from tests.infra.synthesis import CONTEXT, Synthesized
+from tests.infra.template import Template
 
 INBOX = "${StorageInbox}"
 FUNCTIONS = {
@@ -21,24 +19,6 @@ FUNCTIONS = {
     "TriggerOnUploadFunction": ("on_upload", 60, 512, "ObservabilityOnUpload"),
     "NoticeOnStoppedFunction": ("on_stopped", 900, 1769, "ObservabilityOnStopped"),
 }
-
-
-def test_template_has_only_the_known_resources(template: Template):
-    assert Counter(resource["Type"] for resource in template.resources.values()) == {
-        "AWS::S3::Bucket": 2,
-        "AWS::S3::BucketPolicy": 2,
-        "AWS::Logs::LogGroup": 6,
-        "AWS::IAM::Role": 6,
-        "AWS::IAM::Policy": 8,
-        "AWS::Lambda::Function": 5,
-        "AWS::Lambda::EventInvokeConfig": 1,
-        "AWS::Lambda::Permission": 1,
-        "AWS::Lambda::EventSourceMapping": 1,
-        "AWS::StepFunctions::StateMachine": 1,
-        "AWS::SQS::Queue": 3,
-        "AWS::SQS::QueuePolicy": 3,
-        "AWS::Events::Rule": 3,
-    }
 
 
 def test_only_buckets_outlive_the_stack(template: Template):
@@ -141,32 +121,6 @@ def test_inbox_keeps_versions_and_sends_events(template: Template):
     ]
 
 
-def test_log_groups_expire_and_have_no_key_by_default(template: Template):
-    groups = template.of_type("AWS::Logs::LogGroup")
-    assert {group["LogGroupName"] for group in groups.values()} == {
-        "/aws/vendedlogs/states/${AWS::StackName}",
-        "/ddbload/${AWS::StackName}/preflight",
-        "/ddbload/${AWS::StackName}/import_chunk",
-        "/ddbload/${AWS::StackName}/report",
-        "/ddbload/${AWS::StackName}/on_upload",
-        "/ddbload/${AWS::StackName}/on_stopped",
-    }
-    for group in groups.values():
-        assert "KmsKeyId" not in group
-        assert group["RetentionInDays"] == 30
-
-
-def test_log_key_encrypts_every_log_group(template_with_all: Template):
-    key = template_with_all.resources["ObservabilityKey"]
-    assert (key["Type"], key["DeletionPolicy"]) == ("AWS::KMS::Key", "Delete")
-    assert key["Properties"]["EnableKeyRotation"] is True
-    assert key["Properties"]["PendingWindowInDays"] == 7
-    groups = template_with_all.of_type("AWS::Logs::LogGroup")
-    assert len(groups) == 6
-    for group in groups.values():
-        assert group["KmsKeyId"] == "${ObservabilityKey.Arn}"
-
-
 def test_import_concurrency_is_reserved_and_told_to_preflight(
     template: Template, template_with_all: Template
 ):
@@ -203,110 +157,6 @@ def test_default_stack_has_no_standing_charge(template: Template, template_with_
     extra = set(template_with_all.resources) - set(template.resources)
     assert {template_with_all.resources[name]["Type"] for name in extra} <= CHARGED
     assert set(template.resources) <= set(template_with_all.resources)
-
-
-def test_tracing_traces_functions_and_machine(template_with_all: Template):
-    for function in template_with_all.of_type("AWS::Lambda::Function").values():
-        assert function["TracingConfig"] == {"Mode": "Active"}
-    machine = template_with_all.resources["WorkflowStateMachine"]["Properties"]
-    assert machine["TracingConfiguration"] == {"Enabled": True}
-
-
-def test_bucket_key_encrypts_both_buckets(template_with_all: Template):
-    for bucket in template_with_all.of_type("AWS::S3::Bucket").values():
-        (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
-        assert rule == {
-            "BucketKeyEnabled": True,
-            "ServerSideEncryptionByDefault": {
-                "KMSMasterKeyID": BUCKET_KEY,
-                "SSEAlgorithm": "aws:kms",
-            },
-        }
-
-
-@pytest.mark.parametrize("which", ["template", "template_with_all"])
-def test_no_resource_names_a_partition(request: pytest.FixtureRequest, which: str):
-    """Except in ARNs that the user gave."""
-    template: Template = request.getfixturevalue(which)
-    text = json.dumps(template.plain["Resources"])
-    for given in (*CONTEXT["layers"], KEY, BUCKET_KEY, TOPIC):
-        text = text.replace(given, "")
-    assert not re.findall('arn:aws[^:]*:[^"]*', text)
-
-
-USE = {
-    "kms:Encrypt",
-    "kms:Decrypt",
-    "kms:ReEncrypt*",
-    "kms:GenerateDataKey*",
-    "kms:Describe*",
-}
-"""Actions that both of the following statements allow."""
-
-
-def key_policy(template: Template) -> dict[str, dict[str, Any]]:
-    """The statements of the key's policy, by Sid."""
-    statements = template.resources["ObservabilityKey"]["Properties"]["KeyPolicy"]["Statement"]
-    by_sid = {statement["Sid"]: statement for statement in statements}
-    assert set(by_sid) == {"AccountAdministers", "LogGroupsOfThisStack", "CallersOfCloudWatchLogs"}
-    assert len(statements) == 3
-    assert all(each["Effect"] == "Allow" and each["Resource"] == "*" for each in statements)
-    return by_sid
-
-
-def test_log_key_is_limited_to_the_stacks_log_groups(template_with_all: Template):
-    """By "Encrypt log data in CloudWatch Logs using AWS Key Management Service", step 2.
-
-    "With this step, you give the CloudWatch Logs service principal and the caller role permission
-    to use the key." "The Condition section in this example restricts the key to a single log group
-    ARN": ArnEquals.
-    """
-    statement = key_policy(template_with_all)["LogGroupsOfThisStack"]
-    assert statement["Principal"] == {"Service": "logs.${AWS::Region}.${AWS::URLSuffix}"}
-    assert set(statement["Action"]) == USE
-    assert set(statement["Condition"]) == {"ArnEquals"}
-    ((name, arns),) = statement["Condition"]["ArnEquals"].items()
-    assert name == "kms:EncryptionContext:aws:logs:arn"
-    groups = template_with_all.of_type("AWS::Logs::LogGroup").values()
-    here = "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:"
-    assert sorted(arns) == sorted(here + group["LogGroupName"] for group in groups)
-
-
-def test_log_key_allows_callers_through_cloudwatch_logs(template_with_all: Template):
-    """By the same page.
-
-    "Next, add permissions to the role which will be calling the CloudWatch Logs. You can do this
-    by adding an additional statement to the AWS KMS Key Policy or through IAM on the role itself.
-    CloudWatch Logs uses kms:ViaService to make calls to AWS KMS on the customer's behalf." Its
-    statement has these actions, and StringEquals of kms:ViaService with logs.region.amazonaws.com.
-
-    The callers are CloudFormation's role, which makes the groups, the functions' roles and the
-    machine's, which write to them, and people who read them: so all of this account, as in the
-    policies of AWS's own keys.
-    """
-    statement = key_policy(template_with_all)["CallersOfCloudWatchLogs"]
-    assert statement["Principal"] == {"AWS": "*"}
-    assert set(statement["Action"]) == USE
-    assert statement["Condition"] == {
-        "StringEquals": {
-            "kms:CallerAccount": "${AWS::AccountId}",
-            "kms:ViaService": "logs.${AWS::Region}.${AWS::URLSuffix}",
-        }
-    }
-
-
-def test_log_key_is_managed_by_the_account_without_use(template_with_all: Template):
-    statement = key_policy(template_with_all)["AccountAdministers"]
-    assert statement["Principal"] == {"AWS": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}
-    administration = set(listed(statement["Action"]))
-    # Without these CloudFormation could neither make, change, read nor remove it.
-    assert administration >= {
-        *("kms:DescribeKey", "kms:GetKeyPolicy", "kms:GetKeyRotationStatus"),
-        *("kms:ListResourceTags", "kms:PutKeyPolicy", "kms:ScheduleKeyDeletion", "kms:TagResource"),
-        *("kms:EnableKeyRotation", "kms:UntagResource", "kms:UpdateKeyDescription"),
-    }
-    use = {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:CreateGrant"}
-    assert not administration & use
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -404,18 +254,6 @@ def test_event_rules_match_mapped_uploads_only(template: Template):
     }
 
 
-def test_event_rules_send_to_the_queue_and_keep_failures(template: Template):
-    for rule in upload_rules(template).values():
-        assert rule["State"] == "ENABLED"
-        assert rule["Targets"] == [
-            {
-                "Arn": "${TriggerUploads.Arn}",
-                "DeadLetterConfig": {"Arn": "${TriggerDeadLetters.Arn}"},
-                "Id": "Uploads",
-            }
-        ]
-
-
 def test_ended_executions_invoke_on_stopped(template: Template):
     rule = template.resources["NoticeStopped"]["Properties"]
     assert rule["EventPattern"] == {
@@ -479,33 +317,6 @@ def test_on_upload_reads_the_queue_in_small_batches(template: Template):
     }
 
 
-@pytest.mark.parametrize("name", ["TriggerUploads", "TriggerDeadLetters"])
-def test_queue_accepts_messages_of_the_rules_only(template: Template, name: str):
-    policies = template.of_type("AWS::SQS::QueuePolicy").values()
-    (policy,) = (each for each in policies if each["Queues"] == [f"${{{name}}}"])
-    assert policy["PolicyDocument"]["Statement"] == [
-        {
-            "Action": "sqs:*",
-            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-            "Effect": "Deny",
-            "Principal": {"AWS": "*"},
-            "Resource": f"${{{name}.Arn}}",
-        },
-        {
-            "Action": "sqs:SendMessage",
-            "Condition": {
-                "ArnEquals": {
-                    "aws:SourceArn": ["${TriggerInbox.Arn}", "${TriggerBucketothersource.Arn}"]
-                }
-            },
-            "Effect": "Allow",
-            "Principal": {"Service": "events.amazonaws.com"},
-            "Resource": f"${{{name}.Arn}}",
-            "Sid": "SendUploads",
-        },
-    ]
-
-
 def test_outputs_are_those_that_the_command_line_reads(template: Template):
     outputs = template.plain["Outputs"]
     assert {name: output["Value"] for name, output in outputs.items()} == {
@@ -526,18 +337,6 @@ def test_outputs_are_those_that_the_command_line_reads(template: Template):
         ),
         "Version": __version__,
     }
-
-
-def test_template_fits_any_account_without_parameters(synthesized: Synthesized, template: Template):
-    assert set(template.plain["Parameters"]) == {"BootstrapVersion"}
-    assert set(template.plain["Metadata"]) == {"ddbload"}
-    for resource in template.resources.values():
-        assert "Metadata" not in resource
-    manifest = json.loads((synthesized.folder / "manifest.json").read_text("utf-8"))
-    assert manifest["artifacts"]["ddbload"]["environment"] == (
-        "aws://unknown-account/unknown-region"
-    )
-    assert "missing" not in manifest
 
 
 def test_complete_deployment_has_no_warnings(synthesized: Synthesized):

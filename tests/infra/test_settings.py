@@ -60,16 +60,6 @@ def test_cdk_json_has_every_knob_with_its_default():
     assert {each.name for each in fields(Settings)} == ours - {"cli-telemetry"}
 
 
-def test_empty_context_means_defaults():
-    assert settings() == Settings()
-
-
-def test_cdk_json_turns_telemetry_off():
-    assert CDK_JSON["notices"] is False
-    assert CDK_JSON["versionReporting"] is False
-    assert CDK_JSON["context"]["cli-telemetry"] is False
-
-
 def names_of(message: type) -> set[str]:
     return {each.name for each in fields(message)}
 
@@ -194,75 +184,6 @@ def test_upload_rule_is_refused_exactly_when_its_runs_would_fail(part: str, name
     assert set(found.values()) == {True, False}
 
 
-@pytest.mark.parametrize("mode", [None, *MODES])
-@pytest.mark.parametrize("name", [None, "at", "", 1, "\udfff"])
-def test_position_attribute_is_for_last_wins_only(mode: str | None, name: Any):
-    upload = {**BOOKS, "options": {"mode": mode, "position_attribute": name}}
-    right = name == "at" if mode == "last-wins" else name is None
-    assert deployment_accepts(upload) == run_accepts(upload) == right
-
-
-@pytest.mark.parametrize(
-    ("source", "right"),
-    [
-        ({"format": "tsv", "quote": "\t"}, False),
-        ({"format": "tsv", "quote": ","}, True),
-        ({"delimiter": "|", "quote": "|"}, False),
-        ({"delimiter": '"', "quote": None}, True),
-        ({"delimiter": '"', "quote": ""}, True),
-        ({"delimiter": "a,b", "quote": ","}, False),
-        ({"delimiter": "auto", "quote": ","}, True),
-        ({"format": "csv", "quote": ","}, False),
-        ({"format": "csv", "delimiter": "auto", "quote": ","}, True),
-        ({"escape": '"', "quote": '"'}, True),
-        ({"escape": "'", "quote": '"'}, True),
-        ({"escape": "|", "delimiter": "||"}, False),
-        ({"comment": "|", "delimiter": "|"}, False),
-        ({"comment": "|", "delimiter": "||"}, True),
-        ({"delimiter": "€", "encoding": "latin-1"}, False),
-        ({"delimiter": "€", "encoding": "cp1252"}, True),
-        # What is no delimited text has no marks.
-        ({"format": "json", "delimiter": '"', "quote": '"'}, True),
-        ({"format": "json", "delimiter": "a\n"}, True),
-        ({"format": "json", "delimiter": ""}, False),
-        ({"format": "parquet", "encoding": "rot13"}, False),
-    ],
-)
-def test_upload_rule_refuses_ambiguous_dialects(source: dict[str, Any], right: bool):
-    upload = {**BOOKS, "source": source}
-    assert deployment_accepts(upload) == run_accepts(upload) == right
-
-
-@pytest.mark.parametrize(
-    ("mapping", "right"),
-    [
-        ({"rename": {"a": "b"}, "drop": ["a"]}, False),
-        ({"rename": {"a": "b"}, "drop": ["b"]}, True),
-        ({"rename": {"a": "b"}, "set": {"b": "x"}}, False),
-        ({"rename": {"a": "b"}, "set": {"a": "x"}}, True),
-        ({"rename": {"a": "b"}, "move": {}}, False),
-        (None, True),
-        ([], False),
-    ],
-)
-def test_upload_rule_refuses_conflicting_mappings(mapping: Any, right: bool):
-    assert deployment_accepts({**BOOKS, "mapping": mapping}) == right
-    if isinstance(mapping, dict):
-        assert run_accepts({**BOOKS, "mapping": mapping}) == right
-
-
-def test_types_refuse_names_that_are_not_utf8():
-    for name, right in (("größe", True), ("\ud800", False)):
-        upload = {**BOOKS, "types": {name: "N"}}
-        assert deployment_accepts(upload) == run_accepts(upload) == right
-
-
-@pytest.mark.parametrize("value", [True, False, None, 0, 1, "true", {}])
-def test_infer_types_is_a_boolean(value: Any):
-    right = value is None or isinstance(value, bool)
-    assert deployment_accepts({**BOOKS, "infer_types": value}) == right
-
-
 def test_upload_rule_is_written_completely():
     said = {
         "types": {"year": "epoch"},
@@ -279,11 +200,6 @@ def test_upload_rule_is_written_completely():
     assert UploadRule.from_json(written).to_json() == written
     (upload,) = settings(tables="books", uploads=[BOOKS]).uploads
     assert upload.to_json() == BOOKS
-
-
-def test_whole_numbers_survive_javascript():
-    (upload,) = settings(tables="books", uploads=[{**BOOKS, "options": {"workers": 2.0}}]).uploads
-    assert json.dumps(upload.options) == '{"workers": 2}'
 
 
 @pytest.mark.parametrize(
@@ -493,21 +409,8 @@ def test_wrong_upload_rule_is_named(upload: Any, error: str, says: str):
     assert says in str(caught.value)
 
 
-def test_uploads_are_a_list():
-    with pytest.raises(DeploymentError, match="a list like"):
-        settings(tables="books", uploads=BOOKS)
-
-
 def test_rules_of_two_buckets_may_share_a_prefix():
     found = settings(
         tables="books", source_buckets="mine", uploads=[BOOKS, {**BOOKS, "bucket": "mine"}]
     )
     assert [each.bucket for each in found.uploads] == [None, "mine"]
-
-
-def test_error_says_where_to_set_the_knob():
-    with pytest.raises(DeploymentError) as caught:
-        settings(tables="books", uploads=[{**BOOKS, "types": {"year": 1}}])
-    assert str(caught.value).endswith(
-        "set it in cdk.json's context, with -c uploads=..., or ddbload deploy --set uploads=..."
-    )

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.sim.burst_settings import BurstSettings, Retrier
+from tests.sim.burst_settings import BurstSettings
 from tests.sim.burst_simulation import Quotas, simulate
 from tests.sim.bursts import ACCOUNTS, check
 
@@ -40,12 +40,6 @@ def test_burst_is_lost_without_the_queue():
     assert 50 < burst.lost(5000) <= len(burst.dead_letters) < 500
 
 
-def test_burst_is_lost_without_retries_of_throttled_functions():
-    retriers = {**SETTINGS.retriers, "ImportChunk": [Retrier(("States.ALL",), 2, 6, 2.0, 60)]}
-    burst = simulate(500, Quotas(functions=2), settings=replace(SETTINGS, retriers=retriers))
-    assert burst.lost(500) == len(burst.failed) > 5
-
-
 def test_burst_is_lost_if_map_runs_are_refused_and_not_tried_again():
     retriers = {**SETTINGS.retriers, "ImportChunks": []}
     quotas = Quotas(map_runs=5, refuses_map_runs=True)
@@ -64,9 +58,3 @@ def test_what_lambda_cannot_be_made_to_read_becomes_a_dead_letter():
     assert burst.dead_letters
     assert burst.lost(3000) == len(burst.dead_letters - set(burst.runs))
     assert max(burst.runs.values()) == 1
-
-
-def test_seed_always_gives_the_same_burst():
-    quotas = Quotas(functions=5)
-    assert simulate(200, quotas, seed=3) == simulate(200, quotas, seed=3)
-    assert simulate(200, quotas, seed=3) != simulate(200, quotas, seed=4)

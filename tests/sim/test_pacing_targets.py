@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 import pytest
 
 from tests.sim.simulated_table import Capacity, SimulatedTable
 from tests.sim.throughput import ThroughputRun
-from tests.sim.writers import Load, PlainBatchWriter, SchedulerWriter
+from tests.sim.writers import Load, SchedulerWriter
 
 ON_DEMAND = 4000.0
 DRAINED = Capacity(saved=0.0)
@@ -37,11 +36,6 @@ def test_sorted_rows_use_the_capacity_and_few_are_returned():
     # sorted rows partitions are full and idle in turn.
     assert used(run, 45, 90) >= 0.96 * ON_DEMAND
     assert run.total(1).returned_share <= 0.13
-
-
-def test_plain_writer_has_more_rows_returned():
-    run = flow(writer=PlainBatchWriter(16, random.Random(1))).run(10.0)
-    assert run.total().returned_share > 0.3
 
 
 def test_rate_falls_at_once_when_the_burst_is_used_up():
@@ -74,16 +68,6 @@ def test_small_provisioned_table_is_used_fully(provisioned):
     assert run.total(1).returned_share <= 0.1
 
 
-@pytest.mark.parametrize("provisioned", [1.0, 5.0])
-def test_slowest_table_makes_progress_within_an_invocation(provisioned):
-    capacity = Capacity(partitions=1, provisioned=provisioned, saved=0.0)
-    run = flow(capacity).run(840.0)
-    written = sum(run.table.usage.accepted)
-    assert written >= 0.8 * 840 * provisioned
-    # Rows beyond the frontier are written again after a deadline, so there must be few.
-    assert run.writer.scheduler.outcomes.frontier >= written - 500 > 0
-
-
 def test_rate_recovers_within_ten_seconds_after_an_outage():
     def share(now: float) -> float:
         return 1.0 if 20.0 <= now < 30.0 else 0.0
@@ -104,12 +88,3 @@ def test_hot_key_does_not_slow_other_keys(names_key_ranges):
     # It was 6 % at 80 % of this: see the first test.
     assert used(run, 25, 50) >= 0.95 * 2500.0
     assert run.total().returned_share <= 0.12
-
-
-def test_every_row_is_written_once_at_an_idle_table():
-    run = flow(Capacity(), Load(rows=20_000)).run(math.inf)
-    counts = run.writer.scheduler.outcomes.counts
-    assert counts.read == counts.written == 20_000
-    assert list(run.source.partition_keys[:201:100]) == [1, 1, 2]
-    assert sum(run.table.usage.accepted) == 20_000
-    assert run.total().returned == 0

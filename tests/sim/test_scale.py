@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.sim import scale, scale_imports
-from tests.sim.scale_aws import FunctionClock, SimulatedObjects, SimulatedS3, repeated
 from tests.sim.scale_imports import Load, import_all
 
 
@@ -30,29 +29,6 @@ def test_runs_share_the_functions_of_the_account():
     assert fleet.first_writes[0] < 10
     assert fleet.first_writes[-1] == pytest.approx(scale_imports.MAP_SECONDS + 101, abs=ramp)
     assert fleet.end == pytest.approx(scale_imports.MAP_SECONDS + 200, abs=2 * ramp)
-
-
-def test_answers_share_the_network_of_a_function():
-    clock = FunctionClock(counts_processor=False)
-    objects = SimulatedObjects(1, 10**9, repeated(b"h\n", b"row\n"))
-    s3 = SimulatedS3(objects, clock)
-    loop = s3.connect(4)
-    for number in range(4):
-        loop.send(number, s3.get("in/file.csv", {"range": f"bytes={number}-{number + 6999999}"})[0])
-    done = []
-    while len(done) < 4:
-        done += [token for token, _ in loop.wait(0.05)]
-    assert done == [0, 1, 2, 3]
-    assert clock.time == pytest.approx(0.1 + 4 * 0.1, rel=0.01)
-    assert s3.bytes_read == 28_000_000
-
-
-@pytest.mark.parametrize("start", [0, 1, 5, 6, 7, 11])
-@pytest.mark.parametrize("length", [1, 5, 23])
-def test_content_is_the_same_in_any_range(start, length):
-    content = repeated(b"head\n", b"row,1\n")
-    whole = b"head\n" + b"row,1\n" * 10
-    assert content(start, start + length) == whole[start : start + length]
 
 
 @pytest.mark.parametrize("number", range(5))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 import random
 from array import array
@@ -11,9 +10,8 @@ from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import Protocol
 
-from ddbload.aws.backoff import full_jitter
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, Step, Wait
+from ddbload.write.scheduler.messages import Answer, Batch, Step
 from ddbload.write.scheduler.scheduler import Scheduler
 
 HOT = 0
@@ -105,57 +103,3 @@ class SchedulerWriter:
                 None if units == 1 else [units] * len(keys),
                 100,
             )
-
-
-class PlainBatchWriter:
-    """Plain batch writer: each thread sends 25 rows in order, then those that were returned.
-
-    A thread backs off after each answer with returned rows, exponentially and with full jitter, as
-    the DynamoDB developer guide advises. Threads share nothing.
-    """
-
-    def __init__(self, threads: int, rng: random.Random) -> None:
-        self._rng = rng
-        self._threads = threads
-        self._buffer: list[int] = []
-        self._known = 0
-        self._in_flight: dict[int, int] = {}
-        """Attempts of each request in flight."""
-        self._delayed: list[tuple[float, int, list[int], int]] = []
-        self._number = 0
-        self._closed = False
-
-    def feed(self, source: Source) -> None:
-        while len(self._buffer) < 25 and not self._closed:
-            count = len(source.take(2000))
-            self._closed = not count
-            self._buffer.extend(range(self._known, self._known + count))
-            self._known += count
-
-    def next(self, now: float) -> Step:
-        if self._delayed and self._delayed[0][0] <= now:
-            _, _, rows, attempts = heapq.heappop(self._delayed)
-            return self._send(rows, attempts)
-        if len(self._in_flight) + len(self._delayed) < self._threads and self._buffer:
-            rows, self._buffer = self._buffer[:25], self._buffer[25:]
-            return self._send(rows, 0)
-        if self._delayed:
-            return Wait(self._delayed[0][0])
-        return Wait(None) if self._in_flight else Finished()
-
-    def answered(self, batch: Batch, answer: Answer, now: float) -> None:
-        attempts = self._in_flight.pop(batch.number)
-        if isinstance(answer, Accepted):
-            rows = [batch.handles[index] for index in answer.unprocessed]
-            attempts = attempts if len(rows) == len(batch.handles) else 0
-        else:
-            rows = list(batch.handles)
-        if rows:
-            wait = full_jitter(attempts + 1, self._rng)
-            heapq.heappush(self._delayed, (now + wait, batch.number, rows, attempts + 1))
-
-    def _send(self, rows: list[int], attempts: int) -> Batch:
-        batch = Batch(self._number, rows)
-        self._number += 1
-        self._in_flight[batch.number] = attempts
-        return batch

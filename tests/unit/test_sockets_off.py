@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import threading
 from socket import socket as imported_earlier
 
 import pytest
@@ -28,21 +27,6 @@ def test_a_socket_is_an_error_that_says_where_to_go(open_one):
 def test_code_that_catches_every_exception_cannot_hide_it():
     with pytest.raises(SocketsAreOffError), contextlib.suppress(Exception):
         socket.socket()
-
-
-def test_a_thread_is_no_way_around_it():
-    caught = []
-
-    def work():
-        try:
-            socket.socket()
-        except SocketsAreOffError as error:
-            caught.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert len(caught) == 1
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from ddbload.contracts.results import MAX_CAUSE, Failure
 from ddbload.errors import MAX_ERROR_TEXT, InvalidPayload, visible
 
 ODD = {
@@ -39,12 +36,3 @@ def test_characters_without_a_picture_are_escaped(odd):
 def test_text_is_cut_to_its_limit(text):
     assert len(visible(text, 100)) == 103
     assert len(str(InvalidPayload(text))) == MAX_ERROR_TEXT + 3
-
-
-@pytest.mark.parametrize("odd", ODD)
-def test_caught_failure_is_clean(odd):
-    for cause in (f"a{odd}", json.dumps({"errorMessage": f"a{odd}"})):
-        found = Failure.caught({"Error": f"Er{odd}ror", "Cause": cause})
-        assert found.name.isprintable()
-        assert found.message.isprintable()
-    assert len(Failure.caught({"Error": "E" * 9999, "Cause": odd * 9999}).message) <= MAX_CAUSE + 3

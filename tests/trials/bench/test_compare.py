@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 
 import pytest
 
 from bench import compare
 from bench.checksum import ItemChecksum
-from bench.clients import ROOT, Client
-from bench.medians import MILLION, Round, client_medians
+from bench.clients import Client
+from bench.medians import MILLION, Round
 from bench.rounds import Cost, Scenario
 from bench.shapes import SHAPES
 
@@ -32,45 +29,8 @@ def test_cpu_per_million_counts_start_up_once():
     assert each.rows_per_second == pytest.approx(10_025 / 2.0)
 
 
-def test_client_medians_are_compared_with_the_baseline():
-    rounds = {
-        "threads": [a_round("threads", cpu, turn) for turn, cpu in enumerate((1.5, 9.5, 2.5))],
-        "batch_writer": [
-            a_round("batch_writer", cpu, turn) for turn, cpu in enumerate((4.5, 0.5, 5.5))
-        ],
-    }
-    threads, plain = client_medians([each for own in rounds.values() for each in own])
-    assert [threads.client.name, plain.client.name] == ["threads", "batch_writer"]
-    cpu = [each.cpu_per_million(0.5) for each in rounds["threads"]]
-    assert [threads.least, threads.cpu_per_million, threads.most] == pytest.approx(sorted(cpu))
-    assert plain.times_less == 1.0
-    assert threads.times_less == pytest.approx(plain.cpu_per_million / threads.cpu_per_million)
-    assert client_medians(rounds["threads"])[0].times_less is None
-
-
 ONE_SCENARIO = ["--clients", "batch_writer,pool@2", "--shapes", "quoted", "--wires", "tls"]
 FEW_ROWS = ["--rows", "60", "--slow-rows", "60", "--latencies", "0", "--rounds", "2"]
-
-
-def test_compare_writes_json(tmp_path):
-    to_json = tmp_path / "made" / "a.json"
-    places = ["--json", str(to_json), "--seed", "7"]
-    ended = subprocess.run(
-        [sys.executable, "-m", "bench.compare", *ONE_SCENARIO, *FEW_ROWS, *places],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert "quoted, TLS, 0 ms" in ended.stdout
-    result = json.loads(to_json.read_text())
-    assert result["seed"] == 7
-    assert result["machine"]["versions"]["aiobotocore"]
-    # The order rotates.
-    order = [(each["turn"], each["client"]) for each in result["rounds"]]
-    assert order == [(0, "batch_writer"), (0, "pool@2"), (1, "pool@2"), (1, "batch_writer")]
-    assert {each["client"] for each in result["figures"]} == {"batch_writer", "pool@2"}
 
 
 def test_compare_ends_with_an_error_after_an_invalid_round(monkeypatch, tmp_path):

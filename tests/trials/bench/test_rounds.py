@@ -9,11 +9,9 @@ import sys
 
 import pytest
 
-from bench import compare, native
 from bench.checksum import expected_checksum
-from bench.clients import TABLE, Client
-from bench.native import FLOOR, GO
-from bench.rounds import Cores, InvalidRound, Scenario, check_ddbload_report, run
+from bench.clients import Client
+from bench.rounds import Cores, InvalidRound, check_ddbload_report, run
 from bench.shapes import SHAPES
 from ddbload.contracts.options import ENGINES
 from tests.cli.console import ROOT
@@ -88,27 +86,6 @@ def test_check_refuses_a_ddbload_report_with_wrong_counts():
     ):
         with pytest.raises(InvalidRound, match="ddbload reports"):
             check_ddbload_report("wrong", rows(**changed), ROWS)
-
-
-@pytest.mark.parametrize("missing", [FLOOR, GO])
-def test_rival_without_its_tool_is_left_out_and_named(missing, monkeypatch, capsys):
-    monkeypatch.setattr(native.shutil, "which", lambda _tool: None)
-    clients = [Client.parse("sync"), Client.parse(missing)]
-    assert compare._possible(clients) == [Client.parse("sync")]
-    tool = {FLOOR: "cc", GO: "go"}[missing]
-    assert capsys.readouterr().out == f"without {missing}: {tool} was not found on PATH\n"
-
-
-@pytest.mark.parametrize("name", ["insert", FLOOR])
-def test_round_over_tls_is_valid(name, sink_process, make_file, tmp_path, monkeypatch):
-    monkeypatch.setattr(native, "BUILT", tmp_path)
-    if name == FLOOR and native.build(FLOOR) is not None:
-        pytest.skip("no compiler here, or no OpenSSL's headers")
-    for shape in SHAPES.values():
-        path, due = make_file(shape, ROWS)
-        native.write_bodies(path, shape, TABLE)
-        cost = run(Client.parse(name), Scenario(shape, True, 0.0), path, due, sink_process, CORES)
-        assert cost.requests == 3
 
 
 MEASURING = """

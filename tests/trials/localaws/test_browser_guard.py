@@ -3,17 +3,14 @@
 import http.client
 import json
 import re
-import socket
 from pathlib import Path
 from queue import SimpleQueue
 from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from ddbload.cli.demo.command import dynalite
 from localaws import LocalAws
 from localaws.functions.runtime_api import Invocation, RuntimeApi
-from tests.cli.console import ROOT
 from tests.e2e.processes import children
 from tests.trials.localaws.conftest import Deployed
 
@@ -146,15 +143,6 @@ def test_request_is_accepted_with_a_local_host(app, host):
     assert ask(port, "POST", "/", form, headers, host.format(port=port))[0] == 200
 
 
-@pytest.mark.parametrize("name", ["{bucket}.localhost:{port}", "{bucket}.s3.localhost:{port}"])
-def test_bucket_is_reached_by_a_virtual_host(app, name):
-    app.put("hello.txt", b"hello", bucket="Kept")
-    port = port_of(app.aws.endpoint)
-    host = name.format(bucket=app.outputs["Kept"], port=port)
-    status, _, body = ask(port, "GET", "/hello.txt", b"", signed("s3"), host)
-    assert (status, body) == (200, b"hello")
-
-
 def test_moto_controls_are_refused(app):
     """`/moto-api/` can reset every service and shows all data."""
     port = port_of(app.aws.endpoint)
@@ -162,13 +150,6 @@ def test_moto_controls_are_refused(app):
         for headers in ({}, {"Origin": PAGE}, {"Origin": f"http://{HERE}:{port}"}):
             assert_refused(ask(port, method, f"/moto-api/{path}", b"", headers))
     assert app.outputs_of("app")
-
-
-def test_response_has_no_cors_headers(app):
-    port = port_of(app.aws.endpoint)
-    for service, path in (("s3", "/"), ("s3", "/no-such-bucket"), ("cloudformation", "/?Action=X")):
-        _, headers, _ = ask(port, "GET", path, b"", signed(service))
-        assert not [name for name in headers if name.startswith("access-control-")]
 
 
 @pytest.fixture(scope="module")
@@ -227,34 +208,6 @@ def test_every_port_refuses_a_foreign_host(listening, name, host):
         assert_refused(answer)
 
 
-@PORTS
-@pytest.mark.parametrize("origin", [{}, {"Origin": PAGE}])
-def test_every_port_refuses_preflight_requests(listening, name, origin):
-    wish = {
-        "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "authorization,x-amz-target,content-type",
-        "Access-Control-Request-Private-Network": "true",
-    }
-    assert_refused(ask(listening[name], "OPTIONS", "/", b"", {**wish, **origin}))
-
-
-@PORTS
-def test_body_of_a_refused_request_is_not_parsed_as_a_request(listening, name):
-    """The body of a refused request could otherwise be a request without the browser's headers."""
-    port = listening[name]
-    inner = (
-        f"GET /2018-06-01/runtime/invocation/next HTTP/1.1\r\nHost: {HERE}:{port}\r\n"
-        "User-Agent: aws-lambda-python\r\n\r\n"
-    ).encode()
-    head = f"POST / HTTP/1.1\r\nHost: {HERE}:{port}\r\nOrigin: {PAGE}\r\n"
-    with socket.create_connection((HERE, port), timeout=30) as sent:
-        sent.sendall(f"{head}Content-Length: {len(inner)}\r\n\r\n".encode() + inner)
-        sent.shutdown(socket.SHUT_WR)
-        answers = b"".join(iter(lambda: sent.recv(65536), b""))
-    assert answers.startswith(b"HTTP/1.1 403 ")
-    assert answers.count(b"HTTP/1.1 ") == 1
-
-
 def create_table(port, headers):
     """Send CreateTable; return whether the table exists afterwards, and the response."""
     table = {
@@ -272,27 +225,11 @@ def create_table(port, headers):
 
 
 @pytest.mark.parametrize("browser", BROWSERS)
-def test_demo_dynalite_refuses_web_pages(browser):
-    with dynalite(ROOT / "node_modules") as endpoint:
-        made, answer = create_table(port_of(endpoint), browser)
-        assert answer[0] == 403
-        assert not made
-        assert ask(port_of(endpoint), "OPTIONS", "/", b"", browser)[0] == 403
-        assert ask(port_of(endpoint), host="evil.example")[0] == 403
-        assert create_table(port_of(endpoint), {})[0]
-
-
-@pytest.mark.parametrize("browser", BROWSERS)
 def test_dynamodb_creates_no_table_for_a_web_page(listening, browser):
     for name in ("dynalite", "watched DynamoDB"):
         made, answer = create_table(listening[name], browser)
         assert_refused(answer)
         assert not made
-
-
-def test_dynamodb_proxy_sends_dynalites_host(listening):
-    """Clients send the proxy's Host, which dynalite would refuse."""
-    assert ask(listening["watched DynamoDB"], "POST", "/", b"", signed("dynamodb"))[0] == 400
 
 
 @pytest.fixture

@@ -8,13 +8,12 @@ import socket
 import subprocess
 import sys
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
 
 import boto3
 import pytest
 from botocore.config import Config
 
-from localaws import LocalAws, LocalAwsFailed, command
+from localaws import LocalAws
 from tests.cli.console import ROOT
 from tests.e2e.processes import alive, children, until
 
@@ -109,41 +108,6 @@ def test_emulator_ends_by_a_signal(number, tmp_path):
     assert_ended(pids)
 
 
-@pytest.mark.parametrize(
-    ("given", "handled"),
-    [
-        # A shell ignores SIGINT in background jobs of a script.
-        (signal.SIGINT, True),
-        (signal.SIGTERM, True),
-        # nohup ignores SIGHUP.
-        (signal.SIGHUP, False),
-    ],
-)
-def test_ignored_signals_are_handled_except_sighup(given, handled, monkeypatch):
-    handlers = {}
-    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN)
-    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
-
-    def run(settings, ended):
-        if given in handlers:
-            handlers[given](given, None)
-        return ended.is_set()
-
-    monkeypatch.setattr(command, "_run", run)
-    monkeypatch.setattr(command, "_configure_logging", lambda: None)
-    assert command.main([]) is handled
-
-
-def test_error_names_a_taken_port(capfd):
-    with (
-        socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(LocalAwsFailed, match="status 1"),
-        LocalAws("--port", str(taken.getsockname()[1])),
-    ):
-        pass
-    assert "Address already in use" in capfd.readouterr().err
-
-
 def test_emulator_listens_on_loopback_only(aws):
     for endpoint in (aws.endpoint, aws.dynamodb_endpoint):
         assert endpoint.startswith("http://127.0.0.1:")
@@ -151,12 +115,3 @@ def test_emulator_listens_on_loopback_only(aws):
         # Another address of this machine.
         with pytest.raises(OSError):
             socket.create_connection(("127.0.0.2", port), timeout=5)
-
-
-def test_callers_wait_when_a_function_is_at_its_concurrency(app):
-    """The fixture limits each function to two processes."""
-    with ThreadPoolExecutor(6) as callers:
-        wish = {"wish": "sleep", "seconds": 0.2}
-        answers = list(callers.map(lambda _: app.invoke("Small", wish)[1], range(6)))
-    assert len({answer["pid"] for answer in answers}) <= 2
-    assert all(answer["event"] == wish for answer in answers)

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from botocore.exceptions import ClientError
 
 from tests.trials.localaws.conftest import wait_for
 from tests.trials.localaws.template import template
@@ -45,38 +44,6 @@ def test_stack_is_updated_with_previous_value_of_parameter_that_was_not_given(ap
     kept = [{"ParameterKey": "Version", "UsePreviousValue": True}]
     stacks.update_stack(TemplateBody=json.dumps(body), Parameters=kept, **allowed)
     assert app.outputs_of("kept") == {"Version": "21"}
-
-
-def test_change_set_can_be_created_again_with_previous_values(app):
-    """cdk expects the old change set to be gone, and keeps the name of an SSM parameter."""
-    app.client("ssm").put_parameter(Name="/a/version", Value="21", Type="String")
-    stacks = app.client("cloudformation")
-    body = part("MachineRole")
-    body["Parameters"] = {
-        "Version": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/a/version"}
-    }
-
-    def change(kind, value, parameters):
-        body["Outputs"] = {"Value": {"Value": value}, "Version": {"Value": {"Ref": "Version"}}}
-        stacks.create_change_set(
-            StackName="again",
-            ChangeSetName="set",
-            ChangeSetType=kind,
-            TemplateBody=json.dumps(body),
-            Parameters=parameters,
-            Capabilities=["CAPABILITY_IAM"],
-        )
-        stacks.execute_change_set(StackName="again", ChangeSetName="set")
-        return app.outputs_of("again")
-
-    assert change("CREATE", "one", []) == {"Value": "one", "Version": "21"}
-    for _ in range(2):
-        # Deleting a missing change set is not an error.
-        stacks.delete_change_set(StackName="again", ChangeSetName="set")
-    with pytest.raises(stacks.exceptions.ChangeSetNotFoundException, match="set"):
-        stacks.describe_change_set(StackName="again", ChangeSetName="set")
-    kept = [{"ParameterKey": "Version", "UsePreviousValue": True}]
-    assert change("UPDATE", "two", kept) == {"Value": "two", "Version": "21"}
 
 
 def test_definition_is_read_from_s3_with_substitutions(app):
@@ -135,29 +102,3 @@ def test_stack_deletion_keeps_retained_resources(app, policy):
     buckets = {bucket["Name"] for bucket in app.client("s3").list_buckets()["Buckets"]}
     assert outputs["Kept"] in buckets
     assert outputs["Inbox"] not in buckets
-
-
-def custom(app, function, **properties):
-    made = {"ServiceToken": app.outputs[function], "Given": {"n": 1, "on": True}, **properties}
-    return {
-        "Resources": {"Made": {"Type": "Custom::Colour", "Properties": made}},
-        "Outputs": {
-            "Made": {"Value": {"Ref": "Made"}},
-            "Given": {"Value": {"Fn::GetAtt": ["Made", "Given"]}},
-        },
-    }
-
-
-def test_custom_resource_has_its_functions_data(app):
-    app.create_stack("custom", custom(app, "Custom"))
-    outputs = app.outputs_of("custom")
-    assert outputs["Made"] == "made-here"
-    # CloudFormation passes strings only.
-    assert json.loads(outputs["Given"]) == {"n": "1", "on": "true"}
-
-
-def test_stack_is_refused_when_a_custom_resource_fails(app):
-    with pytest.raises(ClientError, match="the colour is out of stock"):
-        app.create_stack("custom-failed", custom(app, "Custom", Status="FAILED"))
-    with pytest.raises(ClientError, match="HandlerNotFound"):
-        app.create_stack("custom-missing", custom(app, "Missing"))

@@ -9,7 +9,6 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
 from ddbload import __version__
-from ddbload.aws.boto_clients import CONNECT_SECONDS, READ_SECONDS
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.failures import ChecksumMismatch, LengthMissing
 from ddbload.errors import AwsConfiguration
@@ -21,18 +20,6 @@ SERVICES = ["dynamodb", "s3"]
 @pytest.fixture(autouse=True)
 def settings(monkeypatch) -> None:
     isolate(monkeypatch, **CREDENTIALS, AWS_REGION="eu-central-1")
-
-
-@pytest.fixture
-def config_file(monkeypatch, tmp_path):
-    """Write the shared configuration file."""
-
-    def write(text: str) -> None:
-        path = tmp_path / "config"
-        path.write_text(text)
-        monkeypatch.setenv("AWS_CONFIG_FILE", str(path))
-
-    return write
 
 
 # How they are made
@@ -57,18 +44,6 @@ def test_error_response_costs_one_request(monkeypatch, status):
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_timeouts_fit_a_deadline(service):
-    config = getattr(Clients(), service).meta.config
-    assert (config.connect_timeout, config.read_timeout) == (CONNECT_SECONDS, READ_SECONDS)
-    assert CONNECT_SECONDS + READ_SECONDS <= 20
-
-
-@pytest.mark.parametrize("service", SERVICES)
-def test_pool_has_a_connection_for_each_concurrent_request(service):
-    assert getattr(Clients(connections=77), service).meta.config.max_pool_connections == 77
-
-
-@pytest.mark.parametrize("service", SERVICES)
 def test_user_agent_names_ddbload(service):
     assert getattr(Clients(), service).meta.config.user_agent_extra == f"ddbload/{__version__}"
 
@@ -82,25 +57,12 @@ def test_items_are_not_validated_by_botocore(monkeypatch):
         Clients().s3.get_object(Bucket="bucket", Key=5)
 
 
-@pytest.mark.parametrize("service", SERVICES)
-def test_client_is_made_once(service):
-    clients = Clients()
-    assert getattr(clients, service) is getattr(clients, service)
-
-
 @pytest.mark.parametrize("operation", ["describe_table", "delete_table"])
 def test_dynamodb_checksum_is_checked(monkeypatch, operation):
     client, canned = canned_dynamodb(monkeypatch)
     canned.say(b"{}", crc32=1)
     with pytest.raises(ChecksumMismatch):
         getattr(client, operation)(TableName="table")
-
-
-def test_checksum_of_an_error_is_checked(monkeypatch):
-    client, canned = canned_dynamodb(monkeypatch)
-    canned.say(b'{"__type": "x#ResourceNotFoundException"}', 400, crc32=1)
-    with pytest.raises(ChecksumMismatch):
-        client.describe_table(TableName="table")
 
 
 def canned_s3() -> tuple[Any, Canned]:
@@ -119,14 +81,6 @@ def test_response_without_length_is_refused(status):
     canned.answers.append((status, {"Transfer-Encoding": "chunked"}, b"body"))
     if status < 300:
         assert client.get_object(Bucket="bucket", Key="key")["Body"].read() == b"body"
-
-
-def test_response_without_body_needs_no_length():
-    client, canned = canned_s3()
-    canned.answers.append((200, {}, b""))
-    client.head_object(Bucket="bucket", Key="key")
-    canned.answers.append((204, {}, b""))
-    client.delete_object(Bucket="bucket", Key="key")
 
 
 @pytest.mark.parametrize(
@@ -149,25 +103,9 @@ def test_every_client_checks_lengths(service, operation):
 # Which settings count
 
 
-def test_region_is_read_from_the_environment():
-    assert Clients().dynamodb.meta.region_name == "eu-central-1"
-
-
-def test_region_is_read_from_aws_default_region(monkeypatch):
-    monkeypatch.delenv("AWS_REGION")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-2")
-    assert Clients().dynamodb.meta.region_name == "eu-west-2"
-
-
 def test_aws_region_overrides_aws_default_region(monkeypatch):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-2")
     assert Clients().dynamodb.meta.region_name == "eu-central-1"
-
-
-def test_empty_region_is_ignored(monkeypatch):
-    monkeypatch.setenv("AWS_REGION", "")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-2")
-    assert Clients().dynamodb.meta.region_name == "eu-west-2"
 
 
 def test_options_override_the_environment(monkeypatch):
@@ -175,13 +113,6 @@ def test_options_override_the_environment(monkeypatch):
     settings = AwsSettings(region="us-west-2", endpoint_url="http://flag.invalid")
     meta = Clients(settings).dynamodb.meta
     assert (meta.region_name, meta.endpoint_url) == ("us-west-2", "http://flag.invalid")
-
-
-def test_profile_is_used(monkeypatch, config_file):
-    monkeypatch.delenv("AWS_REGION")
-    config_file("[profile mine]\nregion = ap-south-1\nendpoint_url = http://profile.invalid\n")
-    meta = Clients(AwsSettings(profile="mine")).dynamodb.meta
-    assert (meta.region_name, meta.endpoint_url) == ("ap-south-1", "http://profile.invalid")
 
 
 def test_each_service_uses_its_endpoint(monkeypatch):
@@ -203,13 +134,6 @@ def refusal(service: str, settings: AwsSettings | None = None) -> str:
     return raised.value.message
 
 
-def test_missing_region_is_reported(monkeypatch):
-    monkeypatch.delenv("AWS_REGION")
-    message = refusal("dynamodb")
-    assert "region" in message
-    assert "Set AWS_REGION, or give --region." in message
-
-
 def test_session_is_shared_only_with_its_profile(monkeypatch):
     clients = Clients(AwsSettings(profile="work"))
     shared_early = []
@@ -225,39 +149,9 @@ def test_session_is_shared_only_with_its_profile(monkeypatch):
     assert clients.session() is session
 
 
-@pytest.mark.parametrize("service", SERVICES)
-def test_unknown_profile_is_reported(service):
-    assert "(nobody)" in refusal(service, AwsSettings(profile="nobody"))
-
-
 def test_unknown_profile_in_the_environment_is_reported(monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     assert "(nobody)" in refusal("dynamodb")
-
-
-@pytest.mark.parametrize("region", ["eu west 1", "us-east-1/", "eu_west_1"])
-def test_invalid_region_is_reported(region):
-    assert region in refusal("dynamodb", AwsSettings(region=region))
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "localhost",
-        "localhost:8000",
-        "not a url",
-        "http://",
-        "http://a..b",
-        "http://[::1",
-        "http://localhost:99999",
-        "http://localhost:0",
-        "http://localhost:port",
-        "ftp://localhost:8000",
-    ],
-)
-def test_invalid_endpoint_is_reported(url):
-    refusal("dynamodb", AwsSettings(endpoint_url=url))
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -266,45 +160,10 @@ def test_invalid_endpoint_in_the_environment_is_reported(monkeypatch, service):
     refusal(service)
 
 
-def test_incomplete_credentials_are_reported(monkeypatch):
-    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    assert "AWS_SECRET_ACCESS_KEY" in refusal("dynamodb")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("[default\n", id="no section"),
-        pytest.param("[default]\ndefaults_mode = bogus\n", id="a bad value"),
-        pytest.param("[default]\ns3 =\n  addressing_style = bogus\n", id="a bad nested value"),
-    ],
-)
-def test_invalid_config_file_is_reported(config_file, text):
-    config_file(text)
-    refusal("s3")
-
-
-def test_role_without_source_is_reported(monkeypatch, config_file):
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    config_file("[profile mine]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = gone\n")
-    assert '"gone"' in refusal("dynamodb", AwsSettings(profile="mine"))
-
-
 def test_missing_credentials_are_reported_with_the_first_request(monkeypatch):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     assert Clients().dynamodb.meta.region_name == "eu-central-1"
-
-
-def test_client_can_be_used_after_a_refused_request(monkeypatch):
-    client, canned = canned_dynamodb(monkeypatch)
-    assert isinstance(canned, Canned)
-    canned.say(b'{"__type": "x#ResourceNotFoundException", "message": "gone"}', 400)
-    canned.say(b'{"Table": {"TableName": "table"}}')
-    with pytest.raises(client.exceptions.ResourceNotFoundException, match="gone"):
-        client.describe_table(TableName="table")
-    assert client.describe_table(TableName="table")["Table"] == {"TableName": "table"}
 
 
 # Terms of buckets

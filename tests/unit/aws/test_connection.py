@@ -82,20 +82,6 @@ def connection(sock) -> Connection:
     return made
 
 
-def test_connection_sends_a_request_and_reads_its_response(sock, connection):
-    connection.send(b"request")
-    assert sock.sent == [b"request"]
-    assert (connection.is_sending, connection.left, connection.begun) == (False, 0, False)
-    assert connection.on_ready() is None
-    sock.receives.extend([OK[:10], BlockingIOError()])
-    assert connection.on_ready() is None
-    assert connection.begun
-    sock.receives.append(OK[10:])
-    response = connection.on_ready()
-    assert response is not None
-    assert response.body == b"{}"
-
-
 @pytest.mark.parametrize("blocks", [BlockingIOError(), WANT_WRITE])
 def test_rest_of_a_request_is_sent_when_the_socket_is_writable(sock, connection, blocks):
     sock.sends.extend([3, blocks])
@@ -123,16 +109,6 @@ def test_tls_send_waits_for_readable_socket(sock, connection):
     assert b"".join(sock.sent) == b"request"
 
 
-def test_tls_receive_waits_for_writable_socket(sock, connection):
-    connection.send(b"request")
-    sock.receives.append(WANT_WRITE)
-    assert connection.on_ready() is None
-    assert connection.wants == BOTH
-    sock.receives.append(OK)
-    assert connection.on_ready() is not None
-    assert connection.wants == EVENT_READ
-
-
 def test_large_request_is_sent_in_pieces(sock, connection):
     """TLS needs the same bytes again after a send that took none."""
     big = bytes(200_000)
@@ -151,24 +127,6 @@ def test_early_response_is_read_when_sending_fails(sock, connection):
     sock.sends.append(PIPE)
     assert connection.on_ready() is not None
     assert connection.is_sending
-
-
-def test_failed_send_is_reported(sock, connection):
-    sock.sends.append(BlockingIOError())
-    connection.send(b"request")
-    sock.sends.append(PIPE)
-    with pytest.raises(ConnectionBroken) as raised:
-        connection.on_ready()
-    assert raised.value.reason == "ConnectionReset"
-
-
-@pytest.mark.parametrize("size", [10, 100_000])
-@pytest.mark.parametrize("error", [PIPE, RESET])
-def test_failed_first_send_is_reported(sock, connection, size, error):
-    sock.sends.append(error)
-    with pytest.raises(ConnectionBroken) as raised:
-        connection.send(bytes(size))
-    assert raised.value.reason == "ConnectionReset"
 
 
 @pytest.mark.parametrize(
@@ -192,18 +150,6 @@ def test_lost_connection_has_a_named_reason(sock, connection, said, reason):
     assert raised.value.reason == reason
 
 
-@pytest.mark.parametrize("quiet", [BlockingIOError(), WANT_READ])
-def test_idle_connection_is_quiet_without_data(sock, connection, quiet):
-    sock.receives.append(quiet)
-    assert connection.is_quiet()
-
-
-@pytest.mark.parametrize("said", [b"", b"x", RESET, ssl.SSLEOFError(8, "x")])
-def test_idle_connection_is_not_quiet_with_data(sock, connection, said):
-    sock.receives.append(said)
-    assert not connection.is_quiet()
-
-
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
@@ -225,21 +171,3 @@ def test_failed_connect_is_reported(sock, code, reason, at_once):
         with pytest.raises(ConnectionBroken) as raised:
             made.connect()
     assert raised.value.reason == reason
-
-
-def test_exhausted_sockets_are_reported(monkeypatch):
-    def refuse(*_: Any) -> Any:
-        raise OSError(errno.EMFILE, "x")
-
-    monkeypatch.setattr(module.socket, "socket", refuse)
-    with pytest.raises(ConnectionBroken) as raised:
-        Connection(Address(socket.AF_INET, None), None, "host")
-    assert raised.value.reason == "TooManyOpenFiles"
-
-
-def test_reading_pauses_for_other_connections_when_bytes_keep_coming(sock, connection):
-    connection.send(b"request")
-    # A socket that always has the next byte.
-    sock.receives.extend(bytes([byte]) for byte in b"HTTP/1.1 200 " + b"O" * 10_000)
-    assert connection.on_ready() is None
-    assert len(sock.receives) > 9_000

@@ -12,22 +12,17 @@ from typing import Any
 
 import pytest
 from botocore import exceptions as aws
-from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 
-from ddbload.aws.boto_clients import check_crc32, configuration_error
 from ddbload.aws.failures import (
     AwsFailure,
-    ChecksumMismatch,
     FailureKind,
-    LengthMissing,
     classify_failure,
     failure_of_response,
     to_ddbload_error,
 )
 from ddbload.aws.http_client.http1 import Response
-from ddbload.errors import AccessDenied, AwsConfiguration, RequestRefused, ServiceUnavailable
-from tests.fakes.client import connect_timeout, connection_closed, read_timeout, unreachable
+from ddbload.errors import AccessDenied, RequestRefused, ServiceUnavailable
 from tests.unit.aws.response_helpers import client_error
 
 
@@ -111,15 +106,6 @@ def test_failure_kind_follows_from_code_and_status(kind, code, status):
     assert classified(client_error(code, status)) == AwsFailure(kind, *told(code, status), status)
 
 
-@pytest.mark.parametrize(
-    "response", [{}, {"Error": {}}, {"Error": {"Code": None, "Message": None}}]
-)
-def test_error_without_message_has_its_code(response):
-    assert classified(aws.ClientError(response, "Operation")) == AwsFailure(
-        FailureKind.FATAL, "0", "HTTP status 0"
-    )
-
-
 PAGE = '<html>blocked: {"id": {"S": "secret"}}</html>'
 
 
@@ -138,14 +124,6 @@ def test_invalid_header_is_not_quoted():
     assert found.kind is FailureKind.FATAL
     assert "SECRET" not in found.text
     assert "line end" in found.text
-
-
-def test_modelled_error_is_classified_like_others():
-    class Modelled(aws.ClientError):
-        pass
-
-    error = Modelled(client_error("ThrottlingException").response, "Operation")
-    assert classified(error).kind is FailureKind.THROTTLED
 
 
 def test_client_error_keeps_request_id_and_reasons():
@@ -227,19 +205,6 @@ def test_throttling_reasons_are_read(name):
     assert found.reasons == ("TableWriteKeyRangeThroughputExceeded",)
 
 
-@pytest.mark.parametrize("listed", [None, 5, "text", {}, [None], [{"reason": 5}], {"reason": "x"}])
-def test_malformed_throttling_reasons_are_ignored(listed):
-    body = {"__type": "x#ThrottlingException", "ThrottlingReasons": listed}
-    found = failure_of_response(response(body))
-    assert found is not None
-    assert found.reasons == ()
-
-
-def test_success_is_not_a_failure():
-    assert failure_of_response(response(b'{"UnprocessedItems": {}}', 200)) is None
-    assert failure_of_response(Response(200, {}, b"", True)) is None
-
-
 @pytest.mark.parametrize("status", [200, 400, 502])
 def test_response_with_wrong_checksum_is_unsure(status):
     damaged = response({"__type": "x#AccessDeniedException"}, status, **{"x-amz-crc32": "1"})
@@ -253,33 +218,6 @@ def test_response_with_wrong_checksum_is_unsure(status):
 
 
 # No answer
-
-LOST = [
-    unreachable(),
-    connect_timeout(),
-    read_timeout(),
-    connection_closed(),
-    aws.HTTPClientError(error="broken pipe"),
-    aws.SSLError(endpoint_url="https://x", error="certificate"),
-    aws.ProxyConnectionError(proxy_url="http://proxy"),
-    aws.ResponseStreamingError(error="cut"),
-    aws.IncompleteReadError(actual_bytes=1, expected_bytes=2),
-    aws.ChecksumError(checksum_type="crc32", expected_checksum="a", actual_checksum="b"),
-    aws.FlexibleChecksumError(error_msg="other"),
-    ResponseParserError("not JSON"),
-    ChecksumMismatch("other"),
-    LengthMissing("other"),
-    ConnectionResetError("reset"),
-    BrokenPipeError("pipe"),
-    TimeoutError("late"),
-]
-
-
-@pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
-def test_lost_response_is_unsure(error):
-    found = classified(error)
-    assert (found.kind, found.code, found.status) == (FailureKind.UNSURE, type(error).__name__, 0)
-    assert found.text == str(error).splitlines()[0]
 
 
 @pytest.mark.parametrize("error", [ssl.SSLError(1, "bad record"), HTTPError("no pool")])
@@ -304,42 +242,7 @@ print(classify_failure(TimeoutError("x")).kind.value)
     assert done.stdout == "unsure\n"
 
 
-def test_parser_error_keeps_only_its_first_line():
-    # What follows is the body.
-    error = ResponseParserError("Unable to parse response, invalid XML received:\nb'<secret>'")
-    assert classified(error).text == "Unable to parse response, invalid XML received:"
-
-
-def test_error_without_text_has_its_class_name():
-    assert classified(TimeoutError()).text == "TimeoutError"
-
-
 # Nothing that is sent will pass
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        aws.NoCredentialsError(),
-        aws.PartialCredentialsError(provider="env", cred_var="AWS_SECRET_ACCESS_KEY"),
-        aws.CredentialRetrievalError(provider="process", error_msg="secret"),
-        aws.TokenRetrievalError(provider="sso", error_msg="secret"),
-        aws.SSOTokenLoadError(error_msg="no token"),
-        aws.UnauthorizedSSOTokenError(),
-        aws.LoginRefreshRequired(),
-        aws.NoAuthTokenError(),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_missing_credentials_are_fatal(error):
-    found = classified(error)
-    assert (found.kind, found.code) == (FailureKind.FATAL, "NoCredentials")
-    assert "secret" not in found.text
-    assert isinstance(to_ddbload_error(found, "reading"), AccessDenied)
-
-
-def test_expired_sso_session_says_how_to_log_in():
-    assert "aws sso login" in classified(aws.UnauthorizedSSOTokenError()).text
 
 
 def test_validation_error_does_not_quote_parameters():
@@ -347,18 +250,6 @@ def test_validation_error_does_not_quote_parameters():
     found = classified(error)
     assert (found.kind, found.code) == (FailureKind.FATAL, "ParamValidationError")
     assert "secret" not in found.text
-
-
-def test_other_botocore_errors_are_fatal():
-    found = classified(aws.UnknownServiceError(service_name="x", known_service_names=["y"]))
-    assert (found.kind, found.code) == (FailureKind.FATAL, "UnknownServiceError")
-
-
-@pytest.mark.parametrize(
-    "error", [ValueError("x"), KeyError("x"), OSError("x"), RuntimeError("x"), MemoryError()]
-)
-def test_other_exceptions_are_not_classified(error):
-    assert classify_failure(error) is None
 
 
 # By name
@@ -389,59 +280,4 @@ def test_failure_becomes_a_named_error(code, status, name):
     assert error.message.startswith(f"reading s3://b/k: {code}: {words}")
 
 
-def test_only_transient_failures_are_not_permanent():
-    assert not to_ddbload_error(classified(unreachable()), "x").permanent
-    assert not to_ddbload_error(classified(client_error("ThrottlingException")), "x").permanent
-    assert to_ddbload_error(classified(client_error("AccessDeniedException")), "x").permanent
-    assert to_ddbload_error(classified(client_error("ValidationException")), "x").permanent
-
-
-@pytest.mark.parametrize(
-    "code", ["InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"]
-)
-def test_clock_error_mentions_the_clock(code):
-    assert "clock" in to_ddbload_error(classified(client_error(code)), "x").message
-
-
-def test_access_error_mentions_permissions():
-    message = to_ddbload_error(classified(client_error("AccessDeniedException")), "x").message
-    assert "clock" not in message
-    assert "permissions" in message
-
-
-def test_missing_region_says_which_option_to_set():
-    error = configuration_error(aws.NoRegionError())
-    assert type(error) is AwsConfiguration
-    assert "You must specify a region" in error.message
-    assert "AWS_REGION" in error.message
-    assert "AWS_REGION" not in configuration_error(ValueError("x")).message
-
-
 # Checksums
-
-
-def check(headers: dict[str, str] | None, body: Any) -> None:
-    check_crc32({"headers": headers, "body": body, "status_code": 200}, operation_model=None)
-
-
-@pytest.mark.parametrize(
-    ("headers", "body"),
-    [
-        ({"x-amz-crc32": "2745614147"}, b"{}"),
-        ({"x-amz-crc32": " 2745614147 "}, b"{}"),
-        ({"x-amz-crc32": "0"}, b""),
-        ({}, b"{}"),
-        (None, b"{}"),
-        ({"x-amz-crc32": "1"}, None),
-        # A stream, which S3 gives: nothing is read from it here.
-        ({"x-amz-crc32": "1"}, iter([b"{}"])),
-    ],
-)
-def test_valid_checksum_is_accepted(headers, body):
-    check(headers, body)
-
-
-@pytest.mark.parametrize("told", ["2745614146", "", "none", "-1", "2745614147.0"])
-def test_wrong_checksum_is_refused(told):
-    with pytest.raises(ChecksumMismatch):
-        check({"x-amz-crc32": told}, b"{}")

@@ -11,7 +11,6 @@ from ddbload.aws.failures import FailureKind, failure_of_s3_response, redirected
 from ddbload.aws.http_client.connection import Endpoint
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.signing.signers import S3Signer, s3_signer_for
-from ddbload.errors import AccessDenied, AwsConfiguration, SourceNotFound
 from tests.unit.aws.response_helpers import CREDENTIALS, Canned, isolate
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -87,19 +86,6 @@ def test_unsupported_buckets_are_left_to_botocore(known, monkeypatch):
     assert of("bucket", known, None) is not None
 
 
-def test_invalid_bucket_name_is_reported(known):
-    with pytest.raises(SourceNotFound, match="s3://no bucket!: no such bucket"):
-        of("no bucket!", known, None)
-
-
-def test_invalid_settings_are_reported(monkeypatch):
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    with pytest.raises(AccessDenied, match="signing requests to S3: no AWS credentials"):
-        signer_of(Clients(AwsSettings()), "bucket")
-    with pytest.raises(AwsConfiguration):
-        signer_of(Clients(AwsSettings(endpoint_url="ftp://x")), "bucket")
-
-
 def answer(status: int, body: str = "", **headers: str) -> Response:
     return Response(
         status, {k.replace("_", "-"): v for k, v in headers.items()}, body.encode(), True
@@ -131,15 +117,6 @@ def test_s3_response_is_classified(response, kind, code, text):
     assert (meant.kind, meant.code, meant.text, meant.status) == (kind, code, text, response.status)
 
 
-def test_successful_s3_response_is_not_a_failure():
-    assert failure_of_s3_response(answer(200)) is None
-    assert failure_of_s3_response(answer(206)) is None
-    meant = failure_of_s3_response(answer(403, x_amz_request_id="R1"))
-    assert meant is not None
-    assert meant.request_id == "R1"
-
-
-HERE, THERE = {"x_amz_bucket_region": "us-east-1"}, {"x_amz_bucket_region": "eu-west-1"}
 REGION = "<Region>eu-west-1</Region>"
 
 

@@ -16,7 +16,6 @@ from ddbload.deploy.stack_settings import (
     first_failure,
     merge_settings,
     parse_assignments,
-    parse_upload,
 )
 from ddbload.deploy.toolchain import copy_app
 from ddbload.errors import DeploymentFailed, InvalidUsage, StackNotFound
@@ -55,12 +54,6 @@ def test_app_records_what_the_next_deployment_starts_from():
     assert {line[0] for line in describe_changes(recorded, again)} == {" "}
 
 
-def test_defaults_are_not_recorded():
-    named = {**default_settings(), "stack_name": "staging"}
-    assert Settings.from_context(named).to_context() == {}
-    assert merge({}) == {}
-
-
 def test_update_adds_and_never_drops():
     recorded = {"tables": ["books"], "source_buckets": ["a"], "uploads": [BOOKS, THEIRS]}
     found = merge(
@@ -95,22 +88,6 @@ def test_assignment_replaces_and_shows_what_goes():
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "value"),
-    [
-        ("tables=a, b", "tables", ["a", "b"]),
-        ('kms_keys=["arn"]', "kms_keys", ["arn"]),
-        ("memory-mb=1024", "memory_mb", 1024),
-        ("tracing=true", "tracing", True),
-        ("runtime=python3.12", "runtime", "python3.12"),
-        ("import_concurrency=", "import_concurrency", None),
-        ('uploads=[{"prefix": "a=b", "table": "t"}]', "uploads", [{"prefix": "a=b", "table": "t"}]),
-    ],
-)
-def test_assignments(text, name, value):
-    assert parse_assignments([text]) == {name: value}
-
-
-@pytest.mark.parametrize(
     ("texts", "message"),
     [
         (["table=books"], "--set table: there is no such setting; is tables meant?"),
@@ -124,13 +101,6 @@ def test_assignments(text, name, value):
 def test_wrong_assignments(texts, message):
     with pytest.raises(InvalidUsage, match=message):
         parse_assignments(texts)
-
-
-def test_uploads():
-    assert parse_upload("in/=books") == {"prefix": "in/", "table": "books"}
-    assert parse_upload("=books") == {"prefix": "", "table": "books"}
-    with pytest.raises(InvalidUsage, match="PREFIX=TABLE"):
-        parse_upload("books")
 
 
 def test_copied_app_checks_settings_without_its_packages(tmp_path):
@@ -168,23 +138,11 @@ def stack(status="CREATE_COMPLETE", description="ddbload: loads S3 objects"):
     }
 
 
-def test_stack_that_is_not_there(cloudformation):
-    client, stubber = cloudformation
-    stubber.add_client_error("describe_stacks", "ValidationError", "Stack with id s does not exist")
-    assert find_deployed_stack(client, "s") is None
-
-
 def test_stack_of_somebody_else_is_refused(cloudformation):
     client, stubber = cloudformation
     stubber.add_response("describe_stacks", stack(description="shop"))
     with pytest.raises(StackNotFound, match="is not a ddbload stack"):
         find_deployed_stack(client, "s")
-
-
-def test_rest_of_a_failed_first_deployment_has_no_settings(cloudformation):
-    client, stubber = cloudformation
-    stubber.add_response("describe_stacks", stack("ROLLBACK_COMPLETE"))
-    assert find_deployed_stack(client, "s").settings == {}
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from ddbload.deploy import toolchain
-from ddbload.deploy.cdk import failure_cause
 from ddbload.deploy.toolchain import (
-    APP_PARTS,
     DEMO_TOOLS,
     DEPLOY_TOOLS,
     check_node,
@@ -19,7 +17,6 @@ from ddbload.deploy.toolchain import (
     tools_folder,
 )
 from ddbload.errors import ToolsUnavailable
-from release.wheel_hook import PARTS
 from tests.cli.console import ROOT
 
 
@@ -90,23 +87,6 @@ def test_folder_that_others_may_write_is_refused(alone, mode):
     assert "pip" not in (alone.read_text() if alone.exists() else "")
 
 
-def test_failed_installer_is_quoted(alone, tmp_path):
-    (tmp_path / "bin" / "npm").write_text("#!/bin/sh\necho 'npm error EINTEGRITY a'\nexit 1\n")
-    with pytest.raises(ToolsUnavailable, match="npm packages failed: npm error EINTEGRITY a; npm"):
-        install(DEPLOY_TOOLS, lambda _: None)
-    # The next attempt does not take the rest for an installation.
-    assert not (tools_folder(DEPLOY_TOOLS) / ".installed").exists()
-
-
-@pytest.mark.parametrize("version", ["v20.20.2", "v22.0.0", "v24.1.0"])
-def test_node_is_taken_from_20_on(tmp_path, monkeypatch, version):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    for name in ("node", "npm"):
-        (tmp_path / name).write_text(f"#!/bin/sh\necho {version}\n")
-        (tmp_path / name).chmod(0o755)
-    check_node()
-
-
 def test_old_and_missing_node_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolsUnavailable, match="no node on the PATH: install"):
@@ -125,10 +105,6 @@ def test_programs_get_no_credentials(monkeypatch):
     assert not [name for name in found if name.startswith(("AWS_", "PYTHONPATH"))]
 
 
-def test_wheel_holds_the_parts_that_are_looked_for():
-    assert set(PARTS) == set(APP_PARTS)
-
-
 @pytest.mark.parametrize("tools", [DEPLOY_TOOLS, DEMO_TOOLS], ids=lambda tools: tools.lock)
 def test_lists_are_parts_of_the_one_that_is_tested(tools):
     def entries(name):
@@ -145,26 +121,3 @@ def test_lists_are_parts_of_the_one_that_is_tested(tools):
     assert [
         line for line in mine if line.startswith(unwanted) and not line.startswith(allowed)
     ] == []
-
-
-@pytest.mark.parametrize(
-    ("output", "cause"),
-    [
-        (
-            "ddbload: start: Building\n\x1b[31mddbload: TableNotListed: uploads[0] ...\x1b[0m\nx",
-            "TableNotListed: uploads[0] ...",
-        ),
-        (
-            "s | 3 | CREATE_FAILED | Role | denied\ns | 4 | CREATE_FAILED | A | b\n❌ s failed",
-            "s | 3 | CREATE_FAILED | Role | denied",
-        ),
-        (
-            "Synthesis time: 1s\n\n ❌  s failed to deploy\n‣ Error: no role\n  more\n",
-            "s failed to deploy ‣ Error: no role more",
-        ),
-        ("only this\n", "only this"),
-        ("", "ended with status 4"),
-    ],
-)
-def test_cause_of_a_failure(output, cause):
-    assert failure_cause(output, 4) == cause

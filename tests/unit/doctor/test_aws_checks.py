@@ -9,8 +9,7 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from ddbload import __version__
-from ddbload.doctor import aws_checks
-from ddbload.doctor.aws_checks import Caller, check_aws
+from ddbload.doctor.aws_checks import check_aws
 from ddbload.errors import AccessDenied
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
@@ -212,14 +211,6 @@ def test_nothing_else_is_asked_without_credentials(clients):
     assert AccessDenied.__name__ in found["credentials"].message
 
 
-@pytest.mark.parametrize(("skew", "status"), [(59, "ok"), (-61, "warn"), (241, "fail")])
-def test_clock(clients, skew, status):
-    identity(clients, skew=skew)
-    quotas(clients)
-    stack(clients)
-    assert run(clients)["clock"].status == status
-
-
 def test_missing_permission_fails_and_names_the_action(clients):
     identity(clients)
     table_of(clients, backup="DISABLED")
@@ -280,37 +271,3 @@ def test_missing_table_and_bucket_fail(clients):
     assert found["table"].message == "there is no table books in eu-west-1"
     assert found["bucket"].status == "fail"
     assert "source" not in found
-
-
-def test_bucket_elsewhere_and_empty_prefix(clients):
-    identity(clients)
-    headers = {"HTTPHeaders": {"x-amz-bucket-region": "us-east-1"}}
-    clients.answer("s3", "head_bucket", {"ResponseMetadata": headers})
-    clients.refuse("s3", "get_bucket_versioning")
-    wanted = {"Bucket": "b", "Prefix": "in/", "MaxKeys": 1}
-    clients.answer("s3", "list_objects_v2", {"KeyCount": 0}, wanted)
-    for each in ("s3:GetObject", "s3:ListBucket"):
-        simulated(clients, each)
-    quotas(clients)
-    stack(clients, "0.0.0")
-    found = run(clients, source="s3://b/in/*.csv")
-    assert found["bucket"].status == "warn"
-    assert found["bucket"].message == "b in us-east-1, versioning not checked"
-    assert found["source"].message == "s3://b/in/: no objects"
-    assert "is of ddbload 0.0.0" in found["stack"].message
-
-
-@pytest.mark.parametrize(
-    ("arn", "principal"),
-    [
-        ("arn:aws:iam::1:user/a/b", "arn:aws:iam::1:user/a/b"),
-        ("arn:aws-cn:sts::1:assumed-role/R/s", "arn:aws-cn:iam::1:role/R"),
-        ("arn:aws:iam::1:root", None),
-        (
-            "arn:aws:sts::1:assumed-role/AWSReservedSSO_Admin_0/me",
-            "arn:aws:iam::1:role/aws-reserved/sso.amazonaws.com/AWSReservedSSO_Admin_0",
-        ),
-    ],
-)
-def test_principal_of_a_session(arn, principal):
-    assert aws_checks._principal(Caller("1", arn, arn.split(":")[1])) == principal

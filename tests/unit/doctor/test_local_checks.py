@@ -23,15 +23,6 @@ def test_all_is_well(tmp_path, monkeypatch):
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize(
-    ("version", "status"),
-    [(None, "warn"), ((18, 1, 0), "warn"), ((22, 0, 0), "ok"), ((24, 1, 0), "ok")],
-)
-def test_node_is_needed_to_deploy_only(tmp_path, monkeypatch, version, status):
-    monkeypatch.setattr(local_checks, "node_version", lambda: version)
-    assert run(tmp_path)["node"].status == status
-
-
 @pytest.mark.parametrize("version", [(20, 20, 2), (21, 0, 0)])
 def test_node_past_its_end_is_told_in_one_line(tmp_path, monkeypatch, version):
     monkeypatch.setattr(local_checks, "node_version", lambda: version)
@@ -59,9 +50,3 @@ def test_proxy_is_named_without_its_password(tmp_path):
 def test_ledger_below_a_file_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
     assert run(tmp_path, ledger=tmp_path / "file" / "x")["ledger"].status == "fail"
-
-
-@pytest.mark.parametrize(("name", "message"), [("none", "does not exist"), ("", "is a folder")])
-def test_wrong_source(tmp_path, name, message):
-    found = run(tmp_path, source=str(tmp_path / name))["source"]
-    assert (found.status, message in found.message) == ("fail", True)

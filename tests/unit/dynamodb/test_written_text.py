@@ -10,7 +10,6 @@ from ddbload.dynamodb.write_modes import (
     LAST_WINS,
     PUT,
     UPDATE,
-    superseded_text,
     written_text,
     written_word,
 )
@@ -41,11 +40,3 @@ def test_uncertain_rows_are_shown_beside_written(mode, before):
         f"9,000 {written_word(mode)}, of which up to 1,200 {before} (an attempt was killed or"
         " stopped, or an answer was lost)"
     )
-
-
-@pytest.mark.parametrize(
-    ("mode", "text"),
-    [*((mode, "superseded by") for mode in (PUT, LAST_WINS, DELETE)), (UPDATE, "merged into")],
-)
-def test_superseded_rows_of_an_update_are_written_by_a_later_row(mode, text):
-    assert superseded_text(mode).startswith(text)

@@ -132,18 +132,6 @@ def test_rows_of_many_shapes_are_kept_apart() -> None:
         assert item == {name: value for name, value in row.items() if "NULL" not in value}
 
 
-@pytest.mark.parametrize(
-    ("text", "plain"), [("+1", "1"), ("1E2", "1E2"), ("01", "01"), ("0" * 300 + "1", "1.0E0")]
-)
-def test_numbers_are_sent_in_a_spelling_that_dynamodb_accepts(text: str, plain: str) -> None:
-    for data in (
-        lines({"id": {"S": "a"}, "n": {"N": text}}),
-        lines({"id": {"S": "a"}, "n": {"NS": [text]}}),
-    ):
-        (found,) = items(data, TYPED)
-        assert found["n"] in ({"N": plain}, {"NS": [plain]})
-
-
 def test_row_is_rejected_when_a_key_has_another_type() -> None:
     assert items(lines({"id": {"N": "1"}}), TYPED) == [("wrong_type", "id")]
     assert items(lines({"id": {"NULL": True}}), TYPED) == [("wrong_type", "id")]
@@ -163,22 +151,6 @@ def test_row_is_rejected_when_a_key_has_another_type() -> None:
     ]
 
 
-def test_attribute_can_be_named_item() -> None:
-    rules = replace(TYPED, table=table(("Item", "S")))
-    row = {"Item": {"S": "a"}}
-    assert items(lines(row, {"Item": row}), rules) == [row, row]
-
-
-def test_keys_of_equal_value_are_equal() -> None:
-    rules = replace(TYPED, table=table(("p", "B"), ("s", "N")))
-    data = lines(
-        {"p": {"B": "QQ=="}, "s": {"N": "1"}},
-        {"s": {"N": "1.0"}, "p": {"B": "QR=="}},
-        '{"p":{"B":"QQ=\\u003d"},"s":{"N":"\\u0031"}}',
-    )
-    assert [each.key for each in read(data, rules) if isinstance(each, Item)] == [("QQ==", "1")] * 3
-
-
 def test_null_is_a_value_unless_the_policy_says_otherwise() -> None:
     row = {"id": {"S": "a"}, "x": {"NULL": True}, "l": {"L": [{"NULL": True}]}}
     without = {name: value for name, value in row.items() if name != "x"}
@@ -194,15 +166,6 @@ def test_null_is_a_value_unless_the_policy_says_otherwise() -> None:
         assert items(lines({"Item": row}, {"Item": row}), rules) == [expected] * 2
 
 
-def test_null_marker_is_left_out() -> None:
-    row = {"id": {"S": "a"}, "x": {"S": "\\N"}, "l": {"L": [{"S": "\\N"}]}}
-    other = row | {"x": {"S": "b"}}
-    rules = replace(TYPED, markers=frozenset({"\\N"}))
-    without = {name: value for name, value in row.items() if name != "x"}
-    assert items(lines(row, other, row), rules) == [without, other, without]
-    assert items(lines({"id": {"S": "\\N"}}), rules) == [("empty_key", "id")]
-
-
 def test_position_comes_last_and_must_not_be_in_the_row() -> None:
     rules = replace(TYPED, mode="last-wins", position_attribute="at", started=1.5)
     row, own = {"id": {"S": "a"}}, {"id": {"S": "a"}, "at": {"S": "b"}}
@@ -214,31 +177,6 @@ def test_position_comes_last_and_must_not_be_in_the_row() -> None:
         ["id", "at"],
     ]
     assert found[0]["at"] != found[3]["at"]
-
-
-def test_each_setting_works_by_itself() -> None:
-    row = {"id": {"S": "a"}, "x": {"S": "b"}, "y": {"NULL": True}, "z": {"N": "1"}}
-
-    def one(**rules: Any) -> Any:
-        first, second = items(lines(row, row), replace(TYPED, **rules))
-        assert first == second
-        return first
-
-    assert one() == row
-    assert one(markers=frozenset("b")) == {k: v for k, v in row.items() if k != "x"}
-    assert one(types={"z": "S"}) == row | {"z": {"S": "1"}}
-    assert one(nulls="empty") == row | {"y": {"S": ""}}
-    assert one(changes=changes({}, ["x"])) == {k: v for k, v in row.items() if k != "x"}
-    assert one(changes=changes(set={"x": "{id}"})) == row | {"x": {"S": "a"}}
-    assert one(table=table(("id", "S"), index_keys=[("x", "N", 9)])) == ("wrong_type", "x")
-
-
-def test_keys_of_parquet_get_the_tables_type() -> None:
-    assert items(lines({"Item": {"id": {"N": "1"}}}), PARQUET) == [{"id": {"S": "1"}}]
-    assert items(lines({"Item": {"id": {"NULL": True}}}), PARQUET) == [("empty_key", "id")]
-    assert items(lines({"Item": {"id": {"S": "a"}, "x": {"N": "NaN"}}}), PARQUET) == [
-        ("not_a_number", "x")
-    ]
 
 
 def test_attributes_are_typed_renamed_dropped_and_composed() -> None:

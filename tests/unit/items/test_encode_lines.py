@@ -45,13 +45,3 @@ def test_lines_are_the_items_of_the_requests(table: Table, nulls: str) -> None:
         assert lines == "".join(f"{item}\n" for item in items)
         assert '{"Item":{}}' not in items
     assert encoded_at_once > 50
-
-
-def test_malformed_rows_are_not_encoded_at_once() -> None:
-    encoder = BatchEncoder(["a"], ["S"], BARE)
-    assert encoder.encode_lines(Columns(1, [["x"]])) == '{"Item":{"a":{"S":"x"}}}\n'
-    assert encoder.encode_lines(Columns(2, [["x"]], odd={0})) is None
-    assert encoder.encode_lines(Columns(0, [[]])) is None
-    assert encoder.encode_lines(Columns(2, [["x", ""]])) is None
-    long = "x" * 450_000
-    assert encoder.encode_lines(Columns(2, [["x", long]])) is None

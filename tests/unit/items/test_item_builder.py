@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 
 import pytest
@@ -37,33 +36,10 @@ def _item(built: Item | Defect) -> Item:
     return built
 
 
-def test_attributes_have_the_types_of_columns() -> None:
-    item = _item(_builder("id=S,year=N,ok=BOOL").build(["a", "+1999", "Yes"]))
-    assert item.attributes == {"id": {"S": "a"}, "year": {"N": "1999"}, "ok": {"BOOL": True}}
-    assert item.key == ("a",)
-
-
-def test_empty_cell_is_left_out() -> None:
-    item = _item(_builder("id=S,a=S,n=N,b=BOOL").build(["x", "", "", ""]))
-    assert item.attributes == {"id": {"S": "x"}}
-    assert item.size == 3
-
-
-def test_key_is_partition_key_then_sort_key() -> None:
-    table = _table(("p", "S"), ("s", "N"))
-    item = _item(_builder("s=N,x=S,p=S", table).build(["1.0", "y", "a"]))
-    assert item.key == ("a", "1")
-
-
 @pytest.mark.parametrize("text", ["1", "1.0", "+1", "01", "10e-1", "0.1E1"])
 def test_equal_numbers_are_one_key(text: str) -> None:
     builder = _builder("id=N", _table(("id", "N")))
     assert _item(builder.build([text])).key == _item(builder.build(["1"])).key
-
-
-def test_texts_that_look_alike_are_different_keys() -> None:
-    builder = _builder("id=S")
-    assert _item(builder.build(["caf\u00e9"])).key != _item(builder.build(["cafe\u0301"])).key
 
 
 def test_size_counts_utf_8_bytes_of_names_and_values() -> None:
@@ -80,20 +56,6 @@ def test_item_can_have_400_kb_and_no_more() -> None:
         "item_too_large", "409601 bytes; DynamoDB's limit is 409600"
     )
     assert isinstance(builder.build(["k", most[:-3] + "漢漢"]), Defect)
-
-
-def test_row_is_rejected_with_another_number_of_fields() -> None:
-    builder = _builder("id=S,a=S")
-    for fields in (["k"], ["k", "a", ""]):
-        assert builder.build(fields) == Defect(
-            "field_count", f"{len(fields)} fields; the file has 2 columns"
-        )
-
-
-def test_row_is_rejected_with_an_empty_key() -> None:
-    builder = _builder("a=S,id=S,s=N", _table(("id", "S"), ("s", "N")))
-    assert builder.build(["a", "", "1"]) == Defect("empty_key", "the key attribute is empty", 1)
-    assert builder.build(["a", "k", ""]) == Defect("empty_key", "the key attribute is empty", 2)
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "漢", "😀"])
@@ -121,15 +83,6 @@ def test_index_key_is_limited_and_can_be_empty() -> None:
         assert (built.cause, built.column) == ("key_too_long", column)
 
 
-def test_smaller_limit_holds_when_a_column_is_two_keys() -> None:
-    for order in (1, -1):
-        index = (("id", "S", 1024), ("g", "S", 2048), ("g", "S", 1024))[::order]
-        builder = _builder("id=S,g=S", _table(("id", "S"), index_keys=index))
-        assert isinstance(builder.build(["k" * 1024, "g" * 1024]), Item)
-        assert isinstance(builder.build(["k" * 1025, "g"]), Defect)
-        assert isinstance(builder.build(["k", "g" * 1025]), Defect)
-
-
 @pytest.mark.parametrize(
     ("text", "column", "cause"),
     [
@@ -154,43 +107,11 @@ def test_defect_contains_no_row_data() -> None:
         assert "s3cret" not in built.detail
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        ["k", "x", "1"],
-        ["\x01" * 2000, "\x01" * 60_000, "0" * 60_000 + "1"],
-        ["k", "漢" * 100_000, "1"],
-        ["k", "😀" * 100_000, "1"],
-        ["k", '"\\' * 100_000, "1"],
-        ["k", "", "0" * 300_000],
-    ],
-)
-def test_wire_bytes_cover_the_items_json(fields: list[str]) -> None:
-    item = _item(_builder("id=S,text=S,n=N").build(fields))
-    assert len(json.dumps(item.attributes)) <= item.wire_bytes < 7 * 409_600
-
-
-@pytest.mark.parametrize("member", ['""', "0", "null", "true", "[]", "{}", '"\\u0001"'])
-def test_wire_bytes_cover_a_documents_json(member: str) -> None:
-    item = _item(_builder("id=S,list=L").build(["k", f"[{','.join([member] * 3000)}]"]))
-    assert len(json.dumps(item.attributes)) <= item.wire_bytes
-
-
 def test_wire_bytes_cover_escapes_in_names() -> None:
     name = "\x01" * 60
     table = _table((name, "N"))
     item = _item(ItemBuilder([name], ["N"], table).build(["0" * 60 + "1"]))
     assert len(json.dumps(item.attributes)) <= item.wire_bytes
-
-
-def test_row_of_a_hundred_thousand_columns_is_built() -> None:
-    names = [f"c{number}" for number in range(100_000)]
-    builder = ItemBuilder(names, ["S"] * 100_000, _table(("c99999", "S")))
-    sparse = [""] * 99_990 + ["x"] * 10
-    assert len(_item(builder.build(sparse)).attributes) == 10
-    built = builder.build(["x"] * 100_000)
-    assert isinstance(built, Defect)
-    assert built.cause == "item_too_large"
 
 
 def _with_nulls(policy: str, types: str, table: Table | None = None) -> ItemBuilder:
@@ -215,41 +136,11 @@ def test_null_becomes_what_the_policy_says(policy: str, there: dict[str, object]
     assert item.attributes == {"id": {"S": "k"}, **there}
 
 
-def test_null_is_rejected_under_policy_reject() -> None:
-    built = _with_nulls("reject", "id=S,a=S,b=N").build(["k", "a", ""])
-    assert built == Defect("null_value", "no value, and nulls are to be rejected", 2)
-
-
-@pytest.mark.parametrize("policy", ["omit", "null", "empty", "reject"])
-def test_key_is_never_null(policy: str) -> None:
-    built = _with_nulls(policy, "id=S,a=S").build(["", "a"])
-    assert isinstance(built, Defect)
-    assert (built.cause, built.column) == ("empty_key", 0)
-
-
 @pytest.mark.parametrize("policy", ["null", "empty"])
 def test_empty_index_key_is_left_out_under_any_policy(policy: str) -> None:
     table = _table(("id", "S"), index_keys=(("g", "S", 2048), ("h", "B", 1024)))
     item = _item(_with_nulls(policy, "id=S,g=S,h=B,i=S", table).build(["k", "", "", ""]))
     assert item.attributes.keys() == {"id", "i"}
-
-
-def test_binary_key_is_limited_in_decoded_bytes() -> None:
-    builder = _builder("id=B,s=B,x=B", _table(("id", "B"), ("s", "B")))
-    fields = [base64.b64encode(b"\0" * size).decode() for size in (2048, 1024, 5000)]
-    assert isinstance(builder.build(fields), Item)
-    for column, limit in ((0, 2048), (1, 1024)):
-        longer = [*fields]
-        longer[column] = base64.b64encode(b"\0" * (limit + 1)).decode()
-        assert builder.build(longer) == Defect(
-            "key_too_long", f"{limit + 1} bytes; a key here takes {limit}", column
-        )
-
-
-def test_time_can_be_a_number_key() -> None:
-    builder = _builder("id=epoch", _table(("id", "N")))
-    for text in ("2024-02-29", "1709164800", "1709164800000"):
-        assert _item(builder.build([text])).key == ("1709164800",)
 
 
 CELLS = {

@@ -38,19 +38,6 @@ def test_layout_makes_a_single_table_design() -> None:
     ) == {"title": "Ada", "year": "1815", "pk": "USER#7", "sk": "1815#Ada", "type": "USER"}
 
 
-def test_layout_is_plain_without_a_mapping() -> None:
-    layout = laid_out()
-    columns = Columns(1, [["7"], ["Ada"], ["1815"]])
-    assert layout.is_plain
-    assert layout.apply(columns) is columns
-    assert layout.row(ROW) is ROW
-
-
-def test_doubled_braces_are_text() -> None:
-    found = made(set={"x": "{{{id}}}", "y": "{{id}}"})
-    assert (found["x"], found["y"]) == ("{7}", "{id}")
-
-
 def test_composed_attribute_is_empty_when_a_part_is() -> None:
     row = ["", "Ada", "1815"]
     assert made(row, set={"pk": "USER#{id}", "sk": "{name}"})["pk"] == ""
@@ -62,20 +49,8 @@ def test_composed_attribute_is_empty_when_a_part_is() -> None:
     ]
 
 
-def test_column_can_be_set_in_place_from_itself() -> None:
-    layout = laid_out(set={"id": "BOOK#{id}"})
-    assert layout.attributes == ("id", "name", "year")
-    assert layout.row(ROW) == ["BOOK#7", "Ada", "1815"]
-
-
 def test_columns_can_swap_names() -> None:
     assert made(rename={"id": "name", "name": "id"}) == {"name": "7", "id": "Ada", "year": "1815"}
-
-
-def test_templates_use_names_of_the_file() -> None:
-    assert made(rename={"id": "key"}, set={"pk": "{id}"})["pk"] == "7"
-    with pytest.raises(UnknownColumn, match=r"'key' is a part of what 'pk' is set to, and is none"):
-        laid_out(rename={"id": "key"}, set={"pk": "{key}"})
 
 
 @pytest.mark.parametrize(
@@ -128,11 +103,6 @@ def test_two_attributes_of_one_name_are_refused(mapping: dict[str, Any], words: 
 def test_senseless_mapping_is_refused(mapping: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         ColumnChanges.of(**mapping)
-
-
-def test_layout_of_a_file_without_columns_is_empty() -> None:
-    layout = laid_out([], rename={"id": "x"}, set={"pk": "{id}"})
-    assert layout.attributes == ()
 
 
 def test_constant_is_checked_before_any_row() -> None:

@@ -61,22 +61,12 @@ def test_type_is_inferred_from_cells(cells: list[str], kind: str, why: str) -> N
     assert why in inferred.why
 
 
-def test_null_markers_are_ignored() -> None:
-    assert guessed("1", "NULL", "", nulls=("NULL",)).inferred().type == "N"
-
-
 def test_guess_covers_all_blocks() -> None:
     guess = guessed("1", "2")
     guess.add(["x"])
     guess.add(["3"])
     assert guess.inferred().type == "S"
     assert (guess.filled, guess.empty, guess.longest) == (4, 0, 1)
-
-
-def test_examples_are_the_first_distinct_cells() -> None:
-    guess = guessed("", "b", "b", "a")
-    guess.add(["c", "d"])
-    assert guess.examples == ["b", "a", "c"]
 
 
 def test_types_are_inferred_after_the_mapping() -> None:

@@ -25,12 +25,6 @@ def good(columns: Columns) -> list[tuple[str, ...]]:
     return list(zip(*columns.cells, strict=True))
 
 
-def test_rows_become_columns() -> None:
-    columns = read("a,1\nb,2\n")
-    assert columns.cells == [["a", "b"], ["1", "2"]]
-    assert (columns.count, columns.odd, columns.longest, columns.plain) == (2, set(), 3, True)
-
-
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_extra_field_does_not_make_up_for_a_missing_one(end: str) -> None:
     columns = read(f"a,1,x\nb\nc,3{end}")
@@ -38,31 +32,10 @@ def test_extra_field_does_not_make_up_for_a_missing_one(end: str) -> None:
     assert good(columns) == [("c", "3")]
 
 
-def test_fields_stay_in_their_row() -> None:
-    columns = read("a\nb,2,x\nc,3\n")
-    assert columns.odd == {0, 1}
-    assert good(columns) == [("c", "3")]
-
-
-def test_empty_lines_are_skipped_anywhere() -> None:
-    assert good(read("\na,1\n\nb,2\n\n")) == [("a", "1"), ("b", "2")]
-    assert good(read("a\n\nb\n", 1)) == [("a",), ("b",)]
-
-
-def test_rows_end_with_lf_crlf_or_cr() -> None:
-    assert good(read("a,1\r\nb,2\r\n")) == [("a", "1"), ("b", "2")]
-    assert good(read("a,1\rb,2\r\nc,3\n")) == [("a", "1"), ("b", "2"), ("c", "3")]
-
-
 @pytest.mark.parametrize("said", ["\x1f", "\\", "\0", "\t"])
 def test_cells_are_not_plain_when_json_escapes_them(said: str) -> None:
     assert not read(f"a,{said}\n").plain
     assert read("a,\x7f\u2028é\n").plain
-
-
-def test_tab_delimiter_does_not_make_cells_need_escapes() -> None:
-    assert read("a\t1\n", dialect=Dialect("\t", None)).plain
-    assert not read('a\t"\n', dialect=Dialect("\t", None)).plain
 
 
 @pytest.mark.parametrize("row", ["1,2\n", "1,2\r", '"1",2\n', "1\xff,2\n"])

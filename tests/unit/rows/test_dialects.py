@@ -43,27 +43,6 @@ def test_escape_makes_the_next_character_text() -> None:
     assert _records("a^|b|^^\n", Dialect("|", None, "^")) == [["a|b", "^"]]
 
 
-@pytest.mark.parametrize(
-    ("data", "cause", "column"),
-    [
-        ("a,b\\", "bad_escape", 1),
-        ("a,b\\\n", "bad_escape", 1),
-        ("a\\\r,\\\r", "bad_escape", 1),
-        ('a,"b\\"', "unterminated_quote", 1),
-        ('a,"b"\\c', "bad_quote", 1),
-    ],
-)
-def test_escape_at_the_end_is_a_defect(data: str, cause: str, column: int) -> None:
-    first, last = _records("x,y\\\\\n" + data, BACKSLASH)
-    assert first == ["x", "y\\"]
-    assert isinstance(last, Defect)
-    assert (last.cause, last.column) == (cause, column)
-
-
-def test_quote_as_the_escape_means_doubling() -> None:
-    assert Dialect(escape='"') == Dialect()
-
-
 def test_delimiter_can_have_several_characters() -> None:
     assert _records('a||b|c\n"x||""y"||z|||\n|\n', Dialect("||")) == [
         ["a", "b|c"],
@@ -72,11 +51,6 @@ def test_delimiter_can_have_several_characters() -> None:
     ]
     assert _records("1, 2,3\n", Dialect(", ")) == [["1", "2,3"]]
     assert _records('1é€"a""é€"\n', Dialect("é€")) == [["1", 'a"é€']]
-
-
-def test_escape_before_part_of_a_delimiter_makes_it_text() -> None:
-    dialect = Dialect("||", None, "\\")
-    assert _records("a\\|||b\\\\||c\n", dialect) == [["a|", "b\\", "c"]]
 
 
 def test_comments_are_skipped() -> None:
@@ -108,12 +82,6 @@ def test_marker_is_recognized_before_escapes_are_resolved(data: str, dialect: Di
     assert _records(data, dialect)[0] == ["a", "N"]
 
 
-def test_marker_is_a_whole_unquoted_field() -> None:
-    data = 'x\\N,"\\N"\n\\N\\N,\\M\n\\N,1\n'
-    assert _records(data, BACKSLASH, "\\N") == [["xN", "N"], ["NN", "M"], ["", "1"]]
-    assert _columns(data, BACKSLASH, "\\N") == [["xN", "NN", ""], ["N", "M", "1"]]
-
-
 def test_single_byte_encodings_are_split_by_bytes() -> None:
     dialect = Dialect("€", "«", encoding="cp1252")
     rows = _rows(b"caf\xe9\x80\xabx\x80\xab\xab\n\xab\n\x81\x80y\n", dialect)
@@ -124,11 +92,6 @@ def test_single_byte_encodings_are_split_by_bytes() -> None:
     assert rows.raw(0) == "café€«x€««\n«"
     assert rows.raw(1) == "\udc81€y"
     assert _columns("café€«x€«\n", dialect) == [["café"], ["x€"]]
-
-
-def test_ascii_refuses_utf_8() -> None:
-    (record,) = _records("é\n".encode(), Dialect(encoding="ascii"))
-    assert record == Defect("bad_encoding", "byte 0xC3 is not ascii here", 0)
 
 
 def test_long_field_with_escapes_does_not_recurse() -> None:

@@ -14,7 +14,6 @@ from ddbload.rows.json_shape import (
     SPACED,
     begins_as_lines,
     is_undecided,
-    jq_advice,
     json_layout,
     shape_of_json,
 )
@@ -103,11 +102,6 @@ def test_shape_is_named_when_the_sample_ends_inside_a_value(cut: str) -> None:
     assert shape("[\n{},\n" + cut) == OBJECTS
 
 
-def test_array_among_rows_is_a_bad_line() -> None:
-    assert shape('[{"id": 1}\n{"id": 2}\n{"id": 3}\n') is None
-    assert shape('{"id": 1}\n[{"id": 2}]\n') is None
-
-
 def test_object_without_the_keys_may_hold_the_rows() -> None:
     line = b'{"data": {"books": [{"id": 1}, {"id": 2}]}}'
     assert json_layout(line, whole=True, keys=["id"]) == ("object", CONTAINER)
@@ -129,10 +123,3 @@ def test_file_begins_as_lines_only_when_its_first_line_is_complete() -> None:
     assert begins_as_lines(b'\n {"a": 1}\r\n[', ())
     for data in (b'{"a": 1}', b"[]\n", b'{"a": 1}{}\n', b"x\n", b"\n", b"", b'{"Items": []}\n'):
         assert not begins_as_lines(data, ())
-
-
-def test_jq_advice_fits_the_shape() -> None:
-    assert "jq -c '.[]' FILE" in jq_advice(OBJECTS)
-    assert "jq -c '.Items[]' FILE" in jq_advice(SCAN)
-    assert "jq -c . FILE" in jq_advice(PRETTY)
-    assert "jq -c . FILE" in jq_advice(JOINED)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ddbload.contracts.dialect import Dialect
@@ -44,15 +42,6 @@ def test_null_marker_differs_from_text_escaped_to_look_like_it(end: str) -> None
     assert found == [["", "\\N"], ["a\\b", "N"], ["NN", ""]]
 
 
-def test_escape_is_resolved_without_markers() -> None:
-    assert laid_out(BACKSLASHES, "\\N\tx\n") == [["N", "x"]]
-
-
 def test_quoted_field_is_not_a_marker() -> None:
     found = laid_out(QUOTES, '\\N,"\\N"\n"\\\\N",NULL\n"NULL",x\n', "\\N", "NULL")
     assert found == [["", "N"], ["\\N", ""], ["", "x"]]
-
-
-def test_backslash_is_text_without_an_escape() -> None:
-    found = laid_out(replace(QUOTES, escape=None), '\\N,"\\N"\n\\\\N,x\n', "\\N")
-    assert found == [["", ""], ["\\\\N", "x"]]

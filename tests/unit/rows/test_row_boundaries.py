@@ -11,28 +11,8 @@ from ddbload.rows.row_boundaries import count_line_ends
 ENDS = dialect_boundaries(Dialect())
 
 
-def test_row_ends_after_its_line_end() -> None:
-    assert ENDS.all(b"a\nb\r\nc\rd") == [2, 5, 7, 8]
-
-
-def test_empty_buffer_has_no_rows() -> None:
-    assert ENDS.all(b"") == []
-    assert ENDS.last(b"", final=True) == 0
-    assert ENDS.first_from(b"", 1, final=True) == 0
-
-
 def test_line_ends_inside_quotes_end_no_row() -> None:
     assert ENDS.all(b'1,"a\nb\r\n""\r"\n2\n') == [13, 15]
-
-
-def test_bare_quote_hides_no_line_end() -> None:
-    assert ENDS.all(b'1,5" disk\n2,3" disk\n') == [10, 20]
-
-
-def test_open_quote_hides_the_rest() -> None:
-    data = b'1,a\n2,"b\n3,c\n'
-    assert ENDS.all(data) == [4, len(data)]
-    assert ENDS.last(data, final=True) == 4
 
 
 def test_cr_at_the_end_is_no_certain_row_end() -> None:
@@ -42,49 +22,12 @@ def test_cr_at_the_end_is_no_certain_row_end() -> None:
     assert ENDS.first_from(b"a\nb\r", 3, final=True) == 4
 
 
-def test_cr_before_another_row_is_a_certain_row_end() -> None:
-    assert ENDS.last(b"a\r\r", final=False) == 2
-
-
 def test_search_does_not_split_a_crlf() -> None:
     data = b"a\r\nb\r\n"
     assert [ENDS.first_from(data, offset, final=True) for offset in range(1, 7)] == [
         *(3, 3, 3),
         *(6, 6, 6),
     ]
-
-
-def test_search_skips_line_ends_inside_quotes() -> None:
-    data = b'1,"a\nb"\n2,c\n'
-    assert [ENDS.first_from(data, offset, final=True) for offset in range(1, 13)] == [
-        *[8] * 8,
-        *[12] * 4,
-    ]
-
-
-def test_search_does_not_find_a_row_without_a_line_end() -> None:
-    assert ENDS.first_from(b"a\nb", 3, final=True) == 0
-    assert ENDS.last(b"a\nb", final=True) == 2
-
-
-@pytest.mark.parametrize(
-    ("data", "closes"),
-    [
-        (b"", True),
-        (b"a,b", True),
-        (b'"', False),
-        (b'""', True),
-        (b'"""', False),
-        (b'1,"a\n', False),
-        (b'1,"a\n"', True),
-        (b'5" disk', True),
-        (b'"a"b"', True),
-        (b'"a"b","', False),
-    ],
-)
-def test_closes_tells_whether_quotes_are_closed(data: bytes, closes: bool) -> None:
-    assert ENDS.closes(data) is closes
-    assert dialect_boundaries(Dialect(quote=None)).closes(data)
 
 
 @pytest.mark.parametrize(

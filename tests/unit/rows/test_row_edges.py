@@ -4,46 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.source import Source
 from ddbload.items.row_encoder import row_boundaries_for
 from tests.golden.cases import Golden, load_all
-
-CSV = Dialect()
 
 
 def find(window: bytes, *, final: bool = False, longest: bool = False, **marks: str | None) -> int:
     """Find a row end; `marks` are those of the source."""
     source = Source(path="a.csv", **marks)  # type: ignore[arg-type]
     return row_boundaries_for(source).edge(window, final=final, longest=longest)
-
-
-@pytest.mark.parametrize(
-    ("window", "end"),
-    [
-        # Text, an odd number of quotes, a delimiter or a line end.
-        (b'a"\nb', 3),
-        (b'"a"x",b\nc', 8),
-        (b'a"""\nb', 5),
-        (b'a",",\n,"\nb', 9),
-        (b'a"\r\nb', 4),
-        # Nothing stands before the quotes, or what does is a mark.
-        (b'"\nb', 0),
-        (b',"",\nb', 0),
-        (b',"\nb', 0),
-        (b'\n"\nb', 0),
-        # An even number.
-        (b'a""\nb', 0),
-        # No quotes at all may be the inside of a quoted field.
-        (b"a,b\nc,d\n", 0),
-        # The row end is not in the window.
-        (b'a",b', 0),
-        (b'a","b\n', 0),
-        (b'a"\r', 0),
-    ],
-)
-def test_short_window(window, end):
-    assert find(window) == end
 
 
 @pytest.mark.parametrize(
@@ -70,36 +39,9 @@ def test_end_of_the_file_is_certain():
     assert find(b'a",b', final=True) == 0
 
 
-@pytest.mark.parametrize(
-    ("window", "marks", "end"),
-    [
-        (b"a,\nb", {"quote": None}, 3),
-        # A line end may be escaped by what stands before the window.
-        (b"\nb\nc", {"quote": None, "escape": "\\"}, 3),
-        (b"a\\\nb\nc", {"quote": None, "escape": "\\"}, 5),
-        (b'x\\"\nb', {"escape": "\\"}, 0),
-        (b'x"\\\n\nb', {"escape": "\\"}, 0),
-        (b'x",\\\n\nb', {"escape": "\\"}, 6),
-        # In a comment, only its line's end means anything.
-        (b'x",y\nb', {"comment": "#"}, 5),
-        (b'x",""\nb', {"comment": "#"}, 0),
-        (b'#"\nb', {"comment": "#"}, 0),
-        (b'x"||y\nb', {"delimiter": "||"}, 6),
-        (b'|"||y\nb', {"delimiter": "||"}, 0),
-    ],
-)
-def test_other_dialects(window, marks, end):
-    assert find(window, **marks) == end
-
-
 def test_longest_window_with_escapes_and_quotes_proves_nothing():
     assert find(b'a\\"b\nc\n', longest=True, escape="\\") == 0
     assert find(b"a\\b\nc\n", longest=True, escape="\\") == 4
-
-
-def test_lines_of_json_end_at_line_feeds():
-    assert find(b'"}\r\n{', format="json") == 4
-    assert find(b'"}\r', format="json", final=True) == 0
 
 
 GOLDEN = [each for each in load_all() if len(each.data) < 3000]

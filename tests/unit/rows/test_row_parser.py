@@ -28,33 +28,6 @@ def _records(data: str | bytes, delimiter: str = ",", quote: str | None = '"') -
     return _rows(data, delimiter, quote).records
 
 
-def test_fields_are_split_at_delimiters() -> None:
-    assert _records('1,a\r\n"2","b ""c"",\nd"\n3,') == [["1", "a"], ["2", 'b "c",\nd'], ["3", ""]]
-
-
-def test_empty_lines_are_skipped_but_empty_fields_are_kept() -> None:
-    assert _records('\n\r\na\n\n""\n') == [["a"], [""]]
-
-
-def test_blanks_are_kept() -> None:
-    assert _records(' a , "b" \n') == [[" a ", ' "b" ']]
-    assert _records(b" a , b \n\t\n\xff\n")[:2] == [[" a ", " b "], ["\t"]]
-
-
-def test_delimiter_and_quote_can_be_other_characters() -> None:
-    assert _records("1\t'a\tb'\n", "\t", "'") == [["1", "a\tb"]]
-    assert _records("1§«a§««b«\n", "§", "«") == [["1", "a§«b"]]
-
-
-def test_quote_is_text_when_the_dialect_has_none() -> None:
-    assert _records('"1","a\n', quote=None) == [['"1"', '"a']]
-
-
-def test_nul_can_be_text_or_the_delimiter() -> None:
-    assert _records("a\0b,c\n") == [["a\0b", "c"]]
-    assert _records("a\0b\n", "\0") == [["a", "b"]]
-
-
 @pytest.mark.parametrize(
     ("row", "cause", "column"),
     [
@@ -97,20 +70,6 @@ def test_position_is_that_in_the_source() -> None:
     assert rows.position(0) == Cursor(1001, 51)
 
 
-def test_position_after_a_row_is_the_next_line() -> None:
-    rows = _rows('a\n\n"b\r\nc"\r\nd')
-    assert [rows.after(row) for row in range(3)] == [
-        Cursor(1002, 51),
-        Cursor(1011, 54),
-        Cursor(1012, 54),
-    ]
-
-
-def test_raw_text_is_unchanged() -> None:
-    rows = _rows(b'a,"b\nc"\r\n\n caf\xe9 \n"x')
-    assert [rows.raw(row) for row in range(3)] == ['a,"b\nc"', " caf\udce9 ", '"x']
-
-
 def test_positions_of_all_rows_take_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = []
 
@@ -141,17 +100,3 @@ def test_field_of_three_megabytes_is_read() -> None:
     rows = _rows(data)
     assert rows.records == [["1", inside], ["2", "b"]]
     assert rows.position(1).line == START.line + 600_001
-
-
-def test_field_of_three_megabytes_is_read_beside_a_malformed_row() -> None:
-    inside = 'a""b\n' * 600_000
-    records = _records(f'1,"{inside}"\n2,"b"c\n')
-    assert records[0] == ["1", inside.replace('""', '"')]
-    assert isinstance(records[1], Defect)
-
-
-def test_row_of_a_hundred_thousand_columns_is_read() -> None:
-    wide = [f"c{number}" for number in range(100_000)]
-    assert _records(",".join(wide) + "\n") == [wide]
-    records = _records(",".join(wide) + '\n"a"b\n')
-    assert records[0] == wide

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import codecs
 import collections
 import gzip
-import io
 import random
-import subprocess
 import sys
 import tracemalloc
 import zlib
@@ -19,10 +16,9 @@ from ddbload.errors import (
     DamagedCompression,
     ExpansionTooLarge,
     ExtraMissing,
-    SourceChanged,
     UnsupportedFormat,
 )
-from ddbload.rows.file_signatures import compression_of, encoding_of
+from ddbload.rows.file_signatures import compression_of
 from ddbload.source.decoding.decoded_source import DecodedSource
 from tests.unit.source.memory_source import MemorySource
 
@@ -52,9 +48,6 @@ PACKED = {
 }
 
 
-NAMES = {"gzip": "gzip", "zstd": "Zstandard"}
-
-
 # Any range, however it comes.
 
 
@@ -77,40 +70,6 @@ def test_stream_returns_exactly_the_range(kind, start, end, piece_bytes):
     assert read(source, start, end, piece_bytes) == ROWS[start:end]
 
 
-def test_plain_range_is_read_without_what_is_before_it():
-    inner = MemorySource(ROWS)
-    assert read(DecodedSource(inner), 1000, 1010) == ROWS[1000:1010]
-    assert inner.read == 10
-
-
-def test_stream_reads_nothing_after_the_range():
-    inner = MemorySource(gzip.compress(rows(50_000)))
-    assert read(DecodedSource(inner, compression="gzip"), 10, 20) == ROWS[10:20]
-    assert inner.read <= 64 * 1024 < inner.size
-
-
-@pytest.mark.parametrize("kind", PACKED)
-def test_stream_raises_beyond_the_end(kind):
-    source = DecodedSource(MemorySource(PACKED[kind]), compression=kind)
-    for start, end in ((0, len(ROWS) + 1), (len(ROWS) + 1, None)):
-        with pytest.raises(SourceChanged, match=f"ends at byte {len(ROWS)}"):
-            read(source, start, end)
-
-
-@pytest.mark.parametrize("kind", PACKED)
-@pytest.mark.parametrize("encoding", [None, "utf-16"])
-def test_empty_file_gives_empty_content(kind, encoding):
-    assert read(DecodedSource(MemorySource(b""), compression=kind, encoding=encoding)) == b""
-
-
-def test_name_version_and_close_are_those_of_the_file():
-    inner = MemorySource(PACKED["gzip"])
-    source = DecodedSource(inner, compression="gzip")
-    assert (source.name, source.pinned) == ("some file", {"size": inner.size})
-    source.close()
-    assert inner.closed
-
-
 # Compressed by whom- and however.
 
 
@@ -121,11 +80,6 @@ def test_gzip_with_several_members_is_joined(most):
         read(DecodedSource(MemorySource(packed, most), compression="gzip"))
         == b"a,b\n1," + b"2\n" * 99_999
     )
-
-
-def test_gzip_with_many_members_is_fast():
-    packed = gzip.compress(b"1\n", mtime=0) * 20_000
-    assert read(DecodedSource(MemorySource(packed), compression="gzip")) == b"1\n" * 20_000
 
 
 @pytest.mark.parametrize("most", [1, 10**9])
@@ -139,13 +93,6 @@ def test_gzip_padding_with_zeros_is_ignored(after, most):
     assert len(read(DecodedSource(MemorySource(packed), compression="gzip"))) == (
         9 if b"\x1f" in after else 4
     )
-
-
-def test_gzip_header_may_have_all_fields():
-    buffer = io.BytesIO()
-    with gzip.GzipFile("a name", "wb", fileobj=buffer) as file:
-        file.write(ROWS)
-    assert read(DecodedSource(MemorySource(buffer.getvalue()), compression="gzip")) == ROWS
 
 
 def _frames(data: bytes) -> bytes:
@@ -171,16 +118,6 @@ def test_zstd_frames_of_all_kinds_are_decompressed(packed, most):
     reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
     source = DecodedSource(MemorySource(packed, most), compression="zstd", max_expansion=None)
     assert read(source) == reader.read()
-
-
-def test_zstd_flushed_blocks_are_decompressed():
-    made = zstandard.ZstdCompressor().compressobj()
-    packed = b""
-    for line in ROWS[:2000].splitlines(keepends=True):
-        packed += made.compress(line) + made.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
-    assert (
-        read(DecodedSource(MemorySource(packed + made.flush()), compression="zstd")) == ROWS[:2000]
-    )
 
 
 @pytest.mark.parametrize(
@@ -234,18 +171,6 @@ def test_changed_bit_in_compressed_data_is_damage(kind):
         assert found == data
 
 
-@pytest.mark.parametrize(
-    ("after", "kind"),
-    [
-        *((after, "gzip") for after in (b"x", b"\0\0x", ROWS, zst(b"a"))),
-        *((after, "zstd") for after in (b"x", b"\0", ROWS, gzip.compress(b"a", mtime=0))),
-    ],
-)
-def test_trailing_bytes_after_compressed_data_are_damage(after, kind):
-    with pytest.raises(DamagedCompression, match=f"after the end of the {NAMES[kind]} data"):
-        read(DecodedSource(MemorySource(PACKED[kind] + after), compression=kind))
-
-
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 @pytest.mark.parametrize("data", [b"a,b\n1,2\n", b"PK\3\4......", bytes(100)])
 def test_uncompressed_data_are_reported(data, kind):
@@ -275,12 +200,6 @@ def test_missing_zstandard_package_is_reported(monkeypatch):
         read(DecodedSource(MemorySource(PACKED["zstd"]), compression="zstd"))
 
 
-def test_zstandard_package_is_imported_only_for_zstd():
-    asked = "import sys, ddbload.source.decoding.decoded_source; print('zstandard' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
-
-
 # Bombs.
 
 
@@ -305,27 +224,6 @@ def test_bomb_is_refused_in_bounded_memory(kind):
         assert tracemalloc.get_traced_memory()[1] < 2 * MIB
     finally:
         tracemalloc.stop()
-
-
-@pytest.mark.parametrize("kind", ["gzip", "zstd"])
-def test_allowed_expansion_needs_bounded_memory(kind):
-    packed = _bomb(kind, 50)
-    tracemalloc.start()
-    try:
-        source = DecodedSource(MemorySource(packed), compression=kind, max_expansion=None)
-        assert sum(map(len, source.stream(0, None, 100_000))) == 50 * MIB
-        assert tracemalloc.get_traced_memory()[1] < 2 * MIB
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.parametrize("kind", ["gzip", "zstd"])
-def test_small_file_may_expand_without_limit(kind):
-    packed = gzip.compress(bytes(MIB)) if kind == "gzip" else zst(bytes(MIB))
-    assert len(read(DecodedSource(MemorySource(packed), compression=kind, max_expansion=2))) == MIB
-    more = gzip.compress(bytes(MIB + 1)) if kind == "gzip" else zst(bytes(MIB + 1))
-    with pytest.raises(ExpansionTooLarge, match="max_expansion"):
-        read(DecodedSource(MemorySource(more), compression=kind, max_expansion=2))
 
 
 def test_expansion_limit_is_exact():
@@ -384,23 +282,6 @@ def test_byte_order_mark_inside_the_text_is_kept():
     )
 
 
-@pytest.mark.parametrize("most", [1, 10**9])
-@pytest.mark.parametrize("order", ["le", "be"])
-@pytest.mark.parametrize("encoding", ["utf-16", "UTF32", "U16"])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_byte_order_is_detected_without_a_mark(mark, encoding, order, most):
-    data = f"{mark}a,b\n".encode(f"{codecs.lookup(encoding).name}-{order}")
-    assert read(DecodedSource(MemorySource(data, most), encoding=encoding)) == b"a,b\n"
-
-
-@pytest.mark.parametrize("encoding", [None, "utf-8", "UTF8", "U8"])
-def test_utf8_is_not_converted(encoding):
-    data = codecs.BOM_UTF8 + b"a,\xff\n"
-    source = DecodedSource(MemorySource(data), encoding=encoding)
-    assert source.plain
-    assert read(source) == data
-
-
 @pytest.mark.parametrize("most", [1, 2, 10**9])
 @pytest.mark.parametrize(
     ("encoding", "data", "sound"),
@@ -443,27 +324,3 @@ def test_converted_bytes_do_not_depend_on_the_pieces(encoding):
 def test_encoding_that_cannot_continue_is_reported():
     with pytest.raises(UnsupportedFormat, match="--encoding"):
         read(DecodedSource(MemorySource(b"xn--\xff.\n" * 9), encoding="idna"))
-
-
-def test_compressed_utf16_is_decoded():
-    text = ROWS.decode()
-    packed = gzip.compress(text.encode("utf-16"))
-    source = DecodedSource(MemorySource(packed), compression="gzip", encoding="utf-16")
-    assert read(source) == ROWS
-    assert read(source, 5000, 6000) == ROWS[5000:6000]
-
-
-@pytest.mark.parametrize(
-    ("start", "encoding"),
-    [
-        ("\ufeffa".encode("utf-16-le"), "utf-16"),
-        ("\ufeffa".encode("utf-16-be"), "utf-16"),
-        ("\ufeff".encode("utf-32-le"), "utf-32"),
-        ("\ufeff".encode("utf-32-be"), "utf-32"),
-        (codecs.BOM_UTF8, "utf-8"),
-        (b"a,b\n", None),
-        (b"", None),
-    ],
-)
-def test_encoding_is_detected_by_the_mark(start, encoding):
-    assert encoding_of(start) == encoding

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import fnmatch
-import random
 import re
 
 import pytest
@@ -9,42 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.errors import InvalidPayload
-from ddbload.source.catalogs.globs import Glob, has_wildcards
-
-
-@pytest.mark.parametrize(
-    ("pattern", "matching", "others"),
-    [
-        ("in/*.csv", ["in/a.csv", "in/.csv", "in/a.b.csv"], ["in/a/b.csv", "in/a.csv.gz", "a.csv"]),
-        ("in/?.csv", ["in/a.csv", "in/é.csv"], ["in/ab.csv", "in/.csv", "in//.csv"]),
-        ("in/**", ["in/a", "in/a/b", "in/"], ["in", "out/a"]),
-        ("in/**/x.csv", ["in/x.csv", "in/a/x.csv", "in/a/b/x.csv"], ["in/ax.csv", "x.csv"]),
-        ("**/x.csv", ["x.csv", "a/x.csv", "a/b/x.csv"], ["ax.csv", "a/bx.csv"]),
-        ("in/a**z", ["in/az", "in/a/b/z", "in/abz"], ["in/ab", "a/z"]),
-        ("**.csv", ["a.csv", "a/b.csv"], ["a.tsv"]),
-        ("in/*/*.csv", ["in/a/b.csv", "in/a/.csv"], ["in/b.csv", "in/a/b/c.csv"]),
-        ("p[0-3]", ["p0", "p3"], ["p4", "p", "p/", "p-"]),
-        ("p[!0-3]", ["p4", "pa", "p!"], ["p0", "p/", "p"]),
-        ("p[]a]", ["p]", "pa"], ["p", "pb"]),
-        ("p[!]a]", ["pb"], ["p]", "pa"]),
-        ("p[a-]", ["pa", "p-"], ["pb"]),
-        ("p[a^]", ["pa", "p^"], ["pb"]),
-        ("p[*]", ["p*"], ["pa"]),
-        ("p[", ["p["], ["p"]),
-        ("p[]", ["p[]"], ["p"]),
-        ("p[!]", ["p[!]"], ["p"]),
-        ("p{1,2}.(x)+", ["p{1,2}.(x)+"], ["p1", "p{1,2}xxx"]),
-        ("*a*b*c", ["abc", "xaxbxc", "aabbcc", "abcabc"], ["acb", "ab", "a/b/c", "abcx"]),
-        ("a\nb*", ["a\nbc\n"], ["a b"]),
-        ("A*", ["Ab"], ["ab"]),
-        ("plain", ["plain"], ["plains", "plai"]),
-    ],
-)
-def test_pattern_matches_names(pattern, matching, others):
-    glob = Glob(pattern)
-    assert [name for name in matching if not glob.matches(name)] == []
-    assert [name for name in others if glob.matches(name)] == []
-    assert all(name.startswith(glob.prefix) for name in matching)
+from ddbload.source.catalogs.globs import Glob
 
 
 @pytest.mark.parametrize(
@@ -55,36 +18,9 @@ def test_pattern_prefix_begins_every_match(pattern, prefix):
     assert Glob(pattern).prefix == prefix
 
 
-def test_component_matches_like_fnmatch():
-    some = random.Random(5)
-    for _ in range(5000):
-        pattern = "".join(some.choices("ab*?[]!-", k=some.randrange(8)))
-        if "**" in pattern:
-            continue
-        name = "".join(some.choices("ab[]!-", k=some.randrange(6)))
-        try:
-            glob = Glob(pattern)
-        except InvalidPayload:
-            continue
-        assert glob.matches(name) == fnmatch.fnmatchcase(name, pattern), (pattern, name)
-
-
-@pytest.mark.parametrize("text", ["a*", "a?", "a[b]"])
-def test_wildcards_are_detected(text):
-    assert has_wildcards(text)
-    assert not has_wildcards("a]b.{c}")
-
-
 def test_reversed_range_is_refused():
     with pytest.raises(InvalidPayload, match="backwards"):
         Glob("a[z-a]")
-
-
-def test_many_stars_match_in_bounded_time():
-    # Tried in all ways, this would take longer than the world is old.
-    glob = Glob("in/" + "*a" * 20 + "b")
-    assert not glob.matches("in/" + "a" * 1000)
-    assert glob.matches("in/" + "a" * 1000 + "b")
 
 
 @pytest.mark.parametrize(

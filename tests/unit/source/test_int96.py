@@ -81,28 +81,6 @@ def is_rejected(value: dict) -> bool:
     return caught.value.cause == "not_a_time"
 
 
-EDGES = [
-    bytes_of(0, 1_721_426),  # 0001-01-01
-    bytes_of(123_456_789, 2_299_160),
-    bytes_of(A_DAY - 1, 2_334_000),  # 1678
-    bytes_of(1, UNIX_EPOCH),
-    bytes_of(854_775_808, 2_547_339),  # beyond what 64 bits of nanoseconds hold
-    bytes_of(999, 2_600_000),
-    bytes_of(A_DAY - 1, 5_373_484),  # the end of 9999
-]
-
-
-@pytest.mark.parametrize("options", [{}, {"store_schema": False}, {"use_dictionary": True}])
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_int96_is_exact_to_the_nanosecond_from_year_1_to_9999(options, version):
-    column = pa.array([*marks(len(EDGES)), None], pa.timestamp("ns"))
-    data = patched(pa.table({"t": column}), EDGES, data_page_version=version, **options)
-    found = [row["t"] for row in rows_of(data)]
-    assert found == [*({"S": text_of(raw)} for raw in EDGES), NULL]
-    assert found[0] == {"S": "0001-01-01T00:00:00.000000000"}
-    assert found[-2] == {"S": "9999-12-31T23:59:59.999999999"}
-
-
 def test_int96_of_any_day_is_the_text_of_its_bytes():
     some = random.Random(7)
     wanted = [
@@ -167,57 +145,6 @@ def test_int96_is_read_within_lists_structs_and_maps():
         "d": {"L": [NULL, {"L": []}]},
         "t": NULL,
     }
-
-
-def test_int96_beyond_year_9999_is_a_reject_within_lists_and_structs():
-    stamp = pa.timestamp("ns")
-    first, second, third = marks(3)
-    table = pa.table(
-        {
-            "l": pa.array([[first]], pa.list_(stamp)),
-            "s": pa.array([{"t": second}], pa.struct([("t", stamp)])),
-            "m": pa.array([[(third, 1)]], pa.map_(stamp, pa.int8())),
-        }
-    )
-    (row,) = rows_of(patched(table, [bytes_of(0, 5_373_485 + n) for n in range(3)]))
-    assert all(is_rejected(value) for value in (row["l"], row["s"]))
-    with pytest.raises(BadValue):
-        check_value(row["m"])
-
-
-def test_int96_is_read_over_several_batches_and_row_groups():
-    # More rows than a batch has, so that arrays are slices.
-    count = 10_000
-    lists = pa.array([[n] * (n % 3) for n in range(count)], pa.list_(pa.timestamp("ns")))
-    structs = pa.array(
-        [{"t": n} if n % 5 else None for n in range(count)], pa.struct([("t", pa.timestamp("ns"))])
-    )
-    table = pa.table({"l": lists, "s": structs})
-    data = patched(table, [], row_group_size=4_000, use_dictionary=True)
-    for n, row in enumerate(rows_of(data)):
-        text = {"S": text_of(bytes_of(n, UNIX_EPOCH))}
-        assert row["l"] == {"L": [text] * (n % 3)}
-        assert row["s"] == ({"M": {"t": text}} if n % 5 else NULL)
-
-
-UNITS = {"s": 1, "ms": 10**3, "us": 10**6}
-
-
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("zone", [None, "UTC"])
-def test_timestamp_beyond_the_years_1_to_9999_is_a_reject(unit, zone):
-    a_second = UNITS[unit]
-    first, after = -62_135_596_800 * a_second, 253_402_300_800 * a_second
-    counts = [first - 1, first, after - 1, after, 2**63 - 1, -(2**63) + 1]
-    array = pa.array(counts, pa.int64()).view(pa.timestamp(unit, zone))
-    found = [json.loads(text) for text in values(array)]
-    assert [value.get("S", "")[:10] for value in found[1:3]] == ["0001-01-01", "9999-12-31"]
-    for value in (found[0], *found[3:]):
-        assert is_rejected(value)
-        assert is_rejected({"L": [value]})
-    keys = pa.MapArray.from_arrays([0, 1], array.slice(3, 1), pa.array([1]))
-    with pytest.raises(BadValue):
-        check_value(json.loads(values(keys)[0]))
 
 
 @pytest.mark.parametrize("kind", [pa.date32(), pa.date64()])

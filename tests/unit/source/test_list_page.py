@@ -38,60 +38,6 @@ def answer(*inner: str, truncated: str = "false", head: str = HEAD) -> bytes:
     return f"{head}<ListBucketResult{NAMESPACE}>{told}{''.join(inner)}</ListBucketResult>".encode()
 
 
-@pytest.fixture
-def quick(monkeypatch) -> None:
-    """Fail if a page needs the XML parser."""
-
-    def refuse(_: bytes) -> None:
-        raise AssertionError("the parser was asked")
-
-    monkeypatch.setattr(module, "_parse_xml", refuse)
-
-
-CHECKSUMS = (
-    "<ChecksumAlgorithm>CRC32</ChecksumAlgorithm><ChecksumAlgorithm>SHA256</ChecksumAlgorithm>"
-    "<ChecksumType>FULL_OBJECT</ChecksumType>"
-)
-
-
-@pytest.mark.usefixtures("quick")
-def test_s3_page_is_parsed_without_xml_parser():
-    body = answer(
-        entry("in/a.csv", storage="GLACIER"),
-        entry("in/b&amp;&lt;&gt;&apos;&quot;&amp;lt;c", more=CHECKSUMS),
-        "<NextContinuationToken>1/a+=&amp;</NextContinuationToken>",
-        truncated="true",
-    )
-    assert read_page(body) == (
-        [
-            ListedObject("in/a.csv", 7, '"e"', "GLACIER", MOMENT),
-            ListedObject("in/b&<>'\"&lt;c", 7, '"e"', "STANDARD", MOMENT),
-        ],
-        [],
-        "1/a+=&",
-    )
-
-
-@pytest.mark.usefixtures("quick")
-def test_encoded_keys_are_decoded():
-    body = answer("<EncodingType>url</EncodingType>", entry("a+%2B%0D%C3%A9%26amp%3B"))
-    assert read_page(body).objects[0].key == "a +\ré&amp;"
-
-
-@pytest.mark.parametrize(
-    ("written", "key"),
-    [
-        ("a&#13;&#x1F600;", "a\r\U0001f600"),
-        ("a<!-- no -->b", "ab"),
-        ("<![CDATA[a&<b]]>", "a&<b"),
-        ("a\r\nb", "a\nb"),
-        ("a+%2B", "a+%2B"),
-    ],
-)
-def test_unusual_xml_is_left_to_the_parser(written, key):
-    assert read_page(answer(entry(written))).objects[0].key == key
-
-
 def test_pages_of_other_stores_are_parsed():
     body = answer(
         "\n  <Contents>\n    <Size> 7 </Size><Owner><ID>x</ID></Owner>\n    <Key>k</Key>\n"
@@ -105,23 +51,6 @@ def test_pages_of_other_stores_are_parsed():
         [ListedFolder("a/")],
         "t",
     )
-
-
-def test_page_in_another_encoding_is_parsed():
-    text = answer(entry("é")).decode().replace("UTF-8", "ISO-8859-1")
-    assert read_page(text.encode("latin-1")).objects[0].key == "é"
-
-
-@pytest.mark.parametrize("truncated", ["", "no"])
-def test_page_without_truncation_flag_is_the_last(truncated):
-    body = answer(entry("k"), truncated=truncated)
-    assert read_page(body).token is None
-    assert read_page(body.replace(b"IsTruncated", b"Other")).token is None
-
-
-def test_token_of_a_last_page_is_ignored():
-    body = answer("<NextContinuationToken>t</NextContinuationToken>", entry("k"))
-    assert read_page(body).token is None
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import random
 import struct
 import subprocess
@@ -65,15 +64,6 @@ def list_of(count: int, value: bytes) -> list[bytes]:
     ]
 
 
-def test_file_made_here_is_read():
-    data = made_file([SEVEN_DICTIONARY, uses_of_seven(3)], Says(3), kind=made.INT64)
-    assert read(data) == b'{"Item":{"c0":{"N":"7"}}}\n' * 3
-    texts = made_file([made.sharing_texts(300, 3)], Says(300), encodings=(made.DELTA_BYTE_ARRAY,))
-    assert read(texts) == b'{"Item":{"c0":{"B":"eHh4"}}}\n' * 300
-    lists = made_file(list_of(3, SEVEN), Says(3, rows=1), kind=made.INT64, repetition=made.REPEATED)
-    assert json.loads(read(lists)) == {"Item": {"c0": {"L": [{"N": "7"}] * 3}}}
-
-
 def test_row_group_with_more_rows_than_the_file_is_damage():
     """Two billion rows of 165 bytes, of which the file tells three."""
     says = Says(2**31 - 1, rows_of_file=3)
@@ -82,23 +72,11 @@ def test_row_group_with_more_rows_than_the_file_is_damage():
         ParquetLines(MemorySource(data))
 
 
-def test_page_with_more_values_than_the_column_is_damage():
-    data = made_file(list_of(2**24, SEVEN), Says(1), kind=made.INT64, repetition=made.REPEATED)
-    assert most_memory(data, DamagedParquet, "more values than the file's metadata say") < 10
-
-
 def test_pages_larger_than_the_column_are_damage():
     size = 20 * 1024 * 1024
     large = page(made.DICTIONARY_PAGE, struct.pack("<I", size) + bytes(size), 1, made.PLAIN)
     data = made_file([large, uses_of_seven(1)], Says(1))
     assert most_memory(data, DamagedParquet, "larger than the file's metadata say") < 10
-
-
-def test_very_large_page_is_refused():
-    says = 2**31 - 1
-    data = made_file([page(made.DATA_PAGE, SEVEN, 1, made.PLAIN, says)], Says(1, size=says))
-    words = "row group 0 has a page of 2,147,483,647 bytes"
-    assert most_memory(data, UnsupportedFormat, words, max_expansion=None) < 10
 
 
 def test_columns_larger_than_their_row_group_are_a_bomb():
@@ -192,22 +170,3 @@ def test_any_bytes_are_headers_or_a_named_error():
         except (DamagedParquet, UnsupportedFormat):
             refused += 1
     assert refused > 500
-
-
-@pytest.mark.parametrize(
-    "header",
-    [b"\x1c" * 100, b"\x19\xf1" + b"\xff" * 20, b"\x15" + b"\xff" * 20, b"\x1d", b"\x15\x00\x00"],
-    ids=["nested", "endless count", "endless number", "unknown type", "no size"],
-)
-def test_header_that_is_none_is_damage(header):
-    with pytest.raises(DamagedParquet, match="a page has no"):
-        ColumnPages(0, 1000, 1, 1000).read(0, header, "file")
-
-
-def test_header_without_an_end_is_damage():
-    pages, piece = ColumnPages(0, 1 << 30, 1, 1000), 1 << 16
-    pages.read(0, (b"\x18" + made.varint(1 << 30)).ljust(piece, b"\0"), "file")
-    for begin in range(piece, 15 * piece, piece):
-        pages.read(begin, bytes(piece), "file")
-    with pytest.raises(DamagedParquet, match="does not end"):
-        pages.read(15 * piece, bytes(piece), "file")

@@ -49,14 +49,6 @@ def keys_of(shape: str, count: int, seed: int = 0) -> list[str]:
     return sorted({SHAPES[shape](number, rng) for number in range(count)}, key=str.encode)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("count", [0, 1, 3, 4, 7, 100, 400])
-def test_listing_returns_each_key_once_in_order(shape, count):
-    keys = keys_of(shape, count)
-    lister = Lister(keys, seed=count)
-    assert listed(lister) == keys
-
-
 @given(
     keys=st.sets(NAMES.map("in/".__add__), max_size=120),
     seed=st.integers(0, 2**32),
@@ -78,19 +70,6 @@ def test_listing_returns_any_keys_exactly(
     assert listed(lister, pages_ahead=pages_ahead) == sorted(keys, key=str.encode)
 
 
-@given(
-    numbers=st.sets(st.integers(0, 300), max_size=200),
-    after=st.integers(-1, 301),
-    seed=st.integers(0, 2**32),
-    ignores_after=st.booleans(),
-)
-def test_listing_starts_after_a_key(numbers, after, seed, ignores_after):
-    keys = [f"in/{number:03d}" for number in numbers]
-    lister = Lister(keys, seed=seed, ignores_after=ignores_after)
-    start = f"in/{after:03d}" if after >= 0 else "in/"
-    assert listed(lister, after=start) == sorted(key for key in keys if key > start)
-
-
 @pytest.mark.parametrize("shape", ["numbered", "plain", "hashed", "dated"])
 def test_listing_requests_ranges_of_a_large_prefix_in_parallel(shape):
     lister = Lister(keys_of(shape, 5000), size=50, connections=16, is_prompt=True)
@@ -99,12 +78,6 @@ def test_listing_requests_ranges_of_a_large_prefix_in_parallel(shape):
     # A listing page by page takes 100 rounds and 100 requests.
     assert lister.rounds <= 40
     assert len(lister.queries) <= 160
-
-
-def test_listing_of_two_pages_is_not_divided():
-    lister = Lister(keys_of("numbered", 6))
-    assert len(listed(lister)) == 6
-    assert len(lister.queries) == 2
 
 
 def test_listing_that_may_not_divide_requests_each_page_once():
@@ -146,16 +119,6 @@ def test_listing_fails_if_the_order_changes_after_the_division():
 
     with pytest.raises(SourceUnreadable, match="s3://b/in/: the store does not list"):
         listed(Late(keys_of("numbered", 400), connections=9))
-
-
-def test_listing_holds_a_bounded_number_of_pages():
-    listing = listing_of(Lister(keys_of("numbered", 900), size=1), pages_ahead=20)
-    count = 0
-    for page in listing.pages():
-        count += len(page.objects)
-        held = sum(len(each.pages) + len(each.early) for each in listing._ranges)
-        assert held <= 20 + 1
-    assert count == 900
 
 
 def test_listing_waits_for_a_late_page_with_a_bounded_number_of_pages():
@@ -205,31 +168,3 @@ def test_cuts_follow_the_digits_that_count_up():
         *(f"in/part-{digit}" for digit in range(1, 10)),
         *(f"in/{letter}" for letter in "qrstuvwxyz"),
     ]
-
-
-def test_cuts_of_hexadecimal_keys_go_on_to_f():
-    page = ["in/0a0c1", "in/0a1b2", "in/0ba37", "in/0d2e5"]
-    assert cut_keys("in/", "in/00a00", page) == [
-        *(f"in/0{digit}" for digit in "ef"),
-        *(f"in/{digit}" for digit in "123456789abcdef"),
-    ]
-
-
-def test_cuts_of_hexadecimal_names_in_dated_folders_leave_dates_decimal():
-    page = ["2026/0a0c1", "2026/0a1b2", "2026/0ba37", "2026/0d2e5"]
-    cuts = cut_keys("", "2026/00a00", page)
-    assert "2026/f" in cuts
-    assert "2027" in cuts
-    assert "202a" not in cuts
-
-
-def test_cuts_of_words_go_on_to_the_end_of_the_alphabet():
-    assert cut_keys("", "Ab", ["Ax"]) == ["Ay", "Az", *"BCDEFGHIJKLMNOPQRSTUVWXYZ"]
-    assert cut_keys("", "é", ["ö"]) == []
-
-
-def test_cuts_are_limited_for_long_numbers():
-    last = "1" * 500
-    cuts = cut_keys("", "1" * 499 + "0", [last])
-    assert cuts == sorted(cuts)
-    assert len(cuts) == 64

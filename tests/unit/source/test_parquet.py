@@ -5,13 +5,10 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import decimal
-import gzip
 import io
 import json
 import random
-import subprocess
 import sys
-import uuid
 from itertools import pairwise
 
 import pyarrow as pa
@@ -22,20 +19,15 @@ from ddbload.dynamodb.attribute_values import check_value
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import (
     DamagedParquet,
-    DuplicateColumn,
     ExpansionTooLarge,
     ExtraMissing,
     RowTooLong,
-    ServiceUnavailable,
-    SourceChanged,
-    TooManyColumns,
     UnsupportedFormat,
 )
 from ddbload.reading.open_sources import open_parquet
 from ddbload.source.parquet import parquet_lines as reading
 from ddbload.source.parquet.arrow_to_ddb_json import values
 from ddbload.source.parquet.parquet_lines import ParquetLines
-from ddbload.source.parquet.seekable_source import SeekableSource
 from tests.unit.source.memory_source import MemorySource
 
 D = decimal.Decimal
@@ -183,17 +175,6 @@ def test_invalid_utf8_is_kept():
     ]
 
 
-def test_uuids_are_texts():
-    given = [uuid.UUID(int=7), uuid.UUID("12345678-9abc-def0-1234-56789abcdef0")]
-    column = pa.array([one.bytes for one in given] + [None], pa.binary(16))
-    found = items(pa.ExtensionArray.from_storage(pa.uuid(), column))
-    assert found == [*({"S": str(one)} for one in given), NULL]
-
-
-def test_null_column_is_encoded():
-    assert items(pa.nulls(2)) == [NULL, NULL]
-
-
 def test_row_becomes_an_item():
     table = pa.table({"b": [1, 2], "%s\n": ["x", None], "a": [[True], []]})
     lines = read(packed(table)).splitlines()
@@ -220,19 +201,6 @@ def test_time_that_no_day_has_is_a_reject(unit):
     assert check_value(json.loads(good))
     with pytest.raises(BadValue, match="before 00:00:00"):
         check_value(json.loads(bad))
-
-
-def test_views_of_text_and_bytes_are_encoded():
-    assert values(pa.array(["a", None], pa.string_view())) == ['{"S":"a"}', '{"NULL":true}']
-    assert values(pa.array([b"a"], pa.binary_view())) == ['{"B":"YQ=="}']
-
-
-@pytest.mark.parametrize(
-    "kind", [pa.map_(pa.list_(pa.int8()), pa.int8()), pa.month_day_nano_interval()]
-)
-def test_unsupported_type_is_reported(kind):
-    with pytest.raises(NotImplementedError):
-        values(pa.array([[([1], 2)]] if pa.types.is_map(kind) else [(1, 2, 3)], kind))
 
 
 def test_unsupported_type_in_a_file_is_unsupported_format():
@@ -273,24 +241,12 @@ def test_all_compressions_are_read(compression):
     assert read(packed(table(), compression=compression)) == LINES
 
 
-@pytest.mark.parametrize("options", [{}, {"row_group_size": 1}, {"row_group_size": 300}])
-@pytest.mark.parametrize("batch", [1, 7, 4096])
-def test_lines_do_not_depend_on_piece_size(options, batch, monkeypatch):
-    monkeypatch.setattr(reading, "_BATCH_ROWS", batch)
-    assert read(packed(table(50), **options), piece_bytes=11) == expected_lines(50)
-
-
 @pytest.mark.parametrize(
     ("start", "end"), [(0, 1), (5, 5), (100, 20_000), (30_000, None), (len(LINES), None)]
 )
 def test_stream_returns_exactly_the_range(start, end):
     data = packed(table(), row_group_size=300)
     assert read(data, start, end, 999) == LINES[start:end]
-
-
-def test_stream_raises_beyond_the_end():
-    with pytest.raises(SourceChanged, match=f"ends at byte {len(LINES)}"):
-        read(packed(table()), 0, len(LINES) + 1)
 
 
 def test_row_groups_are_read_independently():
@@ -318,26 +274,6 @@ def test_row_group_ranges_cover_each_row_group_once(least):
     assert before == [100 * first for first, _, _ in portions]
 
 
-def test_file_without_rows_has_at_most_one_range():
-    assert len(list(ParquetLines(MemorySource(packed(table(0)))).row_group_ranges())) <= 1
-
-
-def test_footer_is_read_once_for_each_version():
-    class Versions(MemorySource):
-        def __init__(self, data, etag):
-            super().__init__(data)
-            self.pinned = {"bucket": "b", "key": "k", "size": len(data), "etag": etag}
-
-    one, other = packed(table(50)), packed(table(60))
-    for data, etag, count in ((one, "1", 50), (one, "1", 50), (other, "2", 60), (one, "1", 50)):
-        source = ParquetLines(Versions(data, etag))
-        assert source.rows == count
-        assert b"".join(source.stream(0, None, 999)) == expected_lines(count)
-    again = Versions(one, "1")
-    open_parquet(again)
-    assert again.read == 4
-
-
 @pytest.mark.parametrize("rows", [0, 3])
 def test_files_without_rows_or_columns_are_read(rows):
     assert read(packed(table(0))) == b""
@@ -345,32 +281,7 @@ def test_files_without_rows_or_columns_are_read(rows):
     assert read(packed(empty)) in (b"", b'{"Item":{}}\n' * rows)
 
 
-def test_duplicate_column_names_are_refused():
-    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
-    with pytest.raises(DuplicateColumn, match="'x'"):
-        read(packed(twice))
-
-
-def test_many_columns_are_read():
-    wide = pa.table({f"c{n}": [n, None] for n in range(500)})
-    found = [json.loads(line)["Item"] for line in read(packed(wide)).splitlines()]
-    assert found == [{f"c{n}": {"N": str(n)} for n in range(500)}, dict.fromkeys(found[0], NULL)]
-
-
 # Errors.
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"PAR1", b"PAR1PAR1", b"PAR1\0\0\0\0PAR1", b"a,b\n1,2\n", bytes(100)]
-)
-def test_file_that_is_not_parquet_is_reported(data):
-    with pytest.raises(DamagedParquet, match="some file"):
-        read(data)
-
-
-def test_parquet_within_gzip_is_refused():
-    with pytest.raises(UnsupportedFormat, match="within gzip: decompress it"):
-        open_parquet(MemorySource(gzip.compress(packed(table(1)))))
 
 
 def test_truncated_file_is_damaged():
@@ -404,24 +315,6 @@ def test_error_message_does_not_quote_the_content():
     assert "secret" not in caught.value.message
 
 
-@pytest.mark.parametrize("reads", [0, 1, 2])
-def test_failed_read_keeps_its_error(reads):
-    class Failing(MemorySource):
-        left = reads
-
-        def stream(self, start, end, piece_bytes):
-            if not self.left:
-                raise ServiceUnavailable("no more")
-            self.left -= 1
-            return super().stream(start, end, piece_bytes)
-
-    # The start, the end, and then blocks of 64 KiB.
-    data = packed(pa.table({"x": [random.Random(n).randbytes(900) for n in range(900)]}))
-    source = Failing(data)
-    with pytest.raises(ServiceUnavailable, match="no more"):
-        list(ParquetLines(source).stream(0, None, 4096))
-
-
 def test_bomb_is_refused():
     zeros = pa.table({"x": pa.nulls(500_000, pa.int64()).fill_null(0)})
     data = packed(zeros, compression="zstd", use_dictionary=False)
@@ -441,49 +334,7 @@ def test_missing_pyarrow_package_is_reported(monkeypatch):
         open_parquet(MemorySource(b"PAR1"))
 
 
-def test_pyarrow_package_is_imported_only_for_parquet():
-    asked = "import sys, ddbload.reading.open_sources; print('pyarrow' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
-
-
 # Random access.
-
-
-def test_seekable_source_reads_like_a_file():
-    some = random.Random(4)
-    data = some.randbytes(300_000)
-    file = SeekableSource(MemorySource(data))
-    file.set_reader_count(1000)
-    other = io.BytesIO(data)
-    for _ in range(500):
-        place = some.choice([(some.randrange(310_000), 0), (-some.randrange(9), 2), (3, 1)])
-        assert file.seek(*place) == other.seek(*place)
-        count = some.choice([0, 1, 100, 65_536, 200_000, -1])
-        assert file.read(count) == other.read(count)
-        assert file.tell() == other.tell()
-
-
-def test_seekable_source_reads_each_block_once():
-    data = bytes(4 * 1024 * 1024)
-    inner = MemorySource(data)
-    file = SeekableSource(inner)
-    file.set_reader_count(10)
-    for step in range(0, len(data) // 10, 10_000):
-        for reader in range(10):
-            file.seek(reader * len(data) // 10 + step)
-            file.read(10_000)
-    assert inner.read <= 2 * len(data)
-
-
-def test_seekable_source_cache_is_bounded():
-    inner = MemorySource(bytes(64 * 1024 * 1024))
-    file = SeekableSource(inner)
-    file.set_reader_count(1)
-    for place in range(0, inner.size, 1024 * 1024):
-        file.seek(place)
-        file.read(1)
-    assert sum(map(len, file._cache.values())) <= 16 * 1024 * 1024
 
 
 def _repeated_text(rows: int, size: int) -> pa.Array:
@@ -581,11 +432,3 @@ def test_sparse_and_repetitive_files_are_no_bombs():
     parquet.write_table(table, data, compression="zstd")
     pieces = ParquetLines(MemorySource(data.getvalue()), max_expansion=200).stream(0, None, 1 << 20)
     assert sum(piece.count(b"\n") for piece in pieces) == rows
-
-
-def test_too_many_columns_are_refused(monkeypatch):
-    monkeypatch.setattr(reading, "MAX_COLUMNS", 299)
-    data = io.BytesIO()
-    parquet.write_table(pa.table({f"c{n}": pa.array([1]) for n in range(300)}), data)
-    with pytest.raises(TooManyColumns, match="300 columns"):
-        ParquetLines(MemorySource(data.getvalue()))

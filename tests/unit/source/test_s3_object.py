@@ -7,17 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from botocore.exceptions import ParamValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.aws.retry import ATTEMPTS, RetryPolicy
+from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import (
     AccessDenied,
     RequestRefused,
     ServiceUnavailable,
     SourceChanged,
-    SourceNotFound,
     SourceUnreadable,
 )
 from ddbload.source import s3_object as s3_module
@@ -108,21 +106,6 @@ def test_get_names_the_version(bucket):
     assert {get["VersionId"] for get in bucket.gets()} == {version}
 
 
-def test_object_older_than_versioning_has_a_version(bucket):
-    bucket.s3.put_bucket_versioning(Bucket="b", VersioningConfiguration={"Status": "Enabled"})
-    source = bucket.open()
-    assert source.pinned["version_id"] == "null"
-    bucket.put(b"newer")
-    assert read(source) == DATA
-
-
-@pytest.mark.parametrize("most", [1, 3, 29, 31])
-def test_short_read_is_continued(most):
-    bucket = Bucket(max_read=most)
-    assert read(bucket.open()) == DATA
-    assert len(bucket.gets()) == 6
-
-
 @pytest.mark.parametrize("broken", BREAKS)
 @pytest.mark.parametrize("after", [0, 1, 29, 30, 31, 99])
 def test_broken_body_is_continued_where_it_broke(bucket, broken, after):
@@ -131,12 +114,6 @@ def test_broken_body_is_continued_where_it_broke(bucket, broken, after):
     assert not bucket.s3.faults.left()
     assert not bucket.s3.open_bodies()
     assert len(bucket.slept) == 2
-
-
-def test_continued_read_requests_only_missing_bytes(bucket):
-    bucket.s3.faults.add("get_object", ends_silently_after(60))
-    read(bucket.open(), 0, 100)
-    assert [get["Range"] for get in bucket.gets()] == ["bytes=0-99", "bytes=60-99"]
 
 
 @given(
@@ -163,42 +140,6 @@ def test_transient_failure_is_repeated(bucket, fault):
     bucket.s3.faults.add("get_object", fault, times=5)
     assert read(source) == DATA
     assert len(bucket.slept) == 5
-
-
-@pytest.mark.parametrize("fault", [*AGAIN, ends_after(0), Fault(ignore_range=True)])
-def test_permanent_failure_is_reported(bucket, fault):
-    source = bucket.open()
-    bucket.s3.faults.add("get_object", None, *[fault] * 20)
-    stream = source.stream(0, 512, 100)
-    assert next(stream) == DATA[:100]
-    with pytest.raises(ServiceUnavailable, match=r"reading s3://b/k from byte 100"):
-        next(stream)
-    assert len(bucket.gets()) == 1 + ATTEMPTS
-
-
-def test_progress_resets_the_failure_count(bucket):
-    bucket.s3.faults.add("get_object", *[ends_silently_after(1)] * 400)
-    assert read(bucket.open(), 0, 400) == DATA[:400]
-
-
-def test_pauses_grow_and_vary(bucket):
-    source = bucket.open()
-    bucket.s3.faults.add("get_object", slow_down(), times=20)
-    with pytest.raises(ServiceUnavailable):
-        read(source)
-    assert len(bucket.slept) == 5
-    ceilings = [0.2, 0.4, 0.8, 1.6, 3.2]
-    assert all(0 <= slept <= top for slept, top in zip(bucket.slept, ceilings, strict=True))
-    assert len(set(bucket.slept)) == 5
-
-
-@pytest.mark.parametrize("fault", AGAIN)
-def test_opening_is_repeated_after_a_failure(bucket, fault):
-    bucket.s3.faults.add("head_object", fault, times=5)
-    assert bucket.open().size == 512
-    bucket.s3.faults.add("head_object", fault, times=6)
-    with pytest.raises(ServiceUnavailable, match="s3://b/k"):
-        bucket.open()
 
 
 @pytest.mark.parametrize("status", [403, 401])
@@ -238,34 +179,13 @@ def test_object_with_its_writers_key_is_reported(bucket):
         bucket.open()
 
 
-def test_access_point_by_arn_is_reported(bucket):
-    refused = Fault(raises=ParamValidationError(report="Invalid bucket name"))
-    bucket.s3.faults.add("head_object", refused)
-    with pytest.raises(SourceNotFound, match="named by its alias"):
-        bucket.open()
-
-
 def test_forbidden_object_says_what_may_be_missing(bucket):
     bucket.s3.faults.add("head_object", Fault(raises=ServiceError("403", 403, "Forbidden")))
     with pytest.raises(AccessDenied, match=r"s3:ListBucket .* kms:Decrypt .* --requester-pays"):
         bucket.open()
 
 
-def test_unreadable_version_id_is_reported(bucket):
-    bad = Fault(raises=ServiceError("400", 400, "Bad Request"))
-    bucket.s3.faults.add("head_object", bad)
-    with pytest.raises(SourceNotFound, match="refuses version nonsense"):
-        bucket.open(version_id="nonsense")
-
-
 # Servers that ignore parts of the request.
-
-
-def test_whole_object_is_accepted_from_a_server_without_ranges(monkeypatch):
-    monkeypatch.setattr(s3_module, "RANGE_BYTES", 1000)
-    bucket = Bucket()
-    bucket.s3.faults.add("get_object", Fault(ignore_range=True))
-    assert read(bucket.open()) == DATA
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 100), (100, 200), (1, 512)])
@@ -304,24 +224,6 @@ def test_another_range_is_refused(bucket, given):
         read(bucket.open(client))
 
 
-def test_another_size_is_a_change(bucket):
-    client = Changed(bucket.s3, answer=lambda answer: answer | {"ContentRange": "bytes 0-99/513"})
-    with pytest.raises(SourceChanged):
-        read(bucket.open(client))
-
-
-@pytest.mark.parametrize("range_bytes", [100, 1000])
-def test_another_etag_is_a_change_without_if_match(monkeypatch, range_bytes):
-    monkeypatch.setattr(s3_module, "RANGE_BYTES", range_bytes)
-    bucket = Bucket()
-    client = Changed(bucket.s3, lambda params: {k: v for k, v in params.items() if k != "IfMatch"})
-    source = bucket.open(client)
-    assert read(source) == DATA
-    bucket.put(DATA[::-1])
-    with pytest.raises(SourceChanged, match="overwritten"):
-        read(source)
-
-
 # Versions.
 
 
@@ -333,15 +235,6 @@ def test_overwrite_between_reads_is_a_change(bucket, data, number):
     with pytest.raises(SourceChanged, match="overwritten"):
         found.extend(bucket.open().stream(0, 512, 30))
     assert b"".join(found) == DATA[: number * 100]
-
-
-def test_overwrite_within_a_body_does_not_affect_the_body(bucket):
-    stream = bucket.open().stream(0, 200, 30)
-    found = [next(stream)]
-    bucket.put(DATA[::-1])
-    with pytest.raises(SourceChanged):
-        found.extend(stream)
-    assert b"".join(found) == DATA[:100]
 
 
 @pytest.mark.parametrize("versioned", [True, False])
@@ -385,20 +278,6 @@ def test_abandoned_reader_closes_its_body(bucket):
     next(stream)
     stream.close()
     assert not bucket.s3.open_bodies()
-
-
-@pytest.mark.parametrize("fault", [None, Fault(ignore_range=True), ends_after(10)])
-def test_all_bodies_are_closed(bucket, fault):
-    bucket.s3.faults.add("get_object", fault, None)
-    read(bucket.open())
-    assert not bucket.s3.open_bodies()
-
-
-def test_unknown_exception_is_not_hidden(bucket):
-    source = bucket.open()
-    bucket.s3.faults.add("get_object", Fault(raises=RuntimeError("a fault of ours")))
-    with pytest.raises(RuntimeError, match="a fault of ours"):
-        read(source)
 
 
 @pytest.mark.parametrize(

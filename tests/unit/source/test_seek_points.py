@@ -7,7 +7,6 @@ import json
 import random
 import tracemalloc
 import zlib
-from itertools import pairwise
 
 import pytest
 import zstandard
@@ -16,7 +15,7 @@ from ddbload.contracts.chunks import SeekPoint
 from ddbload.errors import DamagedCompression, ExpansionTooLarge, InvalidPayload
 from ddbload.source.decoding import inflate
 from ddbload.source.decoding.decoded_source import DecodedSource
-from ddbload.source.decoding.inflate import empty_blocks, zlib_library
+from ddbload.source.decoding.inflate import zlib_library
 from ddbload.source.decoding.seek_trail import SeekTrail
 from tests.unit.source.gzip_files import GZIP, ROWS, deflate, member
 from tests.unit.source.memory_source import MemorySource
@@ -77,11 +76,6 @@ def test_from_each_point_the_same_bytes_follow(kind, by_zlib_alone):
             assert file.inner.read == left
 
 
-def test_points_lie_at_all_bits():
-    bits = {point.bits for points in POINTS.values() for point in points if point.window}
-    assert bits == set(range(8))
-
-
 def test_points_go_on_from_a_point():
     """A pass that stops leaves a point, and the next pass finds the same ones behind it."""
     for kind in ("level 6", "bgzip", "small members", "Z_BLOCK"):
@@ -93,19 +87,6 @@ def test_points_go_on_from_a_point():
         assert read(file, middle.text) == ROWS[middle.text :]
         behind = [each for each in points if each.text > middle.text]
         assert [trail.last_before(each.text) for each in behind] == behind
-
-
-@pytest.mark.parametrize("bits", range(8))
-@pytest.mark.parametrize("rest", [b"", b"x", b"some text, some text" * 20])
-def test_empty_blocks_fill_a_byte_and_are_empty(bits, rest):
-    # A stream that begins `bits` before a byte's end, put together bit by bit.
-    stream = deflate(rest)
-    value = int.from_bytes(stream, "little") << (8 - bits)
-    shifted = value.to_bytes(len(stream) + 1, "little")
-    begun, others = (shifted[0], shifted[1:]) if bits else (0, stream)
-    packer = zlib.decompressobj(-15)
-    assert packer.decompress(empty_blocks(bits, begun) + others) == rest
-    assert packer.eof
 
 
 @pytest.mark.parametrize("every", [1, 100_000, 10**9])
@@ -122,17 +103,6 @@ def test_zstd_frames_are_points(every):
         assert file.inner.read == len(FRAMES) - point.offset
 
 
-def test_single_zstd_frame_has_no_points():
-    assert points_of(zstandard.ZstdCompressor().compress(ROWS), "zstd") == []
-
-
-def test_points_are_as_far_apart_as_wanted():
-    texts = [0, *(point.text for point in points_of(GZIP["Z_BLOCK"], every=50_000))]
-    gaps = [after - before for before, after in pairwise(texts)]
-    assert min(gaps) >= 50_000
-    assert max(gaps) < 50_000 + 2 * 5001
-
-
 def test_no_more_is_read_than_a_chunk_needs():
     first, second, third = POINTS["level 6"][:3]
     file = source(GZIP["level 6"])
@@ -143,20 +113,6 @@ def test_no_more_is_read_than_a_chunk_needs():
     assert file.inner.read == until - first.offset
     # It is no more than a hint.
     assert read(file, first.text) == ROWS[first.text :]
-
-
-def test_text_before_a_point_is_read_without_it():
-    point = POINTS["level 6"][1]
-    file = source(GZIP["level 6"])
-    file.seek(point, None)
-    assert read(file, point.text - 1, point.text + 1) == ROWS[point.text - 1 : point.text + 1]
-
-
-def test_without_zlib_library_there_are_no_points(monkeypatch):
-    monkeypatch.setattr(inflate, "zlib_library", lambda: None)
-    assert points_of(GZIP["level 6"]) == []
-    # Where members begin, decompression begins anew by itself.
-    assert len(points_of(GZIP["bgzip"])) > 3
 
 
 @pytest.mark.parametrize("what", ["no module", "no library", "wrong library"])
@@ -173,11 +129,6 @@ def test_zlib_library_may_be_missing(monkeypatch, what):
     else:
         monkeypatch.setattr(inflate, "_works", lambda _library: False)
     assert zlib_library.__wrapped__() is None
-
-
-def test_zlib_library_is_found_for_a_zlib_that_is_built_in(monkeypatch):
-    monkeypatch.delattr(zlib, "__file__", raising=False)
-    assert zlib_library.__wrapped__() is not None
 
 
 @pytest.mark.parametrize("kind", ["level 0", "level 6", "Z_FIXED", "bgzip", "small members"])

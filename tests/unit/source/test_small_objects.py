@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import ServiceUnavailable, SourceChanged, SourceNotFound
-from ddbload.source.s3_listing.list_objects import list_level, list_objects
+from ddbload.source.s3_listing.list_objects import list_objects
 from ddbload.source.small_objects import pinned_version, read_objects
 from tests.fakes.s3 import FakeS3
 from tests.fakes.s3_faults import ends_after, resets_after, slow_down
@@ -64,45 +62,6 @@ def test_errors_are_named(s3):
         read(s3, wanted, concurrency=1)
     with pytest.raises(SourceNotFound, match="s3://no: no such bucket"):
         list(list_objects(s3, "no"))
-
-
-def test_objects_are_read_lazily(s3):
-    taken = 0
-
-    def endless() -> Iterator[Any]:
-        nonlocal taken
-        while True:
-            taken += 1
-            yield pinned_version("b", "02", wanted.etag, wanted.size)
-
-    wanted = next(each for each in list_objects(s3, "b") if each.key == "02")
-    before = threading.active_count()
-    found = read_objects(endless(), s3, concurrency=2, max_bytes_ahead=40)
-    assert next(found) == (0, b"b2b2")
-    # The next is known, and what was taken makes room for none yet.
-    assert taken == 11
-    found.close()
-    assert threading.active_count() == before
-
-
-def test_list_level_through_a_client_returns_folders(s3):
-    for key in ("in/a", "in/b/1", "in/b/2", "in/c", "in/d/e/f"):
-        s3.put_object(Bucket="b", Key=key, Body=b"x")
-    found = [each[0] for each in list_level(s3, "b", "in/")]
-    assert found == ["in/a", "in/b/", "in/c", "in/d/"]
-    assert [each[0] for each in list_level(s3, "b", "in")] == ["in/"]
-
-
-def test_list_objects_through_a_client_returns_all_pages(s3):
-    s3.create_bucket(Bucket="many")
-    keys = [f"in/{number:04d}" for number in range(2100)]
-    for key in [*keys, "other"]:
-        s3.put_object(Bucket="many", Key=key, Body=b"x")
-    found = list(list_objects(s3, "many", "in/"))
-    assert [each.key for each in found] == keys
-    assert {(each.size, each.storage_class) for each in found} == {(1, "STANDARD")}
-    assert all(len(each.modified) == len("2026-11-21T20:08:00.000Z") for each in found)
-    assert [each.key for each in list_objects(s3, "many", "in/", after=keys[2050])] == keys[2051:]
 
 
 def test_list_objects_skips_keys_that_a_store_returns_despite_start_after(s3):

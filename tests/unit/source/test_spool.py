@@ -34,14 +34,6 @@ class Failing(io.BytesIO):
         return data
 
 
-@pytest.mark.parametrize("data", [b"", b"id\n1\n", bytes(range(256)) * 10_000])
-def test_spooled_stream_is_a_file(data):
-    path = spool_to_disk(io.BytesIO(data))
-    file = open_local(path)
-    assert b"".join(file.stream(0, file.size, 2**20)) == data
-    file.close()
-
-
 def test_copy_ends_when_told_while_nothing_comes(folder, monkeypatch):
     """It went on until its input ended."""
     monkeypatch.setattr(local_file, "CHECK_SECONDS", 0.001)
@@ -96,10 +88,6 @@ def test_copy_is_named_after_what_it_is_a_copy_of(more, name):
         open_local(path)
 
 
-def test_two_spools_make_two_files():
-    assert spool_to_disk(io.BytesIO(b"a")) != spool_to_disk(io.BytesIO(b"b"))
-
-
 def test_broken_stream_is_reported_and_leaves_no_file(folder):
     with pytest.raises(SourceUnreadable, match="standard input: Input/output error"):
         spool_to_disk(Failing(b"some", OSError(errno.EIO, os.strerror(errno.EIO))))
@@ -110,12 +98,6 @@ def test_interrupted_spool_leaves_no_file(folder):
     with pytest.raises(KeyboardInterrupt):
         spool_to_disk(Failing(b"some", KeyboardInterrupt()))
     assert list(folder.iterdir()) == []
-
-
-def test_full_disk_is_reported(monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
-    with pytest.raises(SourceUnreadable, match="standard input"):
-        spool_to_disk(io.BytesIO(b"x"))
 
 
 def test_endless_device_is_refused():

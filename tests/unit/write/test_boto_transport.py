@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ddbload.dynamodb.write_modes import INSERT, Deletion, write_condition
-from ddbload.errors import AccessDenied, RequestRefused, TableNotFound
+from ddbload.errors import AccessDenied, RequestRefused
 from ddbload.write.requests import BatchRequests, ConditionalPutRequests
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
@@ -20,12 +20,9 @@ from tests.fakes.dynamodb_faults import (
     THROTTLES,
     Fault,
     as_stored,
-    empty_answer,
     error,
     fails,
     never_sent,
-    nothing_processed,
-    other_table,
     processed_first,
     scientific,
 )
@@ -83,26 +80,6 @@ def put(**item: Any) -> dict[str, Any]:
 # Written rows
 
 
-def test_batch_request_puts_items(dynamodb):
-    answer = send(dynamodb, made(3, text={"S": "x"}))
-    assert answer == Accepted([], 3.0)
-    stored = [{"id": {"S": "a"}, "sort": {"N": n}, "text": {"S": "x"}} for n in "123"]
-    assert dynamodb.items(TABLE) == stored
-
-
-def test_batch_request_names_one_table_and_asks_for_consumed_capacity(dynamodb):
-    items = made(25)
-    send(dynamodb, items)
-    assert dynamodb.calls[-1].params == {
-        "RequestItems": {TABLE: [{"PutRequest": {"Item": item}} for item in items]},
-        "ReturnConsumedCapacity": "TOTAL",
-    }
-
-
-def test_answer_carries_the_consumed_units(dynamodb):
-    assert send(dynamodb, made(2, text={"S": "x" * 5000})) == Accepted([], 10.0)
-
-
 def test_batch_request_mixes_puts_and_deletions(dynamodb):
     first, second, third = made(3)
     dynamodb.put_item(TableName=TABLE, Item=first)
@@ -123,29 +100,12 @@ def test_answer_is_unsure_when_a_put_returns_for_a_deletion(dynamodb):
 
 
 @pytest.mark.parametrize("spell", [None, as_stored, scientific])
-def test_unprocessed_items_match_all_rows_in_any_number_notation(dynamodb, spell):
-    answer = send(dynamodb, made(10), nothing_processed(spell))
-    assert isinstance(answer, Accepted)
-    assert sorted(answer.unprocessed) == list(range(10))
-    assert answer.consumed == 0
-    assert dynamodb.items(TABLE) == []
-
-
-@pytest.mark.parametrize("spell", [None, as_stored, scientific])
 def test_unprocessed_items_match_their_rows_in_any_number_notation(dynamodb, spell):
     answer = send(dynamodb, made(10), processed_first(7, spell))
     assert isinstance(answer, Accepted)
     assert sorted(answer.unprocessed) == [7, 8, 9]
     assert answer.consumed == 7
     assert len(dynamodb.items(TABLE)) == 7
-
-
-def test_unprocessed_items_match_38_digit_number_keys(dynamodb):
-    digits = "1234567890123456789012345678901234567"
-    items = [{"id": {"S": "a"}, "sort": {"N": digits + last}} for last in "123"]
-    answer = send(dynamodb, items, processed_first(2))
-    assert isinstance(answer, Accepted)
-    assert list(answer.unprocessed) == [2]
 
 
 def test_unprocessed_items_match_text_keys_by_their_characters(dynamodb):
@@ -177,19 +137,6 @@ def test_unprocessed_items_match_binary_keys(dynamodb):
     assert dynamodb.items("binaries") == [{"id": {"B": b"\x00"}}]
 
 
-def test_batch_request_deletes_by_a_binary_key(dynamodb):
-    dynamodb.create_table(
-        TableName="binaries",
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "B"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    writer = BotoTransport(dynamodb, BatchRequests("binaries", ["id"]))
-    assert isinstance(writer.send([{"id": {"B": "AA=="}}, {"id": {"B": "/w=="}}]), Accepted)
-    assert isinstance(writer.send([Deletion({"id": {"B": "AA=="}})]), Accepted)
-    assert dynamodb.items("binaries") == [{"id": {"B": b"\xff"}}]
-
-
 def test_binary_values_are_sent_as_bytes_at_any_depth(dynamodb):
     nested = {"M": {"a": {"L": [{"B": "/w=="}, {"BS": ["AA==", "AQ=="]}, {"S": "AA=="}]}}}
     assert isinstance(send(dynamodb, made(1, nested=nested)), Accepted)
@@ -218,27 +165,7 @@ def test_unprocessed_items_returned_twice_match_one_row(dynamodb):
     assert set(answer.unprocessed) == {0}
 
 
-def test_unprocessed_items_match_by_key_alone(dynamodb):
-    answer = send(dynamodb, made(3), returned(put(id={"S": "a"}, sort={"N": "2"}, other={"S": ""})))
-    assert isinstance(answer, Accepted)
-    assert list(answer.unprocessed) == [1]
-
-
-@pytest.mark.parametrize("empty", [{}, {TABLE: []}])
-def test_answer_is_accepted_when_unprocessed_items_are_empty(dynamodb, empty):
-    assert send(dynamodb, made(3), rewritten(UnprocessedItems=empty)) == Accepted([], 3.0)
-
-
 # Responses that contradict the request: the rows may or may not be written
-
-
-@pytest.mark.parametrize("landed", [True, False])
-def test_answer_is_unsure_when_the_body_is_empty(dynamodb, landed):
-    assert isinstance(send(dynamodb, made(), empty_answer(landed)), Unsure)
-
-
-def test_answer_is_unsure_when_items_return_for_another_table(dynamodb):
-    assert isinstance(send(dynamodb, made(), other_table("other")), Unsure)
 
 
 @pytest.mark.parametrize(
@@ -284,45 +211,6 @@ def test_answer_is_unsure_when_items_return_for_another_table(dynamodb):
 def test_answer_is_unsure_when_it_contradicts_the_request(dynamodb, fault):
     assert isinstance(send(dynamodb, made(), fault), Unsure)
     assert len(dynamodb.items(TABLE)) == 3
-
-
-@pytest.mark.parametrize("body", [None, [], "text", 7])
-def test_answer_is_unsure_when_the_body_is_not_an_object(body):
-    class Client:
-        def batch_write_item(self, **_: Any) -> Any:
-            return body
-
-    assert isinstance(BotoTransport(Client(), BatchRequests(TABLE, KEYS)).send(made()), Unsure)
-
-
-@pytest.mark.parametrize(
-    ("reported", "units"),
-    [
-        (None, 0),
-        ([], 0),
-        ({}, 0),
-        (5, 0),
-        ([None], 0),
-        (["text"], 0),
-        ([{}], 0),
-        ([{"TableName": TABLE}], 0),
-        ([{"CapacityUnits": None}], 0),
-        ([{"CapacityUnits": "3"}], 0),
-        ([{"CapacityUnits": -3.0}], 0),
-        ([{"CapacityUnits": float("nan")}], 0),
-        ([{"CapacityUnits": float("inf")}], 0),
-        ([{"CapacityUnits": 3}], 3),
-        ([{"CapacityUnits": 3.5}, {"CapacityUnits": 1.0}], 4.5),
-    ],
-)
-def test_consumed_units_ignore_malformed_entries(dynamodb, reported, units):
-    answer = send(dynamodb, made(), rewritten(ConsumedCapacity=reported))
-    assert answer == Accepted([], units)
-
-
-def test_consumed_units_are_zero_when_not_reported(dynamodb):
-    fault = Fault(rewrite=lambda _: {"UnprocessedItems": {}})
-    assert send(dynamodb, made(), fault) == Accepted([], 0.0)
 
 
 # Errors
@@ -389,13 +277,6 @@ def test_answer_is_refused_for_invalid_content(dynamodb, items, says):
     assert says in answer.message
 
 
-def test_answer_is_refused_when_the_request_is_too_large(dynamodb):
-    # The rows may pass in smaller requests.
-    items = [item | {"text": {"S": "x" * 400_000}} for item in made(25)]
-    items = [item | {"more": {"S": "\x00" * 50_000}} for item in items]
-    assert isinstance(send(dynamodb, items), Refused)
-
-
 @pytest.mark.parametrize(
     "code",
     [
@@ -413,13 +294,6 @@ def test_answer_is_fatal_when_permission_is_denied(dynamodb, code):
     assert TABLE in answer.error.message
 
 
-def test_answer_is_fatal_when_the_table_is_gone(dynamodb):
-    answer = send(dynamodb, made(), table="gone")
-    assert isinstance(answer, Fatal)
-    assert isinstance(answer.error, TableNotFound)
-    assert "gone" in answer.error.message
-
-
 def test_answer_is_fatal_without_the_text_of_an_unknown_error(dynamodb):
     unknown = ClientError(
         {
@@ -435,47 +309,7 @@ def test_answer_is_fatal_without_the_text_of_an_unknown_error(dynamodb):
     assert answer.error.message.startswith("writing to table table: NewException: HTTP status 400")
 
 
-@pytest.mark.parametrize("raised", [RuntimeError("ours"), MemoryError(), KeyboardInterrupt()])
-def test_transport_raises_errors_that_are_not_failed_calls(dynamodb, raised):
-    with pytest.raises(type(raised)):
-        send(dynamodb, made(), Fault(raises=raised))
-
-
 # Through botocore's own parser
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b"{}",
-        b"null",
-        b"[]",
-        b'"text"',
-        b"5",
-        b"true",
-        b"\x00\xff garbage",
-        b"<html><body>Bad Gateway</body></html>",
-        b'{"UnprocessedItems": null}',
-        b'{"UnprocessedItems": []}',
-        b'{"UnprocessedItems": "none"}',
-        b'{"UnprocessedItems": {"table": null}}',
-        b'{"UnprocessedItems": {"table": [null]}}',
-        b'{"UnprocessedItems": {"table": [{}]}}',
-        b'{"UnprocessedItems": {"table": [{"PutRequest": null}]}}',
-        b'{"UnprocessedItems": {"table": [{"PutRequest": {"Item": {}}}]}}',
-        b'{"UnprocessedItems": {"table": [{"PutRequest": {"Item": {"id": null}}}]}}',
-        b'{"UnprocessedItems": {"table": [{"PutRequest": {"Item": {"id": {}}}}]}}',
-        b'{"UnprocessedItems": {"table": [{"PutRequest": {"Item": {"id": {"X": "a"}}}}]}}',
-        b'{"unprocessedItems": {}}',
-    ],
-)
-def test_answer_is_unsure_when_the_body_is_malformed(canned, body):
-    client, answers = canned
-    answers.say(body)
-    assert isinstance(BotoTransport(client, BatchRequests(TABLE, KEYS)).send(made()), Unsure)
-    assert len(answers.requests) == 1
 
 
 def test_answer_is_unsure_when_the_checksum_does_not_match(canned):
@@ -483,26 +317,3 @@ def test_answer_is_unsure_when_the_checksum_does_not_match(canned):
     answers.say(b'{"UnprocessedItems": {}}', crc32=1)
     answer = BotoTransport(client, BatchRequests(TABLE, KEYS)).send(made())
     assert answer == Unsure("ChecksumMismatch")
-
-
-def test_answer_is_accepted_when_the_body_is_sound(canned):
-    client, answers = canned
-    answers.say(b'{"UnprocessedItems": {}, "ConsumedCapacity": [{"CapacityUnits": 3.0}]}')
-    assert BotoTransport(client, BatchRequests(TABLE, KEYS)).send(made()) == Accepted([], 3.0)
-
-
-@pytest.mark.parametrize(
-    "reported", ["[null]", "[{}]", "null", '[{"CapacityUnits": null}]', '[{"CapacityUnits": NaN}]']
-)
-def test_answer_is_accepted_when_its_units_are_malformed(canned, reported):
-    client, answers = canned
-    answers.say(f'{{"UnprocessedItems": {{}}, "ConsumedCapacity": {reported}}}'.encode())
-    assert BotoTransport(client, BatchRequests(TABLE, KEYS)).send(made()) == Accepted([], 0.0)
-
-
-@pytest.mark.parametrize("status", [500, 502, 503, 504])
-@pytest.mark.parametrize("body", [b"", b"<html></html>", b"{}", b"null", b"[]"])
-def test_answer_is_unsure_when_a_gateway_fails(canned, status, body):
-    client, answers = canned
-    answers.say(body, status)
-    assert isinstance(BotoTransport(client, BatchRequests(TABLE, KEYS)).send(made()), Unsure)

@@ -87,11 +87,6 @@ def test_requests_for_chooses_by_mode():
 # insert
 
 
-def test_insert_writes_a_row_when_no_item_exists(dynamodb):
-    assert send(dynamodb, INSERT, made(x="1.0")) == Accepted((), 1.0)
-    assert dynamodb.items("table") == [made(x="1")]
-
-
 @pytest.mark.parametrize("spelt", ["1", "1.0", "10E-1", "+1"])
 def test_insert_detects_an_identical_item_in_any_number_notation(dynamodb, spelt):
     store(dynamodb, made(x="1"))
@@ -102,18 +97,6 @@ def test_insert_uses_the_given_outcome_for_an_identical_item(dynamodb):
     store(dynamodb, made(x="1"))
     writer = BotoTransport(dynamodb, requests_for(INSERT, TABLE, RowOutcome.WRITTEN))
     assert writer.send([made(x="1")]) == Accepted((), 1.0, RowOutcome.WRITTEN)
-
-
-@pytest.mark.parametrize("other", [made(), made(x="2"), made(x="1", y="1"), at(EARLY)])
-def test_insert_keeps_a_different_item(dynamodb, other):
-    store(dynamodb, other)
-    assert send(dynamodb, INSERT, made(x="1")) == Accepted((), 1.0, RowOutcome.SKIPPED)
-    assert dynamodb.items("table") == [other]
-
-
-def test_insert_detects_an_identical_item_of_key_attributes_only(dynamodb):
-    assert send(dynamodb, INSERT, made()) == Accepted((), 1.0)
-    assert send(dynamodb, INSERT, made()) == Accepted((), 1.0, RowOutcome.IDENTICAL)
 
 
 @pytest.mark.parametrize("lost", [read_timeout(), error("InternalServerError")])
@@ -129,13 +112,6 @@ def test_insert_reports_unseen_when_the_existing_item_is_not_returned(dynamodb):
     refused = ServiceError("ConditionalCheckFailedException", 400)
     answer = send(dynamodb, INSERT, made(x="1"), Fault(raises=refused))
     assert answer == Accepted((), 1.0, RowOutcome.UNSEEN)
-
-
-def test_insert_counts_the_units_of_the_larger_item(dynamodb):
-    store(dynamodb, {**made(), "big": {"S": "x" * 5000}})
-    assert send(dynamodb, INSERT, made()) == Accepted((), 5.0, RowOutcome.SKIPPED)
-    larger = {**made(), "big": {"S": "x" * 7000}}
-    assert send(dynamodb, INSERT, larger) == Accepted((), 7.0, RowOutcome.SKIPPED)
 
 
 # last-wins
@@ -226,25 +202,6 @@ class TestFailures:
 
 
 # delete
-
-
-def test_delete_removes_items_by_key(dynamodb):
-    store(dynamodb, made(x="1"))
-    key = {"id": {"S": "a"}}
-    answer = BotoTransport(dynamodb, requests_for(DELETE, TABLE)).send([key, {"id": {"S": "b"}}])
-    assert answer == Accepted([], 2.0)
-    assert dynamodb.items("table") == []
-    (call,) = [call for call in dynamodb.calls if call.operation == "batch_write_item"]
-    assert call.params["RequestItems"] == {
-        "table": [{"DeleteRequest": {"Key": key}}, {"DeleteRequest": {"Key": {"id": {"S": "b"}}}}]
-    }
-
-
-def test_delete_matches_unprocessed_keys(dynamodb):
-    dynamodb.faults.add("batch_write_item", Fault(unprocessed=lambda position, _: position == 1))
-    keys = [{"id": {"S": text}} for text in "abc"]
-    answer = BotoTransport(dynamodb, requests_for(DELETE, TABLE)).send(keys)
-    assert answer == Accepted([1], 2.0)
 
 
 def test_delete_is_unsure_when_a_put_is_returned(dynamodb):

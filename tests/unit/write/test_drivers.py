@@ -6,17 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from ddbload.contracts.options import ENGINES, Options
+from ddbload.contracts.options import Options
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import TableNotFound
 from ddbload.write.drivers import (
     DRIVER_POLL_SECONDS,
     Driver,
-    EventLoopDriver,
     ThreadsDriver,
     driver_for,
 )
-from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
+from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Throttled, Unsure
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.fake_transports import Clock, FakeRows, FakeTable, at_row
 
@@ -39,36 +38,6 @@ def always(answer: Answer):
     return lambda _items: answer
 
 
-def test_engines_make_their_drivers():
-    made = {name: driver_for(Options(engine=name)) for name in ENGINES}
-    assert {name: type(driver) for name, driver in made.items()} == {
-        "sync": ThreadsDriver,
-        "threads": ThreadsDriver,
-        "async": EventLoopDriver,
-    }
-    for driver in made.values():
-        driver.close()
-
-
-@pytest.mark.usefixtures("no_rate")
-@pytest.mark.parametrize("count", [0, 1, 25, 26, 1000, 5000])
-def test_driver_writes_all_rows(driver, count):
-    rows, table = FakeRows(*range(count)), FakeTable()
-    driver.run(rows.job(table))
-    assert table.items == {row: row for row in range(count)}
-    assert rows.counts == RowCounts(read=count, written=count)
-    assert sorted(rows.released) == list(range(count))
-    assert len(table.sent) == -(-count // 25)
-
-
-def test_driver_keeps_the_last_row_of_each_key(driver):
-    rows, table = FakeRows(*[row % 7 for row in range(5000)]), FakeTable()
-    driver.run(rows.job(table))
-    assert table.items == {row % 7: row for row in range(4993, 5000)}
-    assert rows.counts.read == 5000
-    assert rows.counts.conserved
-
-
 def test_driver_retries_rows_that_were_not_written(driver, no_backoff):
     table = FakeTable(
         always(Accepted([0, 3])),
@@ -80,13 +49,6 @@ def test_driver_retries_rows_that_were_not_written(driver, no_backoff):
     driver.run(rows.job(table))
     assert table.items == {row: row for row in range(200)}
     assert rows.counts == RowCounts(read=200, written=200)
-
-
-def test_driver_rejects_a_refused_row(driver):
-    rows, table = FakeRows(*range(100)), FakeTable(otherwise=at_row(13, always(Refused("13"))))
-    driver.run(rows.job(table))
-    assert table.items.keys() == set(range(100)) - {13}
-    assert rows.counts == RowCounts(read=100, written=99, rejected=1)
 
 
 def test_driver_stops_after_a_fatal_answer(driver):
@@ -137,13 +99,6 @@ def test_driver_runs_another_job_after_an_exception(driver):
     assert sum(map(len, table.sent)) == 1000
 
 
-def test_driver_runs_jobs_one_after_the_other(driver):
-    for count in (10, 0, 300):
-        rows, table = FakeRows(*range(count)), FakeTable()
-        driver.run(rows.job(table))
-        assert table.items.keys() == set(range(count))
-
-
 def test_driver_awaits_requests_in_flight_when_stopped(driver):
     rows, table = FakeRows(*range(10_000)), FakeTable()
     driver.run(rows.job(table, should_stop=lambda: len(table.sent) >= 5))
@@ -187,10 +142,3 @@ def test_sync_driver_stops_during_a_wait():
     ThreadsDriver(1).run(job)
     assert clock.now <= 1.0 + 2 * DRIVER_POLL_SECONDS
     assert rows.counts == RowCounts()
-
-
-def test_sync_driver_keeps_to_the_budget():
-    clock = Clock()
-    rows, table = FakeRows(*range(1000), max_wcu=100.0), FakeTable()
-    ThreadsDriver(1).run(rows.job(table, clock=clock, sleep=clock.sleep))
-    assert 9.5 < clock.now < 10.5

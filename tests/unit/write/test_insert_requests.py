@@ -23,7 +23,7 @@ from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.errors import AccessDenied
 from ddbload.write.requests import EndpointFeatures, InsertRequests, requests_for
-from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Throttled, Unsure
+from ddbload.write.scheduler.messages import Accepted, Answer, Unsure
 from ddbload.write.transports import BotoTransport
 from tests.fakes.dynamodb import FakeDynamoDB
 
@@ -96,10 +96,6 @@ def test_unknown_error_leaves_open_whether_the_row_was_written(code):
     assert answer == Accepted([], 0.0, alone=[1], unsure=[1])
 
 
-def test_all_rows_are_written_without_errors():
-    assert answer_with(None) == Accepted([], 3.0, alone=[], unsure=[])
-
-
 @pytest.mark.parametrize(
     "response",
     [
@@ -150,20 +146,6 @@ def test_endpoint_without_the_operation_gets_put_item_from_then_on(code):
 def test_refused_batch_is_sent_row_by_row():
     failure = failure_of_code("ValidationException", "no", 400)
     assert make().failed(failure, 2, list) == Accepted(alone=range(2))
-
-
-@pytest.mark.parametrize(
-    ("code", "status", "kind"),
-    [
-        ("ThrottlingException", 400, Throttled),
-        ("RequestLimitExceeded", 400, Throttled),
-        ("InternalServerError", 500, Unsure),
-        ("AccessDeniedException", 400, Fatal),
-        ("ResourceNotFoundException", 400, Fatal),
-    ],
-)
-def test_other_failures_mean_what_they_mean_in_other_modes(code, status, kind):
-    assert isinstance(make().failed(failure_of_code(code, "x", status), 2, list), kind)
 
 
 def test_existing_items_stay_and_are_told_apart_by_put_item():

@@ -14,26 +14,6 @@ def tracker_of(rows: int) -> OutcomeTracker:
     return tracker
 
 
-def test_tracker_is_empty_at_first():
-    tracker = OutcomeTracker()
-    assert (tracker.known, tracker.frontier, tracker.ahead, tracker.counts) == (
-        0,
-        0,
-        0,
-        RowCounts(),
-    )
-
-
-def test_tracker_numbers_rows_in_order():
-    tracker = tracker_of(5)
-    assert (tracker.known, tracker.frontier, tracker.ahead, tracker.counts) == (
-        5,
-        0,
-        5,
-        RowCounts(),
-    )
-
-
 def test_frontier_is_the_first_unsettled_row():
     tracker = tracker_of(4)
     tracker.settle(1, RowOutcome.WRITTEN)
@@ -51,15 +31,6 @@ def test_counts_include_only_rows_before_the_frontier():
     assert tracker.counts == RowCounts()
     tracker.settle(0, RowOutcome.WRITTEN)
     assert tracker.counts == RowCounts(read=2, written=1, rejected=1)
-
-
-def test_counts_separate_the_outcomes():
-    tracker = tracker_of(10)
-    outcomes = [RowOutcome.WRITTEN] * 4 + [RowOutcome.REJECTED] * 3 + [RowOutcome.SUPERSEDED] * 2
-    for handle, outcome in enumerate([*outcomes, RowOutcome.SKIPPED]):
-        tracker.settle(handle, outcome)
-    assert tracker.counts == RowCounts(read=10, written=4, rejected=3, superseded=2, skipped=1)
-    assert tracker.counts.conserved
 
 
 @pytest.mark.parametrize("others", [0, 1])
@@ -111,18 +82,6 @@ def test_counts_do_not_depend_on_the_order_of_settling(seed):
     assert len(tracker._outcomes) < 5000
 
 
-def test_settle_raises_for_a_row_that_was_dropped():
-    tracker = tracker_of(5000)
-    for handle in range(4996):
-        tracker.settle(handle, RowOutcome.WRITTEN)
-    for handle in (0, 899, 4995):
-        with pytest.raises(AssertionError, match=f"row {handle} is already settled"):
-            tracker.settle(handle, RowOutcome.WRITTEN)
-    assert tracker.frontier == 4996
-    tracker.settle(4996, RowOutcome.WRITTEN)
-    assert tracker.counts == RowCounts(read=4997, written=4997)
-
-
 @pytest.mark.parametrize("handles", [range(0, 9, 3), [0, 3, 6], range(5, 10), range(0)])
 def test_settle_all_equals_settling_each_row(handles):
     one, other = tracker_of(10), tracker_of(10)
@@ -136,19 +95,3 @@ def test_settle_all_equals_settling_each_row(handles):
     if handles:
         with pytest.raises(AssertionError, match="already settled"):
             one.settle_all(handles, RowOutcome.WRITTEN)
-
-
-def test_settle_all_raises_when_one_row_is_settled():
-    tracker = tracker_of(10)
-    tracker.settle(6, RowOutcome.WRITTEN)
-    with pytest.raises(AssertionError, match="already settled"):
-        tracker.settle_all(range(0, 9, 3), RowOutcome.WRITTEN)
-
-
-def test_answered_counts_rows_beyond_the_frontier():
-    tracker = tracker_of(6)
-    tracker.settle(1, RowOutcome.WRITTEN)
-    tracker.settle(4, RowOutcome.REJECTED)
-    assert (tracker.frontier, tracker.answered) == (0, 2)
-    tracker.settle(0, RowOutcome.WRITTEN)
-    assert (tracker.frontier, tracker.answered) == (2, 3)

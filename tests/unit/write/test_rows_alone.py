@@ -7,7 +7,7 @@ import pytest
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.write.scheduler.answers import FEW_FOUND, MOST_FOUND, BatchSize
 from ddbload.write.scheduler.key_ordering import RowOrder
-from ddbload.write.scheduler.messages import Accepted, Batch, Finished, Throttled, Unsure, Wait
+from ddbload.write.scheduler.messages import Accepted, Batch, Finished, Unsure, Wait
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from tests.unit.write.manual_driver import ManualDriver
 
@@ -34,30 +34,6 @@ def test_row_that_found_an_item_goes_alone_and_before_others(together):
     assert len(driver.batch().handles) == 25
     # Neither was repeated: each asked for something else.
     assert driver.scheduler.stats.retries == 0
-
-
-def test_row_stays_alone_when_it_is_throttled():
-    driver = inserting()
-    driver.offer(*range(4))
-    batch = driver.batch()
-    driver.answer(batch, Accepted([0], 3.0, alone=[1]))
-    alone = driver.batch()
-    driver.answer(alone, Throttled("ThrottlingException"))
-    sent = []
-    while driver.scheduler.outcomes.ahead:
-        batch = driver.batch()
-        sent.append(tuple(batch.handles))
-        driver.answer(batch, Accepted((), 1.0))
-    assert sorted(sent) == [(0,), (1,)]
-
-
-def test_offered_row_goes_alone():
-    driver = inserting()
-    driver.offer("a")
-    handle = driver.scheduler.reserve_handles()
-    driver.scheduler.offer(handle, "b", 100, 100, alone=True)
-    driver.offer("c")
-    assert sorted(driver.accept_all()) == [(0,), (1,), (2,)]
 
 
 @pytest.mark.parametrize("unsure", [[], [0]])
@@ -131,12 +107,6 @@ def test_batches_shrink_and_grow_with_the_share_of_found_items():
         rows += 1
     assert size.rows == 25
     assert 200 < rows < 1000
-
-
-def test_unsure_rows_do_not_shrink_batches():
-    size = BatchSize(25)
-    lost = Accepted(alone=range(25), unsure=range(25))
-    assert not any(size.answered(25, lost) for _ in range(100))
 
 
 def test_single_rows_never_grow_where_a_mode_or_an_endpoint_has_no_batches():

@@ -8,7 +8,6 @@ from ddbload.write.scheduler.messages import (
     Accepted,
     Answer,
     Batch,
-    Refused,
     Throttled,
     Unsure,
     Wait,
@@ -51,10 +50,6 @@ def test_other_rows_do_not_wait_when_some_are_returned(answer):
     assert batch.handles[:5] == tuple(range(10, 15))
 
 
-def test_no_request_waits_after_invalid_content():
-    assert isinstance(after(Refused("bad")).step(), Batch)
-
-
 def longest_wait(answers: list[Answer]) -> float:
     """Compute the longest wait of 200 seeds after these answers to consecutive requests."""
     longest = 0.0
@@ -77,17 +72,3 @@ THROTTLED = Throttled("ThrottlingException")
 def test_waits_double_with_each_throttled_request():
     waits = [longest_wait([THROTTLED] * times) for times in (1, 2, 3, 4)]
     assert [round(wait, 1) for wait in waits] == [0.1, 0.2, 0.4, 0.8]
-
-
-@pytest.mark.usefixtures("no_rate")
-def test_waits_shorten_when_requests_pass():
-    # Returned rows are sent first, so each passing request shortens the wait.
-    waits = [longest_wait([THROTTLED] * 3 + [Accepted()] * passed) for passed in (1, 2)]
-    assert waits == [0.0, 0.0]
-    again = longest_wait([*[THROTTLED] * 3, Accepted(), Accepted(), THROTTLED])
-    assert round(again, 1) == 0.2
-
-
-def test_waits_stay_the_same_when_few_rows_are_returned():
-    again = longest_wait([*[THROTTLED] * 2, Accepted([0]), THROTTLED])
-    assert round(again, 1) == 0.4

@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import TableNotFound
-from ddbload.write.scheduler.messages import Accepted, Fatal, Refused, Throttled, Unsure, Wait
+from ddbload.write.scheduler.messages import Accepted, Fatal, Refused, Throttled, Unsure
 from tests.unit.write.manual_driver import ManualDriver, object_keys
 
 NOT_WRITTEN = [
@@ -21,19 +21,6 @@ def test_batch_holds_different_keys_in_order():
     driver.offer("a", "b", "c")
     assert driver.finish() == [(0, 1, 2)]
     assert driver.counts == RowCounts(read=3, written=3)
-
-
-def test_later_row_replaces_a_queued_row():
-    driver = ManualDriver()
-    driver.offer("a", "b", "a")
-    assert driver.finish() == [(2, 1)]
-    assert driver.counts == RowCounts(read=3, written=2, superseded=1)
-
-
-def test_later_row_takes_the_queue_position_of_the_earlier():
-    driver = ManualDriver()
-    driver.offer("a", *range(100), "a")
-    assert driver.batch().handles[0] == 101
 
 
 def test_waiting_row_is_sent_in_its_turn_after_the_answer():
@@ -70,41 +57,6 @@ def test_unique_keys_are_dealt_out_to_batches_in_turn():
     assert driver.scheduler.outcomes.frontier == 2
 
 
-def test_unique_keys_are_dealt_out_in_small_groups_at_first():
-    driver = ManualDriver(concurrency=2)
-    driver.offer_all(*object_keys(300))
-    batches = [driver.batch(), driver.batch()]
-    assert [list(each.handles) for each in batches] == [
-        list(range(0, 50, 2)),
-        list(range(1, 50, 2)),
-    ]
-    for batch in batches:
-        driver.accept(batch)
-    driver.accept_all()
-    driver.offer_all(*object_keys(300))
-    assert list(driver.batch().handles) == list(range(300, 600, 12))
-
-
-def test_later_row_waits_for_a_unique_key_in_flight():
-    driver = ManualDriver()
-    driver.offer_all("a", "b", "c")
-    batch = driver.batch()
-    driver.offer_all("b", "d")
-    assert list(driver.batch().handles) == [4]
-    assert driver.step() == Wait(None)
-    driver.accept(batch)
-    assert list(driver.batch().handles) == [3]
-
-
-def test_unique_keys_stay_batched_beside_repeated_keys():
-    driver = ManualDriver()
-    driver.offer_all("a", "b", "c")
-    driver.offer_all("b", "d", "e", "d")
-    # Single rows are sorted by the longest wait: row 6 replaces row 4.
-    assert [sorted(handles) for handles in driver.finish()] == [[0, 2, 3, 6], [5]]
-    assert driver.counts.superseded == 2
-
-
 def test_batches_are_cut_to_the_budget():
     driver = ManualDriver(max_wcu=50.0)
     driver.offer_all(*object_keys(30), units=[3] * 30)
@@ -112,19 +64,6 @@ def test_batches_are_cut_to_the_budget():
     assert sorted(handle for handles in sent for handle in handles) == list(range(30))
     # The units of a fifth of a second, or slightly more to avoid a request of one or two rows.
     assert sorted(map(len, sent)) == [3, 3] + [4] * 6
-
-
-def test_batches_are_cut_into_equal_shares():
-    driver = ManualDriver(max_wcu=60.0)
-    driver.offer_all(*object_keys(25))
-    assert [len(handles) for handles in driver.finish()] == [13, 12]
-
-
-def test_single_row_waits_behind_older_unique_keys():
-    driver = ManualDriver()
-    driver.offer_all(*object_keys(25))
-    driver.offer(object())
-    assert [handles[0] for handles in driver.finish()] == [0, 25]
 
 
 def test_queued_rows_of_one_key_are_written_once():
@@ -143,50 +82,6 @@ def test_row_waits_for_the_answer_to_an_earlier_one():
     driver.accept(first)
     assert driver.finish() == [(1,)]
     assert driver.counts == RowCounts(read=2, written=2)
-
-
-def test_last_waiting_row_is_sent_after_the_answer():
-    driver = ManualDriver()
-    driver.offer("a")
-    first = driver.batch()
-    driver.offer("a", "a", "a")
-    driver.accept(first)
-    assert driver.finish() == [(3,)]
-    assert driver.counts == RowCounts(read=4, written=2, superseded=2)
-
-
-def test_other_keys_are_sent_while_one_waits():
-    driver = ManualDriver()
-    driver.offer("a")
-    first = driver.batch()
-    driver.offer("a", "b", "a", "c")
-    second = driver.batch()
-    assert second.handles == (2, 4)
-    driver.accept(second)
-    assert driver.idle()
-    driver.accept(first)
-    assert driver.finish() == [(3,)]
-
-
-@pytest.mark.parametrize("answer", NOT_WRITTEN)
-def test_row_is_sent_again_when_not_written(answer):
-    driver = ManualDriver()
-    driver.offer("a")
-    driver.answer(driver.batch(), answer)
-    assert driver.counts == RowCounts()
-    assert driver.finish() == [(0,)]
-    assert driver.counts == RowCounts(read=1, written=1)
-
-
-@pytest.mark.parametrize("answer", NOT_WRITTEN)
-def test_waiting_row_replaces_a_returned_row(answer):
-    driver = ManualDriver()
-    driver.offer("a")
-    first = driver.batch()
-    driver.offer("a", "a")
-    driver.answer(first, answer)
-    assert driver.finish() == [(2,)]
-    assert driver.counts == RowCounts(read=3, written=1, superseded=2)
 
 
 @pytest.mark.parametrize("answer", NOT_WRITTEN)
@@ -213,75 +108,12 @@ def test_superseded_row_is_settled_when_the_later_is_written():
     assert sorted(driver.released) == [0, 1]
 
 
-def test_superseded_row_does_not_wait_for_rows_in_between():
-    driver = ManualDriver()
-    driver.offer("a", *range(25), "a")
-    first, rest = driver.batch(), driver.batch()
-    assert first.handles == (26, *range(1, 25))
-    driver.accept(first)
-    assert driver.counts == RowCounts(read=25, written=24, superseded=1)
-    driver.accept(rest)
-    assert driver.counts == RowCounts(read=27, written=26, superseded=1)
-
-
 def test_fatal_answer_settles_nothing():
     driver = ManualDriver()
     driver.offer("a", "a", "b")
     driver.answer(driver.batch(), Fatal(TableNotFound("gone")))
     assert driver.counts == RowCounts()
     assert driver.released == []
-
-
-def test_row_returned_twice_counts_once():
-    driver = ManualDriver()
-    driver.offer("a", "b")
-    driver.answer(driver.batch(), Accepted([1, 1, 1]))
-    assert driver.frontier == 1
-    assert driver.finish() == [(1,)]
-
-
-def returned_often(driver: ManualDriver) -> float:
-    """Offer a row of the key "hot" and return it ten times; return the time of its next attempt."""
-    driver.offer("hot")
-    for _ in range(10):
-        driver.offer(*object_keys(9))
-        driver.accept(driver.batch(), 0)
-        answered = driver.now
-        due = driver.wait()
-    driver.now = answered
-    return due
-
-
-def test_returned_key_waits_without_delaying_others(no_rate):
-    driver = ManualDriver()
-    due = returned_often(driver)
-    driver.offer("cold")
-    assert driver.batch().handles == (91,)
-    assert driver.batch().handles == (0,)
-    assert driver.now == due
-
-
-def test_new_row_inherits_the_back_off_of_its_key(no_rate):
-    driver = ManualDriver()
-    due = returned_often(driver)
-    driver.offer("hot", "hot", "cold")
-    assert driver.batch().handles == (93,)
-    assert driver.batch().handles == (92,)
-    assert driver.now == due
-
-
-def test_back_off_continues_with_the_next_row_of_the_key(no_rate):
-    waits = []
-    for has_next in (False, True):
-        driver = ManualDriver()
-        returned_often(driver)
-        if has_next:
-            driver.offer("hot")
-        batch = driver.batch()
-        driver.accept(batch, *batch.handles)
-        start = driver.now
-        waits.append(driver.wait() - start)
-    assert waits[0] == waits[1] > 0.1
 
 
 def test_order_of_a_key_is_kept_through_returns_and_refusals():

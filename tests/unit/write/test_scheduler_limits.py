@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from ddbload.contracts.row_counts import RowCounts, WriteStats
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
 from ddbload.errors import AccessDenied, RequestRefused, TableNotFound
 from ddbload.write.pacing.pacing import Pacing
@@ -15,17 +15,15 @@ from ddbload.write.pacing.wcu_budget import WcuBudget
 from ddbload.write.scheduler.answers import FOREIGN_SECONDS
 from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import (
-    Accepted,
     Batch,
     Fatal,
     Finished,
-    Refused,
     Throttled,
     Unsure,
     Wait,
 )
 from ddbload.write.scheduler.scheduler import Scheduler
-from tests.unit.write.manual_driver import SMALL, ManualDriver, object_keys
+from tests.unit.write.manual_driver import ManualDriver, object_keys
 
 MEGABYTE = 1024 * 1024
 
@@ -46,13 +44,6 @@ def test_batch_has_up_to_25_rows(rows):
     assert [handle for batch in sent for handle in batch] == list(range(rows))
 
 
-def test_batch_excludes_superseded_rows():
-    driver = ManualDriver()
-    keys = object_keys(25)
-    driver.offer(*keys, *keys)
-    assert driver.finish() == [tuple(range(25, 50))]
-
-
 @pytest.mark.parametrize(
     ("sizes", "batches"),
     [
@@ -70,37 +61,7 @@ def test_batch_has_up_to_15_megabytes(sizes, batches):
     assert driver.finish() == batches
 
 
-def test_batches_are_numbered():
-    driver = ManualDriver()
-    driver.offer(*object_keys(60))
-    assert [driver.batch().number for _ in range(3)] == [0, 1, 2]
-
-
-def test_requests_in_flight_are_limited_by_concurrency():
-    driver = ManualDriver(concurrency=3)
-    driver.offer(*object_keys(100))
-    batches = [driver.batch() for _ in range(3)]
-    assert driver.idle()
-    driver.accept(batches[1])
-    assert driver.batch().number == 3
-    assert driver.idle()
-
-
 # Room for rows
-
-
-def test_room_is_available_at_first():
-    assert ManualDriver().scheduler.room() == Scheduler.READY_ROWS
-
-
-def test_room_is_available_while_few_rows_are_ready():
-    driver = ManualDriver()
-    driver.offer(*object_keys(Scheduler.READY_ROWS - 1))
-    assert driver.scheduler.room() > 0
-    driver.offer(object())
-    assert driver.scheduler.room() == 0
-    driver.accept(driver.batch())
-    assert driver.scheduler.room() > 0
 
 
 @pytest.mark.usefixtures("no_rate")
@@ -118,26 +79,6 @@ def test_room_ends_20_000_rows_beyond_the_frontier():
     driver.accept(stuck)
     assert ahead.ahead == 0
     assert driver.scheduler.room() == Scheduler.READY_ROWS
-
-
-def test_room_counts_rejects_beyond_the_frontier():
-    driver = ManualDriver()
-    driver.offer("stuck")
-    driver.batch()
-    while driver.scheduler.room():
-        driver.reject()
-    assert driver.scheduler.outcomes.ahead == Scheduler.MAX_AHEAD
-
-
-def test_room_counts_rows_of_one_key_beyond_the_frontier():
-    driver = ManualDriver()
-    driver.offer("a")
-    first = driver.batch()
-    while room := driver.scheduler.room():
-        driver.offer(*["a"] * room)
-    assert driver.scheduler.outcomes.ahead == Scheduler.MAX_AHEAD
-    driver.accept(first)
-    assert driver.finish() == [(Scheduler.MAX_AHEAD - 1,)]
 
 
 def test_room_ends_when_many_bytes_are_held():
@@ -165,46 +106,7 @@ def test_room_counts_bytes_of_superseded_rows_until_settled():
     assert driver.scheduler.room() > 0
 
 
-def test_room_is_zero_after_close():
-    driver = ManualDriver()
-    driver.scheduler.close()
-    assert driver.scheduler.room() == 0
-
-
-def test_room_is_zero_after_a_stop():
-    driver = ManualDriver()
-    driver.scheduler.stop()
-    assert driver.scheduler.room() == 0
-
-
 # The end
-
-
-def test_scheduler_without_rows_finishes_when_closed():
-    driver = ManualDriver()
-    assert driver.step() == Wait(None)
-    driver.scheduler.close()
-    assert driver.step() == Finished()
-    assert driver.counts == RowCounts()
-
-
-def test_scheduler_sends_nothing_for_rejects():
-    driver = ManualDriver()
-    assert [driver.reject() for _ in range(3)] == [0, 1, 2]
-    driver.scheduler.close()
-    assert driver.step() == Finished()
-    assert driver.counts == RowCounts(read=3, rejected=3)
-    assert driver.released == []
-
-
-def test_scheduler_waits_for_the_last_answer():
-    driver = ManualDriver()
-    driver.offer("a")
-    driver.scheduler.close()
-    batch = driver.batch()
-    assert driver.step() == Wait(None)
-    driver.accept(batch)
-    assert driver.step() == Finished()
 
 
 def test_scheduler_sends_no_new_rows_after_a_stop():
@@ -242,16 +144,6 @@ def test_stopped_scheduler_sends_the_returned_row_that_holds_up_written_ones():
     assert driver.counts == RowCounts(read=3, written=3)
 
 
-def test_stopped_scheduler_sends_no_row_that_only_returned_rows_follow():
-    driver = ManualDriver()
-    driver.offer("a", "b", "c")
-    batch = driver.batch()
-    driver.scheduler.stop()
-    driver.accept(batch, 1, 2)
-    assert driver.step() == Finished()
-    assert driver.counts == RowCounts(read=1, written=1)
-
-
 def test_stopped_scheduler_sends_rows_between_those_that_were_dealt_out():
     driver = ManualDriver()
     driver.offer_all(*object_keys(400))
@@ -263,16 +155,6 @@ def test_stopped_scheduler_sends_rows_between_those_that_were_dealt_out():
         set(range(last)) - set(batch.handles)
     )
     assert driver.counts == RowCounts(read=last + 1, written=last + 1)
-
-
-def test_stopped_scheduler_settles_with_all_of_its_concurrency():
-    driver = ManualDriver(concurrency=4)
-    driver.offer_all(*object_keys(400))
-    batch = driver.batch()
-    driver.scheduler.stop()
-    driver.accept(batch)
-    assert [type(driver.step()) for _ in range(3)] == [Batch] * 3
-    assert isinstance(driver.step(), Wait)
 
 
 def test_stopped_scheduler_sends_no_later_row_in_place_of_one_that_was_sent():
@@ -297,20 +179,6 @@ def test_stopped_scheduler_gives_up_on_requests_after_some_time():
     assert driver.step() == Finished()
     assert driver.counts == RowCounts()
     assert driver.scheduler.last_possible_write() == 0
-
-
-def test_stopped_scheduler_gives_up_on_rows_that_keep_coming_back():
-    driver = ManualDriver()
-    driver.offer("a", "b")
-    driver.accept(driver.batch(), 0)
-    driver.scheduler.stop()
-    while not isinstance(step := driver.step(), Finished):
-        if isinstance(step, Batch):
-            driver.accept(step, 0)
-        else:
-            driver.wait()
-    assert 8.0 < driver.now <= Scheduler.SETTLE_SECONDS
-    assert driver.counts == RowCounts()
 
 
 @pytest.mark.parametrize("deadline", [0.0, 2.0])
@@ -358,25 +226,6 @@ def test_counts_end_at_the_first_unsettled_row_at_the_deadline():
     assert driver.scheduler.outcomes.ahead == 11
 
 
-def test_superseded_row_stays_unsettled_at_the_deadline():
-    driver = ManualDriver(deadline=10.0)
-    driver.offer("a", "a")
-    driver.accept(driver.batch(), 1)
-    driver.now = 10.0
-    assert driver.step() == Finished()
-    assert driver.counts == RowCounts()
-
-
-@pytest.mark.parametrize("answer", [Accepted([0]), Throttled("x"), Unsure("x")])
-def test_wait_ends_at_the_deadline(answer):
-    driver = ManualDriver(deadline=1e-6)
-    driver.offer("a")
-    driver.answer(driver.batch(), answer)
-    assert driver.step() == Wait(1e-6)
-    driver.now = 1e-6
-    assert driver.step() == Finished()
-
-
 def test_fatal_answer_stops_the_scheduler():
     driver = ManualDriver()
     driver.offer(*object_keys(75))
@@ -402,43 +251,6 @@ def test_written_rows_count_beside_a_fatal_answer():
 
 
 # Statistics
-
-
-def test_stats_count_requests_throttles_retries_and_units():
-    driver = ManualDriver()
-    driver.offer(*object_keys(2))
-    driver.answer(driver.batch(), Throttled("ThrottlingException"))
-    assert driver.scheduler.stats == WriteStats(requests=1, throttled=1)
-    batch = driver.batch()
-    driver.answer(batch, Unsure("no answer"))
-    assert driver.scheduler.stats == WriteStats(requests=2, throttled=1, retries=1)
-    batch = driver.batch()
-    driver.answer(batch, Accepted([0], 1.5))
-    batch = driver.batch()
-    driver.answer(batch, Accepted([], 2.0))
-    expected = WriteStats(requests=4, throttled=2, retries=3, consumed_wcu=3.5)
-    assert driver.scheduler.stats == expected
-
-
-def test_stats_count_no_retry_for_a_replacing_row():
-    driver = ManualDriver()
-    driver.offer("a")
-    batch = driver.batch()
-    driver.offer("a")
-    driver.accept(batch, 0)
-    driver.accept(driver.batch())
-    assert driver.scheduler.stats.retries == 0
-
-
-def test_stats_count_a_retry_for_a_row_sent_before():
-    driver = ManualDriver()
-    driver.offer("a")
-    batch = driver.batch()
-    driver.offer("a")
-    driver.accept(batch, 0)
-    driver.answer(driver.batch(), Refused("no"))
-    assert driver.batch().handles == (0,)
-    assert driver.scheduler.stats.retries == 1
 
 
 def product_garbage() -> list[object]:
@@ -510,22 +322,6 @@ def test_nothing_is_sent_when_another_thread_takes_the_limit_away(singly, limit)
         assert isinstance(driver.step(), Wait)
 
 
-@pytest.mark.parametrize("singly", [True, False])
-def test_written_rows_free_their_bytes(monkeypatch, singly):
-    monkeypatch.setattr("ddbload.write.scheduler.scheduler.Scheduler.MAX_HELD_BYTES", 25 * SMALL)
-    driver = ManualDriver()
-    for _ in range(3):
-        assert driver.scheduler.room() > 0
-        keys = object_keys(30)
-        if singly:
-            driver.offer(*keys)
-        else:
-            driver.offer_all(*keys)
-        assert driver.scheduler.room() == 0
-        driver.accept_all()
-    assert driver.counts.written == 90
-
-
 # Answers of other servers
 
 
@@ -540,14 +336,3 @@ def test_scheduler_ends_when_only_another_server_answers():
             driver.wait()
     assert driver.now >= FOREIGN_SECONDS
     assert driver.scheduler.fatal is error
-
-
-def test_scheduler_goes_on_after_answers_of_another_server():
-    driver = ManualDriver()
-    driver.offer("a", "b")
-    error = RequestRefused("302: not an answer of AWS")
-    for _ in range(3):
-        driver.answer(driver.batch(), Unsure("302", error=error))
-    driver.finish()
-    assert driver.scheduler.fatal is None
-    assert driver.counts == RowCounts(read=2, written=2)

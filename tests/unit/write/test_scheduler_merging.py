@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.write.scheduler.key_ordering import MAX_MERGED_BYTES, RowOrder
+from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import (
     Accepted,
     Batch,
@@ -101,25 +101,6 @@ def test_returned_row_is_settled_before_the_later_ones_are_sent(driver, merger):
     assert driver.counts == RowCounts(read=2, written=2)
 
 
-def test_rows_that_cannot_be_merged_are_sent_one_after_the_other():
-    merger = FakeMerger(1)
-    driver = merging(merger)
-    driver.offer_all(*"aaaa")
-    driver.scheduler.close()
-    assert finish(driver, merger) == [(0,), (1,), (2, 3)]
-    assert driver.counts == RowCounts(read=4, written=3, superseded=1)
-    assert driver.scheduler.repeated == 3
-
-
-def test_rows_are_merged_until_they_are_long(driver, merger):
-    third = MAX_MERGED_BYTES // 3
-    driver.offer(*"aaaaaaa", json_bytes=third)
-    driver.offer("a", json_bytes=MAX_MERGED_BYTES)
-    driver.scheduler.close()
-    assert finish(driver, merger) == [(0, 1, 2), (3, 4, 5), (6,), (7,)]
-    assert driver.counts == RowCounts(read=8, written=4, superseded=4)
-
-
 def test_refused_rows_are_sent_one_after_the_other_and_one_is_rejected(driver, merger):
     driver.offer_all(*"aaa")
     driver.answer(driver.batch(), REFUSED)
@@ -130,14 +111,6 @@ def test_refused_rows_are_sent_one_after_the_other_and_one_is_rejected(driver, m
         driver.answer(batch, answer)
     assert driver.counts == RowCounts(read=3, written=2, rejected=1)
     assert driver.scheduler.refused == {1: REFUSED}
-
-
-def test_later_row_is_not_merged_with_a_refused_one(driver, merger):
-    driver.offer_all(*"aa")
-    driver.answer(driver.batch(), REFUSED)
-    driver.offer("a")
-    driver.scheduler.close()
-    assert finish(driver, merger) == [(0,), (1,), (2,)]
 
 
 def test_stopped_scheduler_merges_no_row_beyond_the_last_that_was_sent():

@@ -9,7 +9,6 @@ from ddbload.errors import TableNotFound
 from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import (
     Accepted,
-    Answer,
     Fatal,
     Refused,
     Throttled,
@@ -20,7 +19,6 @@ from tests.unit.write.manual_driver import ManualDriver, object_keys
 
 SKIPPED = Accepted((), 1.0, RowOutcome.SKIPPED)
 SUPERSEDED = Accepted((), 1.0, RowOutcome.SUPERSEDED)
-LOST: list[Answer] = [Unsure("no answer"), Throttled("ThrottlingException"), Accepted([0])]
 
 
 def one_by_one(**more: object) -> ManualDriver:
@@ -29,40 +27,6 @@ def one_by_one(**more: object) -> ManualDriver:
 
 def first_wins() -> ManualDriver:
     return one_by_one(order=RowOrder.FIRST_WINS)
-
-
-@pytest.mark.parametrize("together", [True, False])
-def test_request_carries_one_row(together):
-    driver = one_by_one()
-    keys = object_keys(60)
-    if together:
-        driver.offer_all(*keys)
-    else:
-        driver.offer(*keys)
-    assert sorted(map(list, driver.finish())) == [[row] for row in range(60)]
-    assert driver.counts == RowCounts(read=60, written=60)
-    assert driver.scheduler.stats.requests == 60
-
-
-def test_requests_in_flight_are_limited_by_concurrency():
-    driver = one_by_one(concurrency=3)
-    driver.offer_all(*object_keys(10))
-    batches = [driver.batch() for _ in range(3)]
-    assert [len(batch.handles) for batch in batches] == [1, 1, 1]
-    assert driver.idle()
-
-
-def test_neighbouring_rows_are_not_sent_one_after_the_other():
-    driver = one_by_one(concurrency=100)
-    driver.offer_all(*object_keys(500))
-    sent = [driver.batch().handles[0] for _ in range(25)]
-    assert sent == list(range(0, 500, 20))
-
-
-def test_rows_keep_their_order_when_fewer_than_a_batch():
-    driver = one_by_one()
-    driver.offer_all(*object_keys(5))
-    assert [list(handles) for handles in driver.finish()] == [[row] for row in range(5)]
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -86,16 +50,6 @@ def test_row_is_settled_with_the_outcome_of_the_answer(together, answer, counts)
     assert driver.scheduler.stats.consumed_wcu == 2.0
 
 
-@pytest.mark.parametrize("lost", LOST)
-def test_row_is_settled_by_the_answer_to_its_retry(lost):
-    driver = one_by_one()
-    driver.offer_all("a")
-    driver.answer(driver.batch(), lost)
-    driver.answer(driver.batch(), SKIPPED)
-    driver.finish()
-    assert driver.counts == RowCounts(read=1, skipped=1)
-
-
 # Last wins
 
 
@@ -107,16 +61,6 @@ def test_superseded_answer_settles_the_rows_it_replaced():
     driver.answer(batch, SUPERSEDED)
     driver.finish()
     assert driver.counts == RowCounts(read=3, superseded=3)
-
-
-def test_row_is_sent_after_an_earlier_one_was_superseded():
-    driver = one_by_one()
-    driver.offer("a")
-    batch = driver.batch()
-    driver.offer("a")
-    driver.answer(batch, SUPERSEDED)
-    assert driver.finish() == [(1,)]
-    assert driver.counts == RowCounts(read=2, written=1, superseded=1)
 
 
 # First wins
@@ -143,32 +87,6 @@ def test_first_wins_sends_rows_of_a_key_in_order(together):
     assert driver.counts == RowCounts(read=4, written=2, skipped=2)
 
 
-@pytest.mark.parametrize("lost", LOST)
-@pytest.mark.parametrize("together", [True, False])
-def test_first_wins_keeps_a_returned_row_first(lost, together):
-    driver = first_wins()
-    if together:
-        driver.offer_all("a")
-    else:
-        driver.offer("a")
-    batch = driver.batch()
-    driver.offer("a")
-    driver.offer_all("a")
-    driver.answer(batch, lost)
-    assert [list(handles) for handles in driver.finish()] == [[0], [1], [2]]
-
-
-def test_first_wins_keeps_a_queued_row_first():
-    driver = first_wins()
-    driver.offer_all("a", "b")
-    driver.offer("a")
-    driver.offer_all("a", "b")
-    sent = [handle for handles in driver.finish() for handle in handles]
-    assert sorted(sent) == [0, 1, 2, 3, 4]
-    assert [row for row in sent if row in (0, 2, 3)] == [0, 2, 3]
-    assert [row for row in sent if row in (1, 4)] == [1, 4]
-
-
 def test_first_wins_sends_the_next_row_after_a_refusal():
     driver = first_wins()
     driver.offer("a", "a", "a")
@@ -181,17 +99,6 @@ def test_first_wins_sends_the_next_row_after_a_refusal():
     driver.finish()
     assert driver.counts == RowCounts(read=3, written=1, rejected=1, skipped=1)
     assert driver.scheduler.refused == {0: refusal}
-
-
-def test_first_wins_leaves_waiting_rows_unsettled_at_the_deadline():
-    driver = one_by_one(order=RowOrder.FIRST_WINS, deadline=1.0)
-    driver.offer("a", "a")
-    batch = driver.batch()
-    driver.now = 1.0
-    driver.accept(batch)
-    driver.step()
-    assert driver.counts == RowCounts(read=1, written=1)
-    assert driver.frontier == 1
 
 
 def test_first_wins_handles_thousands_of_rows_of_one_key():
@@ -240,39 +147,6 @@ def test_identical_item_counts_as_written_after_a_lost_answer(together, between)
     assert driver.scheduler.identical == []
 
 
-@pytest.mark.parametrize("refusal", [Throttled("x"), Unsure("ExpiredToken", refused=True)])
-def test_identical_item_counts_as_skipped_after_a_refused_request(refusal):
-    driver = first_wins()
-    driver.offer_all("a")
-    driver.answer(driver.batch(), refusal)
-    driver.answer(driver.batch(), IDENTICAL)
-    driver.finish()
-    assert driver.counts == RowCounts(read=1, skipped=1)
-
-
-def test_different_item_counts_as_skipped_after_a_lost_answer():
-    driver = first_wins()
-    driver.offer_all("a")
-    driver.answer(driver.batch(), UNSURE)
-    driver.answer(driver.batch(), SKIPPED)
-    driver.finish()
-    assert driver.counts == RowCounts(read=1, skipped=1)
-    assert driver.scheduler.last_possible_write() is None
-
-
-@pytest.mark.parametrize("answers", [[IDENTICAL], [Throttled("x"), IDENTICAL]])
-def test_identical_item_counts_as_written_after_a_resent_request(answers):
-    driver = first_wins()
-    driver.offer_all("a")
-    for number, answer in enumerate(answers):
-        batch = driver.batch()
-        if number == 0:
-            driver.scheduler.note_resent(batch)
-        driver.answer(batch, answer)
-    driver.finish()
-    assert driver.counts == RowCounts(read=1, written=1)
-
-
 @pytest.mark.parametrize("first", [Accepted((), 1.0), SKIPPED, IDENTICAL])
 @pytest.mark.parametrize("lost", [[], [UNSURE]])
 def test_identical_item_counts_as_skipped_after_an_earlier_row_of_the_key(first, lost):
@@ -285,15 +159,6 @@ def test_identical_item_counts_as_skipped_after_an_earlier_row_of_the_key(first,
     assert driver.scheduler.outcomes.count(RowOutcome.IDENTICAL) == 1 + (first is IDENTICAL)
     # The item that the first row found may have been put by this run.
     assert driver.scheduler.identical == ([0] if first is IDENTICAL else [])
-
-
-def test_identical_item_counts_as_written_after_a_refused_row_of_the_key():
-    driver = first_wins()
-    driver.offer_all("a", "a")
-    for answer in [Refused("not this one"), UNSURE, IDENTICAL]:
-        driver.answer(driver.batch(), answer)
-    driver.finish()
-    assert driver.counts == RowCounts(read=2, rejected=1, written=1)
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
 from ddbload.write.scheduler.messages import (
     Accepted,
-    Batch,
     Finished,
     Refused,
     Throttled,
@@ -58,44 +55,6 @@ def test_invalid_row_is_found_by_halving(bad):
     assert len(sent) <= 11
 
 
-def test_invalid_rows_are_found_when_all_are_invalid():
-    driver = ManualDriver()
-    driver.offer(*object_keys(MAX_BATCH_ROWS))
-    finish(driver, *range(MAX_BATCH_ROWS))
-    assert driver.counts == RowCounts(read=25, rejected=25)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_invalid_rows_are_found_among_many(seed):
-    driver = ManualDriver()
-    driver.offer(*object_keys(200))
-    bad = random.Random(seed).sample(range(200), 7)
-    finish(driver, *bad)
-    assert driver.counts == RowCounts(read=200, written=193, rejected=7)
-    assert sorted(driver.scheduler.refused) == sorted(bad)
-
-
-def test_halves_are_sent_at_once_after_a_refusal():
-    driver = ManualDriver(concurrency=3)
-    driver.offer(*object_keys(75))
-    first, second, third = driver.batch(), driver.batch(), driver.batch()
-    driver.answer(first, REFUSED)
-    driver.accept(second)
-    driver.accept(third)
-    # Both halves are sent at once.
-    assert [driver.batch().handles, driver.batch().handles] == [
-        first.handles[:12],
-        first.handles[12:],
-    ]
-
-
-def test_refusals_cause_no_back_off():
-    driver = ManualDriver()
-    driver.offer(*object_keys(100))
-    finish(driver, 3, 50)
-    assert driver.now == 0
-
-
 @pytest.mark.parametrize("answer", [Throttled("ThrottlingException"), Unsure("no answer")])
 def test_invalid_row_is_found_when_its_halves_are_returned(answer):
     driver = ManualDriver()
@@ -114,30 +73,6 @@ def test_superseded_row_is_sent_when_the_later_is_refused():
     assert driver.counts == RowCounts(read=2, written=1, rejected=1)
 
 
-def test_last_valid_row_of_a_key_is_written():
-    driver = ManualDriver()
-    driver.offer(*"aaaaa")
-    assert finish(driver, 2, 3, 4) == [(4,), (3,), (2,), (1,)]
-    assert driver.counts == RowCounts(read=5, written=1, rejected=3, superseded=1)
-
-
-def test_all_rows_of_a_key_are_rejected_when_all_are_refused():
-    driver = ManualDriver()
-    driver.offer(*"aaa")
-    assert finish(driver, 0, 1, 2) == [(2,), (1,), (0,)]
-    assert driver.counts == RowCounts(read=3, rejected=3)
-
-
-def test_waiting_row_is_sent_when_the_earlier_is_refused():
-    driver = ManualDriver()
-    driver.offer("a")
-    batch = driver.batch()
-    driver.offer("a")
-    driver.answer(batch, REFUSED)
-    assert finish(driver) == [(1,)]
-    assert driver.counts == RowCounts(read=2, written=1, rejected=1)
-
-
 def test_waiting_row_inherits_the_superseded_rows_of_a_refused_one():
     driver = ManualDriver()
     driver.offer("a", "a")
@@ -148,34 +83,6 @@ def test_waiting_row_inherits_the_superseded_rows_of_a_refused_one():
     # Row 2 is the last valid one of 0, 2 and 3.
     assert finish(driver, 3) == [(3,), (2,)]
     assert driver.counts == RowCounts(read=4, written=1, rejected=2, superseded=1)
-
-
-def test_waiting_row_replaces_the_earlier_in_the_halves():
-    driver = ManualDriver()
-    driver.offer("a", "b")
-    batch = driver.batch()
-    driver.offer("a")
-    driver.answer(batch, REFUSED)
-    assert finish(driver, 1) == [(2,), (1,)]
-    assert driver.counts == RowCounts(read=3, written=1, rejected=1, superseded=1)
-
-
-def test_superseded_invalid_row_is_never_sent_again():
-    driver = ManualDriver()
-    driver.offer("a", "b")
-    driver.answer(driver.batch(), REFUSED)
-    driver.offer("a")
-    assert (2,) in finish(driver, 0)
-    assert driver.counts == RowCounts(read=3, written=2, superseded=1)
-
-
-def test_row_queued_after_a_refusal_can_be_superseded_again():
-    driver = ManualDriver()
-    driver.offer("a", "a")
-    driver.answer(driver.batch(), REFUSED)
-    driver.offer("a")
-    assert finish(driver) == [(2,)]
-    assert driver.counts == RowCounts(read=3, written=1, rejected=1, superseded=1)
 
 
 def test_half_with_larger_rows_keeps_to_the_byte_limit():
@@ -222,11 +129,3 @@ def test_stop_between_halves_leaves_the_rest_unsettled():
     driver.accept(half)
     assert driver.step() == Finished()
     assert driver.counts == RowCounts(read=1, written=1)
-
-
-def test_halves_respect_the_concurrency():
-    driver = ManualDriver(concurrency=1)
-    driver.offer("a", "b")
-    driver.answer(driver.batch(), REFUSED)
-    assert driver.batch() == Batch(1, (0,))
-    assert driver.idle()

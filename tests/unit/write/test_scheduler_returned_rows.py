@@ -7,7 +7,7 @@ import math
 import pytest
 
 from ddbload.write.scheduler.answers import STUBBORN_ATTEMPTS
-from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Throttled, Unsure, Wait
+from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Wait
 from tests.unit.write.manual_driver import SMALL, ManualDriver
 
 
@@ -62,38 +62,3 @@ def test_requests_back_off_when_all_rows_are_always_returned():
         driver.accept(batch, *batch.handles)
         requests += 1
     assert requests <= 40
-
-
-@pytest.mark.parametrize("answer", [Throttled("ThrottlingException"), Unsure("no answer")])
-def test_requests_back_off_when_always_throttled_or_lost(answer):
-    driver = ManualDriver(concurrency=1)
-    driver.offer_all(*range(25))
-    requests = 0
-    while driver.now < 30:
-        driver.answer(driver.batch(), answer)
-        requests += 1
-    assert requests <= 40
-
-
-@pytest.mark.parametrize(
-    ("concurrency", "latency", "max_wcu"), [(1, 0.8, 25), (1, 0.4, 50), (4, 2.0, 40)]
-)
-def test_budget_is_used_when_answers_are_slow(concurrency, latency, max_wcu):
-    driver = ManualDriver(concurrency=concurrency, max_wcu=max_wcu)
-    in_flight: list[tuple[float, Batch]] = []
-    count = 0
-    while driver.now < 60:
-        while driver.scheduler.room() > 0:
-            driver.offer_all(*[object() for _ in range(100)])
-        step = driver.step()
-        if isinstance(step, Batch):
-            in_flight.append((driver.now + latency, step))
-            continue
-        until = math.inf if step.until is None else step.until
-        if in_flight and in_flight[0][0] <= until:
-            driver.now, batch = in_flight.pop(0)
-            count += len(batch.handles)
-            driver.accept(batch)
-        else:
-            driver.now = until
-    assert 0.9 * 60 * max_wcu <= count <= 1.05 * 60 * max_wcu

@@ -37,12 +37,6 @@ def test_threads_driver_sends_requests_concurrently(driver):
     assert len(table.threads) == 4
 
 
-def test_threads_driver_respects_the_concurrency(driver):
-    rows, table = FakeRows(*range(2000), concurrency=2), FakeTable()
-    driver.run(rows.job(table))
-    assert table.most_at_once <= 2
-
-
 def test_scheduler_runs_only_in_the_thread_of_the_caller(driver):
     caller = threading.get_ident()
     rows, table = FakeRows(*range(2000)), FakeTable()
@@ -51,44 +45,6 @@ def test_scheduler_runs_only_in_the_thread_of_the_caller(driver):
     driver.run(job)
     assert asked == {caller}
     assert caller not in table.threads
-
-
-def test_slow_answer_does_not_delay_other_requests(driver):
-    others = threading.Event()
-
-    def slow(_items):
-        assert others.wait(MAX_WAIT_SECONDS)
-        return Accepted()
-
-    def last(_items):
-        others.set()
-        return Accepted()
-
-    rows = FakeRows(*range(500))
-    table = FakeTable(slow, *[lambda _items: Accepted()] * 18, last)
-    driver.run(rows.job(table))
-    assert len(table.items) == 500
-
-
-def test_key_waits_only_for_the_answer_to_its_earlier_row(driver):
-    others = threading.Event()
-
-    def slow(_items):
-        assert others.wait(MAX_WAIT_SECONDS)
-        return Accepted()
-
-    def other(_items):
-        others.set()
-        return Accepted()
-
-    # The first request holds a row of each key, and the later rows of these keys wait.
-    rows = FakeRows(*range(25), *range(25), *range(100, 125))
-    table = FakeTable(slow, other)
-    feed = rows.feed
-    job = rows.job(table)
-    object.__setattr__(job, "feed", lambda _room: feed(25))
-    driver.run(job)
-    assert table.items == dict(zip(rows.keys[25:], range(25, 75), strict=True))
 
 
 @pytest.mark.parametrize("where", ["transport", "source"])
@@ -115,18 +71,3 @@ def test_exception_is_raised_after_requests_in_flight_end(driver, where):
     # The next job may have rows of the same keys.
     assert table.at_once == 0
     assert len(ended) >= 2
-
-
-def test_close_ends_the_threads():
-    before = set(threading.enumerate())
-    driver = ThreadsDriver(3)
-    driver.run(FakeRows(*range(500)).job(FakeTable()))
-    driver.close()
-    assert set(threading.enumerate()) <= before
-
-
-def test_run_raises_after_close():
-    driver = ThreadsDriver(3)
-    driver.close()
-    with pytest.raises(RuntimeError):
-        driver.run(FakeRows("a").job(FakeTable()))
