@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from ddbload import report_page
 from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportCursor, ReportTask
 from ddbload.ledger import counted_chunks
@@ -99,18 +98,6 @@ def test_redriven_report_reads_anew(parts: tuple[World, ReportCursor]) -> None:
     assert world.ledger.find_report().attempt == ExecutionAttempt(ARN, 1)
 
 
-def test_redriven_report_keeps_the_success_of_a_resumed_run(
-    parts: tuple[World, ReportCursor],
-) -> None:
-    world, cursor = parts
-    world.ledger.put_execution(OTHER)
-    assert report(world, execution=OTHER).status == "SUCCEEDED"
-    before = world.read_json("report.json")
-    for redrives in (0, 1):
-        assert finished(world, cursor, redrives=redrives).status == "SUCCEEDED"
-        assert world.read_json("report.json") == before
-
-
 def test_late_report_does_not_use_sums_from_before_another_report(
     parts: tuple[World, ReportCursor],
 ) -> None:
@@ -197,12 +184,6 @@ ACCESSES = (
     *("page chunks/", "put_new 5.json"),
 )
 """Accesses that are ordered: to the report, to who works on the run, and to the segments."""
-PAGES = (
-    *("put_new 5.json", "put_over report.json"),
-    *("get report.html", "get report.json", "put_over report.html"),
-)
-
-
 def every_schedule(
     make: Callable[[], tuple[World, Actors]], accesses: tuple[str, ...] = ACCESSES
 ) -> Iterator[World]:
@@ -276,23 +257,6 @@ def test_report_of_the_later_attempt_stands_whatever_the_order(
         assert found.status == ("SUCCEEDED" if imports else "FAILED")
         # Both may find a run that is done.
         assert imports or found.attempt == later
-
-
-def test_page_shows_the_report_whatever_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_page, "_draw_page", lambda report, *_: report.status)
-
-    def make() -> tuple[World, Actors]:
-        world = copied_run()
-
-        def resumed() -> None:
-            import_last(world)
-            report(world)
-
-        return world, [lambda: report(world), resumed]
-
-    for world in every_schedule(make, PAGES):
-        assert status(world) == "SUCCEEDED"
-        assert world.store.objects[f"runs/{RUN}/report.html"] == b"SUCCEEDED"
 
 
 def test_cancelled_run_keeps_the_success_of_its_last_report() -> None:

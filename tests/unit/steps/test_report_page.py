@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -112,21 +111,6 @@ def test_page_says_what_happened():
         assert words in text, words
 
 
-def test_limits_are_shown_to_the_last_digit():
-    made = record(1)
-    options = replace(made.payload.options, max_wcu=1_234_567.0, max_cost=2_500_000.25)
-    made = replace(made, payload=replace(made.payload, options=options))
-    text = draw(facts(*work(1, 1), made=made)).text
-    assert "1,234,567" in text
-    assert "$2,500,000.25" in text
-
-
-def test_counts_that_do_not_add_up_are_shown_as_such():
-    scene = SCENES["one-chunk"]()
-    broken = replace(scene, report=replace(scene.report, rows=RowCounts(10, 3, 2)))
-    assert "The counts do not add up" in draw(broken).text
-
-
 def crowded_facts() -> RunFacts:
     """Make the run with the largest page: 20,000 chunks in 40,000 pieces that do not touch."""
     chunks, _ = work(20_000, 1, parts=0)
@@ -216,21 +200,6 @@ def test_report_writes_a_page_without_row_data(world):
     assert f"ddbload rejects {RUN} --summary --ledger memory:" in text
 
 
-def test_page_on_request_is_that_of_the_ledger(world):
-    world.report()
-    context = world.context()
-    assert run_page(read_run(RUN, context).report, context) == page_in_ledger(world)
-    open_page = run_page(read_run(RUN, context).report, context, show_rows=True)
-    assert f"{CANARY}-0,bad-canary" in open_page
-
-
-def test_page_shows_what_can_be_read_of_a_damaged_ledger(world):
-    (name, *_) = world.in_ledger("rejects/")
-    del world.store.objects[f"runs/{RUN}/{name}"]
-    assert world.report().status == "FAILED"
-    assert "LedgerDamaged" in page_in_ledger(world)
-
-
 def test_columns_of_json_rows_are_row_data():
     rows = b'{"id": "a", "canary": 1e999}\n{"id": "b"}\n'
     world = World(rows, source={"format": "json"})
@@ -276,9 +245,3 @@ def test_page_is_written_only_with_enough_time_left(world, seconds, written):
     context = world.context(seconds)
     assert report.write_report(RUN, context).status == "SUCCEEDED_WITH_REJECTS"
     assert (f"runs/{RUN}/report.html" in world.store.objects) == written
-
-
-def test_page_of_a_run_without_record_says_why():
-    page = draw(SCENES["failed-preflight"]())
-    assert "TableNotFound" in page.text
-    assert "resume" not in page.text
