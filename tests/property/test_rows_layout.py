@@ -26,6 +26,8 @@ from ddbload.rows.row_positions import RowPositions
 STARTED = 1_760_000_000.0
 _texts = st.text(st.sampled_from('ab%s{}"\\\x01é漢😀\u2028'), max_size=6)
 _cells = st.sampled_from(["", "NULL", "\\N", "ø"]) | _texts
+
+
 @dataclass(frozen=True)
 class Mapped:
     """Rows of a file, and a mapping."""

@@ -29,6 +29,8 @@ HOSTILE = [
     "<base href=http://127.0.0.1:1/><link rel=stylesheet href=x><meta http-equiv=refresh>",
     "x" * 400_000,
 ]
+
+
 def hostile_facts(*, show_rows: bool = False, image: str | None = None) -> RunFacts:
     """Make a run in which everything that a user, a file or AWS writes is hostile.
 

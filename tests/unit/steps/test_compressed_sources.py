@@ -14,7 +14,7 @@ from ddbload import errors
 from ddbload.contracts import run_record
 from ddbload.contracts.results import ExecutionOutput
 from ddbload.contracts.states import ReportTask
-from ddbload.source.decoding import compression, decoded_source, inflate, seek_trail
+from ddbload.source.decoding import compression, decoded_source, seek_trail
 from ddbload.steps.report import report_execution
 from tests.fakes.s3_faults import Fault
 from tests.unit.source.gzip_files import bgzip, deflate, member, rows
@@ -130,22 +130,6 @@ def test_chunk_continues_where_its_worker_stopped(monkeypatch, kind):
         assert left[-1] == len(PACKED[kind]) - point.offset
     assert left == sorted(left, reverse=True)
     assert len(left) > 2
-    assert_loaded(world)
-
-
-@pytest.mark.parametrize("why", ["small", "as many objects as workers", "no library"])
-def test_compressed_object_may_stay_one_chunk(monkeypatch, why):
-    packed, options = PACKED["gzip"], dict(MANY)
-    if why == "small":
-        monkeypatch.setattr(run_record, "INDEX_BYTES", len(packed))
-    elif why == "no library":
-        monkeypatch.setattr(inflate, "zlib_library", lambda: None)
-    else:
-        options["workers"] = 1
-    world = World(packed, options=options)
-    world.preflight()
-    assert len(world.manifest) == 1
-    world.import_one(world.manifest[0])
     assert_loaded(world)
 
 

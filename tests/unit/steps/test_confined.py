@@ -16,6 +16,8 @@ from tests.unit.steps.world import BUCKET, World
 from tests.unit.steps.worlds import ManyObjects, only_chunk
 
 ITEMS = [{"Item": {"id": {"S": "secret"}}}]
+
+
 def _forged(within: str) -> ManyObjects:
     """An export whose manifest, in one folder, names a file in the folder beside it."""
     return ManyObjects(

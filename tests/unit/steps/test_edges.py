@@ -15,7 +15,7 @@ from tests.unit.steps.chaos import Chaos, plan
 from tests.unit.steps.expected import assert_rejects_are, outcome
 from tests.unit.steps.many_files import HEADER, assert_imported, files_of
 from tests.unit.steps.world import RUN, World
-from tests.unit.steps.worlds import ManyObjects, SlowReads
+from tests.unit.steps.worlds import ManyObjects
 
 EDGES = {"scan": "edges", "max_row_bytes": 400}
 PLAIN = b"id,a\n" + b"".join(b"%05d,x\n" % number for number in range(900))
@@ -52,25 +52,6 @@ def test_few_windows_are_read_where_none_proves_anything(monkeypatch):
         end - start for start, end in ranges_read(world) if start > 0 and end - start <= 401
     )
     assert windows <= 2 * edge_probe.MOST_UNDECIDED * 401
-
-
-def test_windows_without_proof_are_counted_across_invocations(monkeypatch):
-    monkeypatch.setattr("ddbload.steps.chunker.BLOCK_BYTES", 64)
-    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 500)
-    world = SlowReads(undecidable(900), options={**EDGES, "chunk_bytes": 300})
-    counts, cursor = [], None
-    while True:
-        result = world.preflight_step(cursor, world.context(12))
-        cursor = result.cursor
-        if cursor is None:
-            break
-        counts.append(cursor.undecided)
-    assert len(counts) > 3
-    assert counts == sorted(counts)
-    assert counts[0] < counts[-1] == edge_probe.MOST_UNDECIDED
-    for chunk in world.manifest:
-        world.import_one(chunk)
-    assert world.report().rows.read == 900
 
 
 def test_rejects_are_stored_without_a_line_and_shown_with_it():

@@ -133,16 +133,6 @@ def test_stray_quote_never_makes_one_cell_of_row(tmp_path: Path, name: str) -> N
             assert found.refused in ("BadHeader", "UnterminatedQuote"), text
 
 
-def test_bad_quote_in_header_names_position_and_advice(tmp_path: Path) -> None:
-    text = 'DATE;"TIME"";Qty\n2018;10:00;1\n2019;11:00;2\n'
-    found = converted(tmp_path, text)
-    assert found.refused == "BadHeader"
-    for words in ("line 1, byte 0, column 2", "--skip-lines", "--comment", "--quote none"):
-        assert words in str(found.error)
-    told = converted(tmp_path, text, quote=None)
-    assert told.names == {("DATE", '"TIME""', "Qty")}
-
-
 # Lines before the header.
 
 TABLES = {
@@ -183,15 +173,6 @@ def test_lines_before_header_are_refused_with_advice(
             mark = preamble.split()[0]
             assert f"--comment '{mark}'" in str(found.error)
             assert converted(tmp_path, preamble + table, name, comment=mark) == expected
-
-
-def test_comment_with_as_many_fields_as_header_is_refused(tmp_path: Path) -> None:
-    table = "id,year\na,1999\nb,2000\n"
-    assert converted(tmp_path, "# exported, by hand\n" + table).refused == "BadHeader"
-    # A header may begin so: it is followed by rows that are like each other.
-    for head in ("# of items,year", "#id,year", "#,year", "# id,year"):
-        found = converted(tmp_path, table.replace("id,year", head))
-        assert found.names == {tuple(head.split(","))}
 
 
 def test_key_of_table_decides_delimiter(tmp_path: Path) -> None:

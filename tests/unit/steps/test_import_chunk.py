@@ -19,7 +19,6 @@ from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
 from tests.fakes.s3_faults import Fault as S3Fault
-from tests.fakes.s3_faults import slow_down
 from tests.unit.steps.expected import (
     assert_rejects_are,
     assert_segments_tell_the_truth,
@@ -30,6 +29,7 @@ from tests.unit.steps.expected import (
 )
 from tests.unit.steps.world import RUN, TABLE, World
 from tests.unit.steps.worlds import only_chunk
+
 
 def rows(count: int, first: int = 0, wide: int = 1) -> bytes:
     return b"id,a\n" + b"".join(b"r%d,%s\n" % (n, b"x" * wide) for n in range(first, first + count))
@@ -292,18 +292,6 @@ def test_import_stops_at_max_rejects_and_continues_with_higher_limit(limit, monk
 # A source that is not what it was.
 
 
-def test_import_raises_source_changed_when_overwritten_between_chunks():
-    world = World(rows(40), options={"chunk_bytes": 60})
-    world.preflight()
-    world.import_one(world.manifest[0])
-    world.overwrite(rows(40, first=100))
-    with pytest.raises(errors.SourceChanged, match="overwritten"):
-        world.import_one(world.manifest[1])
-    report = world.report()
-    assert (report.status, report.error.name, report.error.chunk) == ("FAILED", "SourceChanged", 1)
-    assert set(table_of(world)) < set(outcome(world.data).last_of_each_key)
-
-
 @pytest.mark.parametrize("gone", [True, False])
 def test_import_raises_source_changed_when_overwritten_within_chunk(gone, monkeypatch):
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
@@ -347,18 +335,6 @@ def test_import_raises_source_changed_when_local_file_changed(tmp_path):
     with pytest.raises(errors.SourceNotFound):
         world.import_one(world.manifest[2])
     assert world.report().error.name == "SourceChanged"
-
-
-def test_segment_is_written_when_source_cannot_be_read_further(monkeypatch):
-    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
-    world = World(rows(100))
-    chunk = only_chunk(world)
-    world.s3.faults.add("get_object", None, *[slow_down()] * 6)
-    with pytest.raises(errors.ServiceUnavailable, match="SlowDown"):
-        world.import_step(chunk)
-    assert counted(world)[0].rows.read > 0
-    assert_segments_tell_the_truth(world, outcome(world.data))
-    assert world.run().rows == counts(outcome(world.data))
 
 
 # Cuts that are not where rows end.
@@ -414,15 +390,6 @@ def test_row_that_is_too_long_keeps_rows_before_it():
 
 
 # Progress.
-
-
-def test_progress_counts_bytes_of_settled_rows_and_not_those_read_ahead():
-    told: list[Any] = []
-    data = b"id,a\n" + b"".join(b"r%03d,x\n" % n for n in range(200))
-    world = World(data, request_seconds=0.5)
-    world.import_step(only_chunk(world), context=world.context(progress=told.append))
-    assert len({each.rows.read for each in told}) > 2
-    assert all(each.bytes == 7 * each.rows.read for each in told)
 
 
 def test_reject_lines_are_ascii_json():

@@ -10,14 +10,11 @@ import pytest
 from ddbload import errors
 from ddbload.contracts.results import ExecutionOutput, Report
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ReportTask
 from ddbload.ledger import attempts
-from ddbload.ledger.attempts import Attempt
 from ddbload.rows import block_splitter
 from ddbload.steps.report import report_execution
 from ddbload.write.scheduler.scheduler import Scheduler
-from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault
 from tests.unit.steps.chaos import Chaos, Event, Killed, Plan
 from tests.unit.steps.world import RUN, TABLE, World
@@ -148,28 +145,6 @@ def test_rows_that_a_run_wrote_lie_within_bounds(options, there, event):
     assert uncertain or event is Event.FAIL
 
 
-def test_insert_counts_items_that_are_not_shown_within_bounds():
-    """Emulators only report that the condition failed, without the item."""
-    it = world()
-    it.preflight()
-    (chunk,) = it.manifest
-    it.dynamodb.faults.add("batch_execute_statement", None, Fault(raises=Killed(), landed=True))
-    with pytest.raises(Killed):
-        it.import_step(chunk)
-    written = len(it.items)
-    assert 0 < written < ROWS
-    refused = Fault(raises=ServiceError("ConditionalCheckFailedException", 400))
-    there = {item["id"]["S"] for item in it.items}
-    it.dynamodb.faults.decide = lambda operation, params: (
-        refused if operation == "put_item" and params["Item"]["id"]["S"] in there else None
-    )
-    it.import_one(chunk)
-    report = it.report()
-    assert report.rows == RowCounts(read=ROWS, written=ROWS)
-    assert report.uncertain == written
-    assert report.identical is None
-
-
 def test_uncertain_rows_are_in_segment_report_event_and_page():
     it = world(full=True)
     it.preflight()
@@ -225,45 +200,12 @@ def test_attempt_is_recorded_before_rows_are_sent():
     assert len(attempts_of(it)) < ROWS / 2
 
 
-def attempt_of(it: World, start: int) -> Attempt:
-    (chunk,) = it.manifest
-    return Attempt(it.ledger, chunk, Cursor(start, 2))
-
-
-def test_attempt_ignores_record_that_arrives_late():
-    it = world()
-    it.preflight()
-    start = it.manifest[0].start
-    one, other = attempt_of(it, start), attempt_of(it, start)
-    assert one.others(10**9) == []
-    other.cover(start + 14, 2, lambda: start)
-    (early,) = attempts_of(it)
-    other.cover(start + 42, 6, lambda: start + 14)
-    it.store.objects[f"runs/{RUN}/{early}"] = b""
-    assert one.others(10**9) == [(start + 14, start + 42 + 14)]
-    assert one.others(start + 20) == [(start + 14, start + 20)]
-    assert one.others(start) == []
-    assert other.others(10**9) == []
-    other.trim(start + 21, start + 22)
-    assert one.others(10**9) == [(start + 21, start + 22)]
-
-
 def test_attempt_with_invalid_name_is_damage():
     it = world(full=True)
     it.preflight()
     it.ledger.put_attempt(0, "x")
     with pytest.raises(errors.LedgerDamaged, match="attempts/ has 'x'"):
         it.import_step(it.manifest[0])
-
-
-def test_identical_is_unknown_when_items_are_not_returned():
-    """Emulators only report that the condition failed, without the item."""
-    it = world(full=True)
-    refused = Fault(raises=ServiceError("ConditionalCheckFailedException", 400))
-    it.dynamodb.faults.decide = lambda operation, _: refused if operation == "put_item" else None
-    report = it.run()
-    assert report.rows == RowCounts(read=ROWS, skipped=ROWS)
-    assert report.identical is None
 
 
 def test_attempts_of_another_run_are_refused():

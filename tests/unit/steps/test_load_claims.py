@@ -144,31 +144,3 @@ def test_one_of_two_runs_begins_whenever_the_other_does(outer, inner, tmp_path):
             break
         assert len(begun(outcomes)) == 1, (step, outcomes)
     assert step > 10
-
-
-def test_run_of_one_object_waits_for_one_of_several_that_yields(tmp_path):
-    """The latter has claimed, and is refused later for another of its objects."""
-    world = world_of("memory", 2, tmp_path)
-    assert begun(begin_all(world, {"r0": [0]}))
-    has_claimed, goes_on = threading.Event(), threading.Event()
-
-    def hook(what: str, name: str, _: bytes) -> None:
-        if what == "names" and name.endswith("/object/"):
-            has_claimed.set()
-            assert goes_on.wait(10)
-
-    # The hook holds up one run, and must not hold up the other.
-    store = world.store = world.store._fake
-    store.hook = hook
-    with ThreadPoolExecutor(1) as pool:
-        several = pool.submit(begin_all, world, {"several": [0, 1]})
-        assert has_claimed.wait(10)
-        store.hook = lambda *_: None
-
-        def sleep(_: float) -> None:
-            goes_on.set()
-            assert several.result(10) == {"several": "AlreadyLoading"}
-
-        context = replace(world.context(), now=lambda: 1000.0, sleep=sleep)
-        preflight(PreflightTask(payload_of(world, "r1", [1]), "r1"), context)
-    assert goes_on.is_set()

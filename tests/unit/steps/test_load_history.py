@@ -334,23 +334,6 @@ def test_forced_run_gets_the_executions_name_if_its_id_is_done():
 
 
 @pytest.mark.parametrize(
-    ("objects", "pages"), [(1, 1), (2, 1), (2000, 1), (2001, 16), (32_001, 256)]
-)
-def test_history_of_many_objects_takes_few_writes(objects, pages):
-    store = MemoryStore()
-    history = History(store)
-    history.put(LOAD, (version(number) for number in range(objects)))
-    assert len(store.objects) == pages
-    for number in (0, objects - 1):
-        assert found_in(history, version(number)) == [LOAD]
-    assert found_in(history, version(objects)) == []
-    assert found_in(history, version(0), "id-2") == []
-    asked = [version(0), version(objects), version(objects - 1)]
-    found = history.find_each(history.table_names("books", "id-1"), asked)
-    assert {key for key, _ in found} == {version(0).hash, version(objects - 1).hash}
-
-
-@pytest.mark.parametrize(
     ("one", "other", "same"),
     [
         ({}, {}, True),

@@ -31,18 +31,6 @@ def listed(world: World) -> list[str]:
     return [each.get("key") or each["path"] for each in iter_objects(record, world.ledger, 0)]
 
 
-def test_thousands_of_objects_are_listed_by_many_invocations_as_by_one():
-    at_once, continued = many(2_100), slow(many(2_100))
-    assert list_all(at_once, float("inf")) == 1
-    assert list_all(continued, 1.0) == 4
-    assert listed(continued) == [f"many/{number:05d}.csv" for number in range(2_100)]
-    one, other = at_once.ledger.record(), continued.ledger.record()
-    assert one.pinned == other.pinned
-    assert one.configuration == other.configuration
-    continued.preflight()
-    assert at_once.manifest[-1].end == continued.manifest[-1].end
-
-
 @pytest.mark.usefixtures("small_pages")
 def test_execution_continues_to_list_until_rows_are_written():
     world = slow(many(47))

@@ -96,28 +96,6 @@ def test_rule_with_bucket_then_longest_prefix_decides(trigger):
     assert tables == ["everything", "rest", "books", "own"]
 
 
-def test_rule_gives_source_options_and_name_gives_format(trigger):
-    trigger.rules = (
-        UploadRule.from_json(
-            {
-                "prefix": "in/",
-                "table": TABLE,
-                "types": {"n": "N"},
-                "source": {"quote": None, "columns": ["id", "n"]},
-                "options": {"max_rejects": 5},
-            }
-        ),
-    )
-    trigger(event(key="in/a.tsv"))
-    payload = Payload.from_json(trigger.inputs()[0])
-    assert (payload.source.format, payload.source.quote) == ("auto", None)
-    assert payload.source.columns == ("id", "n")
-    assert (dict(payload.types), payload.options.max_rejects) == ({"n": "N"}, 5)
-    trigger.rules = (UploadRule("in/", TABLE, source={"format": "csv"}),)
-    trigger(event(key="in/b.tsv"))
-    assert trigger.inputs()[1]["source"]["format"] == "csv"
-
-
 EXPORT = "in/AWSDynamoDB/01693685827463-2d8752fd"
 SUMMARY = f"{EXPORT}/manifest-summary.json"
 

@@ -13,9 +13,11 @@ from ddbload.rows import block_splitter
 from ddbload.steps import prepare as module
 from tests.oracle.csv_machine import read_rows
 from tests.unit.steps.world import World
-from tests.unit.steps.worlds import ManyObjects, SlowReads
+from tests.unit.steps.worlds import SlowReads
 
 BOM = b"\xef\xbb\xbf"
+
+
 @pytest.mark.parametrize(
     ("data", "source", "columns", "start"),
     [
@@ -254,24 +256,6 @@ def test_preflight_refuses_existing_run_with_other_dialect(source, types, named)
     assert world.store.objects == before
 
 
-@pytest.mark.parametrize("changed", [False, True])
-def test_preflight_takes_up_several_json_files_whose_format_was_detected(changed):
-    files = {f"{n}.json": b'{"id":"%d"}\n' % n for n in range(3)}
-    world = ManyObjects(files=files, source={"format": "auto", "delimiter": "auto"})
-    world.preflight()
-    if changed:
-        world.put("0.json", b'{"id":"9"}\n')
-        with pytest.raises(errors.SourceChanged, match=r"many/0\.json"):
-            world.preflight()
-        return
-    record = world.ledger.record()
-    world.preflight()
-    assert world.ledger.record() == record
-    world.types = {"id": "S"}
-    with pytest.raises(errors.RunMismatch, match="began with another types;"):
-        world.preflight()
-
-
 def test_preflight_refuses_existing_run_with_other_version():
     world = World(ROWS)
     world.preflight()
@@ -280,15 +264,6 @@ def test_preflight_refuses_existing_run_with_other_version():
     with pytest.raises(errors.SourceChanged, match="began with another version of s3://bucket"):
         world.preflight()
     assert world.store.objects == before
-
-
-def test_preflight_refuses_existing_run_with_replaced_table():
-    world = World(ROWS)
-    world.preflight()
-    world.dynamodb.delete_table(TableName="books")
-    world.create_table()
-    with pytest.raises(errors.RunMismatch, match="another table"):
-        world.preflight()
 
 
 def test_one_run_begins_of_two_concurrent_with_one_id():

@@ -15,65 +15,10 @@ from ddbload.reading.open_sources import list_bucket
 from ddbload.steps.preflight import preflight
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails
-from tests.unit.steps.world import BUCKET, KEY, RUN, World
+from tests.unit.steps.world import BUCKET, RUN, World
 from tests.unit.steps.worlds import assert_refused
 
-PLACE = {"bucket": BUCKET, "key": KEY}
 FILE = b"id,year,name\nb1,1999,x\n"
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"sauce": {}}, "unknown field 'sauce'"),
-        ({"option": {}}, "unknown field 'option' (did you mean 'options'?)"),
-        ({"source": ..., "Source": {}}, "'source' is missing; there is 'Source'"),
-        ({"source": {"bucket": "s3://b", "key": "k"}}, "name of a bucket alone, such as b"),
-        ({"source": {"bucket": "b", "key": "s3://b/k"}}, "without s3:// and the bucket"),
-        ({"source": {**PLACE, "headers": True}}, "'source.headers'"),
-        ({"source": {"bucket": "b"}}, "'source.key' is missing"),
-        ({"source": {"path": "/f", "bucket": "b"}}, "'source.bucket' and 'source.path' are two"),
-        ({"source": {**PLACE, "prefix": "in/"}}, "'source.key' and 'source.prefix' are two"),
-        ({"source": {"manifest": "m", "key": "k"}}, "'source.key' and 'source.manifest' are two"),
-        ({"source": {"bucket": "b", "glob": "*", "etag": "x"}}, "'source.etag'"),
-        ({"source": None}, "'source' is missing"),
-        ({"source": "s3://b/k"}, "'source' must be a JSON object, not a string"),
-        ({"source": {**PLACE, "format": "xml"}}, "'source.format'"),
-        ({"source": {**PLACE, "encoding": "klingon"}}, "'source.encoding'"),
-        ({"source": {**PLACE, "columns": []}}, "'source.columns'"),
-        ({"source": {**PLACE, "header": "yes"}}, "'source.header'"),
-        ({"source": {**PLACE, "delimiter": "\n"}}, "'source.delimiter'"),
-        ({"source": {**PLACE, "delimiter": '"'}}, "same character"),
-        ({"source": {**PLACE, "quote": "''"}}, "'source.quote'"),
-        ({"source": {**PLACE, "quote": 1}}, "'source.quote'"),
-        ({"target": {"table": "x"}}, "'target.table'"),
-        ({"target": {"table": "books", "region": "r"}}, "'target.region'"),
-        ({"target": ...}, "'target' is missing"),
-        ({"types": {"year": "date"}}, "'types.year'"),
-        ({"types": ["year"]}, "'types'"),
-        ({"options": {"mode": "upsert"}}, "'options.mode'"),
-        ({"options": {"engine": "warp"}}, "'options.engine'"),
-        ({"options": {"workers": 0}}, "'options.workers'"),
-        ({"options": {"chunk_bytes": 0}}, "'options.chunk_bytes'"),
-        ({"options": {"chunk_bytes": 1.5}}, "'options.chunk_bytes'"),
-        ({"options": {"max_rejects": -1}}, "'options.max_rejects'"),
-        ({"options": {"max_row_bytes": True}}, "'options.max_row_bytes'"),
-        ({"options": {"max_wcu": 0.5}}, "'options.max_wcu'"),
-        ({"options": {"speed": 11}}, "'options.speed'"),
-        ({"run": {"id": "../up"}}, "a run id has"),
-        ({"run": {"resume_of": "other"}}, "'source' cannot be given with 'run.resume_of'"),
-    ],
-)
-def test_preflight_refuses_invalid_payload(changes, words):
-    assert_refused(World(FILE), errors.InvalidPayload, re.escape(words), **changes)
-
-
-@pytest.mark.parametrize("run", ["", "../up", "a/b", ".hidden", "x" * 81, "é", "a b", "a\n"])
-def test_preflight_refuses_invalid_run_id(run):
-    world = World(FILE)
-    with pytest.raises(errors.InvalidPayload, match="a run id has"):
-        preflight(PreflightTask(world.payload, run), world.context())
-    assert world.store.objects == {}
 
 
 # The table.

@@ -172,18 +172,6 @@ def test_report_fails_when_manifest_lacks_chunk(world, place):
     failed(world, "IncompleteRun", "the manifest")
 
 
-@pytest.mark.parametrize(
-    ("which", "field", "by"), [(0, "start", 1), (0, "start", -5), (-1, "end", 1)]
-)
-def test_report_fails_when_manifest_does_not_fit_source(world, which, field, by):
-    value = world.read_json("manifest.json")[which][field]
-    tamper(world, "manifest.json", which, field, to=value + by)
-    if field == "end":
-        failed(world, "IncompleteRun", f"ends at byte {len(DATA) + 1} of {len(DATA)}")
-    else:
-        failed(world, "IncompleteRun", "does not tile the source at byte 5")
-
-
 # Counts.
 
 
@@ -193,6 +181,14 @@ def test_report_fails_when_counts_do_not_add_up(world, field):
     tamper(world, FIRST, "rows", field, to=count + 1)
     found = failed(world, "ConservationViolated", "please report it")
     assert "rows read are not" in found.error.message
+
+
+def test_report_fails_when_counts_add_up_only_in_sum(world):
+    names = world.in_ledger("chunks/")
+    for name, by in ((names[0], 1), (names[1], -1)):
+        tamper(world, name, "rows", "written", to=world.read_json(name)["rows"]["written"] + by)
+    assert world.report().rows == RowCounts(40, 39, 1)
+    failed(world, "ConservationViolated")
 
 
 # What chunks left word of.
@@ -205,12 +201,6 @@ def test_report_names_failed_chunk(world):
         world.ledger.put_failure(Failure("SplitMismatch", f"words of {number}", number))
     found = failed(world, "SplitMismatch", "words of 1 (and 1 more chunk failed)", 1)
     assert [each.chunk for each in found.failures] == [1, 3]
-
-
-def test_failure_of_imported_chunk_is_ignored(world):
-    world.ledger.put_failure(Failure("ServiceUnavailable", "for a while", 1))
-    found = world.report()
-    assert (found.status, found.failures) == ("SUCCEEDED_WITH_REJECTS", ())
 
 
 # Interrupted.
@@ -370,15 +360,6 @@ def test_current_report_equals_last_report_and_writes_nothing(world, interrupted
     assert world.store.objects == before
 
 
-def test_current_report_is_of_now_without_last_report(world):
-    world.clock.sleep(5.0)
-    found = read_run(RUN, world.context()).report
-    # Nobody looked whether the table is still the same.
-    assert (found.status, found.error, found.seconds) == ("INTERRUPTED", None, 0.0)
-    assert found.chunks_done == found.chunks
-    assert world.in_ledger("report") == []
-
-
 def test_current_report_trusts_ledger_over_last_report(world):
     world.report()
     tamper(world, "report.json", "rows", "read", to=999)
@@ -386,12 +367,6 @@ def test_current_report_trusts_ledger_over_last_report(world):
     found = read_run(RUN, world.context()).report
     assert (found.status, found.error.name) == ("FAILED", "IncompleteRun")
     assert found.rows.read < 40
-
-
-def test_damaged_report_is_ignored(world):
-    world.store.objects[f"runs/{RUN}/report.json"] = b"{"
-    assert read_run(RUN, world.context()).report.status == "INTERRUPTED"
-    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
 def test_refused_payload_leaves_the_run_that_it_names_alone():

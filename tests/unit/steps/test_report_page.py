@@ -8,9 +8,6 @@ import re
 
 import pytest
 
-from ddbload.contracts.results import Segment, SegmentTimes
-from ddbload.contracts.row_counts import RowCounts
-from ddbload.contracts.run_record import Cursor
 from ddbload.errors import ServiceUnavailable, visible
 from ddbload.ledger.ledger import Ledger
 from ddbload.report_page import page as page_module
@@ -21,7 +18,7 @@ from ddbload.report_page.run_facts import RunFacts
 from ddbload.steps import report
 from ddbload.steps.read_run import read_run
 from tests.unit.steps.hostile_texts import HOSTILE, ElementCollector, hostile_facts
-from tests.unit.steps.page_scenes import BEGAN, SCENES, facts, many_chunks, record, work
+from tests.unit.steps.page_scenes import SCENES, many_chunks
 from tests.unit.steps.world import RUN, World
 
 MOST_BYTES = 2_000_000
@@ -109,36 +106,6 @@ def test_page_says_what_happened():
         *("worker 6", "Kx7f.Qp2", "book_id, title, year, price"),
     ):
         assert words in text, words
-
-
-def crowded_facts() -> RunFacts:
-    """Make the run with the largest page: 20,000 chunks in 40,000 pieces that do not touch."""
-    chunks, _ = work(20_000, 1, parts=0)
-    chains: list[list[Segment]] = []
-    for number, chunk in enumerate(chunks):
-        middle = Cursor(chunk.start + 1_000_000, 1)
-        ends = (Cursor(chunk.start, 1), middle), (middle, Cursor(chunk.end, 1))
-        chain = []
-        for part, (start, end) in enumerate(ends):
-            place = 2 * number + part
-            began = BEGAN + place // 120 * 10
-            times = SegmentTimes(f"{place % 120:04x}", began, began + 1)
-            rows = RowCounts(100, 100)
-            chain.append(
-                Segment(number, start, end, part == 1, rows, EMPTY_WORK, None, times=times)
-            )
-        # Every third chunk stays open.
-        chains.append(chain[: 2 - number % 3 // 2])
-    return facts(chunks, chains, made=record(20_000))
-
-
-EMPTY_WORK = SCENES["no-rows"]().report.work
-
-
-def test_page_of_20000_chunks_is_small():
-    text = draw_page(crowded_facts())
-    assert 500_000 < len(text.encode()) < MOST_BYTES
-    assert "<script" not in text
 
 
 @pytest.mark.parametrize("show_rows", [True, False])

@@ -12,7 +12,7 @@ from ddbload.contracts.results import Report
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.rows import block_splitter
 from ddbload.write.scheduler.scheduler import Scheduler
-from tests.fakes.client import ServiceError, read_timeout
+from tests.fakes.client import read_timeout
 from tests.fakes.dynamodb_faults import Fault
 from tests.unit.steps.chaos import Chaos, Event, Plan
 from tests.unit.steps.world import TABLE, World
@@ -46,88 +46,6 @@ def calls(world: World, *operations: str) -> int:
 
 
 # Updates.
-
-
-@pytest.mark.parametrize("on_empty", [None, "keep", "remove"])
-def test_empty_cells_keep_or_remove_the_attribute(on_empty):
-    it = World(b"id,a,b\nk1,,x\n", options={**UPDATE, "on_empty": on_empty})
-    there(it, id=s("k1"), a=s("old"), c=s("kept"))
-    assert run(it).rows == RowCounts(read=1, written=1)
-    kept = {} if on_empty == "remove" else {"a": s("old")}
-    assert it.items == [{"id": s("k1"), "b": s("x"), "c": s("kept"), **kept}]
-
-
-@pytest.mark.parametrize("line_format", ["json", "dynamodb-json"])
-@pytest.mark.parametrize("on_empty", ["keep", "remove"])
-@pytest.mark.parametrize("rows", [1, 6])
-def test_json_members_are_set_and_nulls_kept_or_removed(line_format, on_empty, rows):
-    if line_format == "json":
-        values: dict[str, Any] = {"a": None, "b": [1, "%s"], "it's %": "é"}
-    else:
-        typed = {"b": {"L": [n("1"), s("%s")]}, "it's %": s("é")}
-        values = {"a": {"NULL": True}, **typed}
-    lines = [
-        json.dumps({"id": f"k{row}" if line_format == "json" else s(f"k{row}"), **values})
-        for row in range(rows)
-    ]
-    source = {"format": line_format, "key": "in/file.csv"}
-    it = World("\n".join(lines).encode(), source=source, options={**UPDATE, "on_empty": on_empty})
-    there(it, id=s("k0"), a=s("old"), c=s("kept"))
-    assert run(it).rows == RowCounts(read=rows, written=rows)
-    first = min(it.items, key=lambda item: item["id"]["S"])
-    # In DynamoDB's own data a null is a value, unless the run removes what is empty.
-    kept = s("old") if line_format == "json" else {"NULL": True}
-    wanted = {} if on_empty == "remove" else {"a": kept}
-    assert first == {
-        "id": s("k0"),
-        "b": {"L": [n("1"), s("%s")]},
-        "it's %": s("é"),
-        "c": s("kept"),
-        **wanted,
-    }
-
-
-ONE_KEY = b"id,a,b\nk,1,\nk,,2\nj,5,\nk,3,\nk,,4\nk,9,\n"
-FAULTS = [None, LOST, Fault(raises=ServiceError("SlowDown", 503))]
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("merged", [True, False])
-def test_rows_of_one_key_do_what_they_do_in_their_order(fault, merged):
-    # A condition may be true for one of two rows only, so they are not merged.
-    more = {} if merged else {"condition": "attribute_exists(id)"}
-    it = World(ONE_KEY, types={"a": "N"}, options={**UPDATE, **more})
-    there(it, id=s("j"))
-    there(it, id=s("k"))
-    if fault is not None:
-        it.dynamodb.faults.add("update_item", fault, None, fault, fault)
-    written = 2 if merged else 6
-    assert run(it).rows == RowCounts(read=6, written=written, superseded=6 - written)
-    values = [w.item for w in it.dynamodb.writes if w.item and w.item["id"] == s("k")]
-    seen = [item["a"] for item in values if "a" in item]
-    changes = [a for a, b in zip(seen, [None, *seen], strict=False) if a != b]
-    assert changes == ([n("9")] if merged else [n("1"), n("3"), n("9")])
-    assert {item["id"]["S"]: item for item in it.items} == {
-        "j": {"id": s("j"), "a": n("5")},
-        "k": {"id": s("k"), "a": n("9"), "b": s("4")},
-    }
-
-
-def test_sets_are_added_to_once_only():
-    it = World(
-        b'id,tags,nums\nk1,"[""b"",""c""]",[1]\nk2,"[""x""]",\nk1,"[""a""]",[2]\n',
-        types={"tags": "SS", "nums": "NS"},
-        options={**UPDATE, "add": ["tags", "nums"], "on_empty": "remove"},
-    )
-    there(it, id=s("k1"), tags={"SS": ["a", "b"]})
-    there(it, id=s("k2"), nums={"NS": ["7"]})
-    it.dynamodb.faults.add("update_item", LOST, LOST)
-    assert run(it).rows == RowCounts(read=3, written=2, superseded=1)
-    items = {item["id"]["S"]: item for item in it.items}
-    assert sorted(items["k1"]["tags"]["SS"]) == ["a", "b", "c"]
-    assert sorted(items["k1"]["nums"]["NS"]) == ["1", "2"]
-    # Nothing is added for an empty cell, and nothing is removed.
-    assert items["k2"] == {"id": s("k2"), "tags": {"SS": ["x"]}, "nums": {"NS": ["7"]}}
 
 
 def test_only_existing_items_are_updated():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -259,18 +258,3 @@ def test_redriven_execution_is_concluded_again():
     assert failed.conclude() is None
     sent = [(each["status"], each["redrives"]) for each in failed.world.events.details]
     assert sent == [("FAILED", 0), ("CANCELLED", 1)]
-
-
-def test_execution_that_never_began_a_run_is_announced():
-    machine = FakeStepFunctions()
-    executions = Executions(machine, machine.machine)  # type: ignore[arg-type]
-    world = World(FILE)
-    for number, payload in enumerate([{}, {"run": {"id": "no/valid id"}}]):
-        arn = executions.start(f"name-{number}", payload)
-        machine.end(arn, "ABORTED")
-        event = {"detail": {"executionArn": arn, "stopDate": time.time() * 1000}}
-        concluded = conclude_stopped(event, world.context(), executions)
-        assert concluded is not None
-        assert announce(*concluded, world.context()) is None
-    assert [each["run"] for each in world.events.details] == ["name-0", "name-1"]
-    assert world.store.names("runs/") == []

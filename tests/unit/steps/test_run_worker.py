@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ddbload import errors, run_worker
-from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
+from ddbload.contracts.control import IDLE, WORKING, Control, WorkerProgress
 from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.row_counts import WorkTotals as Totals
@@ -55,12 +55,6 @@ def scene(monkeypatch):
     made.worker.close()
 
 
-def test_worker_starts_with_its_share_of_the_run(scene):
-    with scene.worker.importing(scene.ledger, scene.record):
-        assert scene.session.budget.units_per_second == 150
-        assert (scene.told().state, scene.told().wcu) == (WORKING, 150)
-
-
 def test_worker_obeys_a_new_limit_at_the_next_look(scene):
     with scene.worker.importing(scene.ledger, scene.record):
         scene.ledger.change_control(lambda _: Control(max_wcu=100))
@@ -69,17 +63,6 @@ def test_worker_obeys_a_new_limit_at_the_next_look(scene):
         scene.ledger.change_control(lambda _: Control())
         scene.after(2)
         assert scene.session.budget.units_per_second is None
-
-
-def test_cancelled_worker_stops_and_says_so(scene):
-    with scene.worker.importing(scene.ledger, scene.record):
-        scene.ledger.change_control(lambda _: Control(state=CANCELLED_CONTROL))
-        scene.after(2)
-        assert scene.session.stop_requested(scene.now)
-        with pytest.raises(errors.Cancelled):
-            scene.session.raise_pending()
-        assert scene.told().state == WORKING
-    assert scene.told().state == IDLE
 
 
 def test_silent_worker_sends_nothing_until_it_has_looked(scene):
@@ -167,6 +150,15 @@ def test_function_makes_few_requests_for_a_short_chunk():
     assert told.progress.settled.rows == sum(
         (s.rows for s in world.ledger.iter_segments()), RowCounts()
     )
+
+
+def function_of(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """Make a scene whose worker is a function without limits, in a ledger that is in S3."""
+    monkeypatch.setattr(Ledger, "progress_seconds", 5.0)
+    scene = Scene(monkeypatch)
+    scene.worker = RunWorker("ab", lingers=False, clock=lambda: scene.now)
+    scene.session = scene.worker.session(scene.ledger, scene.record)
+    return scene
 
 
 def test_environment_of_many_runs_forgets_the_earliest(monkeypatch):

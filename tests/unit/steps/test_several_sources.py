@@ -10,7 +10,7 @@ import pytest
 
 from ddbload import errors
 from ddbload.context import AccessPolicy
-from ddbload.contracts.source import MAX_SOURCES, Source
+from ddbload.contracts.source import Source
 from ddbload.contracts.states import PreflightTask
 from ddbload.ledger.object_listing import iter_objects
 from ddbload.steps.find_objects import find_objects
@@ -96,15 +96,3 @@ def test_files_are_compared_by_what_they_are(tmp_path, monkeypatch):
     for names in (("a.csv", "./a.csv"), ("b.csv", "folder"), ("*.csv", str(tmp_path / "b.csv"))):
         with pytest.raises(errors.InvalidPayload, match="is named twice, by"):
             listed(*names)
-
-
-@pytest.mark.parametrize(
-    "sources", [[], "a.csv", [1], [""], ["s3://"], ["s3://b"], ["a"] * 2, ["a"] * (MAX_SOURCES + 1)]
-)
-def test_payload_refuses_wrong_lists(sources):
-    with pytest.raises(errors.InvalidPayload):
-        Source.from_json({"sources": sources})
-    with pytest.raises(errors.InvalidPayload, match="are two sources"):
-        Source.from_json({"sources": ["a"], "path": "b"})
-    with pytest.raises(errors.InvalidPayload, match="are two sources"):
-        Source.from_json({"sources": ["a"], "bucket": "b"})

@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from ddbload import errors
-from ddbload.context import AccessPolicy
 from ddbload.contracts.source_bucket import SourceBucket
-from ddbload.reading.open_sources import open_each, reopen
 from ddbload.source.parquet.parquet_lines import ParquetLines
 from tests.unit.steps.exports import EXPORT, exported_files
 from tests.unit.steps.world import BUCKET, TABLE, World
@@ -174,24 +171,6 @@ def test_manifest_with_bad_entries_is_refused(manifest, error, words):
         world.preflight()
 
 
-@pytest.mark.parametrize(
-    "pinned",
-    [
-        {"bucket": "other", "key": "k", "version_id": None, "etag": "e", "size": 1},
-        {"path": "/etc/passwd", "size": 1},
-    ],
-)
-def test_reopen_refuses_bucket_and_path_that_are_not_allowed(pinned):
-    context = World(b"", access=AccessPolicy(sources=(SourceBucket(BUCKET),))).context()
-    with pytest.raises(errors.BucketNotAllowed):
-        reopen(pinned, context)
-    with (
-        pytest.raises(errors.BucketNotAllowed),
-        closing(open_each(iter([pinned]), context, several=True)) as objects,
-    ):
-        next(objects)
-
-
 def test_folder_is_imported_without_hidden_and_empty_files(tmp_path):
     for name, content in {**ROWS, "in/.hidden": b"?", "in/empty.csv": b""}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -234,17 +213,6 @@ def test_parquet_row_groups_are_objects(group, source):
     found = [(each["line"], each["cause"]) for each in world.rejects()]
     assert found == [(n, "not_a_number") for n in (10, 20, 30, 40)]
     assert (len(world.manifest) > 1) == (group < 40)
-
-
-def test_parquet_import_continues_within_row_group():
-    world = Files(
-        files={"in/x.parquet": packed(2500)}, source={"key": "in/x.parquet"}, request_seconds=1.0
-    )
-    world.preflight()
-    (chunk,) = world.manifest
-    assert world.import_one(chunk, seconds=10) > 3
-    assert world.report().rows.written == 2250
-    assert len(world.ids) == 2250
 
 
 # What is no text.

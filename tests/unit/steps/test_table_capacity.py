@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-
 import pytest
 
 from ddbload.aws.table_description import choose_workers, write_capacity
 from ddbload.contracts.options import Options
-from ddbload.contracts.write_price import WritePrice
 from ddbload.errors import BackupRequired, InvalidPayload
 from ddbload.steps.checks import resolve_limits
 from tests.unit.steps.stubbed_clients import Clients
@@ -137,37 +135,3 @@ def test_table_without_recovery_is_refused_if_it_is_required(by):
         resolve_limits(options, "t", ON_DEMAND, context)
         with pytest.raises(BackupRequired, match="update-continuous-backups --table-name t"):
             resolve_limits(options, "t", ON_DEMAND, context)
-
-
-@pytest.mark.parametrize(
-    ("price", "text", "dollars"),
-    [
-        (
-            WritePrice.of("us-east-1", on_demand=True),
-            "$0.625 a million (us-east-1 list price of 2026-11)",
-            0.625,
-        ),
-        (
-            WritePrice.of("eu-west-1", on_demand=True, infrequent=True),
-            "$0.78 a million (us-east-1 list price of 2026-11)",
-            0.78,
-        ),
-        (
-            WritePrice.of("eu-west-1", on_demand=True, given=1, regions=3),
-            "$1.00 a million in each of 3 regions (as given)",
-            3.0,
-        ),
-        (
-            WritePrice.of("eu-west-1", on_demand=False),
-            "provisioned capacity is billed by the hour, not by unit",
-            0.0,
-        ),
-        (WritePrice.of("eu-west-1", on_demand=False, given=2), "$2.00 a million (as given)", 2.0),
-    ],
-)
-def test_price_says_where_it_is_from(price, text, dollars):
-    assert price.text == text
-    assert price.dollars(1e6) == pytest.approx(dollars)
-    units = price.units(dollars)
-    assert units == (pytest.approx(1e6) if dollars else None)
-    assert WritePrice.from_json(price.to_json()) == price

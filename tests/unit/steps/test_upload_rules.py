@@ -50,21 +50,6 @@ def test_mapping_makes_keys_of_single_table_design(chunk_bytes: int) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [("omit", None), ("null", {"NULL": True}), ("empty", {"S": ""})],
-)
-def test_null_policy_decides_about_markers(policy: str, expected: Any) -> None:
-    data = b"id,a,n,g\n1,,,\n2,-,-,-\n"
-    nulls = {"policy": policy, "markers": ["-"]}
-    world = World(data, indexes=[[("g", "S")]], types={"n": "N"}, more={"nulls": nulls}, options={})
-    assert world.run().rows.written == 2
-    for item in world.items:
-        assert item.get("a") == expected
-        assert item.get("n") == ({"NULL": True} if policy == "null" else None)
-        assert "g" not in item
-
-
 def test_types_apply_to_renamed_attributes() -> None:
     more = {"mapping": {"rename": {"a": "b"}}}
     world = World(b"id,a\n1,2\n", types={"b": "N"}, more=more)

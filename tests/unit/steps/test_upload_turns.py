@@ -19,7 +19,6 @@ from ddbload.steps.executions import Executions
 from ddbload.steps.on_upload import (
     CLAIM_SECONDS,
     OLDER,
-    STARTED,
     on_upload,
     wait_for_turn,
 )
@@ -194,18 +193,3 @@ def test_run_of_an_older_upload_is_not_resumed_over_a_newer_one():
         wait_for_turn(resumed, payload, run, inbox.context)
     forced = Payload.from_json({**given_input, "run": {"id": run, "force": True}})
     assert wait_for_turn(resumed, forced, run, inbox.context) is None
-
-
-@pytest.mark.parametrize("sequencer", ["", "xyz", "1" * 65, None])
-def test_upload_without_a_usable_sequencer_has_no_order(sequencer):
-    inbox = Inbox()
-    uploads = [event("ff", "v2"), event("ff", "v1")]
-    uploads[1]["detail"]["object"]["sequencer"] = sequencer
-    if sequencer == "":
-        with pytest.raises(InvalidPayload):
-            inbox.deliver(uploads[1])
-        return
-    assert [inbox.deliver(each) for each in uploads] == [STARTED, STARTED]
-    assert (
-        "sequencer" not in json.loads([*inbox.stepfunctions.started.values()][1]["input"])["source"]
-    )

@@ -19,6 +19,8 @@ from tests.unit.steps.generated import Sizes
 from tests.unit.steps.world import World
 
 KEY = "DDBLOAD_HMAC_KEY"
+
+
 def world_of(text: str, where: list[Any] | None = None, **more: Any) -> World:
     fields = {"where": where} if where is not None else {}
     mapping = more.pop("mapping", None)
@@ -36,31 +38,6 @@ def outcome(report: Report) -> tuple[int, int, int, int]:
     rows = report.rows
     assert rows.conserved
     return rows.read, rows.written, rows.rejected, rows.filtered
-
-
-def test_numbers_are_compared_exactly():
-    text = "id,n\na,0.3\nb,0.30000000000000004\nc,9007199254740992\nd,9007199254740993\n"
-    for where, kept in (
-        ("n=0.3", ["a"]),
-        ("n<=0.3", ["a"]),
-        ("n>9007199254740992", ["d"]),
-        ("n=9007199254740993.0", ["d"]),
-        ("n!=9007199254740992", ["a", "b", "d"]),
-    ):
-        world = world_of(text, [where], types={"n": "N"})
-        assert outcome(world.run()) == (4, len(kept), 0, 4 - len(kept))
-        assert ids(world) == kept
-
-
-def test_bad_cell_of_a_compared_column_is_a_reject_whatever_else_is_compared():
-    text = "id,n,country\na,1,DE\nb,x,FR\nc,3,FR\nd,,DE\ne,5\n"
-    world = world_of(text, ["country=DE", "n<9"], types={"n": "N"})
-    assert outcome(world.run()) == (5, 1, 2, 2)
-    assert [(line["line"], line["cause"], line["column"]) for line in world.rejects()] == [
-        (3, "not_a_number", "n"),
-        (6, "field_count", None),
-    ]
-    assert ids(world) == ["a"]
 
 
 def test_columns_are_those_of_the_source():
