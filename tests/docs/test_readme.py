@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import xml.etree.ElementTree as ET
 
 import pytest
 
@@ -65,18 +64,6 @@ def test_folders_are_those_of_the_repository():
     assert wanted | {"app.py"} <= found
     assert [name for name in found if not (ROOT / name).exists()] == []
     assert listing in FIRST_SCREEN
-
-
-def test_picture_shows_progress_and_result_in_colour():
-    drawn = ET.fromstring(  # noqa: S314 - our own file
-        (ROOT / "docs" / "images" / "import.svg").read_text("utf-8")
-    )
-    text = "".join(drawn.itertext()).replace("\xa0", " ")
-    assert "$ ddbload import books.csv books --types" in text
-    assert re.search(r"importing *━+.*\d\d %", text)
-    assert "run first: SUCCEEDED_WITH_REJECTS" in text
-    assert "--chunk-bytes" not in text
-    assert "#56d4dd" in text, "the bar is cyan"
 
 
 def blocks(language: str) -> list[str]:

@@ -15,7 +15,6 @@ import sys
 import sysconfig
 import tarfile
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,9 +50,6 @@ NAMES = re.compile(r"(cat books.csv \| )?ddbload import ")
 BOOKS = (
     "isbn,title,year\n0439023483,The Hunger Games,2008\n"
     '0439554934,"Harry Potter, 1",1997\n,No ISBN,2001\n'
-)
-REPOSITORY = re.compile(
-    r"https://(github\.com/ddbload/ddbload/(blob|tree)|raw\.githubusercontent\.com/ddbload/ddbload)/main/"
 )
 CHECKOUT = ("app.py", "node_modules")
 SLOWLY = 180.0
@@ -235,12 +231,3 @@ def aws_command_line(folder: Path) -> Path:
     )
     command.chmod(0o755)
     return command.parent
-
-
-def links(page: Path) -> Iterator[Path]:
-    """List the files that a page links to within the repository."""
-    for link in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):
-        if inside := REPOSITORY.match(link):
-            yield ROOT / link[inside.end() :]
-        elif not link.startswith(("https:", "http:")):
-            yield page.parent / link

@@ -69,28 +69,6 @@ def test_demo_imports_file_with_rejects(demo):
     assert not listens(endpoint_in(ended.out))
 
 
-def test_demo_imports_tsv_with_two_keys(demo):
-    demo.write("a.tsv", "word\tyear\tcount\nEmma\t1815\t1\nEmma\t1816\t2\n")
-    ended = demo.ddbload("demo", "--import-only", "--file", "a.tsv", "--table-key", "word,year:N")
-    assert (ended.code, ended.err) == (0, "")
-    assert "2 items, one for each of the file's 2 keys" in ended.out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["no.csv", "id"], "ddbload: SourceNotFound: no.csv: no such file\n"),
-        (["a.csv", "isbn"], "ddbload: KeyColumnMissing: table demo is keyed by 'isbn', "),
-    ],
-)
-def test_demo_refuses_bad_arguments(demo, arguments, message):
-    demo.write("a.csv", "id,name\n1,one\n")
-    file, key = arguments
-    ended = demo.ddbload("demo", "--import-only", "--file", file, "--table-key", key)
-    assert ended.code == 1
-    assert ended.err.startswith(message)
-
-
 @pytest.mark.parametrize("which", [[], ["--import-only"]])
 def test_demo_fails_when_node_is_missing(demo, tmp_path, which):
     ended = demo.ddbload("demo", *which, PATH=str(tmp_path))

@@ -6,7 +6,6 @@ What needs an AWS account, `cdk` and the AWS CLI included, is run against AWS on
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import pytest
 from localaws import LocalAws
 from tests.cli.console import ROOT, Console
 from tests.cli.transcript import make_table
-from tests.e2e.pages import BOOKS, REPOSITORY, Reader, aws_command_line, blocks, furnish, links
+from tests.e2e.pages import BOOKS, Reader, aws_command_line, furnish
 
 README = (ROOT / "README.md").read_text("utf-8")
 DEPLOY = (ROOT / "docs" / "deploy.md").read_text("utf-8")
@@ -110,48 +109,3 @@ def test_commands_of_getting_started_page_work(reader, account):
     assert "library" not in client(account, "dynamodb").list_tables()["TableNames"]
     names = {each["Name"] for each in client(account, "s3").list_buckets()["Buckets"]}
     assert [name for name in names - {"my-bucket"} if not name.startswith("cdk-")] == []
-
-
-def test_pages_have_commands():
-    commands = [line for block in blocks(README) for line in block.commands]
-    assert sum(line.startswith("ddbload import ") for line in commands) >= 3
-    assert any(block.shown for block in blocks(README))
-    assert any(block.file for block in blocks(DEPLOY))
-    for page in (README, DEPLOY):
-        lines = [line for block in blocks(page) for line in block.commands]
-        assert sum("cdk deploy" in line for line in lines) >= 1
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["rm -rf books.csv", "make no-such-target", "ddbload no-such", "aws s3 no-such", "x=$(false)"],
-)
-def test_unknown_command_fails(line, reader):
-    with pytest.raises(AssertionError):
-        reader.run(line)
-
-
-@pytest.mark.parametrize(
-    "page", ["```sh\nls\n```\n", "a\n\n```\nls\n```\n", "{}\n\n```json\n{}\n```\n"]
-)
-def test_unknown_block_fails(page):
-    with pytest.raises(AssertionError):
-        blocks("# A page\n" + page)
-
-
-def test_links_have_targets():
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").glob("*.md")]
-    found = {page: list(links(page)) for page in pages}
-    assert sum(map(len, found.values())) > 50
-    for page, named in found.items():
-        for path in named:
-            assert path.exists(), f"{page.relative_to(ROOT)} links to {path}"
-
-
-def test_readme_links_to_the_checkout_it_is_in():
-    """The build makes links absolute for the package's page (release/readme_hook.py)."""
-    found = re.findall(r"\]\(([^)\s]*)\)", README)
-    assert [link for link in found if REPOSITORY.match(link)] == []
-    inside = [link for link in found if not link.startswith("https://")]
-    assert len(inside) > 10
-    assert "docs/images/import.svg" in inside

@@ -11,9 +11,6 @@ import time
 import pytest
 
 from ddbload.deploy import child_process
-from ddbload.deploy.cdk import Cdk
-from ddbload.deploy.toolchain import Toolchain
-from ddbload.errors import DeploymentFailed
 from tests.cli.console import PROGRAM
 from tests.e2e.processes import alive, children, command_of, started, until
 from tests.e2e.whole_demo import demo
@@ -83,19 +80,6 @@ def descendants(pid):
     return found + [below for child in found for below in descendants(child)]
 
 
-def test_cause_is_shown_when_cdk_fails(tmp_path):
-    fails = tmp_path / "node_modules" / ".bin" / "cdk"
-    fails.parent.mkdir(parents=True)
-    fails.write_text("#!/bin/sh\necho so much for $1\nexit 7\n")
-    fails.chmod(0o755)
-    tools = Toolchain(sys.executable, tmp_path / "node_modules", tmp_path / "cache")
-    with (
-        Cdk(tmp_path, tools, tmp_path, {}).synth() as command,
-        pytest.raises(DeploymentFailed, match=r"^cdk synth: so much for synth$"),
-    ):
-        command.wait()
-
-
 def test_child_process_ends_with_all_its_children(tmp_path):
     """Grandchildren end as well, even if they ignore signals."""
     script = f"trap '' INT TERM; sleep 60 & echo $! >{tmp_path}/below; sleep 60"
@@ -109,10 +93,3 @@ def test_child_process_ends_with_all_its_children(tmp_path):
     process.wait()
     until(lambda: not alive(int(below.read_text())), "a process is left")
     assert time.monotonic() - began < 50
-
-
-def test_child_process_ends_by_itself():
-    line = [sys.executable, child_process.__file__, "sh", "-c", "exit 5"]
-    # Its input stays open until it has ended: subprocess.run would close it at once.
-    with subprocess.Popen(line, stdin=subprocess.PIPE) as process:
-        assert process.wait() == 5

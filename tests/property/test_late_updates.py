@@ -78,16 +78,3 @@ def test_late_update_decides_only_keys_that_the_result_counts(seed, most_calls, 
     wrong = [key for key, item in oracle.items() if items[key] != item]
     assert len(wrong) <= report.repeated <= ROWS - len(oracle)
     assert all(keys.count(key) > 1 for key in wrong)
-
-
-def test_merged_rows_of_a_late_update_are_right_without_rows_that_follow():
-    """All rows of a key in one request: it may arrive twice, and changes nothing then."""
-    rows = [(f"k{number % KEYS}", f"a{number}") for number in range(ROWS)]
-    text = "id,a\n" + "".join(f"{key},{a}\n" for key, a in rows)
-    world = World(text.encode(), options={"mode": "update", "chunk_bytes": 10**6})
-    late = LateDelivery(world, random.Random(3), 100)
-    report = world.run()
-    late.deliver(float("inf"))
-    assert report.repeated == ROWS - KEYS
-    found = {item["id"]["S"]: item["a"]["S"] for item in world.items}
-    assert found == dict(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -142,29 +142,7 @@ def test_equal_meanings_have_one_hash(one, other):
     assert hashed(one) == hashed(other)
 
 
-def test_update_that_keeps_and_one_that_says_nothing_are_the_same():
-    kept, unsaid = (
-        replace(BASE, options=Options(mode="update", on_empty=each)) for each in ("keep", None)
-    )
-    assert asked_hash(kept, None) == asked_hash(unsaid, None)
-
-
 def test_key_of_hmac_is_a_part_of_the_identity_and_not_in_it():
     """The hash does not depend on the run, and differs from key to key."""
     hashes = {asked_hash(replace(BASE, run=run), key) for run in "ab" for key in (b"1", b"2", None)}
     assert len(hashes) == 3
-
-
-def test_differing_fields_may_equal_any_of_several():
-    found = replace(BASE, source=replace(BASE.source, delimiter=";"))
-    asked = replace(BASE, source=replace(BASE.source, delimiter="auto"))
-    other = replace(BASE, source=replace(BASE.source, delimiter="|"))
-    assert differing(found, asked, found) == differing(asked, asked, found) == []
-    assert differing(other, asked, found) == ["delimiter"]
-
-
-def test_no_decisive_field_lacks_a_default():
-    """A field that is left out has a meaning, which its default is."""
-    for kind in (Source, Options):
-        for each in fields(kind):
-            assert each.default is not MISSING or each.default_factory is not MISSING

@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts.dialect import Dialect
-from ddbload.contracts.options import Options
 from ddbload.contracts.results import Report
-from ddbload.contracts.run_record import Cursor
 from ddbload.dynamodb import write_modes
 from ddbload.dynamodb.write_modes import DELETE, INSERT, LAST_WINS, position
-from ddbload.items.encode.batch_encoder import EncodedRows
-from ddbload.items.encode.insert_statements import mode_body, statements_for
-from ddbload.items.encode.request_json import (
-    RequestBody,
-    item_of_request,
-    put_request,
-)
-from ddbload.items.item_builder import Item
-from ddbload.items.item_layout import item_layout
-from ddbload.items.row_encoder import FieldEncoder
-from ddbload.rows.block_splitter import Block
-from ddbload.rows.columns import Columns, to_octets
-from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_positions import RowPositions
-from ddbload.write.requests import requests_for
 from tests.property.scenes import FEWER, Scene, scenes
-from tests.property.sheets import Sheet, sheets
-from tests.unit.contracts.message_samples import RECORD
 from tests.unit.steps.chaos import Chaos, Event
 from tests.unit.steps.expected import Expected, Key, Outcome, Values, status_for, table_of
 from tests.unit.steps.world import TABLE, World, by_value
@@ -232,90 +210,3 @@ def _not_keys(world: World, outcome: Outcome) -> list[Expected]:
 
 
 # Bodies
-
-
-@dataclass(frozen=True)
-class Shaped:
-    """Rows of a mode, encoded together, and built one by one."""
-
-    options: Options
-    sheet: Sheet
-    body: RequestBody
-    encoded: EncodedRows
-    built: list[Item | Defect]
-
-
-@st.composite
-def shaped(draw: st.DrawFn) -> Shaped:
-    sheet: Sheet = draw(sheets(rows=draw(st.integers(1, 5)), good=draw(st.booleans())))
-    mode = draw(st.sampled_from(write_modes.MODES))
-    at = draw(st.sampled_from(['at "100 %"', "漢", "#position"]))
-    options = Options(mode=mode, position_attribute=at if mode == LAST_WINS else None)
-    types = list(sheet.columns.values())
-    record = replace(
-        RECORD,
-        payload=replace(RECORD.payload, options=options),
-        columns=tuple(sheet.columns),
-        types=tuple(types),
-        table=sheet.table,
-        created=1e9 / 7,
-    )
-    encoder = FieldEncoder(
-        item_layout(record.columns, record.payload),
-        types,
-        sheet.table,
-        mode=mode,
-        position_attribute=options.position_attribute,
-        started=record.created,
-    )
-    statements = statements_for(mode, sheet.table)
-    body = mode_body(statements, sheet.table, mode, options.position_attribute)
-    # Rows of two bytes each: only where they begin matters here.
-    count = len(sheet.rows)
-    places = RowPositions(Block(b"x\n" * count, Cursor(7, 1)), dialect_boundaries(Dialect()), count)
-    cells = [[to_octets(cell) for cell in row] for row in sheet.rows]
-    columns = Columns(count, [*zip(*cells, strict=True)])
-    built = [encoder.build(row, places.byte(place)) for place, row in enumerate(sheet.rows)]
-    return Shaped(options, sheet, body, encoder.encode(columns, places), built)
-
-
-@given(shaped())
-def test_rejected_rows_are_odd(case: Shaped) -> None:
-    for place, built in enumerate(case.built):
-        if isinstance(built, Defect):
-            assert place in case.encoded.odd
-
-
-@given(shaped())
-def test_keys_and_items_equal_the_builders(case: Shaped) -> None:
-    for place, built in enumerate(case.built):
-        if place not in case.encoded.odd:
-            assert isinstance(built, Item)
-            assert case.encoded.keys[place] == built.key
-            assert item_of_request(case.encoded.puts[place]) == built.attributes
-            units = 1 if case.encoded.units is None else case.encoded.units[place]
-            assert units >= -(-built.size // 1024)
-
-
-@given(shaped())
-def test_body_equals_plain_json_to_the_byte(case: Shaped) -> None:
-    # Of what has no keys no requests are made.
-    assume(case.sheet.table.keys)
-    requests = requests_for(case.options, case.sheet.table)
-    items, puts = [], []
-    for place, built in enumerate(case.built):
-        if isinstance(built, Item):
-            own = put_request(built.attributes)
-            items.append(built.attributes)
-            puts.append((own if place in case.encoded.odd else case.encoded.puts[place], own))
-    most = requests.most_rows or len(items)
-    statements = statements_for(case.options.mode, case.sheet.table)
-    if statements is not None and not statements.fits(case.sheet.columns):
-        most = 1
-    for start in range(0, len(items), most or 1):
-        some = slice(start, start + most)
-        plain = json.dumps(
-            requests.parameters(items[some]), ensure_ascii=False, separators=(",", ":")
-        )
-        for way in (0, 1):
-            assert case.body([put[way] for put in puts[some]]) == plain.encode()

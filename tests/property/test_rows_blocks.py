@@ -11,7 +11,7 @@ from ddbload.errors import RowTooLong
 from ddbload.rows.block_splitter import Block, BlockSplitter
 from ddbload.rows.dialect_grammar import dialect_boundaries as ends_of
 from tests.property.rows_files import File, files, pieces, starts
-from tests.unit.rows.expected import certain_ends, line_at, row_ends, terminated_ends
+from tests.unit.rows.expected import line_at, row_ends, terminated_ends
 
 LONG = 1024 * 1024
 
@@ -28,20 +28,6 @@ def _cut(cutter: BlockSplitter, parts: list[bytes], *, empty_end: bool) -> list[
 
 
 @given(files(), starts(), st.booleans(), st.data())
-def test_blocks_cover_the_stream_without_gaps(
-    file: File, start: Cursor, empty_end: bool, data: st.DataObject
-) -> None:
-    parts = data.draw(pieces(file.data, most=50))
-    blocks = _cut(BlockSplitter(ends_of(file.dialect), start, LONG), parts, empty_end=empty_end)
-    assert b"".join(block.data for block in blocks) == file.data
-    assert all(block.data for block in blocks)
-    at = start
-    for block in blocks:
-        assert block.start == at
-        at = block.end
-
-
-@given(files(), starts(), st.booleans(), st.data())
 def test_blocks_begin_and_end_at_row_ends(
     file: File, start: Cursor, empty_end: bool, data: st.DataObject
 ) -> None:
@@ -55,20 +41,6 @@ def test_blocks_begin_and_end_at_row_ends(
         assert block.end.line == start.line + line_at(file.data, offset) - 1
         assert block.terminated == (offset in terminated)
         assert block.terminated or number == len(blocks)
-
-
-@given(files(), st.data())
-def test_complete_row_is_returned_before_as_many_bytes_follow(
-    file: File, data: st.DataObject
-) -> None:
-    cutter = BlockSplitter(ends_of(file.dialect), Cursor(0, 1), LONG)
-    read = b""
-    for part in data.draw(pieces(file.data, most=50)):
-        read += part
-        cutter.feed(part, final=False)
-        at = cutter.at.byte
-        waiting = [end for end in certain_ends(read, *file.marks) if end > at]
-        assert not waiting or len(read) - at < 2 * (waiting[0] - at)
 
 
 @given(files(), starts(), st.integers(1, 60), st.booleans(), st.data())

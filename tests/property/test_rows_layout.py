@@ -26,7 +26,6 @@ from ddbload.rows.row_positions import RowPositions
 STARTED = 1_760_000_000.0
 _texts = st.text(st.sampled_from('ab%s{}"\\\x01é漢😀\u2028'), max_size=6)
 _cells = st.sampled_from(["", "NULL", "\\N", "ø"]) | _texts
-_new_names = st.sampled_from(["new", "pk", "é", "%s", "{x}"])
 
 
 @dataclass(frozen=True)

@@ -9,37 +9,15 @@ from ddbload.contracts.run_record import Cursor
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.rows.row_parser import RowParser
-from tests.property.rows_files import File, files, starts
+from tests.property.rows_files import File, files
 from tests.unit.rows.expected import line_at, rows_of
 from tests.unit.rows.row_readers import assert_same_rows, read_all
-
-piece_sizes = st.lists(st.integers(1, 60), min_size=1, max_size=6)
 
 
 @given(files())
 def test_rows_of_a_block_equal_the_oracles(file: File) -> None:
     found = read_all(file.data, file.dialect)
     assert_same_rows(found, rows_of(file.data, *file.marks), file.data, file.dialect.encoding)
-
-
-@given(files(), st.integers(1, 80), piece_sizes)
-def test_every_row_is_read_once_for_any_split(
-    file: File, chunk_bytes: int, piece_bytes: list[int]
-) -> None:
-    found = read_all(file.data, file.dialect, chunk_bytes=chunk_bytes, piece_bytes=piece_bytes)
-    assert_same_rows(found, rows_of(file.data, *file.marks), file.data, file.dialect.encoding)
-
-
-@given(files(), starts(), st.integers(1, 80), piece_sizes)
-def test_positions_are_those_in_the_source(
-    file: File, start: Cursor, chunk_bytes: int, piece_bytes: list[int]
-) -> None:
-    found = read_all(
-        file.data, file.dialect, start, chunk_bytes=chunk_bytes, piece_bytes=piece_bytes
-    )
-    shift = start.byte, start.line - 1
-    expected = [(r.byte + shift[0], r.line + shift[1]) for r in rows_of(file.data, *file.marks)]
-    assert [(read.byte, read.line) for read in found] == expected
 
 
 @given(files(), st.data())

@@ -31,20 +31,6 @@ def test_last_row_end_of_a_prefix_is_the_greatest_certain_one(
         assert ends.last(prefix, final=False) == max(certain_ends(prefix, *file.marks), default=0)
 
 
-@given(files(), st.binary(max_size=8))
-def test_certain_row_end_stays_with_any_continuation(file: File, following: bytes) -> None:
-    end = _ends_of(file).last(file.data, final=False)
-    assert end == 0 or end in row_ends(file.data + following, *file.marks)
-
-
-@given(files())
-def test_last_row_end_of_a_whole_buffer_is_its_last_line_end_outside_quotes(
-    file: File,
-) -> None:
-    expected = max(terminated_ends(file.data, *file.marks), default=0)
-    assert _ends_of(file).last(file.data, final=True) == expected
-
-
 @given(files(), st.data())
 def test_search_finds_the_first_row_end_at_its_offset_or_later(
     file: File, data: st.DataObject

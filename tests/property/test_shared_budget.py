@@ -190,24 +190,3 @@ def test_units_used_never_exceed_max_cost_and_reach_it(history, units):
         )
         assert sum(each.used for each in run.workers.values()) >= 0.98 * (units - lost) - WORKERS
         assert all(each.budget.is_spent(each.used) for each in living)
-
-
-def test_a_share_that_one_worker_frees_goes_to_the_other():
-    run = Run(Limits(wcu=300.0))
-    run.start(0)
-    run.start(1)
-    run.settle(3)
-    assert [each.wcu_in_use for each in run.workers.values()] == [150, 150]
-    run.workers[0].stop()
-    run.settle(2)
-    assert run.workers[1].wcu_in_use == 300
-
-
-def test_a_killed_worker_forfeits_little():
-    run = Run(Limits(units=100_000.0))
-    for number in range(4):
-        run.start(number)
-    run.settle(3)
-    run.settle(10, units=100.0)
-    killed = run.workers[0]
-    assert run.published[0].unit_limit - killed.used < 100_000 / 4 / 10

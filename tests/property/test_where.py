@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -16,11 +15,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import SUCCEEDED_WITH_REJECTS, Report
-from ddbload.convert.convert import convert, prepare_conversion
-from ddbload.ledger.ledger import Ledger
-from ddbload.reading.parts import ReadCounts
 from tests.property.scenes import EVENTS, FEWER
 from tests.unit.steps.chaos import Chaos, plan
 from tests.unit.steps.expected import counted
@@ -253,79 +248,3 @@ def test_kills_doubles_and_late_writes_change_nothing(
         chaos.finish()
         report = world.report()
     check(sheet, world, report)
-
-
-@FEWER
-@given(sheets(), st.booleans())
-def test_json_rows_are_compared_by_their_types(sheet: Sheet, typed: bool) -> None:
-    lines, kept, filtered = [], [], 0
-    for row in sheet.fates:
-        if row.fate == "rejected":
-            continue
-        cells = dict(zip(NAMES, row.cells, strict=True))
-        try:
-            values = {name: value_of(name, text) for name, text in cells.items()}
-        except BadCellError:
-            # Left out before that cell was looked at.
-            continue
-        kinds = {"n": "N", "ok": "BOOL"}
-        members = ",".join(
-            f"{json.dumps(name)}:"
-            + (
-                f'{{"{kinds.get(name, "S")}":{_json(name, value, cells[name], typed=True)}}}'
-                if typed
-                else _json(name, value, cells[name], typed=False)
-            )
-            for name, value in values.items()
-            if value is not None
-        )
-        lines.append(f"{{{members}}}\n")
-        kept += [cells["id"]] if row.fate == "kept" else []
-        filtered += row.fate == "filtered"
-    # A word that reads as a number is not compared with an order that nobody declared.
-    payload = {
-        "source": {"bucket": "bucket", "key": "in/file.csv"},
-        "target": {"table": "none"},
-        "types": {"word": "S"},
-        "where": list(sheet.tests),
-        "options": {"engine": "sync"},
-    }
-    payload["source"]["format"] = "dynamodb-json" if typed else "json"
-    world = World("".join(lines).encode())
-    record = prepare_conversion(
-        Payload.from_json(payload), None, Ledger(world.store, "c"), world.context()
-    )
-    sink, converted = _Sink(), ReadCounts()
-    convert(record, Ledger(world.store, "c"), world.context(), sink, converted)  # type: ignore[arg-type]
-    items = [json.loads(line)["Item"] for line in b"".join(sink.pieces).splitlines()]
-    assert [item["id"]["S"] for item in items] == kept
-    assert converted.rows.filtered == filtered
-    assert converted.rows.read == len(lines)
-    assert converted.rows.conserved
-
-
-def _json(name: str, value: Any, text: str, *, typed: bool) -> str:
-    if name == "ok":
-        return json.dumps(value)
-    if name == "n":
-        number = {"+5": "5", "007": "7"}.get(text, text)
-        return json.dumps(number) if typed else number
-    return json.dumps(value)
-
-
-class _Sink:
-    """Sink that keeps the lines."""
-
-    deflate = False
-
-    def __init__(self) -> None:
-        self.pieces: list[bytes] = []
-
-    def write(self, piece: bytes) -> None:
-        self.pieces.append(piece)
-
-    def take(self, output: Any) -> None:
-        self.pieces += list(output.drain())
-
-    def end_span(self, crc: int, length: int) -> None:
-        pass

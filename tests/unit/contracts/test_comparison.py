@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
 from ddbload.contracts.comparison import Comparison
 from ddbload.contracts.control import IDLE, WorkerProgress
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.row_counts import RowCounts, WorkTotals
-from ddbload.contracts.upload_rule import Upload, UploadRule
+from ddbload.contracts.upload_rule import UploadRule
 from ddbload.errors import InvalidPayload
 
 PAYLOAD = {"source": {"path": "a.csv"}, "target": {"table": "books"}}
@@ -59,23 +56,6 @@ def test_payload_has_one_form_for_texts_and_objects():
     assert payload.to_json()["where"] == [one, {"column": "kind", "op": "=", "value": ""}]
     assert Payload.from_json(payload.to_json()) == payload
     assert "where" not in Payload.from_json(PAYLOAD).to_json()
-
-
-@pytest.mark.parametrize(
-    "where", ["year=1", [1], [{"column": "year"}], [["year", "=", "1"]], {"year": 1}, ["a=\ud800"]]
-)
-def test_other_forms_are_refused(where: Any):
-    with pytest.raises(InvalidPayload, match="where"):
-        Payload.from_json({**PAYLOAD, "where": where})
-
-
-def test_upload_rule_carries_comparisons_into_its_runs():
-    rule = UploadRule.from_json({"prefix": "in/", "table": "books", "where": ["year>=2000"]})
-    rule.check("uploads[0]")
-    assert UploadRule.from_json(json.loads(json.dumps(rule.to_json()))) == rule
-    payload = rule.payload(Upload("inbox", "in/a.csv", None, "e"))
-    assert payload is not None
-    assert Payload.from_json(payload).where == (Comparison("year", ">=", "2000"),)
 
 
 def test_upload_rule_with_hmac_is_refused():

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts.control import IDLE, WORKING, Control, WorkerProgress
-from ddbload.contracts.options import Options
+from ddbload.contracts.control import IDLE, WORKING, WorkerProgress
 from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 
 COUNTS = st.integers(0, 10**11)
@@ -54,14 +51,6 @@ def test_the_name_of_large_progress_fits_a_file_system():
     assert len(progress.to_name()) <= 255
 
 
-def test_a_limit_beyond_all_tables_fits_a_name():
-    name = WorkerProgress("ab", 0, WORKING, 1e300, math.inf).to_name()
-    assert len(name) < 100
-    read = WorkerProgress.from_name(name)
-    assert read is not None
-    assert read.wcu == read.unit_limit == 1e12
-
-
 @pytest.mark.parametrize("limit", [0.01, 33.333, 249.99])
 def test_a_limit_is_never_rounded_down_in_a_name(limit):
     progress = WorkerProgress("ab", 0, WORKING, limit, limit)
@@ -84,10 +73,3 @@ HUGE = "1" + "0" * 400
 )
 def test_names_of_another_kind_are_no_progress(name):
     assert WorkerProgress.from_name(name) is None
-
-
-def test_control_without_changes_has_the_limits_of_the_payload():
-    assert Control.of(Options(max_wcu=250.0)) == Control("running", 250.0, None)
-    assert Control.from_json({"state": "running", "max_wcu": 500, "max_cost": None}).max_wcu == 500
-    assert not Control().cancelled
-    assert Control("cancelled").cancelled

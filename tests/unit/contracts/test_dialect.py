@@ -8,20 +8,8 @@ import lzma
 import pytest
 
 from ddbload.contracts.dialect import Dialect
-from ddbload.contracts.source import Source
 from ddbload.errors import InvalidPayload, UnsupportedFormat
 from ddbload.rows.file_signatures import LONGEST_SIGNATURE, refuse_binary_files
-
-
-def test_dialect_is_made_from_a_source() -> None:
-    assert Dialect.of(Source(path="a.csv")) == Dialect(",", '"')
-    assert Dialect.of(Source(path="a.tsv", delimiter="\t", quote=None)) == Dialect("\t", None)
-
-
-@pytest.mark.parametrize("character", ["é", "😀", "\0", " ", "\u2028", "^", "]", "\\"])
-def test_dialect_accepts_any_other_character(character: str) -> None:
-    assert Dialect(character).delimiter == character
-    assert Dialect(quote=character).quote == character
 
 
 @pytest.mark.parametrize(

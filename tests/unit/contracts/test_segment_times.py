@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.contracts.results import MAX_SAMPLES, Failure, ProgressSample, Segment, SegmentTimes
+from ddbload.contracts.results import MAX_SAMPLES, ProgressSample, SegmentTimes
 from ddbload.errors import InvalidPayload
-from tests.unit.contracts.message_samples import REPORT, SEGMENT
 
 SAMPLES = [ProgressSample(1.0, 10, 12, 0), ProgressSample(2.5, 10**15, 10**15, 10**15)]
 VALUE = {"worker": "ab", "began": 5.5, "ended": 9, "samples": ""}
@@ -47,10 +46,3 @@ def test_other_texts_are_refused(samples):
 def test_times_that_no_calendar_has_are_refused(ended):
     with pytest.raises(InvalidPayload, match=r"times\.ended"):
         SegmentTimes.from_json({**VALUE, "ended": ended}, "times")
-
-
-def test_segments_and_failures_of_earlier_versions_have_no_times():
-    assert "times" not in SEGMENT.to_json()
-    assert Segment.from_json(SEGMENT.to_json()).times is None
-    assert Failure.from_json({"name": "A", "message": "b", "chunk": None}).at is None
-    assert "at" not in REPORT.to_json()["failures"][0]

@@ -18,11 +18,6 @@ def test_text_of_a_bucket_is_read_back(prefix, owned, pays):
     assert SourceBucket.from_text(text) == each
 
 
-def test_plain_names_of_earlier_versions_are_read():
-    assert SourceBucket.from_text("my.bucket-1") == SourceBucket("my.bucket-1")
-    assert SourceBucket("my.bucket-1").to_text() == "my.bucket-1"
-
-
 def test_prefix_covers_keys_and_narrower_listings():
     below = SourceBucket("b", "in/")
     assert below.covers("b", "in/f.csv")

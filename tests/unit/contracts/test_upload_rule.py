@@ -6,29 +6,11 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts.payload import Payload
 from ddbload.contracts.source import LOCATION_FIELDS
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import DdbloadError, DuplicateColumn, EmptyColumnName, InvalidPayload
 
 RULE = {"prefix": "books/", "table": "books"}
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {},
-        {"bucket": "inbox"},
-        {"types": {"year": "N"}, "infer_types": True},
-        {"source": {"quote": None}, "options": {"mode": "plan"}, "nulls": {"policy": "null"}},
-        {"mapping": {"set": {"pk": "BOOK#{id}"}}},
-        {"once": True},
-    ],
-)
-def test_rule_survives_json_without_empty_fields(more: dict[str, Any]) -> None:
-    rule = UploadRule.from_json({**RULE, **more})
-    assert rule.to_json() == {**RULE, **more}
-    assert UploadRule.from_json(rule.to_json()) == rule
 
 
 @pytest.mark.parametrize(
@@ -81,11 +63,3 @@ def test_run_id_differs_between_object_versions() -> None:
     unversioned = Upload("b", "k", None, "e", sequencer="1")
     assert unversioned.run == Upload("b", "k", "null", "e", sequencer="1").run
     assert unversioned.run != Upload("b", "k", None, "e", sequencer="2").run
-
-
-@pytest.mark.parametrize("once", [False, True])
-def test_rule_loads_an_upload_once_if_it_says_so(once: bool) -> None:
-    upload = Upload("inbox", "books/a.csv", None, "etag")
-    payload = UploadRule.from_json({**RULE, "once": once}).payload(upload)
-    assert payload is not None
-    assert Payload.from_json(payload).once is once

@@ -13,14 +13,12 @@ import pytest
 from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.contracts.source import Source
 from ddbload.convert.convert import convert, prepare_conversion
 from ddbload.convert.sinks import StreamSink
 from ddbload.errors import (
     KeyColumnMissing,
     RowTooLong,
     TooManyRejects,
-    UnknownColumn,
     UnterminatedQuote,
 )
 from ddbload.ledger.ledger import temporary_ledger
@@ -117,12 +115,6 @@ def test_causes_do_not_name_attributes_that_only_rows_have(tmp_path: Path) -> No
     assert made.converted.causes == {("duplicate_name", None): 1, ("not_a_number", "year"): 1}
 
 
-def test_convert_rejects_empty_row(tmp_path: Path) -> None:
-    made = Conversion(tmp_path, "a,b\n1,\n,\n,2\n")
-    assert made.items == [{"a": {"S": "1"}}, {"b": {"S": "2"}}]
-    assert [each["line"] for each in made.rejects] == [3]
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_convert_ends_exactly_after_the_first_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -136,11 +128,6 @@ def test_convert_ends_exactly_after_the_first_rows(
         made = Conversion(tmp_path, data, source={"comment": "#"}, first=first)
         assert made.items == whole.items[:first]
         assert made.converted.rows.read == min(first, 40)
-
-
-def test_convert_reads_nothing_after_the_first_rows(tmp_path: Path) -> None:
-    data = "id,x\n" + "1,a\n" * 200_000 + '2,"never closed\n'
-    assert len(Conversion(tmp_path, data, first=3).items) == 3
 
 
 def test_convert_takes_key_types_of_table(tmp_path: Path) -> None:
@@ -171,54 +158,11 @@ def test_convert_raises_when_source_or_payload_is_bad(
     assert "xxx" not in str(caught.value)
 
 
-def test_convert_allows_as_many_rejects_as_limit(tmp_path: Path) -> None:
-    assert len(Conversion(tmp_path, "a\n1,2\n3\n4,5\n", max_rejects=2).rejects) == 2
-    assert len(Conversion(tmp_path, "a\n1,2\n3\n4,5\n", max_rejects="67%").rejects) == 2
-    bad_first = "a\n" + "1,2\n" * 2000 + "3\n" * 18_000
-    assert len(Conversion(tmp_path, bad_first, max_rejects="10%").rejects) == 2000
-
-
-def test_prepare_conversion_refuses_type_of_missing_column(tmp_path: Path) -> None:
-    with pytest.raises(UnknownColumn):
-        Conversion(tmp_path, "a\n1\n", types={"b": "N"})
-
-
 @pytest.mark.parametrize("data", ["", "a,b\n", "a,b"])
 def test_convert_writes_nothing_when_file_has_no_rows(tmp_path: Path, data: str) -> None:
     made = Conversion(tmp_path, data)
     assert (made.items, made.converted.rows) == ([], RowCounts())
     assert made.converted.bytes == len(data)
-
-
-def test_convert_reads_s3_object(tmp_path: Path) -> None:
-    world = World(b"a\n1\n")
-    source = Source(bucket="bucket", key="in/file.csv")
-    context, out = world.context(), io.BytesIO()
-    with temporary_ledger() as ledger:
-        record = prepare_conversion(Payload(source, "none"), None, ledger, context)
-        convert(record, ledger, context, StreamSink(out, "out"), ReadCounts())
-    assert out.getvalue() == b'{"Item":{"a":{"S":"1"}}}\n'
-
-
-@pytest.mark.parametrize(
-    ("line", "item"),
-    [
-        (
-            r'{"Item": {"id": {"S":"\u0041\/b c"},	"n": {"N":"-0"}}}',
-            '{"Item":{"id":{"S":"A/b c"},"n":{"N":"-0"}}}',
-        ),
-        (
-            r'{ "id" : {"M": {"\u00e9": {"L": [ {"BOOL": true} ]}}} }',
-            '{"Item":{"id":{"M":{"é":{"L":[{"BOOL":true}]}}}}}',
-        ),
-        ('{"id":{"S":"plain"}}', '{"Item":{"id":{"S":"plain"}}}'),
-    ],
-)
-def test_convert_writes_equal_items_alike_whatever_the_blanks_and_escapes_of_their_lines(
-    tmp_path, line, item
-):
-    made = Conversion(tmp_path, f"{line}\n", source={"format": "dynamodb-json"})
-    assert made.out.getvalue().decode() == f"{item}\n"
 
 
 def test_large_source_may_have_rows_longer_than_a_scan_by_edges_allows(

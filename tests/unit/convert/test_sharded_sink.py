@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -18,10 +16,7 @@ from ddbload.aws.retry import RetryPolicy
 from ddbload.convert.sharded_sink import BucketShards, FolderShards, ShardedSink
 from ddbload.errors import (
     AccessDenied,
-    ExtraMissing,
     OutputUnwritable,
-    RequestRefused,
-    ServiceUnavailable,
 )
 from tests.fakes.client import read_timeout
 
@@ -156,14 +151,6 @@ def test_sharded_sink_order_depends_on_seed(tmp_path: Path) -> None:
     assert contents[0] == contents[1] != contents[2]
 
 
-def test_sharded_sink_writes_one_part_when_there_are_no_items(tmp_path: Path) -> None:
-    made = ShardedSink(FolderShards(str(tmp_path / "out")), compression="none", seed=0)
-    made.finish()
-    assert [(path.name, path.read_bytes()) for path in (tmp_path / "out").iterdir()] == [
-        ("part-00000.json", b"")
-    ]
-
-
 def test_folder_shards_refuse_folder_with_files(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -197,30 +184,6 @@ def test_bucket_shards_appear_when_all_are_uploaded() -> None:
     assert set(client.calls[first:]) == {"complete_multipart_upload"}
 
 
-def test_bucket_shards_refuse_prefix_with_objects() -> None:
-    client = Uploads()
-    client.objects["out/old"] = b""
-    with pytest.raises(OutputUnwritable, match="there are objects below s3://bucket/out/"):
-        bucket(client)
-
-
-@pytest.mark.parametrize(
-    ("operation", "failure", "named"),
-    [
-        ("list_objects_v2", error("NoSuchBucket", 404), OutputUnwritable),
-        ("create_multipart_upload", error("AccessDenied", 403), AccessDenied),
-    ],
-)
-def test_bucket_shards_check_permission_first(
-    operation: str, failure: Exception, named: type[Exception]
-) -> None:
-    client = Uploads()
-    client.fail[operation] = [failure]
-    with pytest.raises(named):
-        bucket(client)
-    assert client.pending == {}
-
-
 @pytest.mark.parametrize("operation", ["create_multipart_upload", "upload_part"])
 def test_bucket_shards_leave_nothing_when_upload_fails(operation: str) -> None:
     client = Uploads()
@@ -234,71 +197,9 @@ def test_bucket_shards_leave_nothing_when_upload_fails(operation: str) -> None:
     assert (client.objects, client.pending) == ({}, {})
 
 
-def test_bucket_shards_leave_nothing_when_completion_fails() -> None:
-    client = Uploads()
-    made = sink(bucket(client))
-    client.fail["complete_multipart_upload"] = [None, None, error("InvalidPart", 400)]
-    with pytest.raises(RequestRefused):
-        made.finish()
-    assert client.objects
-    made.abandon()
-    assert (client.objects, client.pending) == ({}, {})
-
-
-def test_bucket_shards_retry_when_throttled() -> None:
-    client = Uploads()
-    made = sink(bucket(client))
-    slow = error("SlowDown", 503)
-    for operation in ("create_multipart_upload", "upload_part", "complete_multipart_upload"):
-        client.fail[operation] = [slow, slow]
-    made.finish()
-    assert len(client.objects) == made.parts
-    lasting = Uploads()
-    made = sink(bucket(lasting))
-    lasting.fail["upload_part"] = [slow] * 100
-    with pytest.raises(ServiceUnavailable):
-        made.finish()
-    made.abandon()
-    assert (lasting.objects, lasting.pending) == ({}, {})
-
-
 def test_bucket_shards_succeed_when_answer_is_lost() -> None:
     client = Uploads()
     made = sink(bucket(client))
     client.fail["answer"] = [read_timeout()]
     made.finish()
     assert len(client.objects) == made.parts
-
-
-def test_bucket_shards_fail_when_upload_was_aborted() -> None:
-    client = Uploads()
-    made = sink(bucket(client), part_bytes=100_000)
-    # Between the last upload and its completion.
-    client.list_objects_v2(MaxKeys=1, Prefix="")
-    publish = made._target.publish
-    made._target.publish = lambda: (client.pending.clear(), publish())  # type: ignore[assignment,method-assign]
-    with pytest.raises(OutputUnwritable, match="aborted from outside"):
-        made.finish()
-    made.abandon()
-
-
-def test_sharded_sink_raises_when_disk_is_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = sink(FolderShards(str(tmp_path / "out")))
-
-    def full(*_: object) -> io.BytesIO:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("ddbload.convert.sharded_sink.open_compressor", full)
-    with pytest.raises(OutputUnwritable, match=r"temporary files, .* No space left on device"):
-        made.finish()
-    made.abandon()
-
-
-def test_sharded_sink_checks_compression_first(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "zstandard", None)
-    target = FolderShards(str(tmp_path / "out"))
-    with pytest.raises(ExtraMissing):
-        ShardedSink(target, compression="zstd", seed=0)
-    assert [path.name for path in tmp_path.iterdir()] == ["tmp"]

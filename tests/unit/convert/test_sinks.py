@@ -12,8 +12,7 @@ import zstandard
 
 from ddbload.convert.convert import OutputOptions, open_sink
 from ddbload.convert.sharded_sink import ShardedSink
-from ddbload.convert.sinks import INCOMPLETE, FileSink, Sink, StreamSink, compression_of_name
-from ddbload.errors import ExtraMissing, OutputUnwritable
+from ddbload.convert.sinks import INCOMPLETE, FileSink, Sink, StreamSink
 from tests.unit.steps.world import World
 
 DATA = '{"Item":{"id":{"S":"é"}}}\n{"Item":{}}\n'.encode()
@@ -62,21 +61,6 @@ def test_file_sink_compresses_by_file_name(tmp_path: Path, name: str, read: obje
     assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
-def test_file_sink_writes_same_bytes_for_same_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, moment in (("a.gz", 1.0), ("b.gz", 2e9)):
-        monkeypatch.setattr("time.time", lambda moment=moment: moment)
-        write(FileSink(str(tmp_path / name))).finish()
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
-
-
-def test_file_sink_uses_given_compression(tmp_path: Path) -> None:
-    path = tmp_path / "out.json"
-    write(FileSink(str(path), "gzip")).finish()
-    assert gzip.decompress(path.read_bytes()) == DATA
-
-
 def test_file_sink_keeps_old_file_when_abandoned(tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     path.write_text("before")
@@ -103,25 +87,6 @@ def test_file_sink_makes_new_file_for_its_owner_alone(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
-
-
-def test_file_sink_raises_when_folder_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(OutputUnwritable, match="No such file or directory"):
-        FileSink(str(tmp_path / "no" / "out"))
-
-
-def test_file_sink_raises_when_zstandard_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
-    with pytest.raises(ExtraMissing, match="pip install"):
-        FileSink(str(tmp_path / "a.zst"))
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["a.json", "gz", "a.gz.json", "a.zst/b"])
-def test_compression_of_name_is_none_for_other_suffixes(name: str) -> None:
-    assert compression_of_name(name) == "none"
 
 
 def test_open_sink_chooses_sink_by_output(tmp_path: Path) -> None:

@@ -20,14 +20,13 @@ from ddbload.errors import (
     AwsConfiguration,
     DdbloadError,
     InvalidPayload,
-    NoProgress,
     TableNotFound,
     UnexpectedError,
 )
 from ddbload.ledger.bucket_store import BucketStore
 from lambdas import entry, import_chunk, on_stopped, on_upload, preflight, report
 from lambdas.deployment import Deployment
-from tests.fakes.stepfunctions import FakeStepFunctions, client_error
+from tests.fakes.stepfunctions import FakeStepFunctions
 from tests.unit.steps.world import BUCKET, KEY, RUN, TABLE, World
 
 WORK = "work"
@@ -160,42 +159,6 @@ def test_import_emits_the_named_metrics(world, capsys):
     }
 
 
-def test_invocation_that_settles_no_row_is_counted(world, capsys):
-    preflight.handler(begin(world), Invocation())
-    child = {"run": RUN, "chunk": world.manifest[0].to_json(), "cursor": None, "stalled": 0}
-    # Its deadline has passed.
-    state = import_chunk.handler(child, Invocation(seconds=1))
-    assert state["stalled"] == 1
-    assert emitted(capsys.readouterr().out) == {measures.STALLED_INVOCATIONS}
-    with pytest.raises(NoProgress):
-        import_chunk.handler({**child, "stalled": 2}, Invocation(seconds=1))
-    assert emitted(capsys.readouterr().out) == {measures.STALLED_INVOCATIONS}
-
-
-def test_adopted_segment_adds_no_metrics(world, capsys):
-    preflight.handler(begin(world), Invocation())
-    child = {"run": RUN, "chunk": world.manifest[0].to_json(), "cursor": None, "stalled": 0}
-    import_chunk.handler(child, Invocation())
-    capsys.readouterr()
-    import_chunk.handler(child, Invocation())
-    assert "RowsWritten" not in capsys.readouterr().out
-
-
-def test_preflight_without_time_returns_a_cursor(world):
-    world.overwrite(b"id,n\n" + b"k,1\n" * 40)
-    state = preflight.handler(begin(world, options={"max_row_bytes": 60}), Invocation(seconds=30))
-    assert state["cursor"] is not None
-    again = preflight.handler(state, Invocation())
-    assert again["cursor"] is None
-    assert again["chunks"] == 2
-
-
-def test_on_upload_starts_a_run(world):
-    detail = {"bucket": {"name": BUCKET}, "object": {"key": KEY, "etag": "e", "size": 1}}
-    done = on_upload.handler({"detail": detail}, Invocation())
-    assert done["outcome"] == "started"
-
-
 def test_on_upload_returns_the_messages_that_must_come_again(world, log):
     detail = {"bucket": {"name": BUCKET}, "object": {"key": KEY, "etag": "e", "size": 1}}
     bodies = {"good": json.dumps({"detail": detail}), "bad": "{}", "worse": f"[{SECRET}"}
@@ -217,13 +180,6 @@ def test_handler_raises_named_errors(world, log):
         preflight.handler(begin(world), Invocation())
     logged = json.loads(log.getvalue().splitlines()[-1])
     assert (logged["error"], logged["level"]) == ("TableNotFound", "WARNING")
-
-
-@pytest.mark.parametrize("handler", [preflight.handler, import_chunk.handler, report.handler])
-@pytest.mark.parametrize("event", [None, [], {}, {"run": RUN, "more": 1}])
-def test_handler_refuses_a_malformed_state(world, handler, event):
-    with pytest.raises(InvalidPayload):
-        handler(event, Invocation())
 
 
 def test_handler_hides_the_text_of_other_exceptions(world, log, monkeypatch):
@@ -258,15 +214,6 @@ def test_deployment_reads_the_environment(monkeypatch):
     assert context.access.paths is False
 
 
-def test_stack_can_require_backups(monkeypatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "made-up")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    assert not Deployment.of(ENVIRONMENT).step_context(100.0).require_backup
-    strict = Deployment.of({**ENVIRONMENT, "DDBLOAD_REQUIRE_BACKUP": "true"})
-    assert strict.step_context(100.0).require_backup
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -283,40 +230,6 @@ def test_deployment_names_wrong_variables(changes, words):
     given = {name: value for name, value in environment.items() if value is not None}
     with pytest.raises(AwsConfiguration, match=words):
         Deployment.of(given)
-
-
-def test_deployment_without_tables_allows_none():
-    settings = Deployment.of({**ENVIRONMENT, deployed.TABLES: ""})
-    assert settings.access.tables == frozenset()
-    with pytest.raises(AwsConfiguration, match="DDBLOAD_STATE_MACHINE"):
-        _ = settings.executions
-
-
-def test_run_that_cannot_be_announced_has_not_failed(world, log):
-    state = preflight.handler(begin(world), Invocation())
-    child = {"run": RUN, "chunk": world.manifest[0].to_json(), "cursor": None, "stalled": 0}
-    import_chunk.handler(child, Invocation())
-    world.events.failures = [client_error("AccessDeniedException", "not allowed")]
-    assert (
-        report.handler({"state": state, "redrives": 0}, Invocation())["status"]
-        == "SUCCEEDED_WITH_REJECTS"
-    )
-    assert "not announced" in log.getvalue()
-    assert world.events.entries == []
-
-
-def test_on_stopped_concludes_an_execution_once(world, capsys):
-    executions = entry.deployment().executions
-    arn = executions.start(RUN, world.payload)
-    state = preflight.handler({**begin(world), "execution": arn}, Invocation())
-    assert state["execution"] == arn
-    entry.deployment().clients.stepfunctions.end(arn, "ABORTED")
-    event = {"detail": {"executionArn": arn, "stopDate": 1}}
-    assert on_stopped.handler(event, Invocation())["status"] == "CANCELLED"
-    assert '"RunsCancelled":[1.0]' in capsys.readouterr().out
-    assert on_stopped.handler(event, Invocation()) == {}
-    assert [each["status"] for each in world.events.details] == ["CANCELLED"]
-    assert world.ledger.find_control().cancelled
 
 
 def test_handler_shortens_a_long_error(world, log):

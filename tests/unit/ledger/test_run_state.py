@@ -172,13 +172,6 @@ def test_state_follows_from_facts(facts, status, error):
     assert 0 <= state.seconds <= 100
 
 
-def test_done_run_is_recorded_once_a_report_says_so():
-    assert judge(StateFacts(began=0, counted=COMPLETE, last=COMPLETE), NOW).recorded
-    assert not judge(StateFacts(began=0, counted=COMPLETE, ending=ended(MAP)), NOW).recorded
-    other = replace(COMPLETE, rows=RowCounts(9, 9))
-    assert not judge(StateFacts(began=0, counted=COMPLETE, last=other), NOW).recorded
-
-
 def test_time_of_a_killed_run_ends_with_its_last_sign():
     killed = StateFacts(began=900.0, counted=OPEN, heartbeat=replace(SILENT, at=905.0))
     assert judge(killed, NOW).seconds == 5.0

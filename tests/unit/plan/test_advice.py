@@ -88,46 +88,6 @@ def test_warnings_of_table_settings(more, code, words):
     assert words in found[code]
 
 
-def test_price_includes_replicas():
-    world = World(("id\n" + "".join(f"{n}\n" for n in range(1000))).encode())
-    world.dynamodb = Told(world.dynamodb, {"Replicas": [{"RegionName": "x"}]}, "ENABLED", None)
-    plan = make_plan(world.payload, world.context()).to_json()
-    assert plan["write_units"]["regions"] == 2
-    assert plan["price"]["services"]["DynamoDB"] == pytest.approx(2 * 1000 * 0.625e-6)
-
-
-def test_local_indexes_use_capacity_of_table():
-    local = {
-        "IndexName": "local",
-        "KeySchema": [
-            {"AttributeName": "id", "KeyType": "HASH"},
-            {"AttributeName": "name", "KeyType": "RANGE"},
-        ],
-        "Projection": {"ProjectionType": "KEYS_ONLY"},
-    }
-    world = World(b"id,name\n1,a\n2,b\n3,\n", indexes=[[("name", "S")]])
-    world.dynamodb = Told(world.dynamodb, {"LocalSecondaryIndexes": [local]}, "ENABLED", None)
-    plan = make_plan(world.payload, world.context()).to_json()
-    assert plan["write_units"]["total"] == 3 + 2 + 2
-    limits = {each["what"]: each["units"] for each in plan["time"]["limits"]}
-    assert (limits["table"], limits["index index-0"]) == (3 + 2, 2)
-
-
-def test_price_of_infrequent_access_class_is_higher():
-    world = World(("id\n" + "".join(f"{n}\n" for n in range(10_000))).encode())
-    more = {"TableClassSummary": {"TableClass": "STANDARD_INFREQUENT_ACCESS"}}
-    world.dynamodb = Told(world.dynamodb, more, "ENABLED", None)
-    plan = make_plan(world.payload, world.context()).to_json()
-    assert plan["price"]["services"]["DynamoDB"] == pytest.approx(10_000 * 0.78e-6)
-
-
-def test_warning_when_provisioned_capacity_is_low():
-    given = {"BillingModeSummary": {}, "ProvisionedThroughput": {"WriteCapacityUnits": 1}}
-    rows = "".join(f"{n}\n" for n in range(301))
-    assert codes(f"id\n{rows}", **given) == ["provisioned_low"]
-    assert codes(f"id\n{rows[:-4]}", **given) == []
-
-
 def test_warning_when_keys_are_duplicate():
     assert codes("id,name\n1,a\n2,b\n1,c\n") == ["duplicate_keys"]
     last_wins = {"options": {"mode": "last-wins", "position_attribute": "at"}}
@@ -148,12 +108,6 @@ ONE = "".join(f"0,{n}\n" for n in range(6000))
 def test_warnings_of_hot_and_adjacent_partition_keys(rows, found):
     world = {"keys": (("id", "S"), ("n", "N"))}
     assert codes(f"id,n\n{rows}", world=world) == found
-
-
-def test_no_hot_key_warning_when_capacity_is_slower():
-    given = {"BillingModeSummary": {}, "ProvisionedThroughput": {"WriteCapacityUnits": 5}}
-    world = {"keys": (("id", "S"), ("n", "N"))}
-    assert codes(f"id,n\n{ONE}", world=world, **given) == ["provisioned_low", "keys_together"]
 
 
 def test_warnings_of_indexes():
@@ -179,12 +133,6 @@ def test_warnings_of_time_to_live(expires, types, code):
     data = f"id,end\n1,{expires}\n2,\n"
     assert codes(data, expires="end", world={"types": types}) == [code]
     assert codes(data, expires="another", world={"types": types}) == []
-
-
-def test_warnings_of_time_to_live_in_documents():
-    data = f'{{"id": "a", "end": {NOW - 5}}}\n{{"id": "b"}}\n'
-    found = codes(data, expires="end", world={"source": {"format": "json"}})
-    assert found == ["time_to_live_past"]
 
 
 def test_docs_list_every_warning_code():

@@ -21,12 +21,6 @@ def profile_of(*cells, block=2, nulls=()):
     return found
 
 
-def test_column_profile_ignores_declared_nulls():
-    found = profile_of("NULL", "1", "", nulls=("NULL",))
-    assert found.inferred()[0] == "N"
-    assert (found.filled, found.empty, found.notes()) == (1, 2, [])
-
-
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
@@ -46,16 +40,6 @@ def test_column_profile_notes_odd_values(cells, words):
 @pytest.mark.parametrize("cells", [("1999", "2008"), ("a", "b"), ("2.5",), (), ("007.0", "1.0")])
 def test_column_profile_has_no_notes_for_ordinary_values(cells):
     assert profile_of(*cells).notes() == []
-
-
-def test_column_profile_keeps_few_distinct_short_examples():
-    found = profile_of("a", "a", "b" * 100, "", "é".encode().decode("latin-1"), "d", block=3)
-    assert found.to_json()["examples"] == ["a", "b" * 39 + "…", "é"]
-    assert found.longest == 100
-
-
-def test_column_profile_tracks_range_of_whole_numbers():
-    assert profile_of("5", "-3", "700").range == (-3.0, 700.0)
 
 
 def test_document_profile_has_types_examples_and_ranges():

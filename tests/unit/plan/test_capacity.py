@@ -96,30 +96,3 @@ def test_suggest_prewarm_warms_on_demand_table():
     ]
     assert better.dollars == pytest.approx(2 * 16_000 * 0.00065)
     assert better.seconds == 300
-
-
-def test_suggest_prewarm_prices_each_region():
-    facts = on_demand(Replicas=[{"RegionName": "eu-west-1"}])
-    wanted = load(6_000_000)
-    assert suggest_prewarm(facts, wanted, rank_limits(facts, wanted)).dollars == pytest.approx(20.8)
-
-
-@pytest.mark.parametrize(
-    ("facts", "wanted"),
-    [
-        (on_demand(), load(4000 * 300)),
-        (on_demand(), load(4_000_000, hot=3_900_000)),
-        (on_demand(OnDemandThroughput={"MaxWriteRequestUnits": 50}), load(4_000_000)),
-        (on_demand(WarmThroughput={"WriteUnitsPerSecond": 40_000}), load(10**9)),
-        (provisioned(0), load(0)),
-        (provisioned(5), load(60_000)),
-    ],
-)
-def test_suggest_prewarm_is_none_when_it_would_not_help(facts, wanted):
-    assert suggest_prewarm(facts, wanted, rank_limits(facts, wanted)) is None
-
-
-def test_suggest_prewarm_stays_within_quota():
-    facts, wanted = on_demand(), load(10**9)
-    better = suggest_prewarm(facts, wanted, rank_limits(facts, wanted))
-    assert (better.write_units_per_second, better.seconds) == (40_000, 25_000)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 
 import pytest
 
-from ddbload.plan import survey
 from ddbload.plan.make_plan import Sample, make_plan
 from tests.fakes.dynamodb_values import item_size
 from tests.unit.steps.world import BUCKET, World
@@ -74,15 +72,6 @@ def test_plan_counts_units_that_import_consumes():
     assert plan["items"]["largest"] == max(item_size(item) for item in world.items)
 
 
-def test_plan_describes_columns(world):
-    columns = {each["name"]: each for each in plan_of(world)["columns"]}
-    assert columns["id"]["key"] == "partition"
-    assert columns["year"]["type"] == "S"
-    assert columns["year"]["inferred"] == {"type": "N", "why": "numbers that all end in .0"}
-    assert "years" in columns["year"]["notes"][0]
-    assert columns["name"]["examples"] == ["Name, 0", "Name, 1", "Name, 2"]
-
-
 def test_plan_has_error_that_import_would_fail_with():
     world = World(b"id,name\n1,a\n", make_table=False)
     plan = plan_of(world)
@@ -94,27 +83,6 @@ def test_plan_has_error_that_import_would_fail_with():
     assert [each["name"] for each in plan["columns"]] == ["id", "name"]
 
 
-def test_plan_shows_columns_when_key_is_missing():
-    world = World(b"Id;name\n1;a\n2;b\n", source={"format": "auto"})
-    plan = plan_of(world)
-    assert plan["error"]["name"] == "KeyColumnMissing"
-    assert plan["dialect"]["delimiter"] == ";"
-    assert [(each["name"], each["examples"]) for each in plan["columns"]] == [
-        ("Id", ["1", "2"]),
-        ("name", ["a", "b"]),
-    ]
-    assert (plan["source"]["complete"], plan["rows"]["rejected"]) == (False, 0)
-    assert plan["keys"] is None
-
-
-def test_plan_is_sure_of_given_delimiter():
-    plan = plan_of(World(b"id^name\n1^a\n", source={"format": "auto", "delimiter": "^"}))
-    assert plan["status"] == "FINE"
-    read = plan["dialect"]
-    assert (read["format"], read["delimiter"]) == ("csv", "^")
-    assert (read["sure"], read["why"]) == (1.0, "as given")
-
-
 def test_plan_shows_reading_that_it_refuses():
     source = {"format": "auto", "delimiter": "auto"}
     plan = plan_of(World(b"a,b;c,d\n1,2;3,4\n5,6;7,8\n", source=source))
@@ -124,28 +92,6 @@ def test_plan_shows_reading_that_it_refuses():
         {"delimiter": ",", "columns": 3, "names": ["a", "b;c", "d"]},
         {"delimiter": ";", "columns": 2, "names": ["a,b", "c,d"]},
     ]
-
-
-def test_plan_shows_reading_of_names_that_it_refuses():
-    source = {"format": "auto", "delimiter": "auto"}
-    plan = plan_of(World(b"0.5;0.5;1\n0.5;2.5;1\n1;2;3\n", source=source))
-    assert plan["error"]["name"] == "DuplicateColumn"
-    assert "--no-header" in plan["error"]["message"]
-    assert plan["dialect"]["delimiter"] == ";"
-    assert plan["dialect"]["header_looks_like_data"]
-
-
-def test_plan_says_why_first_row_is_header():
-    read = plan_of(World(b"id,n\na,1\nb,2\n"))["dialect"]
-    assert read["header_why"] == "1 column has numbers or dates below it, and text in it"
-    assert not read["header_looks_like_data"]
-
-
-@pytest.mark.parametrize("data", [b'{"id": "1"}\n', b'{"id": {"S": "1"}}\n'])
-def test_plan_reads_delimited_text_when_delimiter_is_given(data):
-    plan = plan_of(World(data, source={"format": "auto", "delimiter": ";"}))
-    assert plan["dialect"]["format"] == "csv"
-    assert plan["error"]["name"] == "KeyColumnMissing"
 
 
 @pytest.mark.parametrize(
@@ -202,20 +148,6 @@ def test_sample_is_scaled_to_whole_file(sample):
     assert "sample" in [each["code"] for each in plan["warnings"]]
 
 
-@pytest.mark.parametrize("sample", [Sample(rows=1000), Sample(share=0.1)])
-def test_sample_of_compressed_file_is_scaled(sample):
-    rng = random.Random(2)
-    rows = [f'{{"id": "{n}", "x": "{rng.randbytes(40).hex()}"}}\n' for n in range(40_000)]
-    data = gzip.compress("".join(rows).encode(), 1)
-    plan = plan_of(World(data, source={"format": "json"}), sample=sample)
-    assert plan["dialect"]["compression"] == "gzip"
-    assert plan["source"]["splits"] is False
-    assert plan["source"]["chunks"] == 1
-    assert plan["rows"]["estimated"] is True
-    assert plan["rows"]["read"] < 20_000
-    assert plan["rows"]["total"] == pytest.approx(40_000, rel=0.15)
-
-
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
 def test_plan_of_the_first_rows_is_that_of_a_file_that_ends_there(compress):
     rows = [f"{n:06},{'x' * 20}\n" for n in range(30_000)]
@@ -230,12 +162,6 @@ def test_plan_of_the_first_rows_is_that_of_a_file_that_ends_there(compress):
     assert {each["code"] for each in plan["warnings"]} - codes == {"first"}
     more = plan_of(head, sample=Sample(rows=1001, exact=True))
     assert more["source"]["complete"] is True
-
-
-def test_sample_reads_small_compressed_file_to_its_end():
-    data = gzip.compress(b"".join(b'{"id": "%d"}\n' % n for n in range(5000)))
-    plan = plan_of(World(data, source={"format": "json"}), sample=Sample(rows=10))
-    assert (plan["rows"]["read"], plan["rows"]["estimated"]) == (5000, False)
 
 
 def test_plan_reads_several_objects():
@@ -275,46 +201,6 @@ def test_plan_describes_documents():
     assert plan["items"]["bytes"] == sum(map(item_size, put))
 
 
-def test_plan_counts_deletions_of_export():
-    key = {"id": {"S": "a"}}
-    rows = [
-        {"Metadata": {}, "Keys": key, "NewImage": {**key, "x": {"S": "y" * 2000}}},
-        {"Metadata": {}, "Keys": {"id": {"S": "gone"}}, "OldImage": {"id": {"S": "gone"}}},
-        {"Metadata": {}, "Keys": {}, "NewImage": {}},
-    ]
-    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    world = World(data, source={"format": "dynamodb-export"}, indexes=[[("x", "S")]])
-    plan = plan_of(world)
-    report = world.run()
-    assert plan["rows"]["rejected"] == report.rows.rejected == 1
-    assert (plan["items"]["count"], plan["items"]["deleted"]) == (1, 1)
-    assert plan["items"]["smallest"] == plan["items"]["bytes"] == item_size(world.items[0])
-    assert plan["keys"]["distinct"] == 2
-    assert plan["write_units"]["table"] == 2 + 1
-    assert plan["write_units"]["total"] == report.work.consumed_wcu
-
-
-def test_plan_applies_mapping_and_null_policy():
-    world = World(b"a,b,c\n1,x,NULL\n2,NULL,y\n")
-    more = {
-        "mapping": {"rename": {"a": "n"}, "drop": ["c"], "set": {"id": "USER#{a}"}},
-        "nulls": {"policy": "null", "markers": ["NULL"]},
-    }
-    made = make_plan({**world.payload, **more}, world.context()).to_json()
-    assert made["status"] == "FINE"
-    assert [(each["name"], each["column"]) for each in made["columns"]] == [
-        ("n", "a"),
-        ("b", "b"),
-        ("id", None),
-    ]
-    assert made["columns"][1]["empty"] == 1
-    put = [
-        {"n": {"S": "1"}, "b": {"S": "x"}, "id": {"S": "USER#1"}},
-        {"n": {"S": "2"}, "b": {"NULL": True}, "id": {"S": "USER#2"}},
-    ]
-    assert made["items"]["bytes"] == sum(map(item_size, put))
-
-
 @pytest.mark.parametrize(
     "options", [{"mode": "insert"}, {"mode": "last-wins", "position_attribute": "at"}]
 )
@@ -324,33 +210,6 @@ def test_plan_counts_units_of_conditional_modes(options):
     report = world.run()
     assert plan["items"]["bytes"] == sum(map(item_size, world.items))
     assert plan["write_units"]["total"] == report.work.consumed_wcu
-
-
-def test_plan_of_mode_delete():
-    world = World(b"id,name\n1,a\n2,b\n,c\n", options={"mode": "delete"})
-    plan = plan_of(world)
-    report = world.run()
-    assert plan["rows"]["rejected"] == report.rows.rejected == 1
-    assert plan["write_units"]["total"] == report.work.consumed_wcu == 2
-    assert plan["price"]["storage_month"] == 0
-    assert "deleting" in plan["write_units"]["assumed"]
-
-
-def test_plan_infers_types_of_import():
-    world = World(b"id,year,zip\n1,1999,01234\n2,2001,20500\n")
-    made = make_plan({**world.payload, "infer_types": True}, world.context()).to_json()
-    assert [each["type"] for each in made["columns"]] == ["S", "N", "S"]
-
-
-def test_plan_profiles_first_columns_when_there_are_many(monkeypatch):
-    monkeypatch.setattr(survey, "MAX_PROFILES", 2)
-    columns = plan_of(World((HEAD + GOOD).encode()))["columns"]
-    assert [("examples" in each) for each in columns] == [True, True, False, False]
-
-
-def test_sample_of_everything_is_exact():
-    plan = plan_of(World((HEAD + GOOD).encode()), sample=Sample(share=1.0))
-    assert plan["rows"]["estimated"] is False
 
 
 def test_plan_shows_no_row_data_but_examples(world):

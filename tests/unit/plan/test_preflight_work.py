@@ -89,22 +89,3 @@ def test_estimate_is_what_preflight_reads(kind, monkeypatch):
     if scan == "edges" and "quoted" not in kind and "large" not in kind:
         assert estimate.bytes <= 1.25 * size + HEAD_BYTES
     assert bool(estimate.text) == (kind == "compressed objects, whole")
-
-
-def test_compressed_object_that_is_cut_is_read_as_a_whole(monkeypatch):
-    monkeypatch.setattr("ddbload.contracts.run_record.INDEX_BYTES", 1000)
-    world = World(ONE, options={**OPTIONS, "scan": "edges"})
-    estimate = estimated(world)
-    assert estimate == PreflightWork.whole(len(ONE), text=len(QUOTED) - len(b"id,a,b\n"))
-
-
-def test_work_takes_the_time_of_its_slowest_part():
-    assert PreflightWork(40_000_000, 1).seconds == 2.0
-    assert PreflightWork(40_000_000, 9_000).seconds == 10.0
-    assert PreflightWork(40_000_000, 1, 600_000_000).seconds == 10.0
-
-
-def test_terabyte_by_edges_is_planned_as_minutes():
-    by_edges = PreflightWork.by_edges(10**12, 20_000, 1 << 20, quoted=True)
-    assert by_edges.bytes < 22e9
-    assert by_edges.seconds < 20 * 60 < PreflightWork.whole(10**12).seconds / 40

@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts.results import Failure
 from ddbload.contracts.states import PreflightTask
-from ddbload.errors import InvalidPayload, RunNotFound, SourceNotFound
+from ddbload.errors import InvalidPayload
 from ddbload.steps.preflight import preflight
-from ddbload.steps.read_run import read_run
-from tests.unit.steps.machine import caught, execute, report
-from tests.unit.steps.world import BUCKET, KEY, RUN, TABLE, World
+from tests.unit.steps.machine import execute, report
+from tests.unit.steps.world import RUN, TABLE, World
 
 ROWS = 60
 FILE = b"id,n\n" + b"".join(b"k%03d,%d\n" % (n, n) for n in range(ROWS))
@@ -27,12 +25,6 @@ def named(world: World, **changes: Any) -> dict[str, Any]:
     return {**world.payload, "run": {"id": RUN}, **changes}
 
 
-def test_run_id_comes_from_payload_or_execution_name(world):
-    assert execute(world, world.payload, RUN)["run"] == RUN
-    other = execute(world, {**world.payload, "run": {"id": "mine"}}, "execution-7")
-    assert (other["run"], other["status"]) == ("mine", "SUCCEEDED")
-
-
 def test_run_imports_all_rows(world):
     outcome = execute(world, world.payload, RUN)
     assert outcome["rows"]["written"] == ROWS
@@ -42,23 +34,11 @@ def test_run_imports_all_rows(world):
     assert world.ledger.find_report().status == "SUCCEEDED"
 
 
-@pytest.mark.parametrize("data", [b"", b"id,n\n", b"\xef\xbb\xbf"])
-def test_run_succeeds_when_source_has_no_rows(data):
-    world = World(data)
-    assert execute(world, world.payload, RUN)["status"] == "SUCCEEDED"
-
-
 def test_states_stay_small_when_file_is_large():
     columns = ",".join(["id", *(f"column {n}" for n in range(5000))])
     world = World(columns.encode() + b"\nk" + b"," * 5000 + b"\n")
     task = PreflightTask(world.payload, RUN)
     assert len(str(preflight(task, world.context()).to_json())) < 300
-
-
-def test_execution_fails_without_ledger_when_preflight_refuses_payload(world):
-    outcome = execute(world, named(world, target={"table": "nothing"}), "e")
-    assert (outcome["run"], outcome["error"]["name"]) == (RUN, "TableNotFound")
-    assert world.beyond_request == {}
 
 
 @pytest.mark.parametrize(
@@ -68,14 +48,6 @@ def test_report_names_error_of_any_bad_input(world, given):
     outcome = execute(world, given, "e")
     assert (outcome["status"], outcome["error"]["name"]) == ("FAILED", "InvalidPayload")
     assert world.store.objects == {}
-
-
-def test_report_names_error_of_failed_scan(world):
-    world = World(b'id,n\na,1\nb,"never closed\n')
-    outcome = execute(world, world.payload, RUN)
-    assert outcome["error"]["name"] == "UnterminatedQuote"
-    assert world.ledger.find_report().error.name == "UnterminatedQuote"
-    assert read_run(RUN, world.context()).report.error.name == "UnterminatedQuote"
 
 
 def test_report_names_chunk_that_failed_without_error(world):
@@ -111,34 +83,6 @@ def test_run_is_done_when_all_rows_are_imported_whatever_was_caught(world):
     assert world.ledger.find_report().status == "SUCCEEDED"
 
 
-def test_report_names_error_of_map_when_ledger_has_none(world):
-    preflight(PreflightTask(named(world), RUN), world.context())
-    error = {"Error": "States.ItemReaderFailed", "Cause": "no text of ours"}
-    outcome = report(world, {"run": RUN, "chunks": 9, "error": error})
-    assert outcome["error"] == {
-        "name": "ItemReaderFailed",
-        "message": "no text of ours",
-        "chunk": None,
-    }
-
-
-def test_report_prefers_error_of_chunk_to_error_of_map(world):
-    planned = preflight(PreflightTask(named(world), RUN), world.context()).to_json()
-    world.ledger.put_failure(Failure("NoProgress", "words", 1))
-    outcome = report(world, {**planned, "error": {"Error": "States.TaskFailed", "Cause": ""}})
-    assert (outcome["error"]["name"], outcome["error"]["chunk"]) == ("NoProgress", 1)
-
-
-def test_refused_execution_names_its_error_and_not_that_of_an_earlier_one(world):
-    execute(world, world.payload, RUN, lost=frozenset({1}), killed={2: "Lambda.Unknown"})
-    assert world.ledger.find_report().error.name == "Lambda.Unknown"
-    outcome = execute(world, {**named(world), "types": {}}, "again")
-    assert (outcome["status"], outcome["error"]["name"]) == ("FAILED", "RunMismatch")
-    assert "began with another types" in outcome["error"]["message"]
-    # The run itself is what it was: the refused execution did not work on it.
-    assert read_run(RUN, world.context()).report.error.name == "Lambda.Unknown"
-
-
 def test_resume_is_refused_when_table_was_recreated(world):
     execute(world, world.payload, RUN, lost=frozenset({1}))
     world.dynamodb.delete_table(TableName=TABLE)
@@ -159,12 +103,6 @@ def test_execution_with_another_source_keeps_ledger_when_run_is_done(world):
     assert world.store.objects == before
 
 
-def test_cause_is_truncated(world):
-    error = {"Error": "X", "Cause": "c" * 40_000}
-    outcome = report(world, {"run": "never-was", "error": error})
-    assert outcome["error"]["message"] == "c" * 2000 + "..."
-
-
 def test_resume_imports_missing_rows(world):
     assert execute(world, named(world), "e", lost=frozenset({0, 3}))["status"] == "FAILED"
     sent = len(world.dynamodb.items("books"))
@@ -173,14 +111,6 @@ def test_resume_imports_missing_rows(world):
     assert (outcome["run"], outcome["status"]) == (RUN, "SUCCEEDED")
     assert outcome["rows"]["written"] == len(world.items) == ROWS
     assert world.ledger.find_execution() == "arn:of:again"
-
-
-def test_resume_changes_nothing_when_run_is_done(world):
-    execute(world, named(world), "e")
-    calls = len(world.dynamodb.calls)
-    outcome = execute(world, {"run": {"resume_of": RUN}}, "again")
-    assert (outcome["status"], outcome["rows"]["written"]) == ("SUCCEEDED", ROWS)
-    assert [c.operation for c in world.dynamodb.calls[calls:]] == ["describe_table"]
 
 
 def test_report_keeps_times_when_run_is_done(world):
@@ -213,32 +143,6 @@ def test_resume_applies_new_limits():
     }
 
 
-def test_resume_continues_interrupted_preflight(world):
-    world.options["max_row_bytes"] = 50
-    first = preflight(PreflightTask(named(world), RUN), world.context(0.0))
-    assert first.cursor is not None
-    outcome = execute(world, {"run": {"resume_of": RUN}}, "again")
-    assert (outcome["status"], outcome["rows"]["written"]) == ("SUCCEEDED", ROWS)
-
-
-def test_resume_is_refused_when_source_was_overwritten(world):
-    execute(world, named(world), "e", lost=frozenset({1}))
-    world.overwrite(FILE.replace(b"k0", b"q0"))
-    outcome = execute(world, {"run": {"resume_of": RUN}}, "again")
-    assert (outcome["run"], outcome["error"]["name"]) == (RUN, "SourceChanged")
-    assert world.ledger.find_report().error.name == "SourceChanged"
-
-
-def test_resume_reads_old_version_when_object_was_overwritten():
-    world = World(FILE, types={"n": "N"}, options={"chunk_bytes": 100})
-    world.s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
-    world.s3.put_object(Bucket=BUCKET, Key=KEY, Body=FILE)
-    execute(world, named(world), "e", lost=frozenset({1}))
-    world.overwrite(b"id,n\nother,1\n")
-    outcome = execute(world, {"run": {"resume_of": RUN}}, "again")
-    assert (outcome["status"], outcome["rows"]["written"]) == ("SUCCEEDED", ROWS)
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -260,17 +164,3 @@ def test_resume_refuses_other_fields(world, given, words):
     whole = {"run": {"resume_of": RUN}, **given}
     with pytest.raises(InvalidPayload, match=words):
         preflight(PreflightTask(whole, "e"), world.context())
-
-
-def test_resume_fails_when_run_is_unknown(world):
-    with pytest.raises(RunNotFound, match="no run r9"):
-        preflight(PreflightTask({"run": {"resume_of": "r9"}}, "e"), world.context())
-
-
-def test_report_has_message_of_function_without_trace(world):
-    outcome = report(world, {"run": "x", "error": caught(SourceNotFound("no such object"))})
-    assert outcome["error"] == {
-        "name": "SourceNotFound",
-        "message": "no such object",
-        "chunk": None,
-    }

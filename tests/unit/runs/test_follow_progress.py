@@ -62,16 +62,6 @@ def test_current_work_of_live_workers_counts_and_of_dead_ones_does_not(world, re
     assert now.chunks[world.manifest[2].chunk] == WAITING
 
 
-def test_totals_never_fall_when_a_worker_dies(world, reader):
-    worker = HandWritten(world.ledger)
-    worker.works_on(world.manifest[0], read=40)
-    before = look(reader)
-    world.clock.sleep(100)
-    after = look(reader)
-    assert before.totals == after.totals
-    assert after.chunks[0] == WAITING
-
-
 def test_rates_begin_with_the_first_complete_totals(world, reader):
     worker = HandWritten(world.ledger)
     worker.works_on(world.manifest[0], read=30)
@@ -106,13 +96,6 @@ def test_current_work_does_not_count_once_its_segment_exists(world, reader):
     assert look(reader).totals.rows.written == 10
 
 
-def test_totals_never_exceed_the_source(world, reader):
-    for name in ("a1", "b2", "c3"):
-        HandWritten(world.ledger, name).finished(Chunk(0, 0, len(FILE), 1), rows=40)
-    now = look(reader)
-    assert (now.totals.bytes, now.share, now.step) == (len(FILE), 1.0, "reporting")
-
-
 def test_states_of_chunks(world, reader):
     done, failed, begun, left, *_ = world.manifest
     world.ledger.put_segment(segment_of(done))
@@ -132,26 +115,6 @@ def test_states_of_chunks(world, reader):
     ]
     assert (states.done, states.failed, states.running) == (1, 1, 2)
     assert states.waiting == len(world.manifest) - 4
-
-
-def test_chunk_whose_worker_stopped_half_way_is_not_shown_as_done(world, reader):
-    chunk = world.manifest[0]
-    worker = HandWritten(world.ledger)
-    worker.works_on(chunk, read=20)
-    look(reader)
-    world.ledger.put_segment(segment_of(chunk, end=chunk.start + 25))
-    worker.finished(Chunk(0, chunk.start, chunk.start + 25, 1), rows=5)
-    assert look(reader).chunks[0] == 50
-    world.ledger.put_segment(segment_of(chunk, start=chunk.start + 25))
-    assert look(reader).chunks[0] == DONE_PERCENT
-
-
-def test_failures_of_earlier_attempts_are_not_shown(world, reader):
-    world.ledger.put_failure(Failure("RowTooLong", "a row", 0))
-    world.clock.sleep(10)
-    assert look(reader).chunks[0] == FAILED_CHUNK
-    reader.failures_since = world.clock.time - 5
-    assert look(reader).chunks[0] == WAITING
 
 
 class CountingStore:
@@ -224,16 +187,3 @@ def test_pace_never_exceeds_twenty_requests_in_any_minute(world, seconds):
         world.clock.sleep(seconds)
     assert all(late - early >= 60 for early, late in zip(times, times[20:], strict=False))
     assert times[4] - times[0] <= 8 + 4 * seconds
-
-
-def test_names_are_read_page_by_page(world, reader):
-    world.store.page_names = 3
-    *done, last = world.manifest
-    for chunk in done:
-        world.ledger.put_segment(segment_of(chunk))
-    for number in range(5):
-        HandWritten(world.ledger, f"a{number}").works_on(last, read=10)
-        HandWritten(world.ledger, f"b{number}").finished(done[0], rows=1)
-    now = look(reader)
-    assert now.chunks.done == len(done)
-    assert now.totals.rows.written == 10 + 5

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from ddbload.context import Context
-from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.runs.list_runs import RunSummary, list_runs
 from ddbload.steps.executions import Executions
-from ddbload.steps.read_run import machine
 from tests.fakes.stepfunctions import FakeStepFunctions
 from tests.unit.steps.machine import execute
 from tests.unit.steps.world import BUCKET, KEY, TABLE, World
@@ -54,12 +52,6 @@ def test_newest_run_comes_first(world):
     )
 
 
-def test_filters_look_further_back(world):
-    assert listed(world.context(), 1, statuses=["SUCCEEDED_WITH_REJECTS"]) == ["apple"]
-    assert listed(world.context(), 5, table="others") == []
-    assert listed(world.context(), 5, table=TABLE, statuses=["FAILED"]) == ["m"]
-
-
 def test_only_runs_that_are_shown_are_read(world):
     seen: list[str] = []
     world.store.hook = lambda moment, name, _: seen.append(name) if moment == "get" else None
@@ -68,34 +60,11 @@ def test_only_runs_that_are_shown_are_read(world):
     assert len(seen) <= 4
 
 
-def test_run_at_work_shows_its_heartbeat(world):
-    context = world.context()
-    host, boot = machine()
-    rows = RowCounts(7, 7, 0, 0, 0)
-    # Process 1 exists everywhere.
-    beat = Heartbeat("running", "import", host, boot, 1, context.now(), 2.0, rows, 9, 99)
-    context.ledger("m").put_heartbeat(beat)
-    (newest,) = list_runs(context, None, 1)
-    assert (newest.status, newest.rows, newest.error) == ("RUNNING", rows, None)
-
-
-def test_run_without_a_report_was_interrupted(world):
-    world.store.delete("runs/m/report.json")
-    (newest,) = list_runs(world.context(), None, 1)
-    assert (newest.status, newest.rows) == ("INTERRUPTED", None)
-
-
 def test_damaged_run_does_not_hide_the_others(world):
     world.store.put("runs/m/run.json", b"{}")
     found = list_runs(world.context(), None, 9)
     assert [(each.run, each.status) for each in found][-1] == ("m", "LedgerDamaged")
     assert len(found) == 3
-
-
-def test_retry_of_rejects_names_its_run(world):
-    execute(world, given(world, "again", retry_of="apple"), "again")
-    (newest,) = [each for each in list_runs(world.context(), None, 9) if each.run == "again"]
-    assert newest.retry_of == "apple"
 
 
 def test_stack_shows_runs_that_work_and_runs_that_never_began(world):

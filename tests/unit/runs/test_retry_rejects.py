@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
+from ddbload.contracts.payload import NullHandling, Payload
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
 from ddbload.contracts.source import Source
-from ddbload.contracts.template import HMAC_KEY, key_fingerprint
-from ddbload.errors import BadRetryFile, RunMismatch
-from ddbload.runs.retry_rejects import check_hmac_key, payload_for, write_rows
+from ddbload.errors import BadRetryFile
+from ddbload.runs.retry_rejects import payload_for, write_rows
 
 TABLE = Table("books", "id", (KeyAttribute("id", "N", 2048),))
 
@@ -55,23 +54,10 @@ def test_write_rows_restores_bytes_that_are_not_utf8() -> None:
     assert rows("1,\udcff") == b"1,\xff\n"
 
 
-def test_write_rows_skips_blank_lines() -> None:
-    out = io.BytesIO()
-    lines = [b"\n", b'{"raw": "1"}\n', b"  \n", b'{"raw": "2"}']
-    assert len(write_rows(record(), lines, out, "f")) == 2
-    assert out.getvalue() == b"1\n2\n"
-
-
 @pytest.mark.parametrize("raw", ["", "\n", '1,"2', '"', "1,2\n3,4", "1,2\r3,4", "1,2\n\n", "1\n\r"])
 def test_write_rows_refuses_raw_that_is_not_one_row(raw: str) -> None:
     with pytest.raises(BadRetryFile, match=r"^file, line 2: its 'raw' is not exactly one row: "):
         rows("1,2", raw)
-
-
-def test_write_rows_uses_dialect_of_run() -> None:
-    assert rows('1|"2', source=Source(path="a", delimiter="|", quote=None)) == b'1|"2\n'
-    with pytest.raises(BadRetryFile):
-        rows("1|'2", source=Source(path="a", delimiter="|", quote="'"))
 
 
 @pytest.mark.parametrize(
@@ -84,11 +70,6 @@ def test_write_rows_refuses_line_that_is_not_a_reject(line: bytes) -> None:
     assert "\xff" not in caught.value.message
 
 
-def test_write_rows_refuses_raw_that_is_not_encodable() -> None:
-    with pytest.raises(BadRetryFile, match=r"^file, line 1: its 'raw' cannot be encoded"):
-        rows("1,\ud800")
-
-
 def test_payload_for_keeps_everything_but_source() -> None:
     payload = payload_for(record(), "rows")
     source = payload.source
@@ -99,36 +80,6 @@ def test_payload_for_keeps_everything_but_source() -> None:
     assert payload.run is None
     # As a worker process, or a later attempt, gets it.
     assert Payload.from_json(payload.to_json()) == payload
-
-
-@pytest.mark.parametrize("where", [{"sources": ("a.csv", "b.csv")}, {"manifest": "list"}])
-def test_payload_for_replaces_every_kind_of_source(where: dict[str, object]) -> None:
-    payload = payload_for(record(Source(**where)), "rows")
-    assert Payload.from_json(payload.to_json()) == payload
-
-
-def test_check_hmac_key_refuses_another_key_than_the_run_had(monkeypatch) -> None:
-    hashed = ColumnMapping(set={"pk": "{id|hmac}"})
-    begun = record()
-    begun = replace(
-        begun,
-        payload=replace(begun.payload, mapping=hashed),
-        types=(*begun.types, "S"),
-        hmac_key=key_fingerprint(b"one", "r"),
-    )
-    payload = payload_for(begun, "rows")
-    monkeypatch.setenv(HMAC_KEY, "one")
-    check_hmac_key(begun, payload)
-    monkeypatch.setenv(HMAC_KEY, "another")
-    with pytest.raises(RunMismatch, match="another key"):
-        check_hmac_key(begun, payload)
-
-
-def test_payload_for_declares_types_of_all_attributes() -> None:
-    begun = record()
-    mapping = ColumnMapping({"year": "y"}, ("id",), {"pk": "BOOK#{id}"})
-    begun = replace(begun, payload=replace(begun.payload, mapping=mapping), types=("N", "S"))
-    assert payload_for(begun, "rows").types == {"y": "N", "pk": "S"}
 
 
 def test_payload_for_reads_utf8_file_whatever_the_source_was() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -84,35 +83,6 @@ def test_cancel_names_a_worker_that_falls_silent(world):
     assert silent.startswith("worker ab: silent for")
 
 
-def test_cancel_names_a_worker_that_goes_on(world):
-    context, number = world.context(), 0
-
-    def sleep(seconds: float) -> None:
-        nonlocal number
-        number += 1
-        world.clock.sleep(seconds)
-        tell(world, number, WORKING)
-
-    tell(world, 0, WORKING)
-    context.sleep = sleep
-    (silent,) = cancel_run(RUN, context).silent
-    assert silent.endswith("has not stopped yet")
-
-
-def test_cancel_ignores_workers_that_died_long_ago(world):
-    tell(world, 0, WORKING)
-    world.clock.sleep(1000)
-    assert cancel_run(RUN, world.context()).silent == ()
-
-
-def test_cancel_leaves_a_done_run_alone():
-    world = World(DATA)
-    world.run()
-    ended = cancel_run(RUN, world.context())
-    assert (ended.already_done, ended.report.status) == (True, "SUCCEEDED")
-    assert world.ledger.find_control() is None
-
-
 @pytest.mark.parametrize("forbidden", [False, True])
 def test_cancel_stops_the_execution(world, forbidden):
     fake: Any = FakeExecutions()
@@ -140,16 +110,6 @@ def test_run_that_was_cancelled_before_it_had_a_record_leaves_its_id_free(option
     assert world.ledger.find_control() is None
     world.preflight()
     assert world.ledger.find_record() is not None
-
-
-def test_run_without_a_record_stays_cancelled_while_its_execution_goes_on():
-    fake: Any = FakeExecutions()
-    fake.forbidden = True
-    world, executions = World(DATA), Executions(fake, MACHINE)
-    arn = executions.start(RUN, world.payload)
-    cancel_run(RUN, world.context(), executions=executions, execution=executions.describe(arn))
-    with pytest.raises(errors.Cancelled, match=f"ddbload resume {RUN} continues it"):
-        world.preflight()
 
 
 def test_start_begins_a_run_again_that_was_cancelled_before_it_had_a_record():
@@ -181,44 +141,6 @@ def test_cancelled_run_is_taken_up_with_its_changed_limits(world):
     assert control.max_wcu is not None
 
 
-def test_functions_of_a_stopped_execution_are_stopped_first(world):
-    tell(world, 0, WORKING)
-    context, seen = world.context(), []
-
-    def sleep(seconds: float) -> None:
-        world.clock.sleep(seconds)
-        seen.append(world.ledger.find_control())
-        tell(world, 1, IDLE)
-
-    context.sleep = sleep
-    take_up(RUN, context, functions=True)
-    assert [each.cancelled for each in seen] == [True]
-    assert world.ledger.find_control() == Control(max_wcu=300)
-
-
-def test_run_whose_workers_go_on_is_not_taken_up(world):
-    context, number = world.context(), 0
-
-    def sleep(seconds: float) -> None:
-        nonlocal number
-        number += 1
-        world.clock.sleep(seconds)
-        tell(world, number, WORKING)
-
-    tell(world, 0, WORKING)
-    context.sleep = sleep
-    with pytest.raises(errors.RunUnderWay, match="ab"):
-        take_up(RUN, context, functions=True)
-    assert world.ledger.find_control().cancelled
-
-
-def test_limits_of_a_done_run_are_refused():
-    world = World(DATA)
-    world.run()
-    with pytest.raises(errors.InvalidUsage, match="has ended"):
-        change_limits(RUN, world.context(), max_wcu=5)
-
-
 def meanwhile(world: World, moment: str, act: Any) -> list[str]:
     """Act once, before the ledger's control is read or written; return the moments seen."""
     seen: list[str] = []
@@ -246,19 +168,6 @@ def test_slow_limit_does_not_overwrite_a_cancellation(world, monkeypatch):
     assert world.ledger.find_control() == Control(CANCELLED_CONTROL, 77.0)
 
 
-def test_limit_is_made_again_when_the_run_is_cancelled_as_it_is_written(world):
-    seen = meanwhile(world, "put_over", lambda: cancel_run(RUN, world.context()))
-    _, after = change_limits(RUN, world.context(), max_wcu=5)
-    assert seen
-    assert after == world.ledger.find_control() == Control(CANCELLED_CONTROL, 5)
-
-
-def test_cancellation_keeps_a_limit_that_is_changed_as_it_is_written(world):
-    meanwhile(world, "put_over", lambda: change_limits(RUN, world.context(), max_wcu=5))
-    cancel_run(RUN, world.context())
-    assert world.ledger.find_control() == Control(CANCELLED_CONTROL, 5)
-
-
 def test_run_that_is_cancelled_as_it_is_taken_up_stays_cancelled(world):
     world.ledger.change_control(lambda _: Control())
     meanwhile(world, "put_over", lambda: cancel_run(RUN, world.context()))
@@ -267,46 +176,7 @@ def test_run_that_is_cancelled_as_it_is_taken_up_stays_cancelled(world):
     assert world.ledger.find_control() == CANCELLED
 
 
-def test_control_that_always_changes_is_given_up(world):
-    numbers = iter(range(10**6))
-
-    def change(control: Control | None) -> Control:
-        world.store.objects[f"runs/{RUN}/control.json"] = b'{"state":"running","max_wcu":%d}' % (
-            next(numbers) + 1
-        )
-        return control or Control()
-
-    with pytest.raises(errors.ServiceUnavailable, match="changed 30 times"):
-        world.ledger.change_control(lambda known: replace(change(known), max_wcu=0.5))
-
-
-def test_limits_are_replaced_or_removed(world):
-    before, after = change_limits(RUN, world.context(), max_wcu="none")
-    assert (before, after) == (Control(max_wcu=300), Control())
-    _, after = change_limits(RUN, world.context(), max_wcu="50%")
-    assert after.max_wcu > 1
-
-
-def test_limits_that_cannot_be_read_are_named_with_the_way_out(world):
-    world.store.put(f"runs/{RUN}/control.json", b'{"state":"running","max_wcu":NaN}')
-    with pytest.raises(errors.LedgerDamaged, match=r"control\.json .* delete it"):
-        cancel_run(RUN, world.context())
-
-
 def test_local_run_continues_after_it_was_cancelled(world):
     cancel_run(RUN, world.context())
     assert conduct(world).report.status == "SUCCEEDED"
     assert not world.ledger.find_control().cancelled
-
-
-def test_limits_that_were_changed_hold_when_a_local_run_is_resumed(world):
-    """The record has the limits that the run began with."""
-    cancel_run(RUN, world.context())
-    change_limits(RUN, world.context(), max_wcu=5000)
-    assert conduct(world, limits=NewLimits()).report.status == "SUCCEEDED"
-    assert world.ledger.find_control() == Control(max_wcu=5000)
-
-
-def test_deployed_run_reports_that_it_was_cancelled(world):
-    world.ledger.change_control(lambda _: CANCELLED)
-    assert world.report().status == "CANCELLED"

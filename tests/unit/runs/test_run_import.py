@@ -16,14 +16,10 @@ from ddbload import errors
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.contracts.states import ImportTask
-from ddbload.items.encode.batch_encoder import BatchEncoder
-from ddbload.rows.columns import Columns
-from ddbload.runs.chunk_worker import ChunkWorker
 from ddbload.runs.progress import FAILED_CHUNK, RunProgress
 from ddbload.runs.run_import import new_run_id, run_import
 from ddbload.steps.read_run import machine
-from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
+from tests.fakes.dynamodb_faults import fails
 from tests.unit.runs.local_runs import Settings, conduct
 from tests.unit.steps.expected import (
     assert_segments_tell_the_truth,
@@ -33,7 +29,6 @@ from tests.unit.steps.expected import (
     table_of,
 )
 from tests.unit.steps.world import RUN, World
-from tests.unit.steps.worlds import ManyObjects
 
 DATA = b"id,n\n" + b"".join(b"r%d,%d\n" % (n, n) for n in range(300))
 
@@ -52,11 +47,6 @@ def test_run_import_writes_all_rows_and_report(engine, chunk_bytes):
     assert world.ledger.find_report() == ended.report
 
 
-def test_run_import_starts_no_worker_when_file_has_no_rows():
-    ended = conduct(World(b"id\n"))
-    assert (ended.report.status, ended.report.rows.read) == ("SUCCEEDED", 0)
-
-
 def test_each_step_has_a_new_deadline():
     world = World(DATA, options={"chunk_bytes": 1500}, request_seconds=1.0)
     ended = conduct(world, seconds=2.5)
@@ -64,18 +54,6 @@ def test_each_step_has_a_new_deadline():
     # Three requests of 25 rows a step.
     assert max(segment.rows.read for segment in counted(world)) == 75
     assert ended.report.chunks == 2
-
-
-def test_listing_of_many_objects_takes_several_steps(monkeypatch):
-    monkeypatch.setattr("ddbload.ledger.object_listing.PAGE_OBJECTS", 10)
-    files = {f"{number:03d}.csv": b"id\nr%d\n" % number for number in range(45)}
-    world = ManyObjects(files=files)
-    world.store.hook = lambda moment, name, _: (
-        world.clock.sleep(1.0) if moment == "put_new" and "/listing/" in name else None
-    )
-    ended = conduct(world, seconds=1.0)
-    assert ended.report.rows.written == 45
-    assert len(world.in_ledger("listing/")) == 5 + 5
 
 
 @pytest.mark.parametrize(
@@ -87,13 +65,6 @@ def test_run_import_touches_nothing_when_payload_is_invalid(changes, run):
     with pytest.raises(errors.InvalidPayload):
         run_import({**world.payload, **changes}, settings, run=run)
     assert settings.contexts == []
-
-
-def test_run_import_raises_errors_of_preflight():
-    world = World(DATA, keys=[("isbn", "S")])
-    with pytest.raises(errors.KeyColumnMissing):
-        conduct(world)
-    assert world.beyond_request == {}
 
 
 # Interrupted, and continued.
@@ -195,17 +166,6 @@ def test_run_import_ends_heartbeat_when_run_fails():
     assert found[-1]["state"] == "ended"
 
 
-def test_run_import_succeeds_when_heartbeat_cannot_be_written():
-    world = World(DATA)
-
-    def hook(moment: str, name: str, _data: bytes) -> None:
-        if moment == "put" and name.endswith("/progress.json"):
-            raise errors.ServiceUnavailable("the ledger takes nothing just now")
-
-    world.store.hook = hook
-    assert conduct(world).report.status == "SUCCEEDED"
-
-
 def living(world: World, **changes: Any) -> None:
     """Write a fresh heartbeat of another live process, the parent of this one."""
     world.preflight()
@@ -254,30 +214,6 @@ def test_run_import_trusts_fresh_heartbeat_of_another_machine(changes):
     assert conduct(world).report.status == "SUCCEEDED"
 
 
-def test_run_import_ignores_damaged_heartbeat():
-    world = World(DATA)
-    world.preflight()
-    world.write_json("progress.json", {"state": "running"})
-    assert conduct(world).report.status == "SUCCEEDED"
-
-
-def test_run_import_raises_interrupted_when_stopped_during_preflight(monkeypatch):
-    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
-    monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 100)
-    world = World(DATA, options={"chunk_bytes": 50})
-    with pytest.raises(errors.Interrupted, match=f"--run-id {RUN} continues it"):
-        conduct(world, should_stop=lambda: True)
-    assert world.items == []
-    assert world.in_ledger("report") == []
-    assert conduct(world).report.status == "SUCCEEDED"
-
-
-def test_run_import_succeeds_when_stopped_after_last_row():
-    world = World(DATA)
-    stop = stops_after(world, "batch_write_item", 12)
-    assert conduct(world, should_stop=stop).report.status == "SUCCEEDED"
-
-
 # Failures.
 def test_run_import_continues_other_chunks_when_one_fails():
     world = World(DATA, options={"chunk_bytes": 700})
@@ -306,47 +242,6 @@ def test_run_import_stops_all_chunks_when_table_fails():
     assert conduct(world).report.status == "SUCCEEDED"
 
 
-def test_run_import_gives_up_chunk_without_progress():
-    world = World(DATA, options={"chunk_bytes": 1500}, request_seconds=1.0)
-
-    def decide(operation: str, params: Any) -> Fault | None:
-        if operation != "batch_write_item":
-            return None
-        puts = [request["PutRequest"]["Item"] for request in params["RequestItems"]["books"]]
-        return nothing_processed() if {"S": "r0"} in [put["id"] for put in puts] else None
-
-    world.dynamodb.faults.decide = decide
-    ended = conduct(world, seconds=5.0)
-    assert ended.report.error.name == "NoProgress"
-    assert [each.chunk for each in ended.report.failures] == [0]
-    world.dynamodb.faults.decide = None
-    assert conduct(world).report.rows == counts(outcome(DATA))
-
-
-def test_run_import_names_unexpected_error_without_row_data(monkeypatch):
-    real = BatchEncoder.encode
-
-    def encode(self: BatchEncoder, columns: Columns) -> Any:
-        if "r0" in columns.cells[0]:
-            raise RuntimeError(f"cannot do {columns.cells}")
-        return real(self, columns)
-
-    monkeypatch.setattr(BatchEncoder, "encode", encode)
-    world = World(DATA, options={"chunk_bytes": 700})
-    ended = conduct(world)
-    assert ended.report.error.name == "UnexpectedError"
-    assert ended.report.error.chunk == 0
-    message = ended.report.error.message
-    assert re.fullmatch(
-        r"importing chunk 0: RuntimeError at test_run_import\.py:\d+; this is a fault of ddbload,"
-        r" please report it",
-        message,
-    )
-    assert ended.report.chunks_done == ended.report.chunks - 1
-    monkeypatch.undo()
-    assert conduct(world).report.status == "SUCCEEDED"
-
-
 BAD = b"id,n\n" + b"".join(b"r%d,x\n" % n for n in range(300))
 
 
@@ -362,14 +257,6 @@ def test_run_import_stops_all_chunks_when_rejects_exceed_limit(limit):
     # Then all of them are known, and there was no other row.
     ended = conduct(world)
     assert (ended.report.status, ended.report.error.name) == ("FAILED", "NothingWritten")
-
-
-def test_run_import_imports_no_more_when_rejects_still_exceed_limit():
-    world = World(BAD, types={"n": "N"}, options={"chunk_bytes": 60, "max_rejects": 5})
-    first = conduct(world)
-    again = conduct(world)
-    assert again.report.rows == first.report.rows
-    assert again.report.error.name == "TooManyRejects"
 
 
 # What is shown meanwhile.
@@ -389,16 +276,6 @@ def test_totals_grow_to_whole_file():
     )
 
 
-def test_totals_start_with_adopted_rows():
-    world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
-    first = conduct(world, should_stop=stops_after(world, "batch_write_item", 5))
-    told: list[RunProgress] = []
-    conduct(world, watch=told.append)
-    assert {each.adopted_rows for each in told} == {first.report.rows.read}
-    assert told[0].totals.rows.read == first.report.rows.read > 0
-    assert told[-1].totals.rows.read == 300
-
-
 # Workers.
 def test_run_ids_sort_by_time():
     early = new_run_id(datetime(2026, 11, 21, 7, 30, tzinfo=UTC))
@@ -407,23 +284,6 @@ def test_run_ids_sort_by_time():
     assert early < late
     assert new_run_id() != new_run_id()
     assert check_run_id(early) == early
-
-
-def test_worker_raises_when_run_is_unknown():
-    world = World(DATA)
-    settings: Any = Settings(world)
-    with pytest.raises(errors.RunNotFound):
-        ChunkWorker(settings, world.context(), RUN)
-
-
-def test_worker_returns_errors():
-    world = World(DATA)
-    world.preflight()
-    settings: Any = Settings(world)
-    worker = ChunkWorker(settings, world.context(), RUN)
-    world.dynamodb.faults.add("batch_write_item", fails("AccessDeniedException"))
-    assert isinstance(worker(ImportTask(RUN, world.manifest[0])), errors.AccessDenied)
-    worker.close()
 
 
 def test_overtaken_import_stops_and_writes_no_report():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ddbload.cli.logs_command import parse_time, text_line
-from ddbload.errors import AccessDenied, InvalidUsage
+from ddbload.errors import InvalidUsage
 from ddbload.runs.run_logs import LogEvent, RunLogs
 from tests.fakes.stepfunctions import client_error
 
@@ -117,13 +117,6 @@ def test_missing_group_is_told_once_and_left_out():
     assert gone == [IMPORTS]
 
 
-def test_missing_permission_is_named():
-    denied = client_error("AccessDeniedException", "not authorized: logs:FilterLogEvents", 400)
-    logs = RunLogs(FakeLogs(import_chunk=denied), [IMPORTS], "r")
-    with pytest.raises(AccessDenied, match=f"log group {IMPORTS}: .*logs:FilterLogEvents"):
-        messages(logs)
-
-
 def test_line_of_text_shows_what_it_is_about_and_controls_no_terminal():
     fields = {
         "level": "INFO",
@@ -159,10 +152,3 @@ def test_times(text, seconds):
 def test_wrong_times_are_refused(text):
     with pytest.raises(InvalidUsage, match="--since"):
         parse_time(text, 0.0)
-
-
-def test_tabs_of_lambdas_own_lines_are_spaces():
-    message = "REPORT RequestId: 1\tDuration: 5.00 ms\tMemory Size: 128 MB\x1b[m\t"
-    event = LogEvent("1", 0.0, "report", "stream", message, None)
-    shown = "REPORT RequestId: 1  Duration: 5.00 ms  Memory Size: 128 MB\\x1b[m"
-    assert text_line(event) == f"1970-01-01T00:00:00.000Z report       {shown}"

@@ -11,22 +11,18 @@ import pytest
 
 from ddbload.cli.commands import run as command
 from ddbload.cli.run_location import Deployed, RunLocation
-from ddbload.cli.start_command import start_run
-from ddbload.contracts.control import Control
-from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure, Heartbeat
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
 from ddbload.errors import DdbloadError
 from ddbload.runs.deployed import Stack, attempt_report
-from ddbload.runs.run_control import cancel_run, take_up
+from ddbload.runs.run_control import cancel_run
 from ddbload.steps.executions import Executions
 from ddbload.steps.import_chunk import import_chunk
 from ddbload.steps.preflight import preflight
 from ddbload.steps.read_run import machine
 from ddbload.steps.report import report_execution
 from ddbload.steps.run_end import conclude_stopped
-from ddbload.steps.run_requests import keep_request
 from tests.fakes.stepfunctions import MACHINE, FakeStepFunctions
 from tests.unit.runs.local_runs import conduct
 from tests.unit.steps.world import RUN, TABLE, World
@@ -115,23 +111,10 @@ def imported(rejects: bool = False) -> Shown:
     return shown
 
 
-def killed_at_its_end() -> Shown:
-    shown = imported()
-    heartbeat_of_a_dead_process(shown)
-    return shown
-
-
 def killed() -> Shown:
     shown = local()
     shown.preflight(execution=None)
     shown.load(1)
-    heartbeat_of_a_dead_process(shown)
-    return shown
-
-
-def killed_after_a_failure() -> Shown:
-    shown = killed()
-    shown.world.report()
     heartbeat_of_a_dead_process(shown)
     return shown
 
@@ -157,15 +140,6 @@ def cancelled() -> Shown:
     shown.preflight(execution=None)
     shown.load(1)
     cancel_run(RUN, shown.world.context())
-    return shown
-
-
-def complete_and_cancelled() -> Shown:
-    """The process was killed after all was imported, and so was the command that cancels."""
-    shown = local()
-    shown.preflight(execution=None)
-    shown.load()
-    shown.world.ledger.change_control(lambda known: (known or Control()).cancel())
     return shown
 
 
@@ -214,22 +188,6 @@ def complete_and_failed() -> Shown:
     return shown
 
 
-def complete_and_aborted() -> Shown:
-    shown = executed()
-    shown.end("ABORTED")
-    return shown
-
-
-def complete_and_concluded() -> Shown:
-    """The execution ended without Report, when all was imported."""
-    shown = deployed()
-    shown.preflight()
-    shown.load()
-    shown.end("FAILED", "States.DataLimitExceeded")
-    assert shown.on_stopped("FAILED") == "SUCCEEDED"
-    return shown
-
-
 def complete_without_report(status: str, error: str | None = None) -> Callable[[], Shown]:
     """The execution ended when all was imported, and nobody has reported it yet."""
 
@@ -252,51 +210,11 @@ def failed_uncaught() -> Shown:
     return shown
 
 
-def failed_uncaught_and_concluded() -> Shown:
-    shown = failed_uncaught()
-    assert shown.on_stopped("FAILED") == "FAILED"
-    return shown
-
-
 def aborted() -> Shown:
     shown = deployed()
     shown.preflight()
     shown.load(1)
     shown.end("ABORTED")
-    return shown
-
-
-def aborted_and_concluded() -> Shown:
-    shown = aborted()
-    assert shown.on_stopped("ABORTED") == "CANCELLED"
-    return shown
-
-
-def timed_out() -> Shown:
-    shown = deployed()
-    shown.preflight()
-    shown.load(1)
-    shown.end("TIMED_OUT")
-    return shown
-
-
-def timed_out_and_concluded() -> Shown:
-    shown = timed_out()
-    shown.on_stopped("TIMED_OUT")
-    return shown
-
-
-def aborted_again() -> Shown:
-    """A run failed, was resumed, and its execution was stopped."""
-    shown = deployed()
-    shown.preflight()
-    shown.load(1)
-    shown.report()
-    shown.end("FAILED", "IncompleteRun")
-    again = shown.start("again", {"resume_of": RUN})
-    take_up(RUN, shown.world.context(), functions=True)
-    shown.preflight({"run": {"resume_of": RUN}}, again)
-    shown.end("ABORTED", arn=again)
     return shown
 
 
@@ -316,12 +234,6 @@ def aborted_in_preflight() -> Shown:
     return shown
 
 
-def aborted_in_preflight_and_concluded() -> Shown:
-    shown = aborted_in_preflight()
-    assert shown.on_stopped("ABORTED") == "CANCELLED"
-    return shown
-
-
 def running() -> Shown:
     shown = deployed()
     shown.preflight()
@@ -332,33 +244,20 @@ def running() -> Shown:
 SCENES: list[tuple[Callable[[], Shown], str, str | None]] = [
     (imported, "SUCCEEDED", None),
     (lambda: imported(rejects=True), "SUCCEEDED_WITH_REJECTS", None),
-    (killed_at_its_end, "SUCCEEDED", None),
     (killed, "INTERRUPTED", None),
-    (killed_after_a_failure, "INTERRUPTED", None),
     (failed, "FAILED", "IncompleteRun"),
     (interrupted, "INTERRUPTED", None),
     (cancelled, "CANCELLED", None),
-    (complete_and_cancelled, "CANCELLED", None),
     (refused, "FAILED", "TableNotFound"),
     (killed_in_preflight, "INTERRUPTED", None),
     (table_replaced, "FAILED", "TableReplaced"),
     (executed, "SUCCEEDED", None),
     (complete_and_failed, "SUCCEEDED", None),
-    (complete_and_aborted, "SUCCEEDED", None),
-    (complete_and_concluded, "SUCCEEDED", None),
     (complete_without_report("FAILED", "States.Runtime"), "SUCCEEDED", None),
-    (complete_without_report("TIMED_OUT"), "SUCCEEDED", None),
-    (complete_without_report("ABORTED"), "SUCCEEDED", None),
     (failed_uncaught, "FAILED", "States.Runtime"),
-    (failed_uncaught_and_concluded, "FAILED", "States.Runtime"),
     (aborted, "CANCELLED", None),
-    (aborted_and_concluded, "CANCELLED", None),
-    (timed_out, "FAILED", "TimedOut"),
-    (timed_out_and_concluded, "FAILED", "TimedOut"),
-    (aborted_again, "CANCELLED", None),
     (refused_execution, "FAILED", "TableNotFound"),
     (aborted_in_preflight, "CANCELLED", None),
-    (aborted_in_preflight_and_concluded, "CANCELLED", None),
     (running, "RUNNING", None),
 ]
 EXIT = {"SUCCEEDED": 0, "SUCCEEDED_WITH_REJECTS": 3, "INTERRUPTED": 130, "CANCELLED": 130}
@@ -468,17 +367,6 @@ def test_run_that_failed_before_its_record_is_not_cancelled(make, ddbload):
     assert json.loads(ddbload(shown, "status", RUN, "--json")[1])["status"] == "FAILED"
 
 
-def test_run_of_standard_input_without_a_record_is_not_resumable(ddbload):
-    shown = local()
-    payload = {**shown.world.payload, "source": {"path": "-"}}
-    keep_request(shown.world.ledger, Payload.from_json(payload), None, shown.world.context())
-    before = dict(shown.world.store.objects)
-    code, _, err = ddbload(shown, "resume", RUN)
-    assert (code, "is not resumable: its input is gone" in err) == (1, True)
-    assert "not possible: its input is gone" in ddbload(shown, "status", RUN)[1]
-    assert shown.world.store.objects == before
-
-
 def test_run_without_a_record_is_started_over(ddbload):
     """By its id, with other options, or by `resume` with changed limits."""
     for make in (refused, killed_in_preflight):
@@ -503,24 +391,3 @@ def test_deployed_run_without_a_record_is_started_over(make, ddbload):
     shown.end("SUCCEEDED", arn=again)
     assert shown.world.ledger.record().payload.options.reject_limit.rows == 7
     assert json.loads(ddbload(shown, "status", RUN, "--json")[1])["status"] == "SUCCEEDED"
-
-
-def test_id_of_a_deployed_run_without_a_record_is_used_again():
-    shown = refused_execution()
-    there = shown.location.deployed
-    assert there is not None
-    payload = {**shown.world.payload, "run": {"id": RUN}, "options": {"mode": "insert"}}
-    again = start_run(RUN, payload, there)
-    assert again.startswith(f"{ARN}-r")
-    shown.world.create_table()
-    assert shown.preflight(payload, again) is None
-    assert shown.world.ledger.record().payload.options.mode == "insert"
-
-
-def test_runs_reads_no_segment(ddbload):
-    shown = killed()
-    read: list[str] = []
-    shown.world.store.hook = lambda moment, name, _: read.append(name) if moment == "get" else None
-    ddbload(shown, "runs", "--json")
-    assert [name for name in read if "/chunks/" in name or "manifest" in name] == []
-    assert len(read) <= 4

@@ -29,7 +29,6 @@ HOSTILE = [
     "<base href=http://127.0.0.1:1/><link rel=stylesheet href=x><meta http-equiv=refresh>",
     "x" * 400_000,
 ]
-ALL_TEXTS = " ".join(HOSTILE[:-1])
 
 
 def hostile_facts(*, show_rows: bool = False, image: str | None = None) -> RunFacts:

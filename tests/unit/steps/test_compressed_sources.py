@@ -14,15 +14,13 @@ from ddbload import errors
 from ddbload.contracts import run_record
 from ddbload.contracts.results import ExecutionOutput
 from ddbload.contracts.states import ReportTask
-from ddbload.plan import make_plan
-from ddbload.source.decoding import compression, decoded_source, inflate, seek_trail
-from ddbload.steps import chunker
+from ddbload.source.decoding import compression, decoded_source, seek_trail
 from ddbload.steps.report import report_execution
 from tests.fakes.s3_faults import Fault
 from tests.unit.source.gzip_files import bgzip, deflate, member, rows
 from tests.unit.steps.expected import counts, outcome
 from tests.unit.steps.world import BUCKET, KEY, RUN, World, by_value
-from tests.unit.steps.worlds import ManyObjects, assert_refused
+from tests.unit.steps.worlds import ManyObjects
 
 BLOCK = 1201
 HEADER = b"id,a,b,n\r\n"
@@ -135,52 +133,6 @@ def test_chunk_continues_where_its_worker_stopped(monkeypatch, kind):
     assert_loaded(world)
 
 
-def test_plan_mode_continues_where_it_stopped(monkeypatch):
-    monkeypatch.setattr(seek_trail.SeekTrail.__init__, "__defaults__", (BLOCK,))
-    monkeypatch.setattr("ddbload.steps.plan_mode.PLAN_READ_BYTES", 1000)
-    world = World(PACKED["gzip"], options={**NO_INDEX, "mode": "plan"})
-    world.preflight()
-    (chunk,) = world.manifest
-    result = world.import_step(chunk, context=world.context(0.0))
-    while result.cursor is not None:
-        before = len(world.s3.calls)
-        point = world.ledger.find_seek_point(result.cursor.byte)
-        if point is None:
-            assert result.cursor.byte < 3 * BLOCK
-        result = world.import_step(chunk, result.cursor, context=world.context(0.0))
-        if point is not None:
-            assert requested(world, before) == len(PACKED["gzip"]) - point.offset
-    report = world.report()
-    assert (report.status, report.rows.read) == ("SUCCEEDED", counts(outcome(TEXT)).read)
-
-
-def test_continued_chunk_is_read_without_its_point():
-    world = World(PACKED["gzip"], options=MANY, request_seconds=1.0)
-    world.preflight()
-    for chunk in world.manifest:
-        if world.ledger.find_seek_point(chunk.start):
-            world.store.delete(f"runs/run-1/seek/{chunk.start}.json")
-    for chunk in world.manifest:
-        world.import_one(chunk, 3.0)
-    assert_loaded(world)
-
-
-@pytest.mark.parametrize("why", ["small", "as many objects as workers", "no library"])
-def test_compressed_object_may_stay_one_chunk(monkeypatch, why):
-    packed, options = PACKED["gzip"], dict(MANY)
-    if why == "small":
-        monkeypatch.setattr(run_record, "INDEX_BYTES", len(packed))
-    elif why == "no library":
-        monkeypatch.setattr(inflate, "zlib_library", lambda: None)
-    else:
-        options["workers"] = 1
-    world = World(packed, options=options)
-    world.preflight()
-    assert len(world.manifest) == 1
-    world.import_one(world.manifest[0])
-    assert_loaded(world)
-
-
 @pytest.mark.parametrize("continued", [False, True])
 def test_several_objects_are_cut_each(monkeypatch, continued):
     texts = [HEADER + rows(count, seed) for seed, count in enumerate((200, 3, 250))]
@@ -211,21 +163,6 @@ def test_several_objects_are_cut_each(monkeypatch, continued):
     assert_loaded(world, whole)
 
 
-def test_one_of_several_objects_is_cut_by_edges_only_if_large(monkeypatch):
-    """What preflight need not read, workers can begin with at once."""
-    options = {**MANY, "scan": "edges"}
-    world = World(PACKED["gzip"], source={"key": None, "prefix": "in/"}, options=options)
-    world.preflight()
-    assert (len(world.manifest), world.in_ledger("seek")) == (1, [])
-    monkeypatch.setattr(run_record, "INDEX_ONE_OF_SEVERAL_BYTES", len(PACKED["gzip"]) - 1)
-    world = World(PACKED["gzip"], source={"key": None, "prefix": "in/"}, options=options)
-    world.preflight()
-    assert len(world.manifest) > 5
-    for chunk in world.manifest:
-        world.import_one(chunk)
-    assert_loaded(world)
-
-
 def test_end_of_a_part_of_an_object_is_proven():
     """A cut that is no row's end is found, though the object's size is not known there."""
     world = World(PACKED["gzip"], source={"key": None, "prefix": "in/"}, options=MANY)
@@ -254,56 +191,6 @@ def test_seek_point_of_another_run_is_refused():
             world.import_step(second)
 
 
-def test_chunks_of_compressed_objects_grow(monkeypatch):
-    monkeypatch.setattr(chunker, "DOUBLE_AFTER_CHUNKS", 3)
-    world = World(PACKED["gzip"], options={**MANY, "chunk_bytes": 500})
-    world.preflight()
-    sizes = [chunk.end - chunk.start for chunk in world.manifest[:-1]]
-    expected = [500] * 3 + [1000] * 3 + [2000] * 3
-    for size, least in zip(sizes, expected, strict=False):
-        assert least <= size < least + 2 * BLOCK
-    assert len(sizes) >= 7
-
-
-SINGLE_FRAME = zstandard.ZstdCompressor().compress(TEXT)
-
-
-@pytest.mark.parametrize(
-    ("packed", "words"),
-    [(SINGLE_FRAME, "one Zstandard frame"), (PACKED["gzip"], "zlib's own functions")],
-)
-def test_object_that_cannot_be_cut_is_named_before(monkeypatch, packed, words):
-    """In preflight's notices and in a plan, if it is more than two chunks."""
-    monkeypatch.setattr(inflate, "zlib_library", lambda: None)
-    monkeypatch.setattr(make_plan, "zlib_library", lambda: None)
-    for chunk_bytes, is_large in ((1000, True), (len(TEXT), False)):
-        world = World(packed, options={**MANY, "chunk_bytes": chunk_bytes})
-        context, notices = world.context(), []
-        context.notice = notices.append
-        world.preflight_step(None, context)
-        assert len(world.manifest) == 1
-        said = [each for each in notices if "one worker" in each]
-        assert [words in each for each in said] == [True] * is_large
-
-        made = make_plan.make_plan(world.payload, world.context()).to_json()
-        assert (made["source"]["splits"], made["source"]["chunks"]) == (False, 1)
-        warnings = {each["code"]: each["message"] for each in made["warnings"]}
-        assert (words in warnings.get("one_worker", "")) == is_large
-
-
-@pytest.mark.parametrize("kind", PACKED)
-def test_plan_estimates_chunks_of_compressed_object(kind):
-    world = World(PACKED[kind], options={**MANY, "chunk_bytes": 3000})
-    made = make_plan.make_plan(world.payload, world.context()).to_json()
-    context, notices = world.context(), []
-    context.notice = notices.append
-    world.preflight_step(None, context)
-    assert made["source"]["splits"] is True
-    assert 0 <= made["source"]["chunks"] - len(world.manifest) <= 3
-    assert "one_worker" not in [each["code"] for each in made["warnings"]]
-    assert not [each for each in notices if "one worker" in each]
-
-
 def test_damaged_gzip_is_refused_before_any_write():
     packed = bytearray(PACKED["gzip"])
     packed[-6] ^= 1
@@ -328,12 +215,6 @@ def test_empty_object_with_the_name_of_compressed_data_is_refused(name):
     assert world.beyond_request == {}
 
 
-@pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_empty_object_that_is_declared_as_compressed_is_refused(compression):
-    world = World(b"", source={"compression": compression})
-    assert_refused(world, errors.DamagedCompression, f"not valid {compression}: the file is empty")
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -350,35 +231,6 @@ def test_object_that_was_not_written_to_its_end_is_no_text(content, words):
     with pytest.raises(errors.DamagedCompression, match=f"1.csv.gz: not valid gzip: {words}"):
         world.preflight()
     assert world.manifest == ()
-
-
-def test_compressed_data_with_the_name_of_such_is_read():
-    files = {"0.csv.gz": gzip.compress(b"id\n1\n"), "1.csv.zst": frames(b"id\n2\n")}
-    assert ManyObjects(files=files).run().rows.written == 2
-
-
-def test_text_with_the_name_of_compressed_data_is_read():
-    world = ManyObjects(files={"0.csv.gz": b"id\n1\n", "1.csv.gz": b"id\n2"})
-    assert world.run().rows.written == 2
-
-
-@pytest.mark.parametrize("source", [{"format": "csv"}, {}, {"prefix": None, "glob": "many/*.gz"}])
-@pytest.mark.parametrize("name", ["0.csv.gz", "2.csv.gz"])
-def test_empty_gzip_below_a_prefix_is_refused_by_its_name(source, name):
-    files = {"1.csv.gz": gzip.compress(b"id\n1\n"), name: b""}
-    world = ManyObjects(files=files, source=source)
-    with pytest.raises(errors.DamagedCompression, match=rf"s3://bucket/many/{name}: not valid"):
-        world.preflight()
-    assert "run.json" not in world.in_ledger()
-    assert world.items == []
-
-
-def test_empty_gzip_is_left_out_by_a_pattern_or_as_uncompressed():
-    files = {"1.csv": b"id\n1\n", "2.csv.gz": b"", "_SUCCESS": b"", "folder.gz/": b""}
-    world = ManyObjects(files=files, source={"prefix": None, "glob": "many/*.csv"})
-    assert world.run().rows.written == 1
-    world = ManyObjects(files=files, source={"compression": "none"})
-    assert world.run().rows.written == 1
 
 
 @pytest.mark.parametrize("text", [b"", b"id\n", b"\n\n"])
@@ -410,15 +262,6 @@ EXPANDING += gzip.compress(b"".join(b"%d,%s\n" % (row, b"y" * 200) for row in ra
 def no_allowance(monkeypatch):
     for module in (compression, decoded_source):
         monkeypatch.setattr(module, "EXPANSION_ALLOWANCE_BYTES", 10)
-
-
-@pytest.mark.usefixtures("no_allowance")
-def test_repeated_run_may_allow_more_expansion():
-    world = World(EXPANDING, source={"format": "csv", "max_expansion": 3})
-    with pytest.raises(errors.ExpansionTooLarge):
-        world.preflight()
-    world.source = {"format": "csv", "max_expansion": 1000}
-    assert world.run().rows.written == 60
 
 
 @pytest.mark.usefixtures("no_allowance")

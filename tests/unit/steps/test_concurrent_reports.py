@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from ddbload import report_page
 from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportCursor, ReportTask
-from ddbload.ledger import counted_chunks
 from ddbload.steps.import_chunk import import_chunk
 from ddbload.steps.preflight import preflight
 from ddbload.steps.report import report_execution, write_report
@@ -21,8 +19,6 @@ from tests.unit.steps.world import RUN, World
 ARN = "arn:aws:states:us-east-1:012345678912:execution:machine:name"
 OTHER = f"{ARN}-resumed"
 DATA = b"id,n\n" + b"".join(b"%d,1\n" % n for n in range(6))
-SOON = 1.0
-"""Seconds until the deadline: fewer than the end of a report takes."""
 Made = ExecutionOutput | ReportCursor
 
 
@@ -66,58 +62,6 @@ def status(world: World) -> str:
 
 
 # Late invocations.
-
-
-@pytest.fixture
-def parts(monkeypatch: pytest.MonkeyPatch) -> tuple[World, ReportCursor]:
-    """A run whose report was begun before its last two chunks were imported."""
-    monkeypatch.setattr(counted_chunks, "_SEGMENTS_AT_ONCE", 3)
-    world = broken_run(b"id,n\n" + b"".join(b"%d,1\n" % n for n in range(60)), 20)
-    early = world.manifest[0]
-    (name,) = world.in_ledger(f"chunks/{early.chunk:05d}/")
-    segment = world.store.objects.pop(f"runs/{RUN}/{name}")
-    cursor = report(world, seconds=SOON)
-    assert isinstance(cursor, ReportCursor)
-    import_last(world)
-    world.store.objects[f"runs/{RUN}/{name}"] = segment
-    return world, cursor
-
-
-def finished(world: World, cursor: ReportCursor, **more: Any) -> ExecutionOutput:
-    made: Made = cursor
-    for _ in range(100):
-        made = report(world, made, seconds=SOON, **more)  # type: ignore[arg-type]
-        if isinstance(made, ExecutionOutput):
-            return made
-    raise AssertionError("the report does not end")
-
-
-def test_redriven_report_reads_anew(parts: tuple[World, ReportCursor]) -> None:
-    """The redriven state keeps its cursor, whose sums lack what was imported since."""
-    world, cursor = parts
-    assert finished(world, cursor, redrives=1).status == "SUCCEEDED"
-    assert world.ledger.find_report().attempt == ExecutionAttempt(ARN, 1)
-
-
-def test_redriven_report_keeps_the_success_of_a_resumed_run(
-    parts: tuple[World, ReportCursor],
-) -> None:
-    world, cursor = parts
-    world.ledger.put_execution(OTHER)
-    assert report(world, execution=OTHER).status == "SUCCEEDED"
-    before = world.read_json("report.json")
-    for redrives in (0, 1):
-        assert finished(world, cursor, redrives=redrives).status == "SUCCEEDED"
-        assert world.read_json("report.json") == before
-
-
-def test_late_report_does_not_use_sums_from_before_another_report(
-    parts: tuple[World, ReportCursor],
-) -> None:
-    world, cursor = parts
-    assert report(world).status == "SUCCEEDED"
-    assert finished(world, cursor).status == "SUCCEEDED"
-    assert status(world) == "SUCCEEDED"
 
 
 def test_execution_whose_run_was_taken_up_writes_no_failure() -> None:
@@ -197,10 +141,6 @@ ACCESSES = (
     *("page chunks/", "put_new 5.json"),
 )
 """Accesses that are ordered: to the report, to who works on the run, and to the segments."""
-PAGES = (
-    *("put_new 5.json", "put_over report.json"),
-    *("get report.html", "get report.json", "put_over report.html"),
-)
 
 
 def every_schedule(
@@ -276,23 +216,6 @@ def test_report_of_the_later_attempt_stands_whatever_the_order(
         assert found.status == ("SUCCEEDED" if imports else "FAILED")
         # Both may find a run that is done.
         assert imports or found.attempt == later
-
-
-def test_page_shows_the_report_whatever_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_page, "_draw_page", lambda report, *_: report.status)
-
-    def make() -> tuple[World, Actors]:
-        world = copied_run()
-
-        def resumed() -> None:
-            import_last(world)
-            report(world)
-
-        return world, [lambda: report(world), resumed]
-
-    for world in every_schedule(make, PAGES):
-        assert status(world) == "SUCCEEDED"
-        assert world.store.objects[f"runs/{RUN}/report.html"] == b"SUCCEEDED"
 
 
 def test_cancelled_run_keeps_the_success_of_its_last_report() -> None:

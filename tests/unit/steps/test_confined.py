@@ -8,17 +8,14 @@ import pytest
 
 from ddbload.context import AccessPolicy
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.source import Source
 from ddbload.contracts.states import PreflightTask
-from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import BucketNotAllowed, InvalidPayload
 from ddbload.steps.preflight import preflight
 from tests.unit.steps.exports import exported
-from tests.unit.steps.world import BUCKET, TABLE, World
+from tests.unit.steps.world import BUCKET, World
 from tests.unit.steps.worlds import ManyObjects, only_chunk
 
 ITEMS = [{"Item": {"id": {"S": "secret"}}}]
-UPLOAD = Upload(bucket=BUCKET, key="in/a/x.csv", version_id="v", etag="e")
 
 
 def _forged(within: str) -> ManyObjects:
@@ -27,15 +24,6 @@ def _forged(within: str) -> ManyObjects:
         files=exported(ITEMS, incremental=True),
         source={"prefix": "many/AWSDynamoDB/01/", "format": "auto", "within": within},
     )
-
-
-def test_rule_confines_its_uploads_to_bucket_and_prefix():
-    rule = UploadRule("in/a/", TABLE, options={"engine": "threads"})
-    payload = rule.payload(UPLOAD)
-    assert payload is not None
-    assert payload["source"]["within"] == f"{BUCKET}/in/a/"
-    with pytest.raises(InvalidPayload, match=r"unknown field 'uploads\[0\].source.within'"):
-        UploadRule("in/", TABLE, source={"within": "b/"}).check("uploads[0]")
 
 
 def test_manifest_that_names_a_file_outside_is_refused_before_anything_is_written():
@@ -71,10 +59,6 @@ def test_confined_run_reads_no_file_and_no_other_bucket(location):
     policy.check_location("s3://b/in/x")
     with pytest.raises(BucketNotAllowed):
         policy.check_location(location)
-
-
-def test_source_without_a_limit_is_written_as_before():
-    assert "within" not in Source(bucket="b", key="k").to_json()
 
 
 @pytest.mark.parametrize(

@@ -5,18 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from ddbload.errors import SplitMismatch, UnterminatedQuote
+from ddbload.errors import UnterminatedQuote
 from ddbload.steps import edge_probe, prepare
 from tests.unit.steps.chaos import Chaos, plan
-from tests.unit.steps.expected import assert_rejects_are, outcome, status_for, table_of
+from tests.unit.steps.expected import assert_rejects_are, outcome
 from tests.unit.steps.many_files import HEADER, assert_imported, files_of
 from tests.unit.steps.world import RUN, World
-from tests.unit.steps.worlds import ManyObjects, SlowReads
+from tests.unit.steps.worlds import ManyObjects
 
 EDGES = {"scan": "edges", "max_row_bytes": 400}
 PLAIN = b"id,a\n" + b"".join(b"%05d,x\n" % number for number in range(900))
@@ -44,51 +43,6 @@ def ranges_read(world: World) -> list[tuple[int, int]]:
     return [(int(first), int(last) + 1) for first, last in bounds]
 
 
-def bytes_read(world: World) -> int:
-    return sum(end - start for start, end in ranges_read(world))
-
-
-@pytest.mark.parametrize("data", [quoted(400), undecidable(900), PLAIN])
-@pytest.mark.parametrize("window", [1, 30, 16_384])
-def test_rows_are_those_of_the_file(data, window, monkeypatch):
-    monkeypatch.setattr(edge_probe, "FIRST_WINDOW_BYTES", window)
-    world = World(data, options={**EDGES, "chunk_bytes": 700})
-    report = world.run()
-    assert report.status == status_for(report.rows)
-    assert table_of(world) == outcome(data).last_of_each_key
-    assert_rejects_are(outcome(data).rejects, world.rejects())
-    assert len(world.manifest) > len(data) // 1500
-    assert (report.bytes, report.size) == (len(data), len(data))
-
-
-def test_json_lines_end_at_line_feeds():
-    data = b"".join(b'{"id": "%d", "a": "x\\n\\""}\n' % number for number in range(500))
-    world = World(data, source={"format": "json"}, options={**EDGES, "chunk_bytes": 1000})
-    world.run()
-    assert len(world.items) == 500
-    assert len(world.manifest) == len(data) // 1000 + 1
-
-
-def test_quoted_text_is_read_in_small_windows(monkeypatch):
-    monkeypatch.setattr(edge_probe, "FIRST_WINDOW_BYTES", 64)
-    data = b"id,a\n" + b"".join(b'%05d,"x,\ny"\n' % number for number in range(3000))
-    world = World(data, options={**EDGES, "chunk_bytes": 2000})
-    world.s3.calls.clear()
-    world.preflight()
-    windows = [end - start for start, end in ranges_read(world) if start]
-    assert windows == [64] * (len(data) // 2000)
-
-
-def test_short_windows_are_not_read_where_only_long_ones_prove_anything(monkeypatch):
-    monkeypatch.setattr(edge_probe, "FIRST_WINDOW_BYTES", 64)
-    world = World(PLAIN, options={**EDGES, "chunk_bytes": 500})
-    world.preflight()
-    sizes = [end - start for start, end in ranges_read(world) if start and end < len(PLAIN)]
-    # In the first batches the rest of a window is read after its beginning.
-    assert set(sizes) == {64, 401 - 64, 401}
-    assert sizes.count(64) == edge_probe.ASKED_AT_FIRST + 2 * edge_probe.ASKED_AT_FIRST
-
-
 def test_few_windows_are_read_where_none_proves_anything(monkeypatch):
     monkeypatch.setattr(edge_probe, "FIRST_WINDOW_BYTES", 64)
     data = undecidable(9000)
@@ -98,38 +52,6 @@ def test_few_windows_are_read_where_none_proves_anything(monkeypatch):
         end - start for start, end in ranges_read(world) if start > 0 and end - start <= 401
     )
     assert windows <= 2 * edge_probe.MOST_UNDECIDED * 401
-
-
-def test_windows_without_proof_are_counted_across_invocations(monkeypatch):
-    monkeypatch.setattr("ddbload.steps.chunker.BLOCK_BYTES", 64)
-    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 500)
-    world = SlowReads(undecidable(900), options={**EDGES, "chunk_bytes": 300})
-    counts, cursor = [], None
-    while True:
-        result = world.preflight_step(cursor, world.context(12))
-        cursor = result.cursor
-        if cursor is None:
-            break
-        counts.append(cursor.undecided)
-    assert len(counts) > 3
-    assert counts == sorted(counts)
-    assert counts[0] < counts[-1] == edge_probe.MOST_UNDECIDED
-    for chunk in world.manifest:
-        world.import_one(chunk)
-    assert world.report().rows.read == 900
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_continued_preflight_makes_the_same_chunks(seed, monkeypatch):
-    monkeypatch.setattr(edge_probe, "FIRST_WINDOW_BYTES", 50)
-    monkeypatch.setattr(edge_probe, "MOST_ASKED", 4)
-    data = random.Random(seed).choice((quoted(400), PLAIN))
-    options = {**EDGES, "chunk_bytes": 150}
-    at_once, continued = World(data, options=options), SlowReads(data, options=options)
-    at_once.preflight()
-    continued.preflight(seconds=13 + seed)
-    assert len(continued.in_ledger("manifest/")) > 1
-    assert continued.manifest == at_once.manifest
 
 
 def test_rejects_are_stored_without_a_line_and_shown_with_it():
@@ -160,20 +82,6 @@ def test_line_is_null_while_a_chunk_before_is_not_imported():
     assert_rejects_are(outcome(quoted(200)).rejects, world.rejects())
 
 
-def test_row_longer_than_allowed_fails_by_name():
-    # Its lines look like rows, in any window that no row may fill.
-    data = b'id,a\n1,"' + b"2,b\n" * 1000 + b'"\n' + b"3,c\n" * 250
-    world = World(data, options={**EDGES, "chunk_bytes": 300})
-    world.preflight()
-    with pytest.raises(SplitMismatch, match="--scan whole"):
-        world.import_one(world.manifest[0])
-    for chunk in world.manifest[1:]:
-        with suppress(SplitMismatch):
-            world.import_one(chunk)
-    report = world.report()
-    assert (report.status, report.error.name) == ("FAILED", "SplitMismatch")
-
-
 @pytest.mark.parametrize("scan", ["whole", "edges"])
 def test_open_quote_at_the_end_fails_the_import_itself(scan):
     data = PLAIN + b'9,"open\n10,x\n'
@@ -197,19 +105,6 @@ def test_open_quote_at_the_end_fails_the_import_itself(scan):
 
 
 # Objects that are one chunk.
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_rows_of_several_objects_are_read_once(seed, monkeypatch):
-    monkeypatch.setattr("ddbload.reading.open_sources.HEAD_BYTES", 20)
-    rng = random.Random(seed)
-    files = files_of(seed, rng.choice((1, 2, 12)), compressed=rng.random() < 0.7)
-    if not any(files.values()):
-        files["999.csv"] = HEADER
-    options = {**EDGES, "chunk_bytes": rng.choice((1, 10, 60, 500, 10**6))}
-    world = ManyObjects(files=files, options=options, ticks=0.2)
-    report = world.run(rng.choice((12.5, 60.5, 10**6)))
-    assert_imported(files, world, report)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -258,34 +153,6 @@ def test_compressed_object_is_not_read_beyond_its_header(monkeypatch):
     assert report.bytes == report.size == 5 + len(rows)
 
 
-def test_compressed_object_is_continued_where_it_stopped():
-    rows = b"".join(b"%d,x\n" % number for number in range(500))
-    options = {**EDGES, "concurrency": 1}
-    world = World(gzip.compress(b"id,a\n" + rows), options=options, request_seconds=1.0)
-    world.preflight()
-    assert world.import_one(world.manifest[0], seconds=4.5) > 2
-    report = world.report()
-    assert (report.rows.written, report.bytes) == (500, 5 + len(rows))
-
-
-def test_damage_of_an_unread_object_fails_its_import():
-    data = gzip.compress(b"id,a\n" + b"1,x\n" * 10_000)
-    world = World(data[:-9], options=EDGES)
-    world.preflight()
-    with pytest.raises(Exception, match="end too early"):
-        world.import_one(world.manifest[0])
-    assert world.report().status == "FAILED"
-
-
-@pytest.mark.parametrize("content", [b"", b"id,a\n", b"id,a"])
-def test_compressed_object_without_rows_is_loaded(content):
-    world = World(
-        gzip.compress(content), options=EDGES, source={"columns": ["id", "a"], "header": True}
-    )
-    report = world.run()
-    assert (report.status, report.rows.read) == ("SUCCEEDED", 0)
-
-
 # What `auto` chooses.
 
 
@@ -304,9 +171,3 @@ def test_auto_reads_large_sources_by_edges(source, scan, monkeypatch):
     options = world.ledger.record().payload.options
     assert options.scan == ("auto" if scan == "whole" else "edges")
     assert options.max_row_bytes == (16 if scan == "whole" else 1) * 1024 * 1024
-
-
-def test_given_limit_of_a_row_is_kept():
-    world = World(PLAIN, options={"scan": "edges", "max_row_bytes": 16 * 1024 * 1024})
-    world.preflight()
-    assert world.ledger.record().payload.options.max_row_bytes == 16 * 1024 * 1024

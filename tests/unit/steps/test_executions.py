@@ -8,7 +8,7 @@ import pytest
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.results import Failure
-from ddbload.errors import AccessDenied, ExecutionExists, InvalidPayload, RunNotFound
+from ddbload.errors import AccessDenied, InvalidPayload, RunNotFound
 from ddbload.steps.executions import MAX_INPUT_BYTES, Executions
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error
 
@@ -21,22 +21,6 @@ def fake() -> FakeStepFunctions:
 @pytest.fixture
 def executions(fake) -> Executions:
     return Executions(fake, fake.machine, retry_policy=RetryPolicy(sleep=lambda _: None))
-
-
-def test_start_returns_running_execution_with_same_payload(executions, fake):
-    assert executions.start("a", {"x": 1}) == executions.start("a", {"x": 1})
-    assert len(fake.started) == 1
-
-
-def test_start_raises_when_execution_of_that_name_ended(executions, fake):
-    fake.end(executions.start("a", {"x": 1}))
-    with pytest.raises(ExecutionExists):
-        executions.start("a", {"x": 1})
-
-
-def test_start_retries_when_throttled(executions, fake):
-    fake.failures = [client_error("ThrottlingException", "slow")] * 3
-    assert executions.start("a", {}) == executions.arn_of("a")
 
 
 def test_start_raises_at_once_when_refused(executions, fake):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 from collections.abc import Iterator, Sequence
@@ -134,37 +133,6 @@ def test_stray_quote_never_makes_one_cell_of_row(tmp_path: Path, name: str) -> N
             assert found.refused in ("BadHeader", "UnterminatedQuote"), text
 
 
-def test_bad_quote_in_header_names_position_and_advice(tmp_path: Path) -> None:
-    text = 'DATE;"TIME"";Qty\n2018;10:00;1\n2019;11:00;2\n'
-    found = converted(tmp_path, text)
-    assert found.refused == "BadHeader"
-    for words in ("line 1, byte 0, column 2", "--skip-lines", "--comment", "--quote none"):
-        assert words in str(found.error)
-    told = converted(tmp_path, text, quote=None)
-    assert told.names == {("DATE", '"TIME""', "Qty")}
-
-
-def test_single_quotes_are_text_unless_declared(tmp_path: Path) -> None:
-    text = "id;name\n'1';'a;b'\n'2';'c'\n"
-    assert converted(tmp_path, text, quote="'").rows == [["1", "a;b"], ["2", "c"]]
-    found = converted(tmp_path, text)
-    assert (found.rows, len(found.rejects)) == ([["'2'", "'c'"]], 1)
-
-
-@pytest.mark.parametrize("delimiter", DELIMITERS)
-def test_badly_quoted_rows_are_rejected(tmp_path: Path, delimiter: str) -> None:
-    rows = "".join(f'{n};"x"y;3\n' for n in range(20))
-    found = converted(tmp_path, ("a;b;c\n" + rows).replace(";", delimiter))
-    assert (len(found.items), len(found.rejects)) == (0, 20)
-
-
-def test_lone_quote_is_text_in_tsv(tmp_path: Path) -> None:
-    found = converted(tmp_path, 'id\tsize\n1\t5" disk\n2\t3" disk\n')
-    assert found.rows == [["1", '5" disk'], ["2", '3" disk']]
-    assert converted(tmp_path, 'id\t"size\n1\ta\n2\tb\n').refused == "BadHeader"
-    assert converted(tmp_path, 'id\tsize\n1\t"a\n2\tb\n').refused == "UnterminatedQuote"
-
-
 # Lines before the header.
 
 TABLES = {
@@ -207,43 +175,6 @@ def test_lines_before_header_are_refused_with_advice(
             assert converted(tmp_path, preamble + table, name, comment=mark) == expected
 
 
-@pytest.mark.parametrize(
-    "preamble",
-    [
-        "Report, 2024\n",
-        "# a, b, c\n",
-        "a; b\n",
-        "Report of all: see a, b, c, d, e\n",
-        "Report\t2024\n",
-        "# made by x; version 2; all\n# more\n",
-    ],
-)
-@pytest.mark.parametrize("delimiter", DELIMITERS)
-def test_lines_with_delimiters_before_header_are_refused_with_advice(
-    tmp_path: Path, preamble: str, delimiter: str
-) -> None:
-    table = "id;name;price;note\n" + "1;a;2;x\n" * 10
-    found = converted(tmp_path, preamble + table.replace(";", delimiter))
-    assert found.refused in ("BadHeader", "EmptyColumnName"), found
-
-
-def test_header_line_counts_from_first_line_of_file(tmp_path: Path) -> None:
-    text = "x\r\ny\r\nReport\r\n\r\nid;name;n\r\n1;a;b\r\n2;c;d\r\n"
-    found = converted(tmp_path, text, skip_lines=2)
-    assert "line 3, byte 6, has 1 field" in str(found.error)
-    assert "--skip-lines 4" in str(found.error)
-    assert converted(tmp_path, text, skip_lines=4).rows == [["1", "a", "b"], ["2", "c", "d"]]
-
-
-def test_comment_with_as_many_fields_as_header_is_refused(tmp_path: Path) -> None:
-    table = "id,year\na,1999\nb,2000\n"
-    assert converted(tmp_path, "# exported, by hand\n" + table).refused == "BadHeader"
-    # A header may begin so: it is followed by rows that are like each other.
-    for head in ("# of items,year", "#id,year", "#,year", "# id,year"):
-        found = converted(tmp_path, table.replace("id,year", head))
-        assert found.names == {tuple(head.split(","))}
-
-
 def test_key_of_table_decides_delimiter(tmp_path: Path) -> None:
     """The first row is the header if it names the keys."""
     found = converted(tmp_path, "id\na;b;c\nd;e;f\n", table=TABLE)
@@ -252,14 +183,6 @@ def test_key_of_table_decides_delimiter(tmp_path: Path) -> None:
     assert (len(found.items), len(found.rejects)) == (0, 2)
     found = converted(tmp_path, "Report\nid;x\n1;2\n4;5\n", table=TABLE)
     assert found.refused == "BadHeader"
-
-
-def test_declared_delimiter_is_not_doubted(tmp_path: Path) -> None:
-    text = "note\na;b;c\nd;e;f\n"
-    assert converted(tmp_path, text).refused == "BadHeader"
-    assert converted(tmp_path, text, delimiter=",").rows == [["a;b;c"], ["d;e;f"]]
-    assert converted(tmp_path, text, columns=["x"]).rows == [["note"], ["a;b;c"], ["d;e;f"]]
-    assert converted(tmp_path, text, header=False).refused == "BadHeader"
 
 
 # What is as it should be.
@@ -307,24 +230,6 @@ def test_valid_files_are_read(
     found = converted(tmp_path, text, name)
     assert (found.error, list(found.rejects)) == (None, [])
     assert (found.rows, found.names) == (rows, {tuple(names)} if rows else set())
-
-
-def test_utf_16_is_read(tmp_path: Path) -> None:
-    text = "id;größe\n1;a\n2;b\n"
-    assert converted(tmp_path, text.encode("utf-16")).rows == [["1", "a"], ["2", "b"]]
-    assert converted(tmp_path, ("Bericht\n" + text).encode("utf-16")).refused == "BadHeader"
-    found = converted(tmp_path, text.encode("utf-16-le"))
-    assert found.refused == "UnsupportedFormat"
-    assert "(--encoding, such as utf-16)" in str(found.error)
-
-
-def test_ragged_rows_are_rejected(tmp_path: Path) -> None:
-    for delimiter in DELIMITERS:
-        text = "a;b;c\n1;2\n3;4;5\n6;7;8;9\n1\n2;3\n4;5;6;7;8\n".replace(";", delimiter)
-        found = converted(tmp_path, text)
-        assert (found.rows, len(found.rejects)) == ([["3", "4", "5"]], 5)
-    assert converted(tmp_path, "id;name;\n1;a;\n2;b;\n").rows == [["1", "a"], ["2", "b"]]
-    assert converted(tmp_path, "id;name\n1;a;\n2;b;\n").refused == "BadHeader"
 
 
 # JSON that is not lines of objects.
@@ -451,21 +356,6 @@ def test_json_of_any_layout_is_read_as_its_lines(
         assert len(found.rejects) == len(same.rejects)
 
 
-def test_json_of_any_layout_is_read_in_any_wrapping(tmp_path: Path) -> None:
-    for text in SHORT[::3]:
-        data = text.encode()
-        wanted = converted(tmp_path, data)
-        assert wanted.error is None
-        for wrapped in (
-            gzip.compress(data, 1),
-            b"\xef\xbb\xbf" + data,
-            b"\n \n\t" + data,
-            text.encode("utf-16"),
-            gzip.compress(b"\xef\xbb\xbf  " + data, 1),
-        ):
-            assert converted(tmp_path, wrapped) == wanted, text[:300]
-
-
 @pytest.mark.parametrize("format_", ["auto", "json"])
 @pytest.mark.parametrize(("text", "error", "words"), REFUSED)
 def test_json_of_no_layout_is_refused_before_any_write(
@@ -480,15 +370,6 @@ def test_json_of_no_layout_is_refused_before_any_write(
     assert world.items == []
 
 
-def test_truncated_gzip_of_an_array_is_no_success(tmp_path: Path) -> None:
-    data = gzip.compress(json.dumps(PLAIN * 50).encode())
-    found = converted(tmp_path, data[:-9])
-    assert found.refused == "DamagedCompression"
-    world = World(data[:-9], source=GUESSED)
-    with pytest.raises(errors.DamagedCompression):
-        world.preflight()
-
-
 def test_layout_may_be_given(tmp_path: Path) -> None:
     text = json.dumps({"id": "1", "tags": [{"id": "a"}, {"id": "b"}]})
     assert len(converted(tmp_path, text, table=TABLE).items) == 1
@@ -499,17 +380,6 @@ def test_layout_may_be_given(tmp_path: Path) -> None:
     assert found.refused == "UnsupportedFormat"
     assert "byte 0: this is not a JSON array (--layout array" in str(found.error)
     assert converted(tmp_path, text, layout="array", format="csv").refused == "InvalidPayload"
-
-
-def test_rejects_of_an_array_name_the_value_and_its_byte(tmp_path: Path) -> None:
-    text = '[\n  {"id": "1"},\n  {"id":\n NaN},\n  7,\n  {"id": "a\nb"}\n]\n'
-    found = converted(tmp_path, text, table=TABLE)
-    assert [item["id"] for item in found.items] == [{"S": "1"}]
-    assert [(each["line"], text[each["byte"] :][:6]) for each in found.rejects] == [
-        (2, '{"id":'),
-        (3, "7,\n  {"),
-        (4, '{"id":'),
-    ]
 
 
 @pytest.mark.parametrize("format_", ["auto", "json"])
@@ -548,89 +418,7 @@ def test_json_lines_are_read_line_by_line(
     assert (found.refused, len(found.items), len(found.rejects)) == (None, items, rejects)
 
 
-def test_json_object_with_table_key_is_item(tmp_path: Path) -> None:
-    for value in ({**PAGE, "id": "1"}, {"id": "1", "Items": PLAIN}):
-        found = converted(tmp_path, lines([value]), "a.json", TABLE)
-        assert [item["id"] for item in found.items] == [{"S": "1"}]
-    found = converted(tmp_path, lines([PAGE]), "a.json", TABLE)
-    assert [item["id"] for item in found.items] == [{"S": "1"}, {"S": "2"}]
-    # Rows of an item's worth without a key are rejected, as ever.
-    found = converted(tmp_path, lines([{**PAGE, "customer": "x"}, PLAIN[0]]), "a.json", TABLE)
-    assert (len(found.items), len(found.rejects)) == (1, 1)
-
-
-@pytest.mark.parametrize("text", ['["id","n"]\n["1",2]\n["2",3]\n', "[1, 2, 3]\n[4, 5, 6]\n"])
-def test_json_arrays_are_not_delimited_text(tmp_path: Path, text: str) -> None:
-    found = converted(tmp_path, text)
-    assert (found.items, len(found.rejects)) == ([], text.count("\n"))
-    assert {each["cause"] for each in found.rejects} == {"not_an_object"}
-
-
-def test_truncated_json_is_not_delimited_text(tmp_path: Path) -> None:
-    for text in SHORT:
-        for end in (len(text) // 2, len(text.rstrip()) - 1):
-            found = converted(tmp_path, text[:end])
-            assert found.refused in ("InvalidJson", "UnsupportedFormat", None), text[:300]
-            # One of several values may be cut off, or a line of them, and is a reject.
-            assert found.refused or found.rejects or text[:end].count("id") != text.count("id")
-            assert all("id" in item for item in found.items), (text[:end], found.items)
-
-
-def test_text_that_begins_like_json_is_delimited(tmp_path: Path) -> None:
-    assert converted(tmp_path, "[id],[n]\n1,2\n").rows == [["1", "2"]]
-    assert converted(tmp_path, "[note]\n1\n2\n").rows == [["1"], ["2"]]
-    found = converted(tmp_path, '[{"a": 1}]\n[{"a": 2}]\n', delimiter=",")
-    assert found.rows == [['[{"a": 2}]']]
-
-
 # Imports, and several objects.
-
-
-@pytest.mark.parametrize(
-    "text", ["Report\nid;x;y\n1;2;3\n4;5;6\n", 'id;"x"";y\n1;2;3\n4;5;6\n', "# x\nid,x\n1,2\n3,4\n"]
-)
-def test_doubtful_first_row_without_header_is_refused_before_any_write(text: str) -> None:
-    world = World(text.encode(), source=GUESSED)
-    with pytest.raises(errors.BadHeader, match="line 1, byte 0"):
-        world.preflight()
-    assert world.beyond_request == {}
-
-
-@pytest.mark.parametrize("other", ["first", "second"])
-def test_doubtful_header_names_object(tmp_path: Path, other: str) -> None:
-    folder = tmp_path / "in"
-    folder.mkdir()
-    for name in ("first", "second"):
-        (folder / name).write_text(json.dumps(PAGE) if name == other else lines(PLAIN))
-    found = converted_place(str(folder))
-    assert found.refused == "UnsupportedFormat"
-    assert str(found.error).startswith(f"{folder}/second: ")
-    assert "import it by itself" in str(found.error) or "by themselves" in str(found.error)
-
-
-def test_first_of_several_files_gives_delimiter(tmp_path: Path) -> None:
-    folder = tmp_path / "in"
-    folder.mkdir()
-    for name in ("first", "second"):
-        (folder / name).write_text("Report\n" + TABLES[3])
-    found = converted_place(str(folder))
-    assert found.refused == "BadHeader"
-    assert str(found.error).startswith(f"{folder}/first: the first row, at line 1, byte 0, ")
-
-
-def test_comment_option_is_not_advised_when_header_has_its_mark(tmp_path: Path) -> None:
-    rows = "".join(f"chr{n}\t{n}\trs{n}\n" for n in range(6))
-    found = converted(tmp_path, "##made by hand\n##twice\n#CHROM\tPOS\tID\n" + rows)
-    assert found.refused == "BadHeader"
-    assert "--skip-lines 2" in str(found.error)
-    assert "--comment" not in str(found.error)
-    found = converted(tmp_path, "# made by hand\nCHROM\tPOS\tID\n" + rows)
-    assert "(or --comment '#'," in str(found.error)
-
-
-def test_delimiter_of_all_rows_is_not_doubted(tmp_path: Path) -> None:
-    found = converted(tmp_path, "name|Last, first\na, b|-\nx|2.5\ny|z\nu|w\n")
-    assert found.rows == [["a, b", "-"], ["x", "2.5"], ["y", "z"], ["u", "w"]]
 
 
 # Weak guesses.
@@ -655,14 +443,6 @@ def test_weak_guess_shows_no_row_of_data(tmp_path: Path) -> None:
     found = converted(tmp_path, "11,22;33,44\n55,66;77,88\n11,22;33,44\n")
     assert found.refused in (None, "AmbiguousDelimiter")
     assert not any(number in str(found.error) for number in ("11", "22", "33", "44"))
-
-
-def test_quotes_that_swallow_tabs_are_refused(tmp_path: Path) -> None:
-    text = 'id\ttitle\tyear\n1\t"Call me, x\t1990\n2\t"Nothing, y\t1991\n3\tNo, z\t1992\n'
-    found = converted(tmp_path, text)
-    assert found.refused == "BadHeader"
-    assert "say --quote none" in str(found.error)
-    assert len(converted(tmp_path, text, quote=None, delimiter="\t").items) == 3
 
 
 def test_first_row_like_data_is_warned_of() -> None:

@@ -14,28 +14,21 @@ from ddbload import errors
 from ddbload.context import AccessPolicy
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.run_record import Cursor
-from ddbload.rows import block_splitter
-from ddbload.steps import row_feeder
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.client import ServiceError, read_timeout
-from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed, processed_first
+from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
 from tests.fakes.s3_faults import Fault as S3Fault
-from tests.fakes.s3_faults import ends_after, slow_down
-from tests.golden.cases import Golden, load_all
 from tests.unit.steps.expected import (
     assert_rejects_are,
     assert_segments_tell_the_truth,
     counted,
     counts,
     outcome,
-    status_for,
     table_of,
 )
 from tests.unit.steps.world import RUN, TABLE, World
 from tests.unit.steps.worlds import only_chunk
-
-GOLDEN = load_all()
 
 
 def rows(count: int, first: int = 0, wide: int = 1) -> bytes:
@@ -43,41 +36,6 @@ def rows(count: int, first: int = 0, wide: int = 1) -> bytes:
 
 
 # What a file becomes.
-
-
-@pytest.mark.parametrize("engine", ["sync", "threads"])
-@pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
-def test_import_writes_and_rejects_rows_of_awkward_files(golden: Golden, engine, monkeypatch):
-    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 64)
-    width = len(golden.rows[0].fields) if golden.rows else 1
-    columns = [f"c{number}" for number in range(1, width + 1)]
-    reading = {"columns": columns, "delimiter": golden.delimiter, "quote": golden.quote}
-    expected = outcome(
-        golden.data,
-        columns=columns,
-        header=False,
-        keys=["c1"],
-        marks=(golden.delimiter, golden.quote, None, None, "utf-8"),
-    )
-    world = World(
-        golden.data,
-        keys=[("c1", "S")],
-        source=reading,
-        options={"engine": engine, "chunk_bytes": 40, "max_rejects": 10_000},
-    )
-    if any(row.defect == "unterminated_quote" for row in golden.rows):
-        with pytest.raises(errors.UnterminatedQuote):
-            world.run()
-        assert world.items == []
-        return
-    report = world.run()
-    assert report.status == status_for(report.rows)
-    assert report.rows.read == len(expected.rows)
-    assert table_of(world).keys() == expected.last_of_each_key.keys()
-    if engine == "sync":
-        assert table_of(world) == expected.last_of_each_key
-    assert_rejects_are(expected.rejects, world.rejects())
-    assert_segments_tell_the_truth(world, expected)
 
 
 def test_rejects_have_positions_for_every_cause():
@@ -124,12 +82,6 @@ def test_rejects_have_positions_for_every_cause():
     ]
 
 
-def test_empty_cells_make_no_attributes():
-    world = World(b'id,n,ok,s\nx,,,\ny,"","",""\n', types={"n": "N", "ok": "BOOL"})
-    assert world.run().rows.written == 2
-    assert world.items in ([{"id": {"S": k}} for k in ks] for ks in (("x", "y"), ("y", "x")))
-
-
 def test_equal_numbers_are_one_key():
     world = World(b"id,a\n1,first\n1.0,second\n1e0,third\n+01,last\n", keys=[("id", "N")])
     report = world.run()
@@ -137,73 +89,7 @@ def test_equal_numbers_are_one_key():
     assert world.items == [{"id": {"N": "1"}, "a": {"S": "last"}}]
 
 
-def test_repeated_key_keeps_last_row():
-    data = b"id,a\n" + b"".join(b"k%d,%d\n" % (n % 3, n) for n in range(3000))
-    world = World(data, request_seconds=0.01)
-    report = world.run()
-    assert table_of(world) == outcome(data).last_of_each_key
-    assert report.rows.read == 3000 == report.rows.written + report.rows.superseded
-    assert not world.dynamodb.overlaps
-
-
 # Cuts.
-
-
-@pytest.mark.parametrize("concurrency", [1, 4])
-@pytest.mark.parametrize("seconds", [1.0, 3.5, 20.0])
-def test_rows_and_rejects_are_the_same_however_often_import_continues(seconds, concurrency):
-    data = b"id,n\n" + b"".join(
-        b"r%d,%s\n" % (n, b"x" if n % 13 == 0 else b"%d" % n) for n in range(700)
-    )
-    types = {"n": "N"}
-    world = World(
-        data,
-        types=types,
-        options={"chunk_bytes": 2000, "concurrency": concurrency},
-        request_seconds=1.0,
-    )
-    report = world.run(seconds)
-    expected = outcome(data, types=types)
-    assert report.rows == counts(expected)
-    assert table_of(world) == expected.last_of_each_key
-    assert_segments_tell_the_truth(world, expected)
-    assert_rejects_are(expected.rejects, world.rejects())
-    assert len(counted(world)) > report.chunks or seconds == 20.0
-
-
-def test_cursor_is_first_unsettled_row():
-    world = World(rows(60), request_seconds=1.0)
-    chunk = only_chunk(world)
-    result = world.import_step(chunk, context=world.context(1.5))
-    at = outcome(world.data).rows[50]
-    assert result.cursor == Cursor(at.byte, at.line)
-    assert result.segment.rows.read == 50
-    assert not result.segment.proven
-    result = world.import_step(chunk, result.cursor)
-    assert result.cursor is None
-    assert result.segment.proven
-    assert (result.segment.start.byte, result.segment.end.byte) == (at.byte, len(world.data))
-
-
-def test_import_returns_cursor_when_stopped():
-    world = World(rows(200), request_seconds=1.0)
-    chunk = only_chunk(world)
-    context = world.context(should_stop=lambda: world.clock.time >= 1003.0)
-    result = world.import_step(chunk, context=context)
-    assert result.cursor.line == 2 + 75
-    world.import_step(chunk, result.cursor)
-    assert world.report().rows.written == 200
-
-
-@pytest.mark.parametrize(
-    "data", [b"id\na\n\n\n\n", b"id\n\n\n\na", b"id\n\r\n\r\n", b"id\n\n\na\n\n\nb\n\n"]
-)
-def test_chunk_is_proven_to_last_empty_line(data):
-    world = World(data, options={"chunk_bytes": 1})
-    report = world.run()
-    assert report.status == "SUCCEEDED"
-    assert report.bytes == len(data)
-    assert report.rows.written == len(outcome(data).rows)
 
 
 def test_import_adopts_existing_segment():
@@ -235,17 +121,6 @@ def test_first_segment_counts_of_two_from_one_byte():
     assert late.cursor == inner[0].cursor
     world.import_step(chunk, late.cursor)
     assert world.report().rows.written == 60
-
-
-@pytest.mark.parametrize("cursor", [Cursor(0, 1), Cursor(4, 1), Cursor(41, 1), Cursor(999, 1)])
-def test_import_refuses_cursor_outside_chunk(cursor):
-    world = World(rows(10))
-    world.preflight()
-    chunk = Chunk(0, 5, 41, 2)
-    with pytest.raises(errors.InvalidPayload, match="lies outside chunk 0"):
-        world.import_step(chunk, cursor)
-    assert world.in_ledger("chunks") == []
-    assert world.items == []
 
 
 def test_import_raises_run_not_found_without_record():
@@ -290,15 +165,6 @@ def test_import_raises_no_progress_after_three_stalls(fault):
     assert world.report().status == "SUCCEEDED"
 
 
-def test_progress_resets_stall_count():
-    world = World(rows(30), request_seconds=1.0)
-    chunk = only_chunk(world)
-    world.dynamodb.faults.add("batch_write_item", processed_first(3))
-    result = world.import_step(chunk, None, 2, world.context(1.0))
-    assert result.segment.rows.read == 3
-    assert result.stalled == 0
-
-
 def test_waiting_for_wcu_budget_is_no_stall():
     """A row may take minutes of what a run is given."""
     data = b"id,a\n" + b"".join(b"r%d,%s\n" % (n, b"x" * 100_000) for n in range(3))
@@ -318,28 +184,6 @@ def test_waiting_for_wcu_budget_is_no_stall():
         waited += result.segment is None
     assert waited > 2 * 3
     assert len(world.items) == 3
-
-
-def test_stop_is_no_stall():
-    world = World(rows(30))
-    chunk = only_chunk(world)
-    for _ in range(5):
-        context = world.context(should_stop=lambda: True)
-        result = world.import_step(chunk, None, 2, context)
-        assert (result.cursor, result.stalled) == (Cursor(5, 2), 2)
-    assert world.in_ledger("failures") == []
-
-
-def test_unprocessed_rows_are_sent_again_and_counted_once():
-    world = World(rows(300), request_seconds=0.1)
-    # Later requests may have few rows: the rate falls, and what came back goes by itself.
-    for count in (12, 3, 0, 0, 0):
-        world.dynamodb.faults.add("batch_write_item", processed_first(count), None)
-    report = world.run()
-    assert report.rows.written == 300
-    assert report.work.throttled == 5
-    assert table_of(world) == outcome(world.data).last_of_each_key
-    assert len(world.dynamodb.writes) == 300
 
 
 @pytest.mark.parametrize("chunks", [1, 4])
@@ -445,68 +289,7 @@ def test_import_stops_at_max_rejects_and_continues_with_higher_limit(limit, monk
     assert_rejects_are(outcome(data, types={"n": "N"}).rejects, world.rejects())
 
 
-def test_import_allows_exactly_max_rejects():
-    world = World(bad_rows(50, 3, 10, 49), types={"n": "N"}, options={"max_rejects": 3})
-    assert world.run().status == "SUCCEEDED_WITH_REJECTS"
-
-
-def test_import_succeeds_without_rejects_when_none_are_allowed():
-    world = World(bad_rows(50), types={"n": "N"}, options={"max_rejects": 0})
-    report = world.run()
-    assert (report.status, report.rejects) == ("SUCCEEDED", None)
-    assert world.in_ledger("rejects") == []
-
-
-def test_report_adds_up_rejects_of_workers():
-    data = bad_rows(40, 1, 11, 21, 31)
-    options = {"max_rejects": 3, "chunk_bytes": 40}
-    world = World(data, types={"n": "N"}, options=options)
-    report = world.run()
-    assert (report.status, report.error.name) == ("FAILED", "TooManyRejects")
-    assert "4 rows were rejected, and max_rejects is 3" in report.error.message
-    assert report.chunks_done == report.chunks > 3
-    assert report.failures == ()
-    world.options["max_rejects"] = 4
-    world.preflight()
-    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
-
-
-def test_import_continues_in_next_segment_when_rejects_fill_one(monkeypatch):
-    monkeypatch.setattr(row_feeder, "MAX_REJECT_BYTES", 1000)
-    monkeypatch.setattr(Scheduler, "READY_ROWS", 2)
-    data = bad_rows(100, *range(0, 100, 2))
-    world = World(data, types={"n": "N"})
-    chunk = only_chunk(world)
-    assert world.import_one(chunk) > 3
-    for segment in counted(world)[:-1]:
-        assert len(world.store.objects[f"runs/{RUN}/{segment.rejects}"]) < 1200
-    assert_segments_tell_the_truth(world, outcome(data, types={"n": "N"}))
-    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
-
-
-def test_rejects_after_cursor_belong_to_next_segment():
-    data = bad_rows(60, 5, 55)
-    world = World(data, types={"n": "N"}, request_seconds=1.0)
-    chunk = only_chunk(world)
-    first = world.import_step(chunk, context=world.context(1.5))
-    assert (first.segment.rows.read, first.segment.rows.rejected) == (51, 1)
-    world.import_step(chunk, first.cursor)
-    assert_segments_tell_the_truth(world, outcome(data, types={"n": "N"}))
-
-
 # A source that is not what it was.
-
-
-def test_import_raises_source_changed_when_overwritten_between_chunks():
-    world = World(rows(40), options={"chunk_bytes": 60})
-    world.preflight()
-    world.import_one(world.manifest[0])
-    world.overwrite(rows(40, first=100))
-    with pytest.raises(errors.SourceChanged, match="overwritten"):
-        world.import_one(world.manifest[1])
-    report = world.report()
-    assert (report.status, report.error.name, report.error.chunk) == ("FAILED", "SourceChanged", 1)
-    assert set(table_of(world)) < set(outcome(world.data).last_of_each_key)
 
 
 @pytest.mark.parametrize("gone", [True, False])
@@ -554,29 +337,6 @@ def test_import_raises_source_changed_when_local_file_changed(tmp_path):
     assert world.report().error.name == "SourceChanged"
 
 
-def test_broken_reads_lose_and_repeat_no_row(monkeypatch):
-    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
-    world = World(rows(200), options={"chunk_bytes": 700})
-    world.preflight()
-    world.s3.faults.add("get_object", *[slow_down(), ends_after(7), None, ends_after(64)] * 9)
-    for chunk in world.manifest:
-        world.import_one(chunk)
-    assert world.report().rows == counts(outcome(world.data))
-    assert table_of(world) == outcome(world.data).last_of_each_key
-
-
-def test_segment_is_written_when_source_cannot_be_read_further(monkeypatch):
-    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
-    world = World(rows(100))
-    chunk = only_chunk(world)
-    world.s3.faults.add("get_object", None, *[slow_down()] * 6)
-    with pytest.raises(errors.ServiceUnavailable, match="SlowDown"):
-        world.import_step(chunk)
-    assert counted(world)[0].rows.read > 0
-    assert_segments_tell_the_truth(world, outcome(world.data))
-    assert world.run().rows == counts(outcome(world.data))
-
-
 # Cuts that are not where rows end.
 
 
@@ -615,27 +375,6 @@ def test_chunk_that_ends_within_row_is_refused(data, cut):
             assert segment.rows.read == len(outcome(data).within(5, segment.end.byte))
 
 
-@pytest.mark.parametrize("cut", [44, 46])
-def test_chunk_that_ends_within_row_is_refused_every_time(cut):
-    world = tampered(rows(20), cut)
-    for _ in range(3):
-        with pytest.raises(errors.SplitMismatch):
-            world.import_one(world.manifest[0])
-    assert world.report().error.name == "SplitMismatch"
-
-
-def test_chunk_that_ends_within_row_keeps_blocks_before_it(monkeypatch):
-    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 20)
-    world = tampered(rows(20), 64)
-    with pytest.raises(errors.SplitMismatch):
-        world.import_step(world.manifest[0])
-    (segment,) = counted(world)
-    assert 0 < segment.rows.read == len(outcome(rows(20)).within(5, segment.end.byte))
-    assert segment.end.byte < 64
-    with pytest.raises(errors.SplitMismatch):
-        world.import_step(world.manifest[0], segment.end)
-
-
 def test_row_that_is_too_long_keeps_rows_before_it():
     data = rows(30) + b"long," + b"x" * 500 + b"\n" + rows(5, first=30)[5:]
     world = World(data)
@@ -651,28 +390,6 @@ def test_row_that_is_too_long_keeps_rows_before_it():
 
 
 # Progress.
-
-
-def test_progress_is_cumulative_and_ends_with_all_rows():
-    told: list[Any] = []
-    world = World(rows(200), options={"max_rejects": 5}, request_seconds=0.5)
-    chunk = only_chunk(world)
-    world.import_step(chunk, context=world.context(progress=told.append))
-    assert {each.chunk for each in told} == {0}
-    reads = [each.rows.read for each in told]
-    assert reads == sorted(reads)
-    assert reads[-1] == 200
-    assert told[-1].bytes == chunk.end - chunk.start
-    assert told[-1].work.requests == 8
-
-
-def test_progress_counts_bytes_of_settled_rows_and_not_those_read_ahead():
-    told: list[Any] = []
-    data = b"id,a\n" + b"".join(b"r%03d,x\n" % n for n in range(200))
-    world = World(data, request_seconds=0.5)
-    world.import_step(only_chunk(world), context=world.context(progress=told.append))
-    assert len({each.rows.read for each in told}) > 2
-    assert all(each.bytes == 7 * each.rows.read for each in told)
 
 
 def test_reject_lines_are_ascii_json():
@@ -691,16 +408,6 @@ def test_reject_lines_are_ascii_json():
 def made_anew(world: World) -> None:
     world.dynamodb.delete_table(TableName=TABLE)
     world.create_table()
-
-
-def test_import_writes_nothing_to_replaced_table():
-    world = World(bad_rows(50), types={"n": "N"})
-    chunk = only_chunk(world)
-    made_anew(world)
-    with pytest.raises(errors.TableReplaced, match="table books was deleted and made again"):
-        world.import_step(chunk)
-    assert world.items == []
-    assert world.in_ledger("chunks/") == []
 
 
 def test_import_writes_no_segment_when_table_was_replaced_meanwhile():

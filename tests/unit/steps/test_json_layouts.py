@@ -80,18 +80,6 @@ def test_invocations_go_on_between_values(items: list[Any], name: str, packed: b
     assert count > 1
 
 
-def test_broken_array_is_refused_by_preflight_wherever_it_breaks() -> None:
-    for text in (
-        ARRAY_TEXT[:-1],
-        ARRAY_TEXT + "{}",
-        ARRAY_TEXT.replace('}, {"id": "30"', '} {"id"'),
-    ):
-        world = World(text.encode(), source=JSON_SOURCE, options=SMALL)
-        with pytest.raises(errors.InvalidJson):
-            world.preflight()
-        assert world.in_ledger("chunks") == world.items == []
-
-
 def test_broken_array_that_preflight_did_not_read_fails_the_run() -> None:
     data = gzip.compress(ARRAY_TEXT[:-1].encode(), 1)
     world = World(data, source=JSON_SOURCE, options={"scan": "edges"})
@@ -100,13 +88,6 @@ def test_broken_array_that_preflight_did_not_read_fails_the_run() -> None:
     with pytest.raises(errors.InvalidJson, match="not closed"):
         world.import_one(chunk)
     assert world.report().status == "FAILED"
-
-
-def test_value_longer_than_a_row_may_be_is_named_by_its_byte() -> None:
-    text = '[{"id": "1"}, {"id": "' + "x" * 5000 + '"}]'
-    world = World(text.encode(), source=JSON_SOURCE, options={"max_row_bytes": 1000})
-    with pytest.raises(errors.RowTooLong, match="line 2, byte 14 "):
-        world.preflight()
 
 
 def test_objects_of_one_layout_are_one_run(items: list[Any]) -> None:
@@ -132,15 +113,3 @@ def test_scan_with_more_items_is_warned_of() -> None:
     assert len(notices) == 1
     assert notices[0].startswith("s3://bucket/in/file.csv: LastEvaluatedKey says that")
     assert "incomplete_scan" in notices[0]
-
-
-def test_resume_reads_the_layout_that_the_run_has() -> None:
-    world = World(ARRAY_TEXT.encode(), source=JSON_SOURCE)
-    world.preflight()
-    before = world.ledger.record()
-    assert before.payload.to_json()["source"]["layout"] == "array"
-    world.preflight()
-    assert world.ledger.record().configuration == before.configuration
-    lines = World("\n".join(map(json.dumps, ROWS)).encode(), source=JSON_SOURCE)
-    lines.preflight()
-    assert "layout" not in lines.ledger.record().payload.to_json()["source"]

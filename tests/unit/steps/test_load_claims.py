@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 import time
@@ -92,19 +91,6 @@ def begun(outcomes: Mapping[str, str]) -> set[str]:
     return {run for run, outcome in outcomes.items() if outcome == BEGUN}
 
 
-def test_runs_of_different_objects_do_not_meet(tmp_path):
-    """However many they are, each takes as many requests as alone."""
-    accesses: dict[int, int] = {}
-    for number_of_runs in (1, 200):
-        world = world_of("memory", number_of_runs, tmp_path)
-        calls: list[str] = []
-        world.store._fake.hook = lambda what, *_, calls=calls: calls.append(what)
-        runs = {f"r{number}": [number] for number in range(number_of_runs)}
-        assert begun(begin_all(world, runs)) == set(runs)
-        accesses[number_of_runs] = len([what for what in calls if what != "done"])
-    assert accesses[200] == 200 * accesses[1]
-
-
 @pytest.mark.parametrize("store", ["memory", "folder", "bucket"])
 def test_one_of_many_runs_of_the_same_object_begins(store, tmp_path):
     outcomes = begin_all(world_of(store, 1, tmp_path), {f"r{n}": [0] for n in range(20)})
@@ -158,57 +144,3 @@ def test_one_of_two_runs_begins_whenever_the_other_does(outer, inner, tmp_path):
             break
         assert len(begun(outcomes)) == 1, (step, outcomes)
     assert step > 10
-
-
-def test_run_of_one_object_waits_for_one_of_several_that_yields(tmp_path):
-    """The latter has claimed, and is refused later for another of its objects."""
-    world = world_of("memory", 2, tmp_path)
-    assert begun(begin_all(world, {"r0": [0]}))
-    has_claimed, goes_on = threading.Event(), threading.Event()
-
-    def hook(what: str, name: str, _: bytes) -> None:
-        if what == "names" and name.endswith("/object/"):
-            has_claimed.set()
-            assert goes_on.wait(10)
-
-    # The hook holds up one run, and must not hold up the other.
-    store = world.store = world.store._fake
-    store.hook = hook
-    with ThreadPoolExecutor(1) as pool:
-        several = pool.submit(begin_all, world, {"several": [0, 1]})
-        assert has_claimed.wait(10)
-        store.hook = lambda *_: None
-
-        def sleep(_: float) -> None:
-            goes_on.set()
-            assert several.result(10) == {"several": "AlreadyLoading"}
-
-        context = replace(world.context(), now=lambda: 1000.0, sleep=sleep)
-        preflight(PreflightTask(payload_of(world, "r1", [1]), "r1"), context)
-    assert goes_on.is_set()
-
-
-def test_claim_of_a_refused_run_is_released(tmp_path):
-    world = world_of("memory", 3, tmp_path)
-    assert begun(begin_all(world, {"several": [0, 1]}))
-    assert not begun(begin_all(world, {"one": [1]}))
-    newest = min(name for name in world.store.names("once/") if "/object/" in name)
-    assert json.loads(world.store.get(newest)) == {"claims": []}
-
-
-def test_resumed_run_that_holds_its_objects_claims_them_no_second_time(tmp_path):
-    world = world_of("memory", 2, tmp_path)
-    assert begun(begin_all(world, {"several": [0, 1]}))
-    claims = world.store.names("once/")
-    assert begun(begin_all(world, {"several": [0, 1]}))
-    assert world.store.names("once/") == claims
-
-
-@pytest.mark.parametrize("singles", [1, 30])
-def test_run_of_several_objects_reads_the_claims_of_its_own_alone(singles, tmp_path):
-    world = world_of("memory", 40, tmp_path)
-    begin_all(world, {f"r{number}": [number] for number in range(singles)})
-    read: list[str] = []
-    world.store._fake.hook = lambda what, name, _: read.append(f"{what} {name}")
-    assert begun(begin_all(world, {"several": range(30, 40)}))
-    assert not [each for each in read if each.startswith("get once/") and "/object/" in each]

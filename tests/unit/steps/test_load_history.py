@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from ddbload import errors
 from ddbload.contracts.load_record import LoadRecord, ObjectVersion
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import PreflightTask
-from ddbload.ledger.history import History, newest_runs, put_start
+from ddbload.ledger.history import History
 from ddbload.steps.preflight import preflight
 from ddbload.steps.read_run import read_run
 from tests.unit.steps.machine import execute
@@ -66,22 +65,6 @@ def test_history_is_written_before_the_report():
     execute(world, given(world, "r1"), "r1")
     (history,) = [number for number, name in enumerate(order) if name.startswith("history/")]
     assert history < order.index("runs/r1/report.json")
-
-
-@pytest.mark.parametrize(
-    ("options", "data", "expected"),
-    [
-        ({"mode": "plan"}, FILE, []),
-        ({"mode": "delete"}, FILE, [("r1", "delete", "SUCCEEDED", 1)]),
-        ({}, b"id,n\na,1\n,2\n", [("r1", "put", "SUCCEEDED_WITH_REJECTS", 1)]),
-        ({"max_rejects": 0}, b"id,n\na,1\n,2\n", []),
-        ({}, b"id,n\n", [("r1", "put", "SUCCEEDED", 1)]),
-    ],
-)
-def test_history_has_runs_that_are_done_and_wrote(options, data, expected):
-    world = World(data, options=options)
-    execute(world, given(world, "r1"), "r1")
-    assert loads(world) == expected
 
 
 def once(world: World, run: str, **more: Any) -> dict[str, Any]:
@@ -167,12 +150,6 @@ def with_engine(more: dict[str, Any]) -> dict[str, Any]:
     return {**more, "options": options}
 
 
-def test_once_finds_a_load_whatever_was_detected_for_it():
-    world = World(FILE.replace(b",", b";"), source={"format": "auto", "delimiter": "auto"})
-    execute(world, given(world, "r1"), "r1")
-    assert once(world, "r2")["status"] == "ALREADY_LOADED"
-
-
 @pytest.mark.parametrize(
     ("modes", "status"),
     [
@@ -191,36 +168,6 @@ def test_later_delete_voids_a_load(modes, status):
             more["where"] = ["n=1"]
         execute(world, {**given(world, f"r{number}"), **more}, f"r{number}")
     assert once(world, "last")["status"] == status
-
-
-def test_later_load_voids_a_delete():
-    world = World(FILE, options={"mode": "delete"})
-    execute(world, given(world, "r1"), "r1")
-    assert once(world, "r2")["status"] == "ALREADY_LOADED"
-    world.clock.sleep(10.0)
-    put = {"options": {"engine": "sync"}}
-    execute(world, {**given(world, "r3"), **put}, "r3")
-    assert once(world, "r4")["status"] == "SUCCEEDED"
-
-
-def test_once_names_an_earlier_run_with_rejects():
-    world = World(b"id,n\na,1\n,2\n")
-    for run in ("r1", "r2"):
-        execute(world, given(world, run), run)
-        world.clock.sleep(10.0)
-    loaded = once(world, "r3")["loaded_before"]
-    assert (loaded["runs"], loaded["run"], loaded["rejected"]) == (1, "r2", 1)
-    assert loaded["status"] == "SUCCEEDED_WITH_REJECTS"
-
-
-def test_once_with_a_key_of_hmac_is_not_salted_by_the_run(monkeypatch):
-    mapping = {"rename": {}, "drop": [], "set": {"h": "{n|hmac}"}}
-    world = World(FILE, more={"mapping": mapping})
-    monkeypatch.setenv("DDBLOAD_HMAC_KEY", "one")
-    execute(world, given(world, "r1"), "r1")
-    assert once(world, "r2")["status"] == "ALREADY_LOADED"
-    monkeypatch.setenv("DDBLOAD_HMAC_KEY", "two")
-    assert once(world, "r3")["status"] == "SUCCEEDED"
 
 
 def begin(world: World, run: str) -> None:
@@ -275,23 +222,6 @@ def test_claim_of_a_run_that_never_began_is_free_after_a_while():
     world.clock.time += 3600
     with pytest.raises(errors.AlreadyLoading, match="by run r1, which has not finished"):
         begin(world, "r2")
-
-
-def test_once_may_load_what_a_failed_run_did_not():
-    world = World(b"id,n\na,1\n,2\n", options={"max_rejects": 0})
-    assert execute(world, given(world, "r1", once=True), "r1")["status"] == "FAILED"
-    world.options["max_rejects"] = 1
-    outcome = execute(world, given(world, "r2", once=True), "r2")
-    assert outcome["status"] == "SUCCEEDED_WITH_REJECTS"
-
-
-def test_once_lets_an_unfinished_run_go_on():
-    world = World(FILE, options={"chunk_bytes": 4})
-    execute(world, given(world, "r1", once=True), "r1", lost=frozenset({1}))
-    assert loads(world) == []
-    outcome = execute(world, {"run": {"resume_of": "r1"}}, "r1-again")
-    assert outcome["status"] == "SUCCEEDED"
-    assert loads(world) == [("r1", "put", "SUCCEEDED", 1)]
 
 
 def several(count: int = 5) -> ManyObjects:
@@ -362,25 +292,6 @@ def test_runs_that_share_some_objects_do_not_both_load_them(first, second, share
         refused()
 
 
-def test_run_over_objects_of_which_some_are_loaded_does_not_claim_these():
-    world = several()
-    execute(world, {**given(world, "r1"), "source": {"bucket": BUCKET, "key": "many/0.csv"}}, "r1")
-    begin_over(world, "r2", "0", "1")
-    outcome = once(world, "r3", source={"bucket": BUCKET, "key": "many/0.csv"})
-    assert outcome["status"] == "ALREADY_LOADED"
-    with pytest.raises(errors.AlreadyLoading):
-        begin_over(world, "r4", "1", "2")
-
-
-def test_claims_of_other_loads_do_not_count():
-    world = World(FILE)
-    begin(world, "r1")
-    world.more = {"where": ["n=1"]}
-    begin(world, "r2")
-    world.options = {"mode": "delete"}
-    begin(world, "r3")
-
-
 @pytest.mark.parametrize("moment", ["put_new", "done"])
 def test_load_that_ends_while_another_begins_is_noticed(moment):
     """The other run begins and ends before this one's claim can be seen, or just after."""
@@ -397,30 +308,6 @@ def test_load_that_ends_while_another_begins_is_noticed(moment):
     world.store.hook = hook
     outcome = once(world, "r1")
     assert (outcome["rows"]["written"], outcome["loaded_before"]["run"]) == (1, "r2")
-
-
-def test_failed_run_that_is_resumed_claims_its_objects_again():
-    world = World(b"id,n\na,1\n,2\n", options={"max_rejects": 0})
-    assert execute(world, given(world, "r1", once=True), "r1")["status"] == "FAILED"
-    world.clock.sleep(10.0)
-    resume = {"run": {"resume_of": "r1"}, "options": {"max_rejects": 1}}
-    preflight(PreflightTask(resume, "again"), world.context())
-    with pytest.raises(errors.AlreadyLoading, match="by run r1"):
-        begin(world, "r2")
-    world.clock.sleep(10.0)
-    # Another run that began while it was down keeps the objects.
-    assert execute(world, resume, "again-2")["status"] == "SUCCEEDED_WITH_REJECTS"
-    assert once(world, "r3")["status"] == "ALREADY_LOADED"
-
-
-def test_resumed_run_yields_to_the_one_that_took_its_source():
-    world = World(b"id,n\na,1\n,2\n", options={"max_rejects": 0})
-    execute(world, given(world, "r1", once=True), "r1")
-    world.clock.sleep(10.0)
-    begin(world, "r2")
-    outcome = execute(world, {"run": {"resume_of": "r1"}}, "again")
-    assert outcome["error"]["name"] == "AlreadyLoading"
-    assert "by run r2" in outcome["error"]["message"]
 
 
 def found_in(history: History, version: ObjectVersion, table_id: str = "id-1") -> list[LoadRecord]:
@@ -447,35 +334,6 @@ def test_forced_run_gets_the_executions_name_if_its_id_is_done():
 
 
 @pytest.mark.parametrize(
-    ("objects", "pages"), [(1, 1), (2, 1), (2000, 1), (2001, 16), (32_001, 256)]
-)
-def test_history_of_many_objects_takes_few_writes(objects, pages):
-    store = MemoryStore()
-    history = History(store)
-    history.put(LOAD, (version(number) for number in range(objects)))
-    assert len(store.objects) == pages
-    for number in (0, objects - 1):
-        assert found_in(history, version(number)) == [LOAD]
-    assert found_in(history, version(objects)) == []
-    assert found_in(history, version(0), "id-2") == []
-    asked = [version(0), version(objects), version(objects - 1)]
-    found = history.find_each(history.table_names("books", "id-1"), asked)
-    assert {key for key, _ in found} == {version(0).hash, version(objects - 1).hash}
-
-
-def test_history_is_written_in_groups(monkeypatch):
-    monkeypatch.setattr("ddbload.ledger.history.GROUP_OBJECTS", 10)
-    store = MemoryStore()
-
-    def each() -> Iterator[ObjectVersion]:
-        yield from (version(number) for number in range(21))
-
-    History(store).put(LOAD, each())
-    assert len(store.objects) == 3
-    assert all(found_in(History(store), version(number)) for number in range(21))
-
-
-@pytest.mark.parametrize(
     ("one", "other", "same"),
     [
         ({}, {}, True),
@@ -496,16 +354,6 @@ def test_version_ids_decide_where_both_are_known(one, other, same):
     assert bool(list(history.find_each(names, [version(0, **other)]))) == same
 
 
-def test_file_is_known_by_all_that_pins_it():
-    pinned = {"path": "/a/b\udcff.csv", "size": 3, "mtime_ns": 1, "ctime_ns": 2, "inode": 4}
-    store = MemoryStore()
-    history = History(store)
-    history.put(LOAD, [ObjectVersion(pinned)])
-    assert found_in(history, ObjectVersion(pinned)) == [LOAD]
-    for name in ("size", "mtime_ns", "ctime_ns", "inode"):
-        assert not found_in(history, ObjectVersion({**pinned, name: 9}))
-
-
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]\n", b"\xff", b'{"run": 1}\n'])
 def test_damaged_history_is_a_named_error(data):
     store = MemoryStore()
@@ -515,35 +363,3 @@ def test_damaged_history_is_a_named_error(data):
     store.put(name, data)
     with pytest.raises(errors.LedgerDamaged, match="history/books/id-1"):
         found_in(history, version(0))
-
-
-def test_newest_runs_come_first_whatever_their_ids():
-    store = MemoryStore()
-    ids = ["zebra", "20261121T073000Z-1f2e3d", "upload-aa", "a-b-c"]
-    for number, run in enumerate(ids):
-        put_start(store, run, 1000.0 + number)
-        store.put(f"runs/{run}/run.json", b"")
-    put_start(store, "zebra", 1009.0)
-    assert newest_runs(store) == ["zebra", "a-b-c", "upload-aa", "20261121T073000Z-1f2e3d"]
-    assert newest_runs(store, 2) == ["zebra", "a-b-c"]
-
-
-def test_runs_of_earlier_versions_come_last_by_the_time_in_their_id():
-    store = MemoryStore()
-    for run in ("mine", "20251121T073000Z-1f2e3d", "20261121T073000Z-1f2e3d"):
-        store.put(f"runs/{run}/run.json", b"")
-    put_start(store, "new", 1000.0)
-    assert newest_runs(store, 5) == [
-        *("new", "20261121T073000Z-1f2e3d", "20251121T073000Z-1f2e3d", "mine")
-    ]
-
-
-def test_reports_of_a_load_are_the_same_each_time():
-    """The time of a load is not that of the function that writes it."""
-    world = World(FILE)
-    execute(world, given(world, "r1"), "r1")
-    history = History(world.store)
-    (page,) = history.read(world.store.names("history/"))
-    report = world.context().ledger("r1").find_report()
-    assert report is not None
-    assert page.load.at == world.context().ledger("r1").record().created + report.seconds

@@ -11,10 +11,9 @@ import pytest
 from ddbload import errors
 from ddbload.context import AccessPolicy
 from ddbload.contracts.chunks import ListingCursor
-from ddbload.contracts.states import PreflightTask, ReportTask
+from ddbload.contracts.states import PreflightTask
 from ddbload.ledger.object_listing import iter_objects
 from ddbload.steps.preflight import preflight
-from tests.fakes.s3_faults import internal_error
 from tests.unit.steps.exports import exported_files
 from tests.unit.steps.machine import execute, over_the_wire
 from tests.unit.steps.world import BUCKET, RUN, World
@@ -30,28 +29,6 @@ def small_pages(monkeypatch):
 def listed(world: World) -> list[str]:
     record = world.ledger.record()
     return [each.get("key") or each["path"] for each in iter_objects(record, world.ledger, 0)]
-
-
-def test_thousands_of_objects_are_listed_by_many_invocations_as_by_one():
-    at_once, continued = many(2_100), slow(many(2_100))
-    assert list_all(at_once, float("inf")) == 1
-    assert list_all(continued, 1.0) == 4
-    assert listed(continued) == [f"many/{number:05d}.csv" for number in range(2_100)]
-    one, other = at_once.ledger.record(), continued.ledger.record()
-    assert one.pinned == other.pinned
-    assert one.configuration == other.configuration
-    continued.preflight()
-    assert at_once.manifest[-1].end == continued.manifest[-1].end
-
-
-def test_state_between_invocations_is_small():
-    world = slow(many(2_000))
-    result = preflight(PreflightTask(world.payload, RUN), world.context(1.0))
-    assert isinstance(result, PreflightTask)
-    state = result.to_json()
-    # A state machine waits if this field is there.
-    assert "wait" not in state
-    assert len(json.dumps(state["cursor"])) < 100
 
 
 @pytest.mark.usefixtures("small_pages")
@@ -101,23 +78,6 @@ def test_listing_is_the_same_wherever_invocations_die_and_objects_come_and_go(se
 
 
 @pytest.mark.usefixtures("small_pages")
-def test_object_behind_the_cursor_is_not_listed_and_one_before_it_is():
-    world = many(30)
-    slow(world)
-    first = preflight(PreflightTask(world.payload, RUN), world.context(1.0))
-    assert isinstance(first, PreflightTask)
-    world.put("00000-late.csv", HEADER + b"100\n")
-    world.put("00029-new.csv", HEADER + b"101\n")
-    world.s3.delete_object(Bucket=BUCKET, Key="many/00028.csv")
-    while isinstance(first, PreflightTask):
-        first = preflight(first, world.context(1.0))
-    names = [key.removeprefix("many/") for key in listed(world)]
-    assert "00000-late.csv" not in names
-    assert names[-2:] == ["00029-new.csv", "00029.csv"]
-    assert "00028.csv" not in names
-
-
-@pytest.mark.usefixtures("small_pages")
 def test_object_that_changes_after_it_was_listed_raises_source_changed():
     world = many(30)
     slow(world)
@@ -126,48 +86,6 @@ def test_object_that_changes_after_it_was_listed_raises_source_changed():
     assert isinstance(task, PreflightTask)
     with pytest.raises(errors.SourceChanged, match=r"00000\.csv was overwritten"):
         preflight(task, world.context())
-
-
-@pytest.mark.usefixtures("small_pages")
-def test_listing_that_ends_at_the_deadline_leaves_the_rest_to_another_invocation():
-    world = many(10)
-    slow(world)
-    assert list_all(world, 0.5) == 3
-    assert len(listed(world)) == 10
-
-
-def test_listing_that_has_ended_is_not_handed_on_again():
-    world = slow(many(3))
-    task = preflight(PreflightTask(world.payload, RUN), world.context(0.5))
-    assert isinstance(task, PreflightTask)
-    assert not isinstance(preflight(task, world.context(0.0)), PreflightTask)
-
-
-@pytest.mark.usefixtures("small_pages")
-def test_long_listing_of_nothing_but_empty_objects_raises_source_not_found():
-    world = ManyObjects(files={f"{number:03d}.csv": b"" for number in range(55)})
-    slow(world)
-    with pytest.raises(errors.SourceNotFound, match="none but empty ones"):
-        list_all(world, 0.5)
-
-
-@pytest.mark.usefixtures("small_pages")
-def test_request_that_is_given_up_at_the_deadline_is_left_to_the_next_invocation():
-    world = many(1_050)
-    calls = 0
-
-    def fail(operation: str, _: Any) -> Any:
-        nonlocal calls
-        if operation == "list_objects_v2":
-            calls += 1
-            if calls == 2:
-                world.clock.sleep(1000.0)
-                return internal_error()
-        return None
-
-    world.s3.faults.decide = fail
-    assert list_all(world, 100.0) == 2
-    assert len(listed(world)) == 1_050
 
 
 @pytest.mark.usefixtures("small_pages")
@@ -232,32 +150,3 @@ def test_listing_cursor_with_a_foreign_name_is_refused(name):
     state = {"input": {}, "run": RUN, "cursor": {"listing": name, "part": 1}}
     with pytest.raises(errors.InvalidPayload, match=r"cursor\.listing"):
         PreflightTask.from_json(state)
-
-
-def test_listing_cursor_without_its_part_is_refused():
-    world = many(2)
-    with pytest.raises(errors.InvalidPayload, match="the ledger has no such part"):
-        preflight(PreflightTask(world.payload, RUN, ListingCursor("abc", 3)), world.context())
-
-
-def test_report_takes_the_state_of_a_run_that_waited_before_preflight_failed():
-    state = PreflightTask({}, RUN, wait=5).to_json()
-    assert state["wait"] == 5
-    error = {"Error": "TableNotFound", "Cause": "{}"}
-    assert not ReportTask.from_json({**state, "error": error}).planned
-
-
-@pytest.mark.usefixtures("small_pages")
-def test_execution_whose_listing_fails_is_reported_by_its_error():
-    world = slow(many(35))
-
-    def vanish(operation: str, params: Any) -> None:
-        if operation == "list_objects_v2":
-            world.clock.sleep(1.0)
-            if "StartAfter" in params:
-                raise errors.AccessDenied("no longer allowed")
-
-    world.s3.faults.decide = vanish
-    outcome = execute(world, world.payload, RUN, seconds=1.0)
-    assert (outcome["status"], outcome["error"]["name"]) == ("FAILED", "AccessDenied")
-    assert outcome["rows"]["read"] == 0

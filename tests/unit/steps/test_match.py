@@ -12,7 +12,6 @@ import pytest
 
 from ddbload import errors
 from ddbload.runs.retry_rejects import write_rows
-from tests.unit.steps.chaos import Chaos, plan
 from tests.unit.steps.world import World
 from tests.unit.steps.worlds import ManyObjects
 
@@ -86,28 +85,6 @@ def test_any_order_of_columns_gives_items_of_dict_reader(seed, monkeypatch):
     assert report.rows.read == report.rows.written + report.rows.rejected
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_order_of_columns_survives_deaths_and_retries(seed, monkeypatch):
-    rng = random.Random(seed)
-    small_blocks(monkeypatch, rng)
-    monkeypatch.setattr("ddbload.steps.chunker._WRITES_AHEAD", 0)
-    files = shuffled_files(rng, 6)
-    world = ManyObjects(files=files, options={"chunk_bytes": rng.choice((20, 400, 10**6))})
-    chaos = Chaos(world, plan(rng.randbytes(1 + 3 * 16)))
-    chaos.run()
-    chaos.finish()
-    world.report()
-    assert loaded(world) == by_dict_reader(files)
-
-
-def test_swapped_columns_in_one_packed_chunk_keep_their_names():
-    files = {"1.csv": b"id,a,b\n1,a1,b1\n", "2.csv": b"b,id,a\nb2,2,a2\n"}
-    world = ManyObjects(files=files)
-    world.run()
-    assert len(world.manifest) == 1
-    assert loaded(world) == by_dict_reader(files)
-
-
 def test_reject_of_other_order_names_columns_of_its_row():
     world = ManyObjects(files={"1.csv": b"id,a\n1,x\n", "2.csv": b"a,id\nx,\n\xff,2\n"})
     world.run()
@@ -150,26 +127,6 @@ def test_match_by_position_names_first_column_that_differs(second, words):
     with pytest.raises(errors.HeaderMismatch, match=words) as raised:
         world.preflight()
     assert "secret" not in str(raised.value)
-
-
-def test_unnamed_column_of_one_object_never_takes_name_of_another():
-    files = {"1.csv": b"id,c2,c3\n1,x,y\n", "2.csv": b"id,c3,\n2,z,w\n"}
-    with pytest.raises(errors.HeaderMismatch, match="column 3, which has no name"):
-        ManyObjects(files=files).preflight()
-
-
-def test_numbered_columns_in_another_order_are_refused():
-    files = {"1.csv": b"id,a,a\n1,x,y\n", "2.csv": b"a,id,a\nx,2,y\n"}
-    world = ManyObjects(files=files, source={"duplicate_columns": "number"})
-    with pytest.raises(errors.HeaderMismatch, match="has a column twice"):
-        world.preflight()
-    same = {"1.csv": b"id,a,a\n1,x,y\n", "2.csv": b"id,a,a\n2,z,w\n"}
-    world = ManyObjects(files=same, source={"duplicate_columns": "number"})
-    world.run()
-    assert loaded(world)[0] == [
-        {"id": "1", "a": "x", "a_2": "y"},
-        {"id": "2", "a": "z", "a_2": "w"},
-    ]
 
 
 def test_retry_puts_fields_of_other_order_in_their_columns():

@@ -7,17 +7,15 @@ from dataclasses import replace
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.chunks import Chunk, PreflightCursor
+from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows import block_splitter
 from ddbload.steps import prepare as module
-from tests.golden.cases import Golden, load_all
 from tests.oracle.csv_machine import read_rows
 from tests.unit.steps.world import World
-from tests.unit.steps.worlds import ManyObjects, SlowReads
+from tests.unit.steps.worlds import SlowReads
 
 BOM = b"\xef\xbb\xbf"
-GOLDEN = [each for each in load_all() if each.rows]
 
 
 @pytest.mark.parametrize(
@@ -58,27 +56,6 @@ def test_header_gives_columns_and_data_start(data, source, columns, start):
     assert record.size == len(data)
 
 
-@pytest.mark.parametrize("data", [b"7,x,\n", BOM + b"7,x,\n", b"\n\n7,x,\n8\n"])
-def test_columns_are_numbered_without_header(data):
-    world = World(data, keys=[("c1", "N")], source={"header": False})
-    world.preflight()
-    record = world.ledger.record()
-    assert record.columns == ("c1", "c2", "c3")
-    assert record.types == ("N", "S", "S")
-    assert record.data_start == Cursor(len(BOM) if data.startswith(BOM) else 0, 1)
-
-
-@pytest.mark.parametrize(
-    "data", [b"", BOM, b"\n\n", b"id,a\n", b"id,a", BOM + b"id,a\r\n", b"id,a\n\n\r\n"]
-)
-def test_run_succeeds_when_file_has_no_rows(data):
-    world = World(data)
-    report = world.run()
-    assert (report.status, report.rows.read) == ("SUCCEEDED", 0)
-    assert report.bytes == report.size == len(data)
-    assert world.items == []
-
-
 def test_header_is_read_when_it_comes_in_many_pieces(monkeypatch):
     monkeypatch.setattr("ddbload.reading.header.HEADER_READ_BYTES", 3)
     world = World(b'\n\nid,"a ""long"" name",\xc3\xa9\r\n1,2,3\n')
@@ -87,18 +64,6 @@ def test_header_is_read_when_it_comes_in_many_pieces(monkeypatch):
 
 
 # Pinning.
-
-
-def test_record_is_written_after_all_checks():
-    world = World(b"id,n\n1,2\n", types={"n": "N"}, options={"max_rejects": 7, "workers": 3})
-    world.preflight()
-    record = world.ledger.record()
-    assert record.types == ("S", "N")
-    assert record.payload.options.max_rejects == 7
-    assert record.payload.run == record.run == "run-1"
-    assert record.pinned["etag"] == world.s3.head_object(Bucket="bucket", Key="in/file.csv")["ETag"]
-    assert [key.name for key in record.table.keys] == ["id"]
-    assert record.created == 1000.0
 
 
 @pytest.mark.parametrize(
@@ -126,26 +91,6 @@ def tiles(world: World, delimiter: str = ",", quote: str | None = '"') -> None:
             assert world.data[chunk.start] in b"\r\n"
         position = chunk.end
     assert position == record.size
-
-
-@pytest.mark.parametrize("chunk_bytes", [1, 2, 3, 7, 64, 10**9])
-@pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
-def test_chunks_tile_the_file_at_row_ends(golden: Golden, chunk_bytes, monkeypatch):
-    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 16)
-    columns = [f"c{number}" for number in range(1, len(golden.rows[0].fields) + 1)]
-    world = World(
-        golden.data,
-        keys=[("c1", "S")],
-        source={"columns": columns, "delimiter": golden.delimiter, "quote": golden.quote},
-        options={"chunk_bytes": chunk_bytes},
-    )
-    if any(row.defect == "unterminated_quote" for row in golden.rows):
-        with pytest.raises(errors.UnterminatedQuote):
-            world.preflight()
-        return
-    world.preflight()
-    tiles(world, golden.delimiter, golden.quote)
-    assert all(chunk.end - chunk.start >= chunk_bytes for chunk in world.manifest[:-1])
 
 
 @pytest.mark.parametrize(("workers", "chunks"), [(1, 1), (2, 2), (50, 3), ("auto", 1)])
@@ -184,12 +129,6 @@ def test_chunk_bytes_is_raised_when_there_would_be_too_many_chunks(rows, monkeyp
     tiles(world)
 
 
-def test_chunks_are_limited_to_twenty_thousand():
-    world = World(b"id\n" + b"1\n" * 20_000, options={"chunk_bytes": 1})
-    assert world.preflight().chunks == 20_000
-    assert module.MAX_CHUNKS == 20_000
-
-
 # Continuing.
 
 
@@ -218,28 +157,6 @@ def test_manifest_is_the_same_however_often_preflight_continues(chunk_bytes, sec
     assert world.in_ledger("manifest/")[1:] != whole.in_ledger("manifest/")[1:]
     assert world.manifest == whole.manifest
     assert world.run().rows == whole.run().rows
-
-
-@pytest.mark.usefixtures("_small_reads")
-@pytest.mark.parametrize("seconds", [0.5, 2.5, 7.5])
-def test_chunk_is_cut_short_when_invocation_ends(seconds):
-    world = ticking(ROWS, 10**6)
-    world.preflight(seconds)
-    assert len(world.manifest) > 3
-    tiles(world)
-    assert world.run().rows.written == 120
-
-
-@pytest.mark.usefixtures("_small_reads")
-def test_result_has_cursor_of_continuation():
-    world = ticking(ROWS, 10)
-    first = world.preflight_step(context=world.context(0.5))
-    chunks = world.ledger.find_manifest_part(5).chunks
-    last = chunks[-1]
-    assert first.cursor == PreflightCursor(last.end, first.cursor.line, last.chunk + 1)
-    assert first.chunks == len(chunks)
-    assert world.ledger.find_manifest() is None
-    assert first.cursor.line == ROWS[: last.end].count(b"\n") + 1
 
 
 @pytest.mark.usefixtures("_small_reads")
@@ -286,17 +203,6 @@ def test_preflight_writes_manifest_when_earlier_one_was_killed():
 
 
 @pytest.mark.usefixtures("_small_reads")
-def test_preflight_does_not_repeat_finished_one():
-    world = ticking(ROWS, 10)
-    world.preflight(2.5)
-    before = dict(world.store.objects)
-    result = world.preflight_step(context=world.context(0.0))
-    assert result.cursor is None
-    assert result.chunks == len(world.manifest)
-    assert world.store.objects == before
-
-
-@pytest.mark.usefixtures("_small_reads")
 def test_preflight_raises_no_progress_when_no_row_ends_before_deadline():
     world = ticking(b"id,a\n1," + b"x" * 300 + b"\n", 10)
     with pytest.raises(errors.NoProgress, match="no row's end was found between byte 5"):
@@ -304,32 +210,6 @@ def test_preflight_raises_no_progress_when_no_row_ends_before_deadline():
     assert world.in_ledger("manifest") == []
     world.preflight(100.0)
     assert len(world.manifest) == 1
-
-
-@pytest.mark.usefixtures("_small_reads")
-def test_preflight_raises_interrupted_when_stopped_in_long_row():
-    world = ticking(b"id,a\n1," + b"x" * 300 + b"\n", 10)
-    context = world.context(should_stop=lambda: world.clock.time > 1004.0)
-    with pytest.raises(errors.Interrupted):
-        world.preflight_step(context=context)
-    assert world.in_ledger("manifest") == []
-
-
-@pytest.mark.usefixtures("_small_reads")
-def test_preflight_returns_cursor_when_stopped():
-    world = ticking(ROWS, 10)
-    context = world.context(should_stop=lambda: world.clock.time > 1004.0)
-    result = world.preflight_step(context=context)
-    assert result.cursor is not None
-    world.preflight()
-    tiles(world)
-
-
-@pytest.mark.usefixtures("_small_reads")
-def test_preflight_reads_one_piece_when_out_of_time():
-    world = ticking(ROWS, 1)
-    result = world.preflight_step(context=world.context(-1.0))
-    assert 5 < result.cursor.byte <= 5 + 32
 
 
 # The same run again.
@@ -376,42 +256,6 @@ def test_preflight_refuses_existing_run_with_other_dialect(source, types, named)
     assert world.store.objects == before
 
 
-def test_preflight_refuses_existing_run_with_other_declared_types_of_json():
-    world = World(b'{"id":"1","a":"2"}\n', source={"format": "json"})
-    world.preflight()
-    world.types = {"a": "N"}
-    with pytest.raises(errors.RunMismatch, match="began with another types;"):
-        world.preflight()
-
-
-def test_preflight_takes_up_a_run_that_is_told_what_was_detected():
-    world = World(ROWS, source={"format": "auto", "delimiter": "auto"})
-    world.preflight()
-    world.source = {"format": "csv", "delimiter": ","}
-    world.preflight()
-    world.source = {"format": "csv", "delimiter": ";"}
-    with pytest.raises(errors.RunMismatch, match="began with another delimiter;"):
-        world.preflight()
-
-
-@pytest.mark.parametrize("changed", [False, True])
-def test_preflight_takes_up_several_json_files_whose_format_was_detected(changed):
-    files = {f"{n}.json": b'{"id":"%d"}\n' % n for n in range(3)}
-    world = ManyObjects(files=files, source={"format": "auto", "delimiter": "auto"})
-    world.preflight()
-    if changed:
-        world.put("0.json", b'{"id":"9"}\n')
-        with pytest.raises(errors.SourceChanged, match=r"many/0\.json"):
-            world.preflight()
-        return
-    record = world.ledger.record()
-    world.preflight()
-    assert world.ledger.record() == record
-    world.types = {"id": "S"}
-    with pytest.raises(errors.RunMismatch, match="began with another types;"):
-        world.preflight()
-
-
 def test_preflight_refuses_existing_run_with_other_version():
     world = World(ROWS)
     world.preflight()
@@ -420,24 +264,6 @@ def test_preflight_refuses_existing_run_with_other_version():
     with pytest.raises(errors.SourceChanged, match="began with another version of s3://bucket"):
         world.preflight()
     assert world.store.objects == before
-
-
-def test_preflight_refuses_existing_run_with_other_object():
-    world = World(ROWS)
-    world.preflight()
-    world.s3.put_object(Bucket="bucket", Key="other", Body=ROWS)
-    world.source = {"key": "other"}
-    with pytest.raises(errors.SourceChanged, match="or another source"):
-        world.preflight()
-
-
-def test_preflight_refuses_existing_run_with_replaced_table():
-    world = World(ROWS)
-    world.preflight()
-    world.dynamodb.delete_table(TableName="books")
-    world.create_table()
-    with pytest.raises(errors.RunMismatch, match="another table"):
-        world.preflight()
 
 
 def test_one_run_begins_of_two_concurrent_with_one_id():

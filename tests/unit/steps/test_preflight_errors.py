@@ -9,90 +9,16 @@ import pytest
 
 from ddbload import errors
 from ddbload.context import AccessPolicy
-from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.states import PreflightTask
 from ddbload.reading.open_sources import list_bucket
-from ddbload.steps.checks import check_column_types
 from ddbload.steps.preflight import preflight
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails
-from tests.fakes.s3_faults import Fault as S3Fault
-from tests.fakes.s3_faults import slow_down
-from tests.unit.steps.world import BUCKET, KEY, RUN, TABLE, World
+from tests.unit.steps.world import BUCKET, RUN, World
 from tests.unit.steps.worlds import assert_refused
 
-PLACE = {"bucket": BUCKET, "key": KEY}
 FILE = b"id,year,name\nb1,1999,x\n"
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"sauce": {}}, "unknown field 'sauce'"),
-        ({"option": {}}, "unknown field 'option' (did you mean 'options'?)"),
-        ({"source": ..., "Source": {}}, "'source' is missing; there is 'Source'"),
-        ({"source": {"bucket": "s3://b", "key": "k"}}, "name of a bucket alone, such as b"),
-        ({"source": {"bucket": "b", "key": "s3://b/k"}}, "without s3:// and the bucket"),
-        ({"source": {**PLACE, "headers": True}}, "'source.headers'"),
-        ({"source": {"bucket": "b"}}, "'source.key' is missing"),
-        ({"source": {"path": "/f", "bucket": "b"}}, "'source.bucket' and 'source.path' are two"),
-        ({"source": {**PLACE, "prefix": "in/"}}, "'source.key' and 'source.prefix' are two"),
-        ({"source": {"manifest": "m", "key": "k"}}, "'source.key' and 'source.manifest' are two"),
-        ({"source": {"bucket": "b", "glob": "*", "etag": "x"}}, "'source.etag'"),
-        ({"source": None}, "'source' is missing"),
-        ({"source": "s3://b/k"}, "'source' must be a JSON object, not a string"),
-        ({"source": {**PLACE, "format": "xml"}}, "'source.format'"),
-        ({"source": {**PLACE, "encoding": "klingon"}}, "'source.encoding'"),
-        ({"source": {**PLACE, "columns": []}}, "'source.columns'"),
-        ({"source": {**PLACE, "header": "yes"}}, "'source.header'"),
-        ({"source": {**PLACE, "delimiter": "\n"}}, "'source.delimiter'"),
-        ({"source": {**PLACE, "delimiter": '"'}}, "same character"),
-        ({"source": {**PLACE, "quote": "''"}}, "'source.quote'"),
-        ({"source": {**PLACE, "quote": 1}}, "'source.quote'"),
-        ({"target": {"table": "x"}}, "'target.table'"),
-        ({"target": {"table": "books", "region": "r"}}, "'target.region'"),
-        ({"target": ...}, "'target' is missing"),
-        ({"types": {"year": "date"}}, "'types.year'"),
-        ({"types": ["year"]}, "'types'"),
-        ({"options": {"mode": "upsert"}}, "'options.mode'"),
-        ({"options": {"engine": "warp"}}, "'options.engine'"),
-        ({"options": {"workers": 0}}, "'options.workers'"),
-        ({"options": {"chunk_bytes": 0}}, "'options.chunk_bytes'"),
-        ({"options": {"chunk_bytes": 1.5}}, "'options.chunk_bytes'"),
-        ({"options": {"max_rejects": -1}}, "'options.max_rejects'"),
-        ({"options": {"max_row_bytes": True}}, "'options.max_row_bytes'"),
-        ({"options": {"max_wcu": 0.5}}, "'options.max_wcu'"),
-        ({"options": {"speed": 11}}, "'options.speed'"),
-        ({"run": {"id": "../up"}}, "a run id has"),
-        ({"run": {"resume_of": "other"}}, "'source' cannot be given with 'run.resume_of'"),
-    ],
-)
-def test_preflight_refuses_invalid_payload(changes, words):
-    assert_refused(World(FILE), errors.InvalidPayload, re.escape(words), **changes)
-
-
-@pytest.mark.parametrize("payload", [None, [], "books.csv", 7])
-def test_preflight_refuses_payload_that_is_no_object(payload):
-    world = World(FILE)
-    with pytest.raises(errors.InvalidPayload, match="the input must be a JSON object"):
-        preflight(PreflightTask(payload, RUN), world.context())
-    assert world.store.objects == {}
-
-
-@pytest.mark.parametrize("run", ["", "../up", "a/b", ".hidden", "x" * 81, "é", "a b", "a\n"])
-def test_preflight_refuses_invalid_run_id(run):
-    world = World(FILE)
-    with pytest.raises(errors.InvalidPayload, match="a run id has"):
-        preflight(PreflightTask(world.payload, run), world.context())
-    assert world.store.objects == {}
-
-
-def test_preflight_uses_run_id_of_payload():
-    world = World(FILE)
-    result = preflight(PreflightTask({**world.payload, "run": {"id": "own"}}, RUN), world.context())
-    assert result.run == "own"
-    assert {name.split("/")[1] for name in world.store.names("runs/")} == {"own"}
 
 
 # The table.
@@ -108,13 +34,6 @@ def test_preflight_refuses_table_that_is_not_active(status):
     world = World(FILE)
     with_status(world, status)
     assert_refused(world, errors.TableNotActive, f"table books is {status}")
-
-
-@pytest.mark.parametrize("status", ["ACTIVE", "UPDATING"])
-def test_preflight_accepts_table_that_is_updating(status):
-    world = World(FILE)
-    with_status(world, status)
-    assert world.preflight().chunks == 1
 
 
 def with_status(world: World, status: str) -> None:
@@ -151,37 +70,6 @@ def test_preflight_refuses_declared_type_other_than_key_type(keys, indexes, type
     assert_refused(World(FILE, keys, indexes, types=types), errors.KeyTypeMismatch, named)
 
 
-@pytest.mark.parametrize(
-    ("keys", "indexes"),
-    [
-        ([("id", "B")], []),
-        ([("id", "S"), ("year", "B")], []),
-        ([("id", "S")], [[("name", "B")]]),
-    ],
-)
-def test_binary_key_is_read_as_base64(keys, indexes):
-    world = World(FILE.replace(b"1999", b"19-9"), keys, indexes)
-    assert world.run().rows.rejected == 1
-    assert {each["cause"] for each in world.rejects()} == {"not_base64"}
-
-
-def test_preflight_refuses_key_of_unknown_type():
-    table = Table("books", "id", (KeyAttribute("id", "M", 2048),))
-    with pytest.raises(errors.UnsupportedKeyType, match="a key of type M in table books"):
-        check_column_types(["id"], {}, table)
-
-
-def test_preflight_accepts_index_key_without_column():
-    world = World(FILE, indexes=[[("elsewhere", "B"), ("nowhere", "N")]])
-    assert world.run().rows.written == 1
-
-
-def test_index_key_columns_get_type_of_index():
-    world = World(FILE, indexes=[[("year", "N")]])
-    world.run()
-    assert world.items == [{"id": {"S": "b1"}, "year": {"N": "1999"}, "name": {"S": "x"}}]
-
-
 # Columns.
 
 
@@ -204,25 +92,6 @@ def test_index_key_columns_get_type_of_index():
 )
 def test_preflight_refuses_invalid_column_names(head, source, error, words):
     assert_refused(World(head + b"\n1,2\n", source=source), error, words)
-
-
-def test_preflight_accepts_longest_column_name():
-    name = "é" * 32767 + "x"
-    world = World(f"id,{name}\n1,2\n".encode())
-    assert world.run().rows.written == 1
-    assert world.items == [{"id": {"S": "1"}, name: {"S": "2"}}]
-
-
-def test_preflight_refuses_type_for_unknown_column():
-    world = World(FILE, types={"yaer": "N"})
-    words = "a type is declared for 'yaer', which is none of the file's 3 columns"
-    assert_refused(world, errors.UnknownColumn, words)
-
-
-def test_error_shows_column_that_differs_in_case_or_spaces():
-    world = World(b"Id,a\n1,2\n", keys=[("id", "S")])
-    words = "'Id' is one, and names are compared exactly"
-    assert_refused(world, errors.KeyColumnMissing, words)
 
 
 def test_error_shows_no_columns_that_may_be_a_row():
@@ -254,33 +123,6 @@ def test_preflight_refuses_binary_files(start, words, source):
     assert_refused(world, errors.UnsupportedFormat, words)
 
 
-def test_preflight_refuses_missing_object():
-    world = World(FILE, source={"key": "missing"})
-    assert_refused(world, errors.SourceNotFound, "s3://bucket/missing: no such object")
-
-
-def test_preflight_refuses_object_with_other_etag():
-    world = World(FILE, source={"etag": '"0123"'})
-    assert_refused(world, errors.SourceChanged, "its ETag is not the one that was asked for")
-
-
-def test_preflight_raises_source_changed_when_object_is_overwritten(monkeypatch):
-    monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 4)
-    world = World(FILE)
-    overwrite = S3Fault(before=lambda: world.overwrite(FILE + b"b2,2000,y\n"))
-    world.s3.faults.add("get_object", None, overwrite)
-    with pytest.raises(errors.SourceChanged, match="overwritten"):
-        world.preflight()
-    assert world.beyond_request == {}
-
-
-@pytest.mark.parametrize("head", [b"id,a", b'id,"a\n'])
-def test_preflight_refuses_header_that_is_too_long(head):
-    world = World(head + b"x" * 5000 + b"\n1,2\n", options={"max_row_bytes": 1000})
-    words = r"the row at line 1, byte 0 is longer than 1000 bytes"
-    assert_refused(world, errors.RowTooLong, words)
-
-
 @pytest.mark.parametrize("row", [b"1," + b"x" * 2000, b'1,"' + b"x\n" * 1000 + b'"'])
 @pytest.mark.parametrize("after", [b"\n", b""])
 def test_preflight_refuses_row_that_is_too_long(row, after):
@@ -292,14 +134,6 @@ def test_preflight_refuses_row_that_is_too_long(row, after):
     assert world.report().error.name == "IncompleteRun"
     world.options["max_row_bytes"] = 5000
     assert world.run().status == "SUCCEEDED"
-
-
-@pytest.mark.parametrize("row", [b'1,"', b'1,"x', b'1,"x\ny\n', b'1,"x\n' + b"9,y\n" * 40])
-def test_preflight_refuses_unclosed_quote(row):
-    world = World(b"id,a\n0,0\n" + row, options={"chunk_bytes": 3})
-    with pytest.raises(errors.UnterminatedQuote, match=r"line 3, byte 9 has a quoted field"):
-        world.preflight()
-    assert world.items == []
 
 
 # What a deployment may do.
@@ -339,11 +173,6 @@ def test_preflight_refuses_table_that_is_not_allowed(allowed):
     assert [call.operation for call in world.dynamodb.calls] == ["create_table"]
 
 
-def test_run_succeeds_when_bucket_and_table_are_allowed():
-    permitted = AccessPolicy(sources=(SourceBucket(BUCKET),), tables=frozenset({TABLE}))
-    assert World(FILE, access=permitted).run().status == "SUCCEEDED"
-
-
 def test_preflight_refuses_path_unless_allowed(tmp_path):
     path = tmp_path / "f.csv"
     path.write_bytes(FILE)
@@ -370,23 +199,6 @@ def test_preflight_raises_when_table_cannot_be_described(fault, error):
     world = World(FILE)
     world.dynamodb.faults.add("describe_table", fault)
     assert_refused(world, error, "describing table books")
-
-
-@pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError"])
-def test_preflight_retries_describing_the_table(code):
-    world = World(FILE)
-    world.dynamodb.faults.add("describe_table", fails(code), times=5)
-    world.preflight()
-    assert world.clock.time > 1000.0
-    world.dynamodb.faults.add("describe_table", fails(code), times=6)
-    with pytest.raises(errors.ServiceUnavailable, match="describing table books"):
-        world.preflight()
-
-
-def test_preflight_raises_when_source_cannot_be_read():
-    world = World(FILE)
-    world.s3.faults.add("get_object", slow_down(), times=6)
-    assert_refused(world, errors.ServiceUnavailable, "SlowDown")
 
 
 @pytest.mark.parametrize("letter", ["x", "é"])

@@ -7,9 +7,8 @@ from itertools import pairwise
 import pytest
 
 from ddbload.contracts.results import MAX_SAMPLES, ProgressSamples, SegmentTimes
-from ddbload.errors import TableNotFound
 from tests.fakes.dynamodb_faults import Fault
-from tests.unit.steps.world import TABLE, World
+from tests.unit.steps.world import World
 
 DATA = b"id\n" + b"".join(b"r%d\n" % number for number in range(400))
 
@@ -34,35 +33,6 @@ def test_samples_are_few_and_even(seconds):
         assert sample.throttled == pytest.approx(sample.seconds * 10)
     steps = [b.seconds - a.seconds for a, b in pairwise(found)]
     assert not steps or max(steps) <= min(steps) * 2 + 0.3
-
-
-def test_end_does_not_depend_on_a_clock_that_is_set_back():
-    samples = ProgressSamples("ab", began=1e9, now=50.0)
-    assert samples.times(49.0).ended == 1e9
-
-
-def test_segments_have_the_times_of_their_invocation():
-    world = World(DATA, options={"chunk_bytes": 600}, request_seconds=2.0)
-    world.run(seconds=9.0)
-    segments = sorted(world.ledger.iter_segments(), key=lambda each: (each.chunk, each.start.byte))
-    times = [each.times for each in segments]
-    assert len(segments) > len(world.manifest)
-    for earlier, later in pairwise(times):
-        assert earlier is not None
-        assert later is not None
-        assert earlier.began < earlier.ended <= later.began
-    assert times[-1].ended <= world.clock.time
-    assert any(each.samples for each in times)
-
-
-def test_failure_has_its_time():
-    world = World(DATA)
-    world.preflight()
-    world.clock.sleep(3.0)
-    world.dynamodb.delete_table(TableName=TABLE)
-    with pytest.raises(TableNotFound):
-        world.import_one(world.manifest[0])
-    assert [each.at for each in world.ledger.failures()] == [world.clock.time]
 
 
 def test_rows_are_sampled_when_they_are_accepted_although_an_earlier_one_is_not():

@@ -10,7 +10,7 @@ import pytest
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.source import Source
 from ddbload.report_page import reject_causes
-from ddbload.report_page.reject_causes import EXAMPLES_OF_CAUSE, RejectTally, mask
+from ddbload.report_page.reject_causes import EXAMPLES_OF_CAUSE, RejectTally
 from ddbload.write.scheduler.messages import REFUSED_BY_DYNAMODB
 from tests.unit.steps.page_scenes import record, reject
 
@@ -50,17 +50,6 @@ def test_masked_rows_keep_only_what_separates_cells(row, masked):
     tally = tally_of(reject(1, raw=row))
     assert tally.groups[0].examples[0].row == masked
     assert tally_of(reject(1, raw=row), show_rows=True).groups[0].examples[0].row == row
-
-
-def test_letters_of_a_delimiter_are_masked():
-    assert mask("1ab2", "") == "9xx9"
-    tally = tally_of(reject(1, raw="1ab2"), source=Source(bucket="b", key="k", delimiter="ab"))
-    assert tally.groups[0].examples[0].row == "9xx9"
-
-
-def test_long_rows_are_cut():
-    example = tally_of(reject(1, raw="y" * 400_000)).groups[0].examples[0]
-    assert (len(example.row), example.characters) == (160, 400_000)
 
 
 def test_attributes_of_json_rows_are_not_named():

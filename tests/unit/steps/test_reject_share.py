@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.options import LEAST_ROWS_OF_SHARE, Options, RejectLimit
+from ddbload.contracts.options import LEAST_ROWS_OF_SHARE, RejectLimit
 from ddbload.contracts.results import FAILED, SUCCEEDED, SUCCEEDED_WITH_REJECTS
 from tests.unit.steps.world import World
 
@@ -33,17 +33,6 @@ def test_share_is_compared_exactly(seed):
     for rejected in {0, read, rng.randrange(read + 1), int(read * percent / 100)}:
         exact = Fraction(rejected) > Fraction(str(percent)) / 100 * read
         assert limit.exceeded(rejected, read) == exact
-
-
-@pytest.mark.parametrize("seed", range(200))
-def test_worker_stops_no_run_that_would_succeed(seed):
-    rng = random.Random(seed)
-    rows = [rng.random() < rng.choice((0.01, 0.5, 0.99)) for _ in range(3000)]
-    rows.sort(key=lambda bad: rng.random() < 0.5 and not bad)
-    limit = RejectLimit(0, rng.choice((0.0, 1.0, 5.0, 50.0, 99.0, 100.0)))
-    for read in range(0, 3000, 97):
-        stops = limit.surely_exceeded(sum(rows[:read]), read, 3000 - read)
-        assert not stops or (limit.exceeded(sum(rows), 3000) and read >= LEAST_ROWS_OF_SHARE)
 
 
 @pytest.mark.parametrize("chunk_bytes", [10**6, 3000])
@@ -90,13 +79,3 @@ def test_hopeless_run_stops_after_a_thousand_rows_and_resumes_with_a_higher_shar
     report = it.run()
     assert (report.status, report.rows.read) == (SUCCEEDED_WITH_REJECTS, 10_000)
     assert report.rows.rejected == 5000
-
-
-def test_payload_keeps_the_share():
-    options = Options.from_json({"max_rejects": "2.5%"})
-    assert options.to_json()["max_rejects"] == "2.5%"
-    assert Options.from_json(options.to_json()) == options
-    assert Options.from_json({}).to_json()["max_rejects"] == 1000
-    for wrong in ("5", "-1%", "101%", "%", "5 percent", "1e1%"):
-        with pytest.raises(errors.InvalidPayload, match=r"or a share of them such as '5%'"):
-            Options.from_json({"max_rejects": wrong})

@@ -5,13 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from dataclasses import replace
 
 import pytest
 
-from ddbload.contracts.results import Segment, SegmentTimes
-from ddbload.contracts.row_counts import RowCounts
-from ddbload.contracts.run_record import Cursor
 from ddbload.errors import ServiceUnavailable, visible
 from ddbload.ledger.ledger import Ledger
 from ddbload.report_page import page as page_module
@@ -22,7 +18,7 @@ from ddbload.report_page.run_facts import RunFacts
 from ddbload.steps import report
 from ddbload.steps.read_run import read_run
 from tests.unit.steps.hostile_texts import HOSTILE, ElementCollector, hostile_facts
-from tests.unit.steps.page_scenes import BEGAN, SCENES, facts, many_chunks, record, work
+from tests.unit.steps.page_scenes import SCENES, many_chunks
 from tests.unit.steps.world import RUN, World
 
 MOST_BYTES = 2_000_000
@@ -112,51 +108,6 @@ def test_page_says_what_happened():
         assert words in text, words
 
 
-def test_limits_are_shown_to_the_last_digit():
-    made = record(1)
-    options = replace(made.payload.options, max_wcu=1_234_567.0, max_cost=2_500_000.25)
-    made = replace(made, payload=replace(made.payload, options=options))
-    text = draw(facts(*work(1, 1), made=made)).text
-    assert "1,234,567" in text
-    assert "$2,500,000.25" in text
-
-
-def test_counts_that_do_not_add_up_are_shown_as_such():
-    scene = SCENES["one-chunk"]()
-    broken = replace(scene, report=replace(scene.report, rows=RowCounts(10, 3, 2)))
-    assert "The counts do not add up" in draw(broken).text
-
-
-def crowded_facts() -> RunFacts:
-    """Make the run with the largest page: 20,000 chunks in 40,000 pieces that do not touch."""
-    chunks, _ = work(20_000, 1, parts=0)
-    chains: list[list[Segment]] = []
-    for number, chunk in enumerate(chunks):
-        middle = Cursor(chunk.start + 1_000_000, 1)
-        ends = (Cursor(chunk.start, 1), middle), (middle, Cursor(chunk.end, 1))
-        chain = []
-        for part, (start, end) in enumerate(ends):
-            place = 2 * number + part
-            began = BEGAN + place // 120 * 10
-            times = SegmentTimes(f"{place % 120:04x}", began, began + 1)
-            rows = RowCounts(100, 100)
-            chain.append(
-                Segment(number, start, end, part == 1, rows, EMPTY_WORK, None, times=times)
-            )
-        # Every third chunk stays open.
-        chains.append(chain[: 2 - number % 3 // 2])
-    return facts(chunks, chains, made=record(20_000))
-
-
-EMPTY_WORK = SCENES["no-rows"]().report.work
-
-
-def test_page_of_20000_chunks_is_small():
-    text = draw_page(crowded_facts())
-    assert 500_000 < len(text.encode()) < MOST_BYTES
-    assert "<script" not in text
-
-
 @pytest.mark.parametrize("show_rows", [True, False])
 def test_hostile_texts_stay_texts(show_rows):
     scene = hostile_facts(show_rows=show_rows)
@@ -216,21 +167,6 @@ def test_report_writes_a_page_without_row_data(world):
     assert f"ddbload rejects {RUN} --summary --ledger memory:" in text
 
 
-def test_page_on_request_is_that_of_the_ledger(world):
-    world.report()
-    context = world.context()
-    assert run_page(read_run(RUN, context).report, context) == page_in_ledger(world)
-    open_page = run_page(read_run(RUN, context).report, context, show_rows=True)
-    assert f"{CANARY}-0,bad-canary" in open_page
-
-
-def test_page_shows_what_can_be_read_of_a_damaged_ledger(world):
-    (name, *_) = world.in_ledger("rejects/")
-    del world.store.objects[f"runs/{RUN}/{name}"]
-    assert world.report().status == "FAILED"
-    assert "LedgerDamaged" in page_in_ledger(world)
-
-
 def test_columns_of_json_rows_are_row_data():
     rows = b'{"id": "a", "canary": 1e999}\n{"id": "b"}\n'
     world = World(rows, source={"format": "json"})
@@ -276,9 +212,3 @@ def test_page_is_written_only_with_enough_time_left(world, seconds, written):
     context = world.context(seconds)
     assert report.write_report(RUN, context).status == "SUCCEEDED_WITH_REJECTS"
     assert (f"runs/{RUN}/report.html" in world.store.objects) == written
-
-
-def test_page_of_a_run_without_record_says_why():
-    page = draw(SCENES["failed-preflight"]())
-    assert "TableNotFound" in page.text
-    assert "resume" not in page.text

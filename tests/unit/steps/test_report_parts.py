@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from ddbload.context import segment_reader
-from ddbload.contracts.results import ExecutionOutput, Failure, Report
+from ddbload.contracts.results import ExecutionOutput, Report
 from ddbload.contracts.states import (
     ImportTask,
     PreflightTask,
     ReportCursor,
     ReportTask,
 )
-from ddbload.errors import Interrupted, InvalidPayload, LedgerDamaged
+from ddbload.errors import Interrupted, LedgerDamaged
 from ddbload.ledger import counted_chunks
-from ddbload.ledger.bucket_store import BucketStore
-from ddbload.ledger.counted_chunks import SegmentSums
 from ddbload.steps.executions import Executions
 from ddbload.steps.import_chunk import import_chunk
 from ddbload.steps.preflight import preflight
 from ddbload.steps.report import report_execution
 from ddbload.steps.run_end import conclude_stopped
-from tests.fakes.s3 import FakeS3
 from tests.fakes.stepfunctions import FakeStepFunctions
-from tests.unit.steps.world import RUN, FakeClients, World
+from tests.unit.steps.world import RUN, World
 
 DATA = b"id,n\n" + b"".join(b"%d,%s\n" % (n, b"x" if n % 9 == 4 else b"1") for n in range(60))
 ARN = "arn:aws:states:us-east-1:012345678912:execution:machine:name"
@@ -92,16 +87,6 @@ def test_report_in_parts_is_that_of_one_invocation(world: World) -> None:
     assert page is not None
 
 
-def test_repeated_invocation_stops_at_the_same_place(world: World) -> None:
-    import_last(world)
-    first = report_execution(ReportTask(RUN), world.context(SOON))
-    assert isinstance(first, ReportCursor)
-    before = dict(world.store.objects)
-    again = [report_execution(ReportTask(RUN, report=first), world.context(SOON)) for _ in range(2)]
-    assert again[0] == again[1]
-    assert {name: world.store.objects[name] for name in before} == before
-
-
 def test_later_attempt_counts_segments_that_were_written_since(world: World) -> None:
     failed, cursors = reported(world, SOON)
     assert (failed.status, failed.error and failed.error.name) == ("FAILED", "IncompleteRun")
@@ -109,15 +94,6 @@ def test_later_attempt_counts_segments_that_were_written_since(world: World) -> 
     made, more = reported(world, SOON)
     assert (made.status, made.chunks_done) == ("SUCCEEDED_WITH_REJECTS", len(world.manifest))
     assert {each.name for each in cursors}.isdisjoint({each.name for each in more})
-
-
-def test_damage_in_an_early_part_is_reported_at_the_end(world: World) -> None:
-    import_last(world)
-    name = world.in_ledger("rejects/")[0]
-    world.store.objects[f"runs/{RUN}/{name}"] = b""
-    made, cursors = reported(world, SOON)
-    assert len(cursors) > 3
-    assert (made.status, made.error and made.error.name) == ("FAILED", "LedgerDamaged")
 
 
 @pytest.mark.parametrize("change", ["run", "configuration", "sums", "gone"])
@@ -153,11 +129,6 @@ def test_sums_that_contradict_each_other_are_refused(
         report_execution(ReportTask(RUN, report=cursor), world.context(SOON))
 
 
-def test_name_of_parts_leads_nowhere_else() -> None:
-    with pytest.raises(InvalidPayload):
-        ReportCursor.from_json({"name": "../other", "chunk": 1})
-
-
 def test_end_of_a_stopped_execution_continues_in_repeated_invocations(world: World) -> None:
     machine = FakeStepFunctions()
     executions = Executions(machine, machine.machine)  # type: ignore[arg-type]
@@ -177,35 +148,3 @@ def test_end_of_a_stopped_execution_continues_in_repeated_invocations(world: Wor
     assert tries > 3
     assert concluded is not None
     assert concluded[0].chunks_done == len(world.manifest) - 1
-
-
-def test_charts_of_many_segments_are_left_out(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(counted_chunks, "MAX_KEPT_SEGMENTS", 5)
-    reported(world, float("inf"))
-    page = world.store.objects[f"runs/{RUN}/report.html"].decode()
-    assert "the charts of workers and chunks are left out" in page
-
-
-@pytest.mark.parametrize("many", [True, False])
-def test_bucket_is_read_from_a_name_on(many: bool) -> None:
-    s3 = FakeS3()
-    s3.create_bucket(Bucket="work")
-    for number in range(2500):
-        s3.put_object(Bucket="work", Key=f"a/chunks/{number:05d}/1.json", Body=b"%d" % number)
-    s3.put_object(Bucket="work", Key="a/chunkz", Body=b"")
-    reader = segment_reader(FakeClients(None, s3)) if many else None
-    store = BucketStore(s3, "work", "a", read_many=reader)
-    found = list(store.read_folder("chunks/", "01200/"))
-    assert found == [(f"{n:05d}/1.json", b"%d" % n) for n in range(1200, 2500)]
-
-
-def test_parts_keep_all_sums(world: World) -> None:
-    """A sum that is not kept would begin anew in each invocation."""
-    import_last(world)
-    found = counted_chunks.CountedChunks.read(world.ledger).sums
-    found.damaged, found.reached, found.following = Failure("LedgerDamaged", "why"), 7, 8
-    again = SegmentSums.from_json(json.loads(json.dumps(found.to_json())))
-    assert vars(again) == vars(found)
-    assert found.to_json().keys() == vars(found).keys()

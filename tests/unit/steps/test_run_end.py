@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 
 from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
 from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput, Failure
-from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_notice import StoppedExecution
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
 from ddbload.runs.run_control import change_limits, take_up
@@ -63,22 +61,6 @@ def test_event_has_counts_and_places_but_no_rows():
     ]
 
 
-def test_event_names_the_run_that_loaded_the_source_before():
-    world = World(FILE)
-    end_of(world)
-    world.more = {"run": {"id": "later", "once": True}}
-    task = PreflightTask(world.payload, "later", execution=AGAIN.execution)
-    assert preflight(task, world.context()).chunks == 0
-    outcome = report_execution(ReportTask("later"), world.context())
-    assert announce(outcome, AGAIN, world.context()) is None
-    (detail,) = world.events.details
-    assert (detail["status"], detail["error"], detail["rows"]["read"]) == (
-        *("ALREADY_LOADED", None, 0),
-    )
-    loaded = detail["loaded_before"]
-    assert (loaded["objects"], loaded["run"], loaded["rejected"]) == (1, RUN, 1)
-
-
 def test_event_is_sent_once_for_each_attempt():
     world = World(FILE)
     outcome = end_of(world)
@@ -89,14 +71,6 @@ def test_event_is_sent_once_for_each_attempt():
     assert sent == [(ARN, 0), (f"{ARN}-2", 0), (ARN, 1)]
 
 
-def test_event_is_not_sent_when_its_mark_is_there():
-    world = World(FILE)
-    outcome = end_of(world)
-    world.store.put("notices/name.json", b"{}")
-    assert announce(outcome, FIRST, world.context()) is None
-    assert world.events.entries == []
-
-
 def test_message_of_an_error_is_not_in_the_event():
     world = World(FILE)
     failed = replace(end_of(world), status="FAILED", error=Failure("BadHeader", "marker"))
@@ -104,15 +78,6 @@ def test_message_of_an_error_is_not_in_the_event():
     (detail,) = world.events.details
     assert detail["error"] == "BadHeader"
     assert "marker" not in str(detail)
-
-
-@pytest.mark.parametrize("run", ["never-begun", "no/valid id", "\ud800"])
-def test_run_that_never_began_is_announced(run):
-    world = World(FILE)
-    output = ExecutionOutput(run, "FAILED", RowCounts(), 0, 0, None, Failure("InvalidPayload", "m"))
-    assert announce(output, FIRST, world.context()) is None
-    (detail,) = world.events.details
-    assert (detail["run"], detail["table"], detail["source"]) == (run, None, None)
 
 
 def test_refused_event_is_sent_again_and_marked_only_then():
@@ -249,14 +214,6 @@ def test_report_that_was_announced_is_left_alone():
     assert len(failed.world.events.entries) == 1
 
 
-def test_failed_execution_without_report_gets_one():
-    failed = Aborted("FAILED", error="States.Runtime", cause="no such path")
-    outcome = failed.conclude()
-    assert outcome is not None
-    assert (outcome.status, outcome.error) == ("FAILED", Failure("States.Runtime", "no such path"))
-    assert failed.world.ledger.find_report() is not None
-
-
 def test_run_that_was_resumed_since_is_not_cancelled():
     aborted = Aborted()
     aborted.world.clock.sleep(3)
@@ -266,26 +223,6 @@ def test_run_that_was_resumed_since_is_not_cancelled():
     control = aborted.world.ledger.find_control()
     assert control is not None
     assert (control.cancelled, control.max_wcu) == (False, 70)
-
-
-def test_run_whose_limits_were_changed_since_is_cancelled():
-    """`ddbload limit` after a stop in the console is no resume: functions must still stop."""
-    aborted = Aborted()
-    aborted.world.clock.sleep(3)
-    change_limits(RUN, aborted.world.context(), max_wcu=70)
-    outcome = aborted.conclude()
-    assert outcome is not None
-    assert outcome.status == "CANCELLED"
-    assert aborted.world.ledger.find_control() == Control(CANCELLED_CONTROL, max_wcu=70)
-
-
-def test_run_of_another_execution_is_not_cancelled():
-    aborted = Aborted()
-    aborted.world.ledger.put_execution(f"{aborted.arn}-2")
-    outcome = aborted.conclude()
-    assert outcome is not None
-    assert aborted.world.ledger.find_control() is None
-    assert len(aborted.world.events.entries) == 1
 
 
 @pytest.mark.parametrize("status", ["ABORTED", "FAILED"])
@@ -307,26 +244,6 @@ def test_report_of_the_execution_that_took_the_run_up_is_kept(status: str, begun
     assert len(ended.world.events.entries) == 1
 
 
-def test_run_that_the_command_cancelled_is_reported_here_too():
-    aborted = Aborted()
-    # By S3's clock, of whole seconds, this may look as if it was written after the stop.
-    aborted.world.clock.sleep(1)
-    aborted.world.ledger.change_control(lambda _: Control(CANCELLED_CONTROL, max_wcu=50))
-    outcome = aborted.conclude()
-    assert outcome is not None
-    assert outcome.status == "CANCELLED"
-    report = aborted.world.ledger.find_report()
-    assert report is not None
-    assert report.status == "CANCELLED"
-
-
-def test_execution_that_was_redriven_is_left_alone():
-    aborted = Aborted()
-    aborted.machine.started[aborted.arn]["status"] = "RUNNING"
-    assert aborted.conclude() is None
-    assert aborted.world.events.entries == []
-
-
 def test_redriven_execution_is_concluded_again():
     """A redrive keeps the execution's ARN: FAILED without a report, redriven, then stopped."""
     failed = Aborted("FAILED", error="States.Runtime", cause="x")
@@ -341,27 +258,3 @@ def test_redriven_execution_is_concluded_again():
     assert failed.conclude() is None
     sent = [(each["status"], each["redrives"]) for each in failed.world.events.details]
     assert sent == [("FAILED", 0), ("CANCELLED", 1)]
-
-
-def test_event_from_before_a_redrive_cancels_nothing():
-    """Events come late and out of order; the redriven attempt's own event concludes it."""
-    aborted = Aborted()
-    aborted.redrive("ABORTED")
-    assert aborted.conclude(redrives=0) is None
-    assert aborted.world.ledger.find_control() is None
-    assert aborted.conclude() is not None
-
-
-def test_execution_that_never_began_a_run_is_announced():
-    machine = FakeStepFunctions()
-    executions = Executions(machine, machine.machine)  # type: ignore[arg-type]
-    world = World(FILE)
-    for number, payload in enumerate([{}, {"run": {"id": "no/valid id"}}]):
-        arn = executions.start(f"name-{number}", payload)
-        machine.end(arn, "ABORTED")
-        event = {"detail": {"executionArn": arn, "stopDate": time.time() * 1000}}
-        concluded = conclude_stopped(event, world.context(), executions)
-        assert concluded is not None
-        assert announce(*concluded, world.context()) is None
-    assert [each["run"] for each in world.events.details] == ["name-0", "name-1"]
-    assert world.store.names("runs/") == []

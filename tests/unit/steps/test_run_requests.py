@@ -13,8 +13,8 @@ from ddbload.contracts.run_record import Resume
 from ddbload.contracts.states import PreflightTask, RunRequest
 from ddbload.errors import DdbloadError, RunNotFound
 from ddbload.ledger.history import newest_runs
-from ddbload.steps.preflight import preflight, preflight_in_turn
-from ddbload.steps.run_requests import keep_failure, keep_request, resumed_payload
+from ddbload.steps.preflight import preflight
+from ddbload.steps.run_requests import keep_failure, resumed_payload
 from tests.unit.steps.world import RUN, World
 
 ARN = "arn:aws:states:eu-west-1:1:execution:m:run-1"
@@ -49,17 +49,6 @@ def test_request_is_in_the_ledger_when_preflight_fails(broken, execution):
     assert world.ledger.find_execution() == execution
 
 
-def test_request_has_what_was_given_and_not_what_was_detected():
-    world = World(DATA.replace(b",", b";"), source={"delimiter": "auto", "format": "auto"})
-    world.preflight()
-    record, request = world.ledger.record(), world.ledger.find_request()
-    assert request is not None
-    assert (record.payload.source.delimiter, request.payload.source.delimiter) == (";", "auto")
-    assert request.payload.run is None
-    assert world.read_json("request.json")["payload"] == request.payload.to_json()
-    assert RunRequest.from_json(request.to_json()) == request
-
-
 def test_run_without_record_begins_anew_with_other_options():
     world = World(DATA, make_table=False)
     failed = fail(world)
@@ -79,50 +68,6 @@ def test_run_without_record_begins_anew_with_other_options():
         *("insert", 1060.0, None),
     )
     assert newest_runs(world.store) == [RUN]
-
-
-def test_run_with_record_keeps_its_request():
-    world = World(DATA)
-    world.preflight()
-    before = world.ledger.find_request()
-    world.options = {"max_rejects": 7}
-    world.clock.sleep(9.0)
-    world.preflight()
-    assert world.ledger.find_request() == before
-    keep_failure(world.ledger, Failure("SourceChanged", "no"))
-    assert world.ledger.find_request() == before
-
-
-def test_repeated_invocation_writes_its_request_once():
-    world = World(DATA, make_table=False)
-    written: list[str] = []
-    world.store.hook = lambda moment, name, _: written.append(name) if moment == "done" else None
-    fail(world)
-    world.clock.sleep(1.0)
-    fail(world)
-    assert written.count(f"runs/{RUN}/request.json") == 1
-    assert len([name for name in written if name.startswith("started/")]) == 1
-
-
-def test_damaged_request_is_replaced():
-    world = World(DATA, make_table=False)
-    world.store.put(f"runs/{RUN}/request.json", b"{")
-    fail(world)
-    assert world.ledger.find_request() is not None
-
-
-def test_invalid_payload_leaves_nothing():
-    world = World(DATA)
-    fail(world, {**world.payload, "options": {"mode": "nonsense"}})
-    assert not world.store.objects
-
-
-def test_upload_that_waits_for_its_turn_has_a_request():
-    world = World(DATA)
-    world.source = {"sequencer": "not hexadecimal"}
-    with pytest.raises(DdbloadError):
-        preflight_in_turn(PreflightTask(world.payload, RUN, execution=ARN), world.context())
-    assert world.ledger.find_request() is not None
 
 
 def test_failed_run_is_started_over_from_its_request():
@@ -153,10 +98,3 @@ def test_local_paths_are_those_of_the_first_folder_when_started_over(given, mean
     payload = Payload.from_json({"source": given, "target": {"table": "books"}})
     source = RunRequest(RUN, payload, 1.0, "/work/in").again({}).source
     assert {name: getattr(source, name) for name in meant} == meant
-
-
-def test_record_of_a_run_is_returned_instead():
-    world = World(DATA)
-    world.preflight()
-    payload = Payload.from_json(world.payload)
-    assert keep_request(world.ledger, payload, None, world.context()) == world.ledger.record()

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from ddbload import errors, run_worker
-from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
+from ddbload.contracts.control import IDLE, WORKING, Control, WorkerProgress
 from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.row_counts import WorkTotals as Totals
 from ddbload.contracts.run_record import Cursor
-from ddbload.contracts.states import ImportTask
 from ddbload.contracts.write_price import WritePrice
 from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.run_worker import RunWorker
-from ddbload.steps.import_chunk import import_chunk
-from tests.unit.steps.world import RUN, TABLE, World
+from tests.unit.steps.world import TABLE, World
 
 DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(100))
 
@@ -58,31 +55,6 @@ def scene(monkeypatch):
     made.worker.close()
 
 
-def test_worker_starts_with_its_share_of_the_run(scene):
-    with scene.worker.importing(scene.ledger, scene.record):
-        assert scene.session.budget.units_per_second == 150
-        assert (scene.told().state, scene.told().wcu) == (WORKING, 150)
-
-
-def test_worker_takes_what_another_gives_back(scene):
-    scene.other(0, wcu=150)
-    with scene.worker.importing(scene.ledger, scene.record):
-        scene.other(1, state=IDLE, wcu=0)
-        scene.after(5)
-        scene.after(2)
-        assert scene.session.budget.units_per_second == 300
-
-
-def test_worker_waits_for_a_share_that_others_have(scene):
-    scene.other(0, wcu=300)
-    with scene.worker.importing(scene.ledger, scene.record):
-        assert scene.session.budget.units_per_second == 0
-        assert scene.session.budget.ready_at(scene.now) == float("inf")
-        scene.other(1, wcu=150)
-        scene.after(2)
-        assert scene.session.budget.units_per_second == 150
-
-
 def test_worker_obeys_a_new_limit_at_the_next_look(scene):
     with scene.worker.importing(scene.ledger, scene.record):
         scene.ledger.change_control(lambda _: Control(max_wcu=100))
@@ -91,27 +63,6 @@ def test_worker_obeys_a_new_limit_at_the_next_look(scene):
         scene.ledger.change_control(lambda _: Control())
         scene.after(2)
         assert scene.session.budget.units_per_second is None
-
-
-def test_cancelled_worker_stops_and_says_so(scene):
-    with scene.worker.importing(scene.ledger, scene.record):
-        scene.ledger.change_control(lambda _: Control(state=CANCELLED_CONTROL))
-        scene.after(2)
-        assert scene.session.stop_requested(scene.now)
-        with pytest.raises(errors.Cancelled):
-            scene.session.raise_pending()
-        assert scene.told().state == WORKING
-    assert scene.told().state == IDLE
-
-
-def test_worker_of_a_cancelled_run_sends_nothing(scene):
-    scene.ledger.change_control(lambda _: Control(state=CANCELLED_CONTROL))
-    context = replace(scene.world.context(), control=scene.worker)
-    with pytest.raises(errors.Cancelled):
-        import_chunk(ImportTask(RUN, scene.world.manifest[0]), context)
-    assert scene.world.dynamodb.writes == []
-    assert scene.ledger.failures() == []
-    assert scene.told().state == IDLE
 
 
 def test_silent_worker_sends_nothing_until_it_has_looked(scene):
@@ -153,16 +104,6 @@ def test_worker_tells_what_it_has_settled(scene):
         assert (told.chunk, told.current) == (None, Totals())
         assert (told.settled.rows, told.settled.bytes) == (rows, 20)
     assert len(list(scene.ledger.workers())) == 1
-
-
-def test_worker_without_chunks_gives_its_share_back(scene):
-    with scene.worker.importing(scene.ledger, scene.record):
-        pass
-    assert scene.told().state == WORKING
-    scene.after(2)
-    assert (scene.told().state, scene.told().wcu) == (IDLE, 0)
-    with scene.worker.importing(scene.ledger, scene.record):
-        assert scene.told().state == WORKING
 
 
 def test_run_that_has_cost_enough_stops_by_name(scene):
@@ -211,17 +152,6 @@ def test_function_makes_few_requests_for_a_short_chunk():
     )
 
 
-def test_manifest_of_another_run_of_the_same_id_is_read_anew():
-    manifests = ManifestCache()
-    for data in (DATA, DATA[:-4]):
-        world = World(data)
-        world.preflight()
-        (chunk,) = world.manifest
-        record = world.ledger.record()
-        assert manifests.has_chunk(world.ledger, record, chunk)
-        assert not manifests.has_chunk(world.ledger, record, replace(chunk, end=chunk.end - 1))
-
-
 def function_of(monkeypatch: pytest.MonkeyPatch) -> Scene:
     """Make a scene whose worker is a function without limits, in a ledger that is in S3."""
     monkeypatch.setattr(Ledger, "progress_seconds", 5.0)
@@ -229,42 +159,6 @@ def function_of(monkeypatch: pytest.MonkeyPatch) -> Scene:
     scene.worker = RunWorker("ab", lingers=False, clock=lambda: scene.now)
     scene.session = scene.worker.session(scene.ledger, scene.record)
     return scene
-
-
-def test_function_is_seen_after_a_period(monkeypatch):
-    scene = function_of(monkeypatch)
-    with scene.worker.importing(scene.ledger, scene.record):
-        scene.after(2)
-        scene.after(2)
-        assert scene.ledger.workers() == []
-        scene.after(1)
-        assert scene.told().state == WORKING
-    assert scene.told().state == IDLE
-
-
-def test_function_that_stops_unseen_says_so_first(monkeypatch):
-    scene = function_of(monkeypatch)
-    with scene.worker.importing(scene.ledger, scene.record):
-        scene.ledger.change_control(lambda _: Control(state=CANCELLED_CONTROL))
-        scene.after(2)
-        assert scene.told().state == WORKING
-    assert scene.told().state == IDLE
-
-
-def test_function_that_learns_of_a_limit_shares_it(monkeypatch):
-    scene = function_of(monkeypatch)
-    scene.other(0, wcu=100)
-    with scene.worker.importing(scene.ledger, scene.record):
-        scene.ledger.change_control(lambda _: Control(max_wcu=300))
-        scene.after(2)
-        assert (scene.told().wcu, scene.session.budget.units_per_second) == (150, 150)
-
-
-def test_function_without_work_tells_nothing(monkeypatch):
-    scene = function_of(monkeypatch)
-    with scene.worker.importing(scene.ledger, scene.record):
-        pass
-    assert scene.ledger.workers() == []
 
 
 def test_environment_of_many_runs_forgets_the_earliest(monkeypatch):
@@ -280,64 +174,6 @@ def test_environment_of_many_runs_forgets_the_earliest(monkeypatch):
         names = {each.progress.worker for each in scene.ledger.workers()}
     assert len(names) == 1
     assert names != {"ab"}
-
-
-def test_worker_whose_ledger_hung_works_on(monkeypatch):
-    scene = function_of(monkeypatch)
-    monkeypatch.setattr(run_worker, "TICK_SECONDS", 0.001)
-    monkeypatch.setattr(run_worker, "JOIN_SECONDS", 0.01)
-    find, asked, answer = Ledger.find_control, threading.Event(), threading.Event()
-
-    def hang(ledger: Ledger) -> Control | None:
-        if threading.current_thread() is not threading.main_thread():
-            asked.set()
-            answer.wait()
-        return find(ledger)
-
-    monkeypatch.setattr(Ledger, "find_control", hang)
-    with scene.worker.importing(scene.ledger, scene.record):
-        scene.now += 3
-        asked.wait()
-    answer.set()
-    asked.clear()
-    with scene.worker.importing(scene.ledger, scene.record):
-        scene.now += 3
-        assert asked.wait(10)
-
-
-def test_cost_names_what_killed_workers_may_have_consumed(scene):
-    scene.ledger.change_control(lambda _: Control(max_cost=0.001))
-    work = WriteStats(consumed_wcu=100.0)
-    dead = WorkerProgress("cd", 0, WORKING, 100.0, 400.0, current=Totals(work=work))
-    scene.ledger.put_worker(dead, None)
-    scene.world.clock.time += 100
-    with scene.worker.importing(scene.ledger, scene.record) as session:
-        for _ in range(60):
-            session.budget.used = max(session.budget.used, session.budget.unit_limit)
-            scene.after(2)
-        assert session.stopped
-        assert session.budget.used <= 600.1
-        with pytest.raises(errors.MaxCostReached, match="up to 300 of them by workers that were"):
-            session.raise_pending()
-
-
-def test_units_of_an_invocation_without_a_segment_are_told(scene):
-    with scene.worker.importing(scene.ledger, scene.record):
-        totals = Totals(RowCounts(9, 9), WriteStats(consumed_wcu=9.0), 90)
-        scene.session.progress(0, 5, totals)
-    scene.session.close()
-    told = scene.told()
-    assert (told.state, told.totals) == (IDLE, Totals(work=WriteStats(consumed_wcu=9.0)))
-
-
-def test_segments_name_the_worker_under_which_progress_is_told():
-    world = World(DATA)
-    world.preflight()
-    worker = RunWorker("ab", lingers=False, clock=world.clock)
-    import_chunk(
-        ImportTask(RUN, world.manifest[0]), replace(world.context(), control=worker, worker="cd")
-    )
-    assert next(world.ledger.iter_segments()).times.worker == "ab"
 
 
 @pytest.mark.parametrize("environments", [1, 3])

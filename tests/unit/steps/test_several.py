@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import gzip
 import random
-from dataclasses import replace
 
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.payload import Payload
 from ddbload.ledger.object_listing import iter_objects
-from ddbload.steps.prepare import prepare_run
 from tests.unit.steps.chaos import Chaos, plan
 from tests.unit.steps.expected import status_for
 from tests.unit.steps.many_files import HEADER, assert_imported, expected, files_of, found
 from tests.unit.steps.world import RUN
 from tests.unit.steps.worlds import ManyObjects
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_rows_are_read_once_wherever_chunks_end(seed):
-    rng = random.Random(seed)
-    files = files_of(seed, rng.choice((1, 2, 12)), compressed=rng.random() < 0.5)
-    if not any(files.values()):
-        files["999.csv"] = HEADER
-    world = ManyObjects(files=files, options={"chunk_bytes": rng.choice((1, 10, 60, 500, 10**6))})
-    report = world.run()
-    assert_imported(files, world, report)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -82,25 +68,11 @@ def test_small_objects_share_chunks_and_large_ones_are_cut(monkeypatch):
     assert found(world) == expected(small | large)
 
 
-def test_other_header_is_refused_with_object_name():
-    world = ManyObjects(files={"1.csv": HEADER + b"1,x\n", "2.csv": b"id,b\n2,x\n"})
-    with pytest.raises(errors.HeaderMismatch, match=r"s3://bucket/many/2\.csv has a column"):
-        world.preflight()
-    assert world.items == []
-
-
 def test_errors_name_object_and_position_within_it():
     world = ManyObjects(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b'2,"x\n'})
     words = r"s3://bucket/many/2\.csv: the row at line 2, byte 5 has a quoted field"
     with pytest.raises(errors.UnterminatedQuote, match=words):
         world.preflight()
-
-
-def test_resumed_run_keeps_its_objects():
-    world = ManyObjects(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
-    world.preflight()
-    world.put("3.csv", HEADER + b"3,x\n")
-    assert world.run().rows.written == 2
 
 
 @pytest.mark.parametrize("first", [gzip.compress(b"", mtime=0), b"\xef\xbb\xbf", b"\n\r\n"])
@@ -114,64 +86,9 @@ def test_columns_are_those_of_first_object_with_rows(first, format_):
     assert world.preflight().cursor is None
 
 
-def test_resumed_run_has_same_workers():
-    rows = b"".join(b"%d,%s\n" % (row, b"x" * 1000) for row in range(20))
-    files = {f"{number}.csv": gzip.compress(HEADER + rows, mtime=0) for number in range(9)}
-    world = ManyObjects(files=files, options={"chunk_bytes": 10_000, "workers": 20})
-    workers = world.preflight().workers
-    assert workers == len(world.manifest) == 9
-    # As it was until all chunks were there.
-    world.ledger.put_record(replace(world.ledger.record(), size=None, workers=1))
-    assert world.preflight().workers == world.ledger.record().workers == workers
-    assert world.ledger.record().size == world.manifest[-1].end
-    world.options["workers"] = 2
-    assert world.preflight().workers == world.ledger.record().workers == 2
-
-
-def test_run_reads_listing_of_its_record_when_listed_twice():
-    world = ManyObjects(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
-
-    def list_once_more(moment: str, name: str, _: bytes) -> None:
-        if (moment, name) == ("put_new", f"runs/{RUN}/run.json"):
-            world.store.hook = lambda *_: None
-            world.put("0.csv", HEADER + b"0,x\n")
-            context = world.context()
-            prepare_run(RUN, Payload.from_json(world.payload), context.ledger(RUN), context)
-
-    world.store.hook = list_once_more
-    report = world.run()
-    assert report.status == status_for(report.rows)
-    assert sorted(item["id"]["S"] for item in world.items) == ["1", "2"]
-
-
-def test_changed_object_raises_source_changed():
-    world = ManyObjects(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
-    world.preflight()
-    world.put("2.csv", HEADER + b"3,x\n")
-    (chunk,) = world.manifest
-    with pytest.raises(errors.SourceChanged):
-        world.import_one(chunk)
-
-
 def test_empty_prefix_raises_source_not_found():
     with pytest.raises(errors.SourceNotFound, match="s3://bucket/many/: no object"):
         ManyObjects(files={"1.csv": b"", "folder/": b""}).preflight()
-
-
-def test_glob_selects_objects():
-    files = {"1.csv": HEADER + b"1,x\n", "2.txt": HEADER + b"2,x\n", "a/3.csv": HEADER + b"3,x\n"}
-    world = ManyObjects(files=files, source={"prefix": None, "glob": "many/*.csv"})
-    assert world.run().rows.written == 1
-    assert [item["id"]["S"] for item in world.items] == ["1"]
-
-
-def test_missing_object_slices_are_damage():
-    world = ManyObjects(files={"1.csv": HEADER + b"1,x\n"})
-    world.preflight()
-    (name,) = world.in_ledger("parts/")
-    del world.store.objects[f"runs/{RUN}/{name}"]
-    with pytest.raises(errors.LedgerDamaged, match="missing or empty"):
-        world.import_one(world.manifest[0])
 
 
 @pytest.mark.parametrize("kind", ["parts", "listing"])

@@ -5,9 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import tarfile
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,12 +14,8 @@ import pytest
 from pyarrow import parquet
 
 from ddbload import errors
-from ddbload.context import AccessPolicy
-from ddbload.contracts.source import Source
 from ddbload.contracts.source_bucket import SourceBucket
-from ddbload.reading.open_sources import open_each, open_location, reopen
 from ddbload.source.parquet.parquet_lines import ParquetLines
-from ddbload.steps.find_objects import find_objects
 from tests.unit.steps.exports import EXPORT, exported_files
 from tests.unit.steps.world import BUCKET, TABLE, World
 
@@ -135,30 +129,6 @@ def test_damaged_export_is_refused_before_any_write(change, error, words):
     assert world.items == []
 
 
-def test_prefix_with_two_exports_is_refused():
-    files = {f"{folder}/{key}": data for folder in "ab" for key, data in FULL.items()}
-    world = Files(files=files, source={"prefix": ""})
-    with pytest.raises(errors.InvalidPayload, match=r"2 exports.*name one"):
-        world.preflight()
-
-
-def test_export_is_found_after_many_data_files():
-    # Listed, it stands after all of them.
-    data = [[{"Item": item(number)}] for number in range(1100)]
-    world = Files(files=exported_files(*data), source={"prefix": "2020-Nov/"})
-    world.run()
-    assert world.ids == list(range(1100))
-
-
-def test_prefix_with_export_and_other_files_is_refused():
-    world = Files(files={**FULL, "2020-Nov/a.csv": b"id\n9\n"}, source={"prefix": "2020-Nov/"})
-    with pytest.raises(errors.InvalidPayload, match=r"2020-Nov/a\.csv"):
-        world.preflight()
-    world.source = {**world.source, "format": "dynamodb-export"}
-    world.run()
-    assert world.ids == [1, 2, 3]
-
-
 # Manifests.
 
 ROWS = {"in/1.csv": b"id,a\n1,x\n", "in/2.csv": b"id,a\n2,x\n", "in/3.csv": b"id,a\n3,x\n"}
@@ -201,46 +171,6 @@ def test_manifest_with_bad_entries_is_refused(manifest, error, words):
         world.preflight()
 
 
-@pytest.mark.parametrize("place", ["s3://other/in/list", "/etc/passwd"])
-def test_open_location_refuses_bucket_and_path_that_are_not_allowed(place):
-    world = manifested(b"")
-    world.access = type(world.access)(sources=(SourceBucket(BUCKET),))
-    with pytest.raises(errors.BucketNotAllowed):
-        open_location(place, world.context())
-
-
-@pytest.mark.parametrize(
-    "pinned",
-    [
-        {"bucket": "other", "key": "k", "version_id": None, "etag": "e", "size": 1},
-        {"path": "/etc/passwd", "size": 1},
-    ],
-)
-def test_reopen_refuses_bucket_and_path_that_are_not_allowed(pinned):
-    context = World(b"", access=AccessPolicy(sources=(SourceBucket(BUCKET),))).context()
-    with pytest.raises(errors.BucketNotAllowed):
-        reopen(pinned, context)
-    with (
-        pytest.raises(errors.BucketNotAllowed),
-        closing(open_each(iter([pinned]), context, several=True)) as objects,
-    ):
-        next(objects)
-
-
-def test_listing_refuses_bucket_and_path_that_are_not_allowed():
-    context = World(b"", access=AccessPolicy(sources=(SourceBucket(BUCKET),))).context()
-    for source in (Source(bucket="other", prefix="in/"), Source(path="/etc/")):
-        with pytest.raises(errors.BucketNotAllowed):
-            find_objects(source, context)
-
-
-def test_manifest_without_key_is_refused():
-    world = manifested(b"")
-    world.source = {"key": None, "manifest": f"s3://{BUCKET}"}
-    with pytest.raises(errors.SourceUnreadable, match="names no object: write s3://bucket/key"):
-        world.preflight()
-
-
 def test_folder_is_imported_without_hidden_and_empty_files(tmp_path):
     for name, content in {**ROWS, "in/.hidden": b"?", "in/empty.csv": b""}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -250,11 +180,6 @@ def test_folder_is_imported_without_hidden_and_empty_files(tmp_path):
     world.source = {"bucket": None, "key": None, "path": str(tmp_path / "in")}
     assert world.run().status == "SUCCEEDED"
     assert world.ids == [1, 2, 3]
-
-
-def test_find_objects_returns_none_for_one_object():
-    world = Files(files=ROWS)
-    assert find_objects(Source(bucket=BUCKET, key="in/1.csv"), world.context()) is None
 
 
 # Parquet.
@@ -290,57 +215,7 @@ def test_parquet_row_groups_are_objects(group, source):
     assert (len(world.manifest) > 1) == (group < 40)
 
 
-def test_small_parquet_files_are_read_whole():
-    world = Files(files={f"in/{n:02}.parquet": packed(9) for n in range(20)})
-    world.source = {"key": None, "prefix": "in/", "format": "auto"}
-    asked: list[str] = []
-    world.s3.faults.decide = lambda operation, _: asked.append(operation)
-    world.preflight()
-    # The first one is looked at before.
-    assert asked.count("get_object") <= 2 * 20 + 5
-    assert len(world.ledger.slices(world.manifest[0])) == 20
-
-
-def test_parquet_import_continues_within_row_group():
-    world = Files(
-        files={"in/x.parquet": packed(2500)}, source={"key": "in/x.parquet"}, request_seconds=1.0
-    )
-    world.preflight()
-    (chunk,) = world.manifest
-    assert world.import_one(chunk, seconds=10) > 3
-    assert world.report().rows.written == 2250
-    assert len(world.ids) == 2250
-
-
-def test_damaged_parquet_file_is_refused():
-    world = Files(files={"x.parquet": packed(9)[:-9]}, source={"key": "x.parquet"})
-    with pytest.raises(errors.DamagedParquet, match=f"s3://{BUCKET}/x.parquet"):
-        world.preflight()
-
-
 # What is no text.
-
-
-@pytest.mark.parametrize("order", ["le", "be"])
-def test_utf16_without_byte_order_mark_is_refused(order):
-    data = "id,a\n1,x\n".encode(f"utf-16-{order}")
-    world = Files(files={"x.csv": data}, source={"key": "x.csv", "format": "csv"})
-    with pytest.raises(errors.BadHeader, match="--encoding utf-16"):
-        world.preflight()
-    told = Files(files={"x.csv": data}, source={"key": "x.csv", "encoding": "utf-16"})
-    assert told.run().status == "SUCCEEDED"
-    assert told.ids == [1]
-
-
-def test_tape_archive_is_refused():
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        member = tarfile.TarInfo("x.csv")
-        member.size = len(ROWS["in/1.csv"])
-        archive.addfile(member, io.BytesIO(ROWS["in/1.csv"]))
-    world = Files(files={"x.tar.gz": buffer.getvalue()}, source={"key": "x.tar.gz"})
-    with pytest.raises(errors.UnsupportedFormat, match="tar"):
-        world.preflight()
 
 
 @pytest.mark.usefixtures("_each_group")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from ddbload.aws.table_description import choose_workers, write_capacity
 from ddbload.contracts.options import Options
-from ddbload.contracts.write_price import WritePrice, amount_text
-from ddbload.errors import AccessDenied, BackupRequired, InvalidPayload
+from ddbload.errors import BackupRequired, InvalidPayload
 from ddbload.steps.checks import resolve_limits
 from tests.unit.steps.stubbed_clients import Clients
 from tests.unit.steps.world import World
@@ -96,15 +93,6 @@ def test_account_gives_a_run_half_of_its_unreserved_concurrency():
     assert resolve_limits(Options(), "books", described, here).most_workers == 40
 
 
-def test_unknown_concurrency_of_the_account_is_no_limit():
-    clients = dynamodb()
-    with clients.stub("lambda") as stub:
-        stub.add_client_error("get_account_settings", "AccessDeniedException", http_status_code=403)
-        context = context_with(clients, in_account=True)
-        limits = resolve_limits(Options(), "books", {**ON_DEMAND, **warm(40_000)}, context)
-    assert limits.most_workers == 40
-
-
 @pytest.mark.parametrize(
     ("workers", "most", "notices"), [(None, 3, 0), (3, 3, 0), (2, 2, 0), (10, 3, 1)]
 )
@@ -114,24 +102,6 @@ def test_reserved_concurrency_limits_workers(workers, most, notices):
     options = Options(workers=workers)
     assert resolve_limits(options, "books", ON_DEMAND, context).most_workers == most
     assert len(said) == notices
-
-
-def test_record_keeps_the_resolved_number_of_a_share():
-    world = World(EVERY_COLUMN, options={"max_wcu": "12.5%", "chunk_bytes": 50})
-    world.preflight()
-    record = world.ledger.record()
-    assert record.payload.options.max_wcu == 500
-    assert record.payload.options.max_wcu_percent is None
-    assert record.most_workers == record.workers == 1
-
-
-def test_workers_auto_is_limited_by_chunks_once_they_are_counted():
-    world = World(EVERY_COLUMN, options={"chunk_bytes": 200})
-    result = world.preflight()
-    assert (result.chunks, result.workers) == (2, 2)
-    world = World(EVERY_COLUMN, options={"chunk_bytes": 50})
-    result = world.preflight()
-    assert (result.chunks > 4, result.workers) == (True, 4)
 
 
 def test_max_cost_needs_a_price():
@@ -165,85 +135,3 @@ def test_table_without_recovery_is_refused_if_it_is_required(by):
         resolve_limits(options, "t", ON_DEMAND, context)
         with pytest.raises(BackupRequired, match="update-continuous-backups --table-name t"):
             resolve_limits(options, "t", ON_DEMAND, context)
-
-
-def test_missing_permission_is_refused_if_recovery_is_required():
-    clients = Clients()
-    stub = clients.stub("dynamodb")
-    clients.dynamodb = stub.client
-    with stub:
-        stub.add_client_error(
-            "describe_continuous_backups", "AccessDeniedException", http_status_code=400
-        )
-        with pytest.raises(BackupRequired, match="allow dynamodb:DescribeContinuousBackups"):
-            resolve_limits(Options(require_backup=True), "t", ON_DEMAND, context_with(clients))
-
-
-def test_nothing_is_written_for_a_refused_table():
-    world = World(EVERY_COLUMN, options={"require_backup": True})
-    context = world.context()
-
-    def refuse(**_):
-        raise AccessDenied("no")
-
-    context.clients = SimpleNamespace(
-        s3=world.s3,
-        dynamodb=SimpleNamespace(
-            meta=world.dynamodb.meta,
-            describe_table=world.dynamodb.describe_table,
-            describe_continuous_backups=refuse,
-        ),
-        s3_signer=lambda _: None,
-    )
-    with pytest.raises(BackupRequired):
-        world.preflight_step(None, context)
-    assert world.beyond_request == {}
-    assert world.items == []
-
-
-@pytest.mark.parametrize(
-    ("price", "text", "dollars"),
-    [
-        (
-            WritePrice.of("us-east-1", on_demand=True),
-            "$0.625 a million (us-east-1 list price of 2026-11)",
-            0.625,
-        ),
-        (
-            WritePrice.of("eu-west-1", on_demand=True, infrequent=True),
-            "$0.78 a million (us-east-1 list price of 2026-11)",
-            0.78,
-        ),
-        (
-            WritePrice.of("eu-west-1", on_demand=True, given=1, regions=3),
-            "$1.00 a million in each of 3 regions (as given)",
-            3.0,
-        ),
-        (
-            WritePrice.of("eu-west-1", on_demand=False),
-            "provisioned capacity is billed by the hour, not by unit",
-            0.0,
-        ),
-        (WritePrice.of("eu-west-1", on_demand=False, given=2), "$2.00 a million (as given)", 2.0),
-    ],
-)
-def test_price_says_where_it_is_from(price, text, dollars):
-    assert price.text == text
-    assert price.dollars(1e6) == pytest.approx(dollars)
-    units = price.units(dollars)
-    assert units == (pytest.approx(1e6) if dollars else None)
-    assert WritePrice.from_json(price.to_json()) == price
-
-
-@pytest.mark.parametrize(
-    ("amount", "text"),
-    [
-        (0, "$0.00"),
-        (0.00001, "less than $0.0001"),
-        (0.0625, "$0.0625"),
-        (0.63, "$0.63"),
-        (1234.567, "$1,234.57"),
-    ],
-)
-def test_amounts_of_money_are_shown_to_the_cent_or_finer(amount, text):
-    assert amount_text(amount) == text

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
-from botocore.session import get_session
 
 from ddbload.aws.table_description import (
     has_statements,
-    is_aws_endpoint,
     recent_traffic,
     table_notices,
 )
 from ddbload.contracts.options import Options
-from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb import FakeDynamoDB
-from tests.fakes.dynamodb_faults import Fault
 from tests.unit.steps.stubbed_clients import Clients
-from tests.unit.steps.world import World
 
 NOW = 1_800_000_000.0
 END = datetime.fromtimestamp(NOW, UTC)
@@ -71,15 +65,6 @@ def test_run_with_a_budget_is_not_warned_of_traffic(options):
     assert notices("ENABLED", (600.0,), options) == []
 
 
-def test_quiet_table_with_recovery_is_not_warned_of():
-    assert notices("ENABLED", (), Options()) == []
-    assert notices("ENABLED", (0.0, 0.0), Options()) == []
-
-
-def test_mode_plan_asks_nothing():
-    assert list(table_notices(Clients(), "books", Options(mode="plan"), NOW)) == []
-
-
 def test_missing_permissions_are_no_warnings():
     clients = Clients()
     dynamodb, cloudwatch = clients.stub("dynamodb"), clients.stub("cloudwatch")
@@ -114,15 +99,6 @@ def test_metrics_of_another_cloud_are_not_read(dynamodb, cloudwatch, asked):
     assert bool(calls) == asked
 
 
-def test_endpoints_of_aws_are_known():
-    known = get_session().get_available_regions("dynamodb")
-    assert known
-    assert all(is_aws_endpoint(f"https://dynamodb.{region}.amazonaws.com") for region in known)
-    assert is_aws_endpoint("https://dynamodb.cn-north-1.amazonaws.com.cn")
-    assert not is_aws_endpoint("http://localhost:8000")
-    assert not is_aws_endpoint("https://dynamodb.amazonaws.com.example.org")
-
-
 class OfEndpoint:
     """Clients of a DynamoDB at a URL."""
 
@@ -139,25 +115,7 @@ def test_endpoint_is_asked_whether_it_knows_statements(known):
     assert [call.operation for call in dynamodb.calls] == ["batch_execute_statement"]
 
 
-def test_endpoint_that_fails_by_any_statement_is_sent_none():
-    """moto answers with a page and status 500, whatever the statement is."""
-    dynamodb = FakeDynamoDB()
-    dynamodb.faults.add("batch_execute_statement", Fault(raises=ServiceError("500", 500, "page")))
-    assert not has_statements(OfEndpoint(dynamodb))
-
-
 def test_aws_is_not_asked_whether_it_knows_statements():
     dynamodb = FakeDynamoDB()
     assert has_statements(OfEndpoint(dynamodb, "https://dynamodb.eu-west-1.amazonaws.com"))
     assert dynamodb.calls == []
-
-
-@pytest.mark.parametrize(
-    ("mode", "known", "count"), [("insert", False, 1), ("insert", True, 0), ("put", False, 0)]
-)
-def test_missing_statements_are_said_once_before_an_import(mode, known, count):
-    it = World(b"id,a\n1,x\n2,y\n", options={"mode": mode})
-    it.dynamodb.knows_statements = known
-    said = []
-    it.preflight_step(None, replace(it.context(), notice=said.append))
-    assert sum("BatchExecuteStatement" in notice for notice in said) == count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,17 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ddbload.contracts.results import (
-    Failure,
     ProgressSample,
     ProgressSamples,
     Segment,
     SegmentTimes,
 )
-from ddbload.report_page.marks import rates_chart, work_chart
-from ddbload.report_page.markup import short
 from ddbload.report_page.timeline import (
-    LIMIT_SECONDS,
-    MAX_LANES,
     TimeAxis,
     Timeline,
     make_timeline,
@@ -58,15 +52,6 @@ def test_windows_cover_the_work_in_order(busy, shortest):
     for began, ended in windows:
         # The times of the year 9999 are known to some hundred thousandths of a second.
         assert began in starts or ended - began >= shortest * 0.999 - 1e-4
-
-
-def test_long_pause_is_cut_short_and_short_ones_are_not():
-    axis = TimeAxis([(0, 100), (110, 200), (90_000, 90_100)])
-    assert axis.spans == [(0, 200), (90_000, 90_100)]
-    assert axis.seconds == pytest.approx(300)
-    assert axis.place(200) == pytest.approx(0.64)
-    assert axis.place(90_000) == pytest.approx(0.68)
-    assert axis.time(0.32) == pytest.approx(100)
 
 
 def segment(**changes: object) -> Segment:
@@ -118,68 +103,3 @@ def test_units_stay_at_the_limit_when_workers_send_all_they_may():
     assert len(rates.units) == 6
     assert max(rates.units) <= 400 * 1.03
     assert min(rates.units) >= 400 * 0.97
-
-
-def test_no_limit_is_drawn_when_there_is_less_work_than_its_window():
-    timeline = only(
-        make_timeline([[limited_segment(0, 100.0, LIMIT_SECONDS / 2)]], (), limited=True)
-    )
-    assert not timeline.rates.comparable
-
-
-def test_segments_without_times_have_no_timeline():
-    assert make_timeline([[replace(segment(), times=None)]], ()) is None
-    assert make_timeline([[]], ()) is None
-
-
-def test_workers_share_lanes_when_there_are_many():
-    _, chains = work(3 * MAX_LANES, 3 * MAX_LANES, seconds=600.0)
-    timeline = only(make_timeline(chains, ()))
-    assert (timeline.workers, timeline.lanes) == (3 * MAX_LANES, MAX_LANES)
-    assert {each.lane for each in timeline.bars} == set(range(MAX_LANES))
-
-
-def test_failure_marks_the_last_part_of_its_chunk():
-    _, chains = work(3, 2, parts=2)
-    failure = Failure("SplitMismatch", "…", 1, BEGAN + 50)
-    timeline = only(make_timeline(chains, [failure, Failure("NoTime", "…", 2)]))
-    assert [each.label for each in timeline.bars].count("1") == 2
-    assert sorted(each.label for each in timeline.bars if each.kind == "failed") == ["1", "2"]
-    assert timeline.failures == [failure]
-    assert "SplitMismatch" in str(work_chart(timeline))
-
-
-def test_failed_work_is_seen_among_thousands():
-    """Drawn last, and at least a pixel wide."""
-    _, chains = work(4000, 2)
-    failure = Failure("SplitMismatch", "…", 2000)
-    drawn = str(work_chart(only(make_timeline(chains, [failure]))))
-    paths = {kind: path for path, kind in re.findall(r'<path d="([^"]*)" class="(\w+)"', drawn)}
-    assert {kind: path.count("M") for kind, path in paths.items()} == {"first": 3999, "failed": 1}
-    assert list(paths) == ["first", "failed"]
-    assert re.search(r"h1\.00v18h-1\.00z$", paths["failed"])
-
-
-@pytest.mark.parametrize("length", [0.0, 0.01, 3, 500, 90_000, 4e8, 253_402_300_799.0 - BEGAN])
-def test_ticks_are_few_and_have_room(length):
-    times = SegmentTimes("ab", BEGAN, BEGAN + length)
-    timeline = only(make_timeline([[replace(segment(), times=times)]], ()))
-    drawn = str(rates_chart(timeline.axis, [], []))
-    assert 1 <= drawn.count("<line") <= 12
-
-
-def test_failure_by_itself_leaves_room_for_the_ticks_of_the_others():
-    """It is a span without length, which tells nothing of how far seconds are apart."""
-    _, chains = work(4, 2)
-    timeline = only(make_timeline(chains, [Failure("SplitMismatch", "…", 0, BEGAN - 600)]))
-    drawn = str(rates_chart(timeline.axis, [], []))
-    assert 4 <= drawn.count("<line") <= 12
-    assert re.search(r">\d\d:\d\d:\d\d</text>", drawn)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0, "0"), (999.4, "999"), (999.6, "1k"), (999_499, "999k"), (999_600, "1M"), (3e12, "3T")],
-)
-def test_numbers_of_charts_are_short(value, text):
-    assert short(value) == text

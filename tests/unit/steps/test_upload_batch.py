@@ -51,22 +51,6 @@ def test_only_the_message_that_failed_comes_again():
     assert batch.failures == {"m1": "AccessDenied"}
 
 
-def test_defect_in_one_message_does_not_stop_the_others():
-    def start(event: Any) -> str:
-        return "text"[: {0: 1, 2: 2}[event]]
-
-    batch = Batch(3)
-    assert batch.handle(start) == ["m1"]
-    assert batch.failures == {"m1": "UnexpectedError"}
-
-
-def test_message_that_is_not_json_comes_again():
-    batch = Batch(2)
-    batch.event["Records"][0]["body"] = "{"
-    assert batch.handle(lambda _: None) == ["m0"]
-    assert batch.failures == {"m0": "InvalidPayload"}
-
-
 def test_messages_that_are_not_begun_in_time_come_again():
     """A function killed at its timeout would bring back messages whose runs have started."""
     batch = Batch(4)

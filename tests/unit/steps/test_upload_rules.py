@@ -50,64 +50,6 @@ def test_mapping_makes_keys_of_single_table_design(chunk_bytes: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("mode", ["insert", "last-wins", "delete"])
-def test_modes_use_composed_keys(mode: str) -> None:
-    options = {"mode": mode}
-    if mode == "last-wins":
-        options["position_attribute"] = "at"
-    world = users(options=options)
-    world.dynamodb.put_item(TableName="books", Item=USER_8)
-    report = world.run()
-    keys = {item["pk"]["S"] for item in world.items}
-    if mode == "delete":
-        # Of other columns nothing is wanted, so that the last row is fine.
-        assert report.rows == RowCounts(read=4, written=3, rejected=1)
-        assert keys == set()
-    else:
-        there = int(mode == "insert")
-        assert report.rows == RowCounts(read=4, written=2 - there, rejected=2, skipped=there)
-        assert keys == {"USER#7", "USER#8"}
-
-
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [("omit", None), ("null", {"NULL": True}), ("empty", {"S": ""})],
-)
-def test_null_policy_decides_about_markers(policy: str, expected: Any) -> None:
-    data = b"id,a,n,g\n1,,,\n2,-,-,-\n"
-    nulls = {"policy": policy, "markers": ["-"]}
-    world = World(data, indexes=[[("g", "S")]], types={"n": "N"}, more={"nulls": nulls}, options={})
-    assert world.run().rows.written == 2
-    for item in world.items:
-        assert item.get("a") == expected
-        assert item.get("n") == ({"NULL": True} if policy == "null" else None)
-        assert "g" not in item
-
-
-def test_null_policy_reject_rejects_rows() -> None:
-    world = World(b"id,a\n1,x\n2,\n", more={"nulls": {"policy": "reject"}})
-    assert world.run().rows == RowCounts(read=2, written=1, rejected=1)
-    assert [(each["cause"], each["column"]) for each in world.rejects()] == [("null_value", "a")]
-
-
-def test_binary_cells_become_bytes() -> None:
-    world = World(b"id,a\nAP8=,AQ==\nAP9=,x\n", [("id", "B")], types={"a": "B"})
-    assert world.run().rows == RowCounts(read=2, written=1, rejected=1)
-    assert world.items == [{"id": {"B": b"\x00\xff"}, "a": {"B": b"\x01"}}]
-
-
-def test_types_are_inferred_when_requested() -> None:
-    data = b"id,zip,n,ok,year\n1,01234,5,true,1999\n2,98765,,FALSE,2000\n"
-    world = World(data, types={"year": "S"}, more={"infer_types": True})
-    assert world.run().rows.written == 2
-    record = world.ledger.record()
-    assert dict(zip(record.columns, record.types, strict=True)) == {
-        **dict.fromkeys(("id", "zip", "year"), "S"),
-        "n": "N",
-        "ok": "BOOL",
-    }
-
-
 def test_types_apply_to_renamed_attributes() -> None:
     more = {"mapping": {"rename": {"a": "b"}}}
     world = World(b"id,a\n1,2\n", types={"b": "N"}, more=more)
@@ -137,11 +79,3 @@ def test_preflight_refuses_invalid_mapping(mapping: Any, error: Any, words: str)
     types = {"n": "N"} if "n" in mapping.get("set", {}) else {}
     world = World(b"id,a\n1,2\n", types=types, more={"mapping": mapping})
     assert_refused(world, error, words)
-
-
-def test_preflight_refuses_existing_run_with_other_mapping() -> None:
-    world = users()
-    world.preflight()
-    world.more = {**SINGLE_TABLE, "nulls": {"markers": ["NONE"]}}
-    with pytest.raises(errors.RunMismatch, match="nulls"):
-        world.preflight()

@@ -19,8 +19,6 @@ from ddbload.steps.executions import Executions
 from ddbload.steps.on_upload import (
     CLAIM_SECONDS,
     OLDER,
-    STARTED,
-    STARTED_BEFORE,
     on_upload,
     wait_for_turn,
 )
@@ -141,18 +139,6 @@ def test_sequencers_compare_as_aws_says():
     assert sequencer_rank("AB") == sequencer_rank("ab0")
 
 
-def test_older_upload_is_not_loaded_after_a_newer_one():
-    inbox = Inbox()
-    assert inbox.deliver(event("02", "v2")) == STARTED
-    assert inbox.deliver(event("01", "v1")) == OLDER
-    assert inbox.deliver(event("02", "v2")) in (STARTED, STARTED_BEFORE)
-    assert len(inbox.stepfunctions.started) == 1
-    inbox.step(inbox.running[0])
-    inbox.step(inbox.running[0])
-    assert inbox.deliver(event("01", "v1")) == OLDER
-    assert inbox.deliver(event("020", "v3")) == STARTED
-
-
 def test_newer_upload_waits_longer_each_time_until_the_older_one_has_ended():
     inbox = Inbox()
     inbox.deliver(event("01", "v1"))
@@ -173,19 +159,6 @@ def test_newer_upload_waits_longer_each_time_until_the_older_one_has_ended():
     inbox.stepfunctions.end(first, "ABORTED")
     assert inbox.step(second) is None
     assert inbox.loaded[-1] == run_of(event("02", "v2"))
-
-
-def test_upload_that_came_in_order_is_loaded_although_the_newer_run_looks_first():
-    inbox = Inbox()
-    inbox.deliver(event("01", "v1"))
-    inbox.deliver(event("02", "v2"))
-    first, second = inbox.running
-    assert inbox.step(second) is not None
-    inbox.clock.sleep(10 * CLAIM_SECONDS)
-    assert inbox.step(second) is not None
-    for arn in (first, first, second):
-        assert inbox.step(arn) is None
-    assert inbox.loaded == [run_of(event("01", "v1")), run_of(event("02", "v2"))]
 
 
 def test_run_that_was_claimed_and_never_started_does_not_hold_up_others():
@@ -220,29 +193,3 @@ def test_run_of_an_older_upload_is_not_resumed_over_a_newer_one():
         wait_for_turn(resumed, payload, run, inbox.context)
     forced = Payload.from_json({**given_input, "run": {"id": run, "force": True}})
     assert wait_for_turn(resumed, forced, run, inbox.context) is None
-
-
-@pytest.mark.parametrize("sequencer", ["", "xyz", "1" * 65, None])
-def test_upload_without_a_usable_sequencer_has_no_order(sequencer):
-    inbox = Inbox()
-    uploads = [event("ff", "v2"), event("ff", "v1")]
-    uploads[1]["detail"]["object"]["sequencer"] = sequencer
-    if sequencer == "":
-        with pytest.raises(InvalidPayload):
-            inbox.deliver(uploads[1])
-        return
-    assert [inbox.deliver(each) for each in uploads] == [STARTED, STARTED]
-    assert (
-        "sequencer" not in json.loads([*inbox.stepfunctions.started.values()][1]["input"])["source"]
-    )
-
-
-def test_damaged_state_is_a_named_error():
-    from ddbload.errors import LedgerDamaged
-
-    inbox = Inbox()
-    inbox.deliver(event("01", "v1"))
-    (name,) = inbox.store.names("uploads/")
-    inbox.store.put(name, b"[]")
-    with pytest.raises(LedgerDamaged, match="uploads/"):
-        inbox.deliver(event("02", "v2"))

@@ -13,14 +13,12 @@ import pytest
 from ddbload.contracts.results import Report
 from ddbload.contracts.row_counts import ALL_FILTERED
 from ddbload.errors import DdbloadError, InvalidPayload, RunMismatch, UnknownColumn
-from ddbload.plan.make_plan import make_plan
 from ddbload.steps import row_feeder
 from tests.unit.steps.expected import counted
 from tests.unit.steps.generated import Sizes
 from tests.unit.steps.world import World
 
 KEY = "DDBLOAD_HMAC_KEY"
-SMALL = Sizes(block_bytes=2**20, range_bytes=2**23, batch_rows=1, ready_rows=5, spread_rows=1)
 
 
 def world_of(text: str, where: list[Any] | None = None, **more: Any) -> World:
@@ -40,42 +38,6 @@ def outcome(report: Report) -> tuple[int, int, int, int]:
     rows = report.rows
     assert rows.conserved
     return rows.read, rows.written, rows.rejected, rows.filtered
-
-
-def test_numbers_are_compared_exactly():
-    text = "id,n\na,0.3\nb,0.30000000000000004\nc,9007199254740992\nd,9007199254740993\n"
-    for where, kept in (
-        ("n=0.3", ["a"]),
-        ("n<=0.3", ["a"]),
-        ("n>9007199254740992", ["d"]),
-        ("n=9007199254740993.0", ["d"]),
-        ("n!=9007199254740992", ["a", "b", "d"]),
-    ):
-        world = world_of(text, [where], types={"n": "N"})
-        assert outcome(world.run()) == (4, len(kept), 0, 4 - len(kept))
-        assert ids(world) == kept
-
-
-def test_text_is_compared_by_code_point():
-    # In UTF-16 the private use character would come after the emoji.
-    text = "id,word\na,z\nb,é\nc,\ue000\nd,\U0001f600\ne,\n"
-    world = world_of(text, ["word>=é"])
-    assert outcome(world.run()) == (5, 3, 0, 2)
-    assert ids(world) == ["b", "c", "d"]
-    world = world_of(text, ["word<\U0001f600", "word!=z"])
-    world.run()
-    assert ids(world) == ["b", "c"]
-
-
-def test_bad_cell_of_a_compared_column_is_a_reject_whatever_else_is_compared():
-    text = "id,n,country\na,1,DE\nb,x,FR\nc,3,FR\nd,,DE\ne,5\n"
-    world = world_of(text, ["country=DE", "n<9"], types={"n": "N"})
-    assert outcome(world.run()) == (5, 1, 2, 2)
-    assert [(line["line"], line["cause"], line["column"]) for line in world.rejects()] == [
-        (3, "not_a_number", "n"),
-        (6, "field_count", None),
-    ]
-    assert ids(world) == ["a"]
 
 
 def test_columns_are_those_of_the_source():
@@ -101,39 +63,6 @@ def test_source_without_a_row_that_matches_succeeds_with_a_warning(monkeypatch, 
     assert all(segment.proven for segment in counted(world))
 
 
-def test_cut_between_rows_left_out_counts_each_of_them_once():
-    keep = "k{},1\n"
-    rows = [keep.format(n) if n % 3 == 0 else f"o{n},0\n" for n in range(40)]
-    begins = [len("id,n\n") + sum(map(len, rows[:n])) for n in range(41)]
-    world = world_of(
-        "id,n\n" + "".join(rows),
-        ["n=1"],
-        types={"n": "N"},
-        request_seconds=1.0,
-        options={"concurrency": 1},
-    )
-    with SMALL():
-        report = world.run(2.5)
-    segments = counted(world)
-    assert len(segments) > 3
-    for segment in segments:
-        inside = [n for n in range(40) if segment.start.byte <= begins[n] < segment.end.byte]
-        assert segment.rows.filtered == sum(n % 3 > 0 for n in inside)
-        assert segment.rows.read == len(inside)
-        assert segment.end.line == 2 + begins.index(segment.end.byte)
-    assert outcome(report) == (40, 14, 0, 26)
-
-
-def test_row_left_out_supersedes_no_other():
-    text = "id,n\nk,1\nk,2\nk,0\n"
-    options = {"mode": "last-wins", "position_attribute": "at"}
-    world = world_of(text, ["n>0"], types={"n": "N"}, options=options)
-    report = world.run()
-    assert world.items[0]["n"] == {"N": "2"}
-    assert report.rows.filtered == 1
-    assert report.rows.superseded + report.rows.written == 2
-
-
 @pytest.mark.parametrize(
     ("where", "types", "error", "words"),
     [
@@ -152,12 +81,6 @@ def test_comparison_without_sense_is_refused_before_anything_is_written(where, t
         world.run()
     assert world.in_ledger() == [] or "run.json" not in world.in_ledger()
     assert caught.value.permanent
-
-
-def test_text_may_be_compared_with_digits_once_it_is_declared():
-    world = world_of("id,year\na,999\nb,2000\n", ["year>=2"], types={"year": "S"})
-    world.run()
-    assert ids(world) == ["a", "b"]
 
 
 def test_types_of_json_rows_decide_and_others_are_rejected():
@@ -190,13 +113,6 @@ def test_filters_follow_python_rules_for_unicode():
     cells = ["  Ä b ", "STRASSE", "", "   ", "İ"]
     assert composed("<{name|trim|lower}>", cells) == ["<ä b>", "<strasse>", None, None, "<i̇>"]
     assert composed("{name|upper}", ["straße"]) == ["STRASSE"]
-
-
-def test_column_with_a_bar_in_its_name_is_meant_if_there_is_one():
-    assert composed("{a|lower}", ["X"], "id,a|lower") == ["X"]
-    assert composed("{a||b|lower}", ["X"], "id,a|b") == ["x"]
-    with pytest.raises(InvalidPayload, match="filters are trim, lower, upper, hmac"):
-        composed("{name|tirm}", ["X"])
 
 
 @pytest.mark.parametrize(
@@ -248,37 +164,3 @@ def test_key_is_asked_for_before_anything_is_written(monkeypatch):
     world.run()
     # The same key takes the run up.
     assert world.preflight().chunks == 1
-
-
-def test_types_are_inferred_beside_a_template_with_hmac(monkeypatch):
-    monkeypatch.setenv(KEY, "key")
-    mapping = {"rename": {}, "drop": [], "set": {"id": "{name|hmac}"}}
-    world = world_of("name,n\na,1\nb,2\n", ["n>1"], mapping=mapping)
-    world.more = {**world.more, "infer_types": True}
-    world.run()
-    assert [item["n"] for item in world.items] == [{"N": "2"}]
-
-
-def test_plan_counts_and_estimates_what_is_left():
-    text = "id,n\n" + "".join(f"k{n},{n}\n" for n in range(10)) + "bad,x\n"
-    world = world_of(text, ["n<4"], types={"n": "N"})
-    plan = make_plan(world.payload, world.context()).to_json()
-    assert plan["rows"] == {
-        "read": 11, "good": 4, "rejected": 1, "filtered": 6, "total": 11, "estimated": False,
-    }  # fmt: skip
-    assert plan["write_units"]["total"] == 4
-    assert plan["keys"]["rows"] == 4
-    assert outcome(world.run()) == (11, 4, 1, 6)
-    mode = world_of(text, ["n<4"], types={"n": "N"}, options={"mode": "plan"})
-    report = mode.run()
-    assert (report.rows.skipped, report.rows.rejected, report.rows.filtered) == (4, 1, 6)
-    assert report.rows.conserved
-    assert mode.items == []
-
-
-def test_resume_with_other_comparisons_is_refused():
-    world = world_of("id,n\na,1\n", ["n=1"], types={"n": "N"})
-    world.run()
-    world.more = {"where": ["n=2"]}
-    with pytest.raises(RunMismatch, match="another where"):
-        world.preflight()

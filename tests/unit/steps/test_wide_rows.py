@@ -6,7 +6,6 @@ import tracemalloc
 
 import pytest
 
-from ddbload.contracts.column_mapping import check_column_names
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.source import Source
@@ -41,14 +40,6 @@ def test_header_of_a_million_columns_is_refused_in_little_memory():
         assert tracemalloc.get_traced_memory()[1] < 50_000_000
     finally:
         tracemalloc.stop()
-
-
-def test_a_hundred_thousand_columns_are_read():
-    names = [f"c{n}" for n in range(100_000)]
-    file = DecodedSource(BytesSource("wide", {}, ",".join(names).encode() + b"\n1,2\n"))
-    assert read_header(file, SOURCE, 16 << 20).columns == tuple(names)
-    with pytest.raises(TooManyColumns, match="100,001 columns are named, and 100,000 may be"):
-        check_column_names([*names, "one more"])
 
 
 def test_row_of_delimiters_takes_little_memory_and_leaves_its_neighbours():

@@ -16,7 +16,6 @@ from ddbload.verify.compare_digests import (
     EXTRA_MARK,
     MISSING_MARK,
     SAMPLED_MARK,
-    DigestGroup,
     DigestSpool,
     ItemMarks,
     KeyCounts,
@@ -86,18 +85,6 @@ def test_comparison_finds_what_dicts_find(monkeypatch, group, part):
     }
     assert [bool(mark) for mark in extra] == [key not in contents for key in table]
     assert set(extra) <= {0, EXTRA_MARK}
-
-
-def test_groups_of_other_processes_keep_the_order_of_items():
-    rows = [[(n, 0) for n in range(40)], [(n, 0) for n in range(40, 45)]]
-    groups = [DigestGroup.of([digest(key) + digest(0) for key, _ in each]) for each in rows]
-    spool = DigestSpool()
-    spool.add_groups([group.counts for group in groups], [group.data for group in groups])
-    spool.add([digest(45) + digest(0)])
-    spool.finish()
-    entries = [entry for partition in range(256) for entry in spool.entries(partition)]
-    assert spool.items == 46
-    assert {entry.number: entry.key for entry in entries} == {n: digest(n) for n in range(46)}
 
 
 @pytest.mark.parametrize(("sample", "wanted"), [(10, 10), (0.1, 30), (0.0001, 1), (500, 300)])

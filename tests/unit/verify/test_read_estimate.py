@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from ddbload.verify.read_estimate import VerifySettings, estimate_reads
@@ -30,12 +28,6 @@ def test_units_follow_the_table_and_the_settings(settings, units):
     assert found.dollars == pytest.approx(units * 0.125e-6)
 
 
-def test_table_that_aws_has_not_counted_yet_is_taken_for_as_large_as_the_source():
-    described = {**ON_DEMAND, "ItemCount": 0, "TableSizeBytes": 0}
-    assert estimate_reads(described, VerifySettings(), 40 * MIB).units == 10_240
-    assert estimate_reads(described, VerifySettings(sample=0.01), 40 * MIB).units >= 4000
-
-
 @pytest.mark.parametrize(
     ("described", "max_rcu", "rate"),
     [
@@ -57,16 +49,3 @@ def test_rate_is_considerate_of_provisioned_tables(described, max_rcu, rate):
         }
     found = estimate_reads(described, VerifySettings(max_rcu=max_rcu), MIB)
     assert found.units_per_second == rate
-
-
-def test_provisioned_table_bills_no_units():
-    described: dict[str, Any] = {
-        "ProvisionedThroughput": {"ReadCapacityUnits": 10, "WriteCapacityUnits": 10},
-        "TableSizeBytes": MIB,
-        "ItemCount": 10,
-    }
-    found = estimate_reads(described, VerifySettings(), MIB)
-    assert (found.dollars, found.is_billed) == (0.0, False)
-    text = found.text("t", consistent=True)
-    assert "of its provisioned capacity, at most 5 a second, which takes about 51 s" in text
-    assert "six hours" in text

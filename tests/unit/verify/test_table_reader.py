@@ -18,7 +18,7 @@ from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.failures import ChecksumMismatch
 from ddbload.aws.retry import RetryPolicy
 from ddbload.dynamodb.item_digest import ItemDigests
-from ddbload.errors import AccessDenied, ServiceUnavailable, TableNotFound
+from ddbload.errors import ServiceUnavailable
 from ddbload.verify.table_reader import BATCH_KEYS, RawReads, TableReader
 
 PAGE = 7
@@ -180,31 +180,6 @@ def test_unprocessed_key_is_asked_for_again_and_not_missing(seed):
     reader = reader_of(table)
     assert numbers(reader.get(wanted)) == Counter(range(0, 450, 2))
     assert reader.usage.units == len(wanted)
-
-
-def test_table_that_only_throttles_ends_the_reading():
-    table = StrictTable(5)
-    all_left = json.dumps(
-        {"Responses": {}, "UnprocessedKeys": {"t": {"Keys": [{"id": {"N": "1"}}]}}}
-    )
-    table.faults = [lambda *_: all_left.encode()] * 1000
-    with pytest.raises(ServiceUnavailable, match="unprocessed"):
-        numbers(reader_of(table).get([{"id": {"N": "1"}}]))
-    table.faults = [refusal("ThrottlingException")] * 1000
-    with pytest.raises(ServiceUnavailable, match="ThrottlingException"):
-        numbers(reader_of(table).scan(1))
-
-
-@pytest.mark.parametrize(
-    ("code", "error"),
-    [("AccessDeniedException", AccessDenied), ("ResourceNotFoundException", TableNotFound)],
-)
-def test_permanent_error_ends_the_reading_at_once(code, error):
-    table = StrictTable(5)
-    table.faults = [refusal(code)]
-    with pytest.raises(error, match="table t"):
-        numbers(reader_of(table).scan(1))
-    assert len(table.calls) == 1
 
 
 @pytest.mark.parametrize("rate", [2.0, 20.0, 300.0])
