@@ -14,8 +14,8 @@ from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.options import Options
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import Cursor
-from ddbload.dynamodb import write_modes
-from ddbload.dynamodb.write_modes import DELETE, INSERT, LAST_WINS, position
+from ddbload.dynamodb import modes
+from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS, WriteMode, position
 from ddbload.items.encode.batch_encoder import EncodedRows
 from ddbload.items.encode.insert_statements import mode_body, statements_for
 from ddbload.items.encode.request_json import (
@@ -42,13 +42,13 @@ from tests.unit.steps.world import TABLE, World, by_value
 AT = "at, in the file"
 """The position attribute of these tests."""
 MODES: dict[str, dict[str, Any]] = {
-    mode: {"mode": mode, **({"position_attribute": AT} if mode == LAST_WINS else {})}
-    for mode in write_modes.MODES
+    name: {"mode": name, **({"position_attribute": AT} if mode.keeps_position else {})}
+    for name, mode in modes.MODES.items()
 }
 
 
-def world_of(scene: Scene, mode: str) -> World:
-    return scene.case.world(scene.chunk_bytes, MODES[mode])
+def world_of(scene: Scene, mode: WriteMode) -> World:
+    return scene.case.world(scene.chunk_bytes, MODES[mode.name])
 
 
 def survive(scene: Scene, world: World) -> Report:
@@ -248,9 +248,9 @@ class Shaped:
 @st.composite
 def shaped(draw: st.DrawFn) -> Shaped:
     sheet: Sheet = draw(sheets(rows=draw(st.integers(1, 5)), good=draw(st.booleans())))
-    mode = draw(st.sampled_from(write_modes.MODES))
+    mode = draw(st.sampled_from(list(modes.MODES.values())))
     at = draw(st.sampled_from(['at "100 %"', "漢", "#position"]))
-    options = Options(mode=mode, position_attribute=at if mode == LAST_WINS else None)
+    options = Options(mode=mode.name, position_attribute=at if mode.keeps_position else None)
     types = list(sheet.columns.values())
     record = replace(
         RECORD,
@@ -309,7 +309,7 @@ def test_body_equals_plain_json_to_the_byte(case: Shaped) -> None:
             items.append(built.attributes)
             puts.append((own if place in case.encoded.odd else case.encoded.puts[place], own))
     most = requests.most_rows or len(items)
-    statements = statements_for(case.options.mode, case.sheet.table)
+    statements = statements_for(case.options.write_mode, case.sheet.table)
     if statements is not None and not statements.fits(case.sheet.columns):
         most = 1
     for start in range(0, len(items), most or 1):
