@@ -16,7 +16,6 @@ from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.contracts.write_price import WritePrice
 from ddbload.dynamodb.limits import MAX_KEY_BYTES, PARTITION_WRITE_UNITS
-from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import (
     AccessDenied,
     BackupRequired,
@@ -476,7 +475,7 @@ def table_notices(clients: Clients, table: str, options: Options, now: float) ->
 
     `now`: seconds since the epoch.
     """
-    if options.mode == PLAN:
+    if not options.write_mode.writes:
         # Nothing is written.
         return
     if not options.require_backup and recovery_if_known(clients.dynamodb, table) is False:

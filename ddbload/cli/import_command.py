@@ -57,7 +57,7 @@ from ddbload.contracts.control import NewLimits
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import AUTO
-from ddbload.dynamodb.write_modes import PUT
+from ddbload.dynamodb.modes import PUT
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
 from ddbload.runs.local_settings import LocalSettings, default_ledger
 from ddbload.runs.progress import RunProgress
@@ -253,7 +253,7 @@ def import_with_progress(
     except InvalidUsage:
         raise
     except DdbloadError as error:
-        mode = payload.get("options", {}).get("mode") or PUT
+        mode = payload.get("options", {}).get("mode") or PUT.name
         result = Result.from_error(run, mode, error, time.monotonic() - started, last)
     else:
         if ended.already_done:

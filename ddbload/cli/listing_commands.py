@@ -22,7 +22,7 @@ from ddbload.cli.output import EXIT_DONE, print_json, print_stderr, printable
 from ddbload.cli.run_location import RunLocation, find_deployed
 from ddbload.cli.tables import STATUS_STYLES, draw, make_table
 from ddbload.contracts.results import ALREADY_LOADED, STATUSES
-from ddbload.dynamodb.write_modes import PUT, written_text
+from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import InvalidUsage
 from ddbload.runs.list_runs import RunSummary, list_runs
 from ddbload.runs.local_settings import LocalSettings, default_ledger
@@ -119,7 +119,7 @@ def _draw_runs(runs: list[RunSummary]) -> None:
 def _counts(run: RunSummary) -> Iterator[str]:
     """Yield the rows that were written, in the word of the mode, all others, and the error."""
     if run.rows is not None and run.status != ALREADY_LOADED:
-        yield written_text(run.mode or PUT, run.rows.written, run.uncertain)
+        yield mode_of(run.mode).written_text(run.rows.written, run.uncertain)
         for name, count in run.rows.outcomes.items():
             if count and name != "written":
                 yield f"{count:,} {name}"

@@ -23,7 +23,6 @@ from ddbload.cli.run_result import Result, RunOutput, print_run
 from ddbload.context import Context
 from ddbload.contracts.results import DONE
 from ddbload.contracts.run_record import RunRecord
-from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import (
     BadRetryFile,
     IncompleteRun,
@@ -216,7 +215,7 @@ def _retry(
             " starts it over"
         )
     record = ledger_of_run.record()
-    if record.payload.options.mode == PLAN:
+    if not record.mode.writes:
         raise InvalidUsage(
             f"run {run} was a plan, and imported nothing: correct its source instead"
         )

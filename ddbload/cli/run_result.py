@@ -35,7 +35,7 @@ from ddbload.contracts.results import (
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
 from ddbload.contracts.write_price import amount_text
-from ddbload.dynamodb.write_modes import superseded_text
+from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import Cancelled, DdbloadError, Interrupted
 from ddbload.items.item_layout import item_layout
 from ddbload.runs.progress import RunProgress
@@ -149,7 +149,7 @@ class Result:
         if report.planned is not None:
             skipped = "would be written (mode plan sends nothing)"
         explained = {
-            "superseded": superseded_text(report.mode),
+            "superseded": mode_of(report.mode).superseded,
             "skipped": skipped,
             "filtered": "left out by --where",
         }

@@ -11,7 +11,6 @@ from ddbload.contracts.run_record import Table
 from ddbload.contracts.template import HMAC_KEY, Template, shown
 from ddbload.dynamodb.limits import MAX_COLUMNS, MAX_NAME_BYTES
 from ddbload.dynamodb.row_writes import Condition, RowWrites
-from ddbload.dynamodb.write_modes import UPDATE
 from ddbload.errors import (
     BadHeader,
     ColumnNameTooLong,
@@ -187,10 +186,10 @@ def unwritten_columns(payload: Payload) -> frozenset[str]:
 def row_writes(payload: Payload, table: Table) -> RowWrites | None:
     """Return the rules by which rows go one by one; None in modes that have their own requests."""
     options, text = payload.options, payload.options.condition
-    if text is None and options.mode != UPDATE:
+    if text is None and not options.write_mode.updates:
         return None
     return RowWrites(
-        options.mode,
+        options.write_mode,
         table.name,
         tuple(key.name for key in table.keys),
         frozenset(options.add),

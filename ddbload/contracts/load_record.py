@@ -20,7 +20,7 @@ from ddbload.contracts.options import KEEP, Options
 from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.source import Source
-from ddbload.dynamodb.write_modes import DELETE
+from ddbload.dynamodb.modes import mode_of
 
 _HASH_DIGITS = 16
 
@@ -54,7 +54,7 @@ class LoadRecord(Message):
     @property
     def deletes(self) -> bool:
         """True if the run deleted the keys that the objects list."""
-        return self.mode == DELETE
+        return mode_of(self.mode).deletes
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ddbload.contracts.messages import (
     option,
 )
 from ddbload.contracts.source import AUTO
-from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, MODES, PUT, UPDATE, WRITING_MODES
+from ddbload.dynamodb.modes import MODES, PUT, WriteMode, mode_of
 from ddbload.errors import InvalidPayload
 
 write_option = partial(option, group=WRITING)
@@ -31,8 +31,6 @@ EDGES_MAX_ROW_BYTES = 1024 * 1024
 """Default of `max_row_bytes` for a scan by edges, whose windows are that long."""
 SCANS = WHOLE, EDGES = ("whole", "edges")
 ON_EMPTY = KEEP, REMOVE = ("keep", "remove")
-CONDITION_MODES = (PUT, UPDATE, DELETE)
-"""Modes in which users may give a condition; `insert` and `last-wins` have their own."""
 DEFAULT_MAX_REJECTS = 1000
 LEAST_ROWS_OF_SHARE = 1000
 """Rows that a worker must have read before a share of rejects stops it."""
@@ -149,13 +147,13 @@ class Options(Message):
 
     WRITTEN_BY_USERS = True
 
-    mode: Annotated[str, JsonRule(choices=MODES)] = write_option(
-        PUT,
+    mode: Annotated[str, JsonRule(choices=tuple(MODES))] = write_option(
+        PUT.name,
         "put: write each row, replacing the item with its key. insert: skip rows whose key the"
         " table has. last-wins: keep the last row of each key, across runs. update: set the row's"
         " attributes and leave the item's others. delete: delete the listed keys.",
         metavar="MODE",
-        choices=WRITING_MODES,
+        choices=tuple(name for name, each in MODES.items() if each.writes),
         common=True,
         decisive=True,
     )
@@ -262,6 +260,11 @@ class Options(Message):
     )
 
     @property
+    def write_mode(self) -> WriteMode:
+        """The value of `mode`."""
+        return mode_of(self.mode)
+
+    @property
     def reject_limit(self) -> RejectLimit:
         """Rows that may be rejected."""
         return RejectLimit(self.max_rejects, self.max_rejects_percent)
@@ -285,21 +288,20 @@ class Options(Message):
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` for options that are missing, or that the mode does not have."""
-        name = f.path("position_attribute")
-        if self.mode == LAST_WINS and self.position_attribute is None:
+        chosen = self.write_mode
+        if chosen.keeps_position and self.position_attribute is None:
             raise InvalidPayload(
-                f"{name!r} is missing: mode {LAST_WINS} stores each row's position in this"
-                " attribute; name one that nothing else uses"
+                f"{f.path('position_attribute')!r} is missing: mode {self.mode} stores each row's"
+                " position in this attribute; name one that nothing else uses"
             )
-        if self.mode != LAST_WINS and self.position_attribute is not None:
-            raise InvalidPayload(f"{name!r} is for mode {LAST_WINS}, and the mode is {self.mode}")
-        for name, modes in _MODES_OF.items():
-            if getattr(self, name) and self.mode not in modes:
-                hint = _OWN_CONDITION.get(self.mode, "") if name == "condition" else ""
-                raise InvalidPayload(
-                    f"{f.path(name)!r} is for mode {', '.join(modes)}, and the mode is"
-                    f" {self.mode}{hint}"
-                )
+        for name in _MODE_OPTIONS:
+            if getattr(self, name) in (None, False, ()) or name in chosen.options:
+                continue
+            modes = ", ".join(each.name for each in MODES.values() if name in each.options)
+            hint = chosen.own_condition if name == "condition" else ""
+            raise InvalidPayload(
+                f"{f.path(name)!r} is for mode {modes}, and the mode is {self.mode}{hint}"
+            )
         if self.condition is not None:
             # Imported here: most runs have no condition.
             from ddbload.dynamodb.row_writes import Condition
@@ -310,13 +312,5 @@ class Options(Message):
                 raise InvalidPayload(f"{f.path('condition')!r} {error.message}") from None
 
 
-_MODES_OF = {
-    **dict.fromkeys(("on_empty", "add", "only_existing"), (UPDATE,)),
-    "condition": CONDITION_MODES,
-}
-"""Modes that have an option."""
-_OWN_CONDITION = {
-    "insert": ", which has a condition of its own: with mode put, write attribute_not_exists(key)"
-    " AND yours",
-    "last-wins": ", which has a condition of its own",
-}
+_MODE_OPTIONS = ("position_attribute", "on_empty", "add", "only_existing", "condition")
+"""Options that only some modes have."""

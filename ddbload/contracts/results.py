@@ -12,7 +12,7 @@ from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Messa
 from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import Cursor, LoadedBefore
 from ddbload.contracts.write_price import WritePrice
-from ddbload.dynamodb.write_modes import PUT, written_text
+from ddbload.dynamodb.modes import PUT, mode_of
 from ddbload.errors import DdbloadError, visible
 
 STATUSES = (
@@ -223,7 +223,7 @@ class Report(Message):
     """Skipped rows that found an identical item; None if not known."""
     uncertain: int = 0
     """Written rows whose item may have been there before."""
-    mode: str = PUT
+    mode: str = PUT.name
     """Write mode of the run."""
     causes: Annotated[Mapping[str, int] | None, JsonRule(read=_read_causes, sparse=True)] = None
     """Rejected rows by cause; None without rejects."""
@@ -250,7 +250,7 @@ class Report(Message):
     @property
     def written_text(self) -> str:
         """Count of the written rows in words: `9 deleted`."""
-        return written_text(self.mode, self.rows.written, self.uncertain)
+        return mode_of(self.mode).written_text(self.rows.written, self.uncertain)
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Allow `dollars`, which follow from the other fields."""

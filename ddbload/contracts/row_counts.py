@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Self, cast
 
 from ddbload.contracts.messages import SPARSE, Message
-from ddbload.dynamodb.write_modes import PLAN, written_word
+from ddbload.dynamodb.modes import mode_of
 
 NO_ROWS = "the source has no rows: check that it is the one you mean"
 """Warning about a run that has succeeded, and read nothing."""
@@ -59,7 +59,11 @@ class RowCounts(Message):
         Leaves out the outcomes that few runs have, while they have no rows.
         """
         found = self.to_json()
-        return [(name, found[name], outcome_word(name, mode)) for name in OUTCOMES if name in found]
+        return [
+            (name, found[name], mode_of(mode).outcome_word(name))
+            for name in OUTCOMES
+            if name in found
+        ]
 
     def text(self, mode: str, written: str) -> str:
         """Return the counts in words: `9 deleted, 0 rejected, 0 superseded, 0 skipped`."""
@@ -84,13 +88,6 @@ class RowCounts(Message):
 
 OUTCOMES = tuple(each.name for each in fields(RowCounts) if each.name != "read")
 """Names of the outcomes, in the order in which they are shown."""
-
-
-def outcome_word(name: str, mode: str) -> str:
-    """Return the word for an outcome in a write mode: `deleted`, `would be written`, `skipped`."""
-    if name == "written":
-        return written_word(mode)
-    return "would be written" if mode == PLAN and name == "skipped" else name
 
 
 @dataclass(frozen=True, slots=True)

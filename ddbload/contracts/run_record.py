@@ -13,7 +13,7 @@ from ddbload.contracts.messages import SPARSE, CountedLine, JsonObjectReader, Js
 from ddbload.contracts.options import EDGES, Options
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.write_price import WritePrice
-from ddbload.dynamodb.write_modes import DELETE, INSERT, UPDATE
+from ddbload.dynamodb.modes import WriteMode, mode_of
 from ddbload.errors import InvalidPayload
 
 LEDGER_VERSION = 2
@@ -134,7 +134,7 @@ class LoadedBefore(Message):
         at = datetime.fromtimestamp(self.at, UTC)
         others = self.runs - 1
         more = f" and {others:,} other{'s' * (others > 1)}" if others else ""
-        done = {DELETE: "deleted", UPDATE: "updated"}.get(self.mode, "written")
+        done = mode_of(self.mode).written
         rejected = f", {self.rejected:,} rejected" if self.rejected else ""
         return (
             f"{self.objects:,} object{'s' * (self.objects != 1)}, by run {self.run} at"
@@ -237,6 +237,11 @@ class RunRecord(Message):
         )
 
     @property
+    def mode(self) -> WriteMode:
+        """Write mode of the run."""
+        return self.payload.options.write_mode
+
+    @property
     def has_rows(self) -> bool:
         """False for delimited text without rows: it has no columns."""
         return bool(self.columns) or not self.payload.source.kind.has_columns
@@ -265,8 +270,7 @@ class RunRecord(Message):
     @property
     def keeps_attempts(self) -> bool:
         """True if invocations record in the ledger how far they may have sent rows."""
-        options = self.payload.options
-        return options.mode == INSERT or options.condition is not None
+        return self.mode.inserts or self.payload.options.condition is not None
 
     @property
     def stamp(self) -> dict[str, str]:

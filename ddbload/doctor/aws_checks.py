@@ -118,9 +118,9 @@ def _check_table(clients: Clients, table: str) -> Iterator[Check]:
         return
     types = {each["AttributeName"]: each["AttributeType"] for each in found["AttributeDefinitions"]}
     keys = [f"{key['AttributeName']} ({types[key['AttributeName']]})" for key in found["KeySchema"]]
-    mode = found.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
+    billing = found.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
     capacity = "on demand"
-    if mode == "PROVISIONED":
+    if billing == "PROVISIONED":
         units = found.get("ProvisionedThroughput", {}).get("WriteCapacityUnits", 0)
         capacity = f"{units:,} write units a second provisioned"
     status = found["TableStatus"]

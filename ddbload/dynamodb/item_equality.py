@@ -9,8 +9,8 @@ from typing import Any
 
 from ddbload.dynamodb.attribute_values import item_size
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
+from ddbload.dynamodb.modes import Deletion
 from ddbload.dynamodb.scalar_text import BadValue
-from ddbload.dynamodb.write_modes import Deletion
 
 _MAY_HOLD_BINARY = frozenset({"B", "BS", "L", "M"})
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Self
 
 from ddbload.dynamodb.item_equality import same
-from ddbload.dynamodb.write_modes import DELETE, UPDATE
+from ddbload.dynamodb.modes import WriteMode
 from ddbload.errors import InvalidPayload
 
 MAX_EXPRESSION_BYTES = 4096
@@ -106,7 +106,7 @@ class RequestForm:
 class RowWrites:
     """Rules by which a run writes one row in a request."""
 
-    mode: str
+    mode: WriteMode
     table: str
     keys: tuple[str, ...]
     """Key attributes of the table."""
@@ -119,19 +119,9 @@ class RowWrites:
     """Columns that only the condition uses."""
 
     @property
-    def operation(self) -> str:
-        """DynamoDB operation that writes a row."""
-        return {UPDATE: "UpdateItem", DELETE: "DeleteItem"}.get(self.mode, "PutItem")
-
-    @property
-    def member(self) -> str:
-        """Parameter that holds the item or its key."""
-        return "Key" if self.mode in (UPDATE, DELETE) else "Item"
-
-    @property
     def merges(self) -> bool:
         """True if updates of one key may be merged into one: nothing can refuse one of them."""
-        return self.mode == UPDATE and self.condition is None and not self.only_existing
+        return self.mode.updates and self.condition is None and not self.only_existing
 
     @property
     def condition_columns(self) -> frozenset[str]:
@@ -145,10 +135,9 @@ class RowWrites:
         placeholders: dict[str, str] = {}
         values: dict[str, str] = {}
         attributes = tuple(written)
-        if self.mode == DELETE:
+        if self.mode.member == "Key":
             attributes = tuple(name for name in written if name in self.keys)
-        if self.mode == UPDATE:
-            attributes = tuple(name for name in written if name in self.keys)
+        if self.mode.updates:
             changed = [name for name in written if name not in self.keys]
             expression = update_expression(changed, self.adds, removed)
             if expression:
@@ -208,10 +197,10 @@ class RowWrites:
 
         `existing` is None if there is no item.
         """
-        if self.mode == DELETE or existing is None:
-            return self.mode == DELETE and existing is None
+        if self.mode.deletes or existing is None:
+            return self.mode.deletes and existing is None
         written = {name: value for name, value in row.items() if name not in self.unwritten}
-        if self.mode != UPDATE and written.keys() != existing.keys():
+        if not self.mode.updates and written.keys() != existing.keys():
             return False
         return all(self._holds(name, value, existing) for name, value in written.items())
 

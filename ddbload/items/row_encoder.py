@@ -17,9 +17,9 @@ from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord, Table
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, PARQUET, Source
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
+from ddbload.dynamodb.modes import POSITION_LENGTH, PUT, WriteMode, position
 from ddbload.dynamodb.row_writes import RowWrites
 from ddbload.dynamodb.scalar_text import BadValue
-from ddbload.dynamodb.write_modes import DELETE, INSERT, LAST_WINS, POSITION_LENGTH, PUT, position
 from ddbload.items.documents.ddb_json_rows import DynamoDBJsonRows
 from ddbload.items.documents.document_builder import (
     DocumentBuilder,
@@ -105,7 +105,7 @@ class FieldEncoder:
         types: Sequence[str],
         table: Table,
         *,
-        mode: str = PUT,
+        mode: WriteMode = PUT,
         nulls: str = OMIT,
         position_attribute: str | None = None,
         started: float = 0.0,
@@ -117,20 +117,20 @@ class FieldEncoder:
         are the rules of rows that go one by one.
         """
         needs = row_needs(writes)
-        if mode == DELETE:
+        if mode.deletes:
             names = list(dict.fromkeys([*(key.name for key in table.keys), *sorted(needs.values)]))
             types = [types[layout.attributes.index(name)] for name in names]
             # A deletion touches no index, so the limits of index keys do not apply.
             layout, table, nulls = layout.only(names), replace(table, index_keys=()), OMIT
         attributes = layout.attributes
         self._started: float | None = None
-        if mode == LAST_WINS and position_attribute is not None:
+        if mode.keeps_position and position_attribute is not None:
             self._started = started
             # Last, where the request's body looks for it.
             attributes, types = (*attributes, position_attribute), (*types, "S")
         self._layout = layout
         self._builder = ItemBuilder(attributes, types, table, nulls, needs)
-        marks = mode == INSERT or writes is not None
+        marks = mode.inserts or writes is not None
         self._encoder = BatchEncoder(attributes, types, table, nulls, needs, marks=marks)
 
     def build(self, fields: Sequence[str], byte: int) -> Item | Defect:
@@ -171,12 +171,12 @@ class DelimitedRowEncoder:
         payload, options = record.payload, record.payload.options
         dialect = Dialect.of(payload.source)
         self.ends = dialect_boundaries(dialect)
-        self._statements = statements_for(options.mode, record.table)
+        self._statements = statements_for(record.mode, record.table)
         writes = row_writes(payload, record.table)
         self.body = (
             RowWriteBodies(writes).body
             if writes is not None
-            else mode_body(self._statements, record.table, options.mode, options.position_attribute)
+            else mode_body(self._statements, record.table, record.mode, options.position_attribute)
         )
         self._parser = RowParser(dialect, self.ends, payload.nulls.markers)
         self._count = len(record.columns)
@@ -190,7 +190,7 @@ class DelimitedRowEncoder:
             layout,
             record.types,
             record.table,
-            mode=options.mode,
+            mode=record.mode,
             nulls=payload.empty_policy,
             position_attribute=options.position_attribute,
             started=record.created,
@@ -393,7 +393,7 @@ def _document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
         where=payload.where,
         nulls=payload.empty_policy,
         markers=frozenset(payload.nulls.markers),
-        mode=options.mode,
+        mode=record.mode,
         position_attribute=options.position_attribute,
         started=record.created,
         typed=file_format != JSON,

@@ -25,7 +25,6 @@ from ddbload.contracts.results import (
 )
 from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
-from ddbload.dynamodb.write_modes import PLAN, written_word
 from ddbload.errors import (
     TAKE_UP,
     ConservationViolated,
@@ -330,13 +329,13 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
         rejects=ledger.rejects_uri if rows.rejected else None,
         error=error,
         failures=tuple(failures),
-        planned=sums.planned if record.payload.options.mode == PLAN else None,
+        planned=sums.planned if not record.mode.writes else None,
         write_price=record.write_price,
         identical=sums.identical if sums.identical_known else None,
         causes=causes or None,
         repeated=sums.repeated,
         uncertain=sums.uncertain,
-        mode=record.payload.options.mode,
+        mode=record.mode.name,
         loaded_before=record.loaded_before,
     )
 
@@ -360,7 +359,7 @@ def _first_error(
         message = first.message + _rows_before(first, record, rows) + more
         return Failure(first.name, message, first.chunk)
     if not rows.conserved or not found.sums.conserved:
-        words = {"written": written_word(record.payload.options.mode)}
+        words = {"written": record.mode.written}
         outcomes = [f"{count} {words.get(name, name)}" for name, count in rows.outcomes.items()]
         return Failure(
             ConservationViolated.__name__,
@@ -374,7 +373,7 @@ def _first_error(
                 rows.read,
                 f"{_causes(found)}ddbload rejects {record.run} --summary says why",
                 next(iter(dict(found.sums.causes.most_common(1))), None),
-                written_word(record.payload.options.mode),
+                record.mode.written,
             ).message,
         )
     limit = record.payload.options.reject_limit
@@ -409,7 +408,7 @@ def _rows_before(failure: Failure, record: RunRecord, rows: RowCounts) -> str:
         return ""
     were = "1 row was" if rows.written == 1 else f"{rows.written:,} rows were"
     return (
-        f". {were} {written_word(record.payload.options.mode)} before; a new run with --scan whole"
+        f". {were} {record.mode.written} before; a new run with --scan whole"
         " (in a payload, options.scan) finds such errors before its first write"
     )
 

@@ -10,7 +10,6 @@ from ddbload.aws.table_description import turn_recovery_on
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import LIST_PRICE_REGION, RECOVERY_GB_MONTH, amount_text
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
-from ddbload.dynamodb.write_modes import DELETE, PUT, UPDATE
 from ddbload.plan import hot_partitions
 from ddbload.plan.capacity import (
     HOT_TABLE,
@@ -60,7 +59,7 @@ def list_warnings(
 
 
 def _table(record: RunRecord, facts: TableFacts, survey: Survey) -> Iterator[PlanWarning]:
-    name, mode = facts.table.name, record.payload.options.mode
+    name, mode = facts.table.name, record.mode
     if facts.recovery is False:
         gigabytes = (facts.bytes or 0) / 1e9
         yield PlanWarning(
@@ -69,14 +68,14 @@ def _table(record: RunRecord, facts: TableFacts, survey: Survey) -> Iterator[Pla
             f" {turn_recovery_on(name)}"
             f" (${RECOVERY_GB_MONTH:.2f} a GB and month; the table has {gigabytes:,.1f} GB)",
         )
-    if facts.items and mode in (PUT, DELETE):
-        what = "deletes" if mode == DELETE else "replaces"
+    if facts.items and mode.effect:
         yield PlanWarning(
             "table_not_empty",
             f"the table has about {facts.items:,} items (DynamoDB counts every six hours), and a"
-            f" row {what} the item with the same key; the price depends on the larger of both",
+            f" row {mode.effect} the item with the same key; the price depends on the larger of"
+            " both",
         )
-    if facts.items and facts.bytes and mode == UPDATE:
+    if facts.items and facts.bytes and mode.updates:
         average = -(-facts.bytes // facts.items)
         units = -(-average // WRITE_UNIT_BYTES)
         yield PlanWarning(
@@ -150,16 +149,16 @@ def _capacity(facts: TableFacts, limits: Sequence[Limit]) -> Iterator[PlanWarnin
 
 def _keys(record: RunRecord, survey: Survey, limits: Sequence[Limit]) -> Iterator[PlanWarning]:
     keys, table = survey.keys, record.table
-    options = record.payload.options
+    mode = record.mode
     about = "" if keys.exact else "about "
-    if keys.extra_rows and (options.mode == UPDATE or options.condition is not None):
+    if keys.extra_rows and (mode.updates or record.payload.options.condition is not None):
         yield PlanWarning(
             "duplicate_keys",
             f"keys with several rows: {about}{keys.repeated:,} ({about}{keys.extra_rows:,} rows"
             " more than keys). Rows of a key are written in the order of the file within a chunk,"
             " and in any order across chunks",
         )
-    elif keys.extra_rows and options.mode == PUT:
+    elif keys.extra_rows and mode.replaces:
         yield PlanWarning(
             "duplicate_keys",
             f"keys with several rows: {about}{keys.repeated:,} ({about}{keys.extra_rows:,} rows"
@@ -195,11 +194,11 @@ def _keys(record: RunRecord, survey: Survey, limits: Sequence[Limit]) -> Iterato
 
 
 def _indexes(record: RunRecord, survey: Survey, limits: Sequence[Limit]) -> Iterator[PlanWarning]:
-    if record.payload.options.mode == DELETE:
+    if record.mode.deletes:
         return
     known = survey.types.keys()
     # The item may have what an update lacks.
-    updates = record.payload.options.mode == UPDATE
+    updates = record.mode.updates
     for each in survey.indexes:
         name, missing = each.index.name, [key for key in each.index.keys if key not in known]
         if updates and missing:
@@ -243,7 +242,7 @@ def _time_to_live(
     record: RunRecord, facts: TableFacts, survey: Survey, now: float
 ) -> Iterator[PlanWarning]:
     name = facts.time_to_live
-    if name is None or record.payload.options.mode == DELETE:
+    if name is None or record.mode.deletes:
         return
     kind = survey.types.get(name)
     if kind is None:

@@ -18,7 +18,6 @@ from ddbload.contracts.write_price import (
     STORED_GB_MONTH_IA,
     WritePrice,
 )
-from ddbload.dynamodb.write_modes import DELETE, UPDATE
 from ddbload.plan import price
 from ddbload.plan.capacity import (
     HOT_TABLE,
@@ -145,7 +144,7 @@ class Estimate:
         stored_bytes = (
             survey.sizes.bytes + price.INDEX_OVERHEAD * survey.sizes.count + entries
         ) * scale
-        if record.payload.options.mode == DELETE:
+        if record.mode.deletes:
             stored_bytes = 0.0
         return {
             "currency": "USD",
@@ -274,14 +273,7 @@ def _dollars(amount: float) -> float:
 
 
 def _assumed(options: Options) -> str:
-    text = "assuming new items; replacing an item costs the larger of both"
-    if options.mode == UPDATE:
-        text = (
-            "the least that it can be: an update is billed by the whole item, before or after it,"
-            " whichever is larger"
-        )
-    elif options.mode == DELETE:
-        text = "assuming items of up to 1 KB; deleting larger items and index entries costs more"
+    text = options.write_mode.price
     if options.condition is not None or options.only_existing:
         text += "; a row whose condition is false is billed, too"
     return text

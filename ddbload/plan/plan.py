@@ -11,7 +11,6 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.row_counts import ALL_FILTERED, NO_ROWS
 from ddbload.contracts.run_record import RunRecord
-from ddbload.dynamodb.write_modes import PUT
 from ddbload.plan.advice import PlanWarning, list_warnings, prewarm_warning
 from ddbload.plan.attribute_profiles import ColumnProfile
 from ddbload.plan.figures import Estimate, estimate_chunks, is_split
@@ -173,7 +172,7 @@ class Plan:
             in_s3=self.payload.source.uri.startswith("s3://"),
             is_new=self.is_new,
             replicas=len(estimate.facts.replicas),
-            only_puts=self.payload.options.mode == PUT,
+            only_puts=self.payload.options.write_mode.replaces,
             json_bytes=costs["items"]["bytes"] + VALUE_BYTES * values + ITEM_BYTES * rows,
             dollars=costs["price"]["by_import"],
             seconds=costs["time"]["seconds"],

@@ -11,9 +11,9 @@ from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.attribute_values import Attributes, value_size
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
+from ddbload.dynamodb.modes import PUT, WriteMode
 from ddbload.dynamodb.row_writes import without_removals
 from ddbload.dynamodb.scalar_text import parse_number
-from ddbload.dynamodb.write_modes import INSERT, PLAN, PUT, UPDATE
 from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.item_builder import SIMPLE_TYPES, Item
 from ddbload.items.item_layout import ItemLayout, item_layout
@@ -157,7 +157,7 @@ class Measure:
         types: Sequence[str],
         indexes: Sequence[TableIndex],
         *,
-        mode: str = PUT,
+        mode: WriteMode = PUT,
         nulls: str = OMIT,
     ) -> None:
         """`layout` and `types` describe the attributes of delimited text."""
@@ -166,9 +166,9 @@ class Measure:
         self._types = list(types)
         self._indexes = list(indexes)
         self._names = [len(name.encode()) for name in names]
-        plain = mode in (PUT, INSERT, UPDATE, PLAN) and nulls == OMIT and set(types) <= SIMPLE_TYPES
+        plain = mode.as_in_source and nulls == OMIT and set(types) <= SIMPLE_TYPES
         self._by_column = plain
-        self._updates = mode == UPDATE
+        self._updates = mode.updates
         self._number_sizes: dict[str, int] = {}
         self._name_sizes: dict[str, int] = {}
         known = set(names)
@@ -193,7 +193,7 @@ class Measure:
             item_layout(record.columns, payload, hmac_key(payload)),
             record.types,
             indexes,
-            mode=payload.options.mode,
+            mode=record.mode,
             nulls=payload.nulls.policy,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ddbload.contracts.results import ALREADY_LOADED, FAILED, SUCCEEDED
 from ddbload.contracts.write_price import amount_text
-from ddbload.dynamodb.write_modes import DELETE, written_word
+from ddbload.dynamodb.modes import mode_of
 from ddbload.report_page.marks import Panel, rates_chart, work_chart
 from ddbload.report_page.markup import (
     Content,
@@ -80,13 +80,12 @@ def _head(facts: RunFacts) -> Markup:
         title: Content = ["Run ", data(report.run)]
         began: Content = None
     else:
-        mode = record.payload.options.mode
         run = element("code", data(report.run))
         began = ["run ", run, f", begun {utc_text(record.created)}, "]
         title = [data(record.payload.source.uri), " → ", data(record.table.name)]
         if facts.is_plan:
             title = [*title, " (plan: nothing is sent)"]
-        elif mode == DELETE:
+        elif record.mode.deletes:
             title = [*title, " (deletes keys)"]
     return element(
         "header",
@@ -294,7 +293,7 @@ def _cost(facts: RunFacts) -> Markup | None:
         return section("Write units and cost", facts_table(figures))
     if not report.work.requests:
         return None
-    word = written_word(report.mode)
+    word = mode_of(report.mode).written
     figures = [
         ("Write units, indexes included", f"{units:,.0f}"),
         (f"Write units for each {word} row", f"{units / max(1, rows.written):,.2f}"),

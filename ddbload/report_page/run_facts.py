@@ -10,11 +10,7 @@ from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.control import Control
 from ddbload.contracts.results import ALREADY_LOADED, DONE, Report, Segment, repeated_keys
 from ddbload.contracts.run_record import RunRecord
-from ddbload.dynamodb.write_modes import (
-    INSERT,
-    PLAN,
-    written_word,
-)
+from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import is_resumable
 from ddbload.report_page.reject_causes import RejectTally
 
@@ -47,7 +43,7 @@ class RunFacts:
     @property
     def is_plan(self) -> bool:
         """True if nothing was sent."""
-        return self.record is not None and self.record.payload.options.mode == PLAN
+        return self.record is not None and not self.record.mode.writes
 
     @property
     def limits(self) -> Control | None:
@@ -94,7 +90,7 @@ def list_next_steps(facts: RunFacts) -> Iterator[tuple[str, str]]:
 
 def list_remarks(facts: RunFacts) -> Iterator[str]:
     """Write what a reader should know, and could overlook among the figures."""
-    report, record = facts.report, facts.record
+    report = facts.report
     rows, work, loaded = report.rows, report.work, report.loaded_before
     if loaded is not None:
         what = "nothing was left to load" if report.status == ALREADY_LOADED else "left out"
@@ -102,8 +98,8 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
     if rows.rejected:
         yield (
             f"{rows.rejected:,} of {rows.read:,} rows were rejected and not"
-            f" {written_word(report.mode)}; they are kept with their causes, and can be mended and"
-            " loaded"
+            f" {mode_of(report.mode).written}; they are kept with their causes, and can be mended"
+            " and loaded"
         )
     if report.uncertain:
         yield report.written_text
@@ -111,9 +107,7 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
         yield repeated_keys(report.repeated)
     if rows.skipped and not facts.is_plan:
         same = "" if report.identical is None else f"; {report.identical:,} items are identical"
-        reason = "the run's condition on the item in the table was false"
-        if record is None or record.payload.options.mode == INSERT:
-            reason = "the table has an item of their key"
+        reason = mode_of(report.mode).skip_reason
         yield f"{rows.skipped:,} rows were skipped because {reason}{same}"
     if rows.filtered:
         yield f"{rows.filtered:,} rows were left out, because they do not match the run's filter"

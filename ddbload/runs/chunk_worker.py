@@ -9,7 +9,6 @@ from dataclasses import replace
 from ddbload.aws.table_description import has_statements
 from ddbload.context import ChunkProgress, Context
 from ddbload.contracts.states import ImportResult, ImportTask
-from ddbload.dynamodb.write_modes import INSERT
 from ddbload.errors import DdbloadError, unexpected
 from ddbload.reading.row_blocks import RunReader
 from ddbload.runs.local_settings import LocalSettings, step_seconds
@@ -35,7 +34,7 @@ class ChunkWorker:
             driver=driver_for(options),
             pacing=worker_pacing(record, context),
             endpoint=EndpointFeatures(
-                has_statements=options.mode != INSERT or has_statements(context.clients)
+                has_statements=not record.mode.inserts or has_statements(context.clients)
             ),
         )
         self._reader = RunReader(record)

@@ -32,7 +32,6 @@ from ddbload.contracts.template import shown
 from ddbload.contracts.write_price import NOT_BILLED, WritePrice
 from ddbload.dynamodb.limits import MAX_NAME_BYTES
 from ddbload.dynamodb.row_writes import MAX_EXPRESSION_BYTES, SETS, RowWrites, longest_update
-from ddbload.dynamodb.write_modes import UPDATE
 from ddbload.errors import (
     Cancelled,
     InvalidPayload,
@@ -325,7 +324,7 @@ def check_row_writes(
         if name not in attributes:
             raise UnknownColumn(f"{use} names {shown(name)}, which is {missing(name, gone)}")
     check_adds(writes, dict(zip(attributes, types, strict=True)))
-    size = longest_update(attributes, writes.keys) if writes.mode == UPDATE else 0
+    size = longest_update(attributes, writes.keys) if writes.mode.updates else 0
     if size > MAX_EXPRESSION_BYTES:
         raise InvalidPayload(
             f"{len(attributes):,} attributes make an update of {size:,} bytes, and DynamoDB's limit"

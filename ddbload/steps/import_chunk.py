@@ -23,7 +23,6 @@ from ddbload.contracts.run_notice import (
 )
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.states import ImportResult, ImportTask
-from ddbload.dynamodb.write_modes import PLAN, PUT, UPDATE
 from ddbload.errors import (
     TAKE_UP,
     Cancelled,
@@ -127,7 +126,7 @@ def _import(
 ) -> ImportResult:
     """Import the rows from the cursor on, until the deadline, a stop, or the chunk's end."""
     work = None
-    if reader.record.payload.options.mode == PLAN:
+    if not reader.record.mode.writes:
         # Imported here: an import does not need it.
         from ddbload.steps.plan_mode import plan_chunk
 
@@ -391,8 +390,7 @@ class _ChunkImport:
 
     def _repeated(self) -> int:
         """Count the rows whose key came before, in modes where the last request to arrive wins."""
-        mode = self._record.payload.options.mode
-        return self._scheduler.repeated if mode in (PUT, UPDATE) else 0
+        return self._scheduler.repeated if self._record.mode.last_request_wins else 0
 
     def _count_own_items(self, segment: Segment) -> Segment:
         """Count identical items as written where another invocation may have written them.

@@ -23,7 +23,7 @@ from ddbload.contracts.load_record import (
 )
 from ddbload.contracts.results import ALREADY_LOADED, DONE, FAILED, SUCCEEDED_WITH_REJECTS, Report
 from ddbload.contracts.run_record import LoadedBefore, RunRecord, Table
-from ddbload.dynamodb.write_modes import DELETE, PLAN
+from ddbload.dynamodb.modes import WriteMode
 from ddbload.errors import AlreadyLoading
 from ddbload.ledger.history import History
 from ddbload.ledger.ledger import Ledger
@@ -46,13 +46,13 @@ def write_history(record: RunRecord, report: Report, ledger: Ledger, context: Co
     """
     if report.status not in DONE or report.status == ALREADY_LOADED:
         return
-    if record.payload.options.mode == PLAN:
+    if not record.mode.writes:
         return
     load = LoadRecord(
         run=record.run,
         table=record.table.name,
         table_id=record.table.id,
-        mode=record.payload.options.mode,
+        mode=record.mode.name,
         asked=record.asked,
         status=report.status,
         rows=report.rows,
@@ -138,7 +138,7 @@ class FoundLoads:
 
 
 def find_loads(
-    source: SourceVersions, asked: str, mode: str, table: Table, context: Context
+    source: SourceVersions, asked: str, mode: WriteMode, table: Table, context: Context
 ) -> FoundLoads:
     """Find the objects of a source of which a table has loaded what is asked now.
 
@@ -151,7 +151,7 @@ def find_loads(
     last: dict[str, LoadRecord] = {}
     undone: dict[str, float] = {}
     for key, load in history.find_each(names, versions):
-        if load.deletes != (mode == DELETE):
+        if load.deletes != mode.deletes:
             undone[key] = max(load.at, undone.get(key, load.at))
         elif load.asked == asked and (key not in last or load.at > last[key].at):
             last[key] = load
@@ -320,10 +320,9 @@ def _has_ended(claim: LoadClaim, context: Context) -> bool:
 
 
 def _already_loading(version: ObjectVersion, other: str, record: RunRecord) -> AlreadyLoading:
-    doing = "deleting it from" if record.payload.options.mode == DELETE else "loading it into"
     return AlreadyLoading(
-        f"{version.location} is claimed by run {other}, which has not finished {doing} table"
-        f" {record.table.name}:"
+        f"{version.location} is claimed by run {other}, which has not finished"
+        f" {record.mode.loading} table {record.table.name}:"
         f" ddbload status {other} shows its state; wait for its end or, if it was stopped, continue"
         f" it (ddbload resume {other}), then repeat this command"
     )

@@ -18,7 +18,6 @@ from ddbload.contracts.run_record import Cursor, LoadedBefore, Resume, RunRecord
 from ddbload.contracts.source import AUTO
 from ddbload.contracts.states import PreflightResult, PreflightTask
 from ddbload.contracts.template import HMAC_KEY, key_fingerprint
-from ddbload.dynamodb.write_modes import INSERT, PLAN
 from ddbload.errors import InvalidPayload, LedgerDamaged, RunMismatch, SourceChanged
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
@@ -108,7 +107,7 @@ def _warn(record: RunRecord, context: Context) -> None:
         return
     options = record.payload.options
     # A function may not send statements in preflight, and AWS knows them.
-    if options.mode == INSERT and not context.in_account and not has_statements(context.clients):
+    if record.mode.inserts and not context.in_account and not has_statements(context.clients):
         context.notice(
             "this endpoint does not know BatchExecuteStatement, so mode insert sends each row in a"
             " request of its own, by PutItem"
@@ -222,7 +221,7 @@ def begin_run(
     named error of a check that failed, `AlreadyLoading` if another run is loading an object that
     this one shall load once, and as `take_up_run` if a run of this id began meanwhile.
     """
-    if payload.once and payload.options.mode != PLAN:
+    if payload.once and payload.options.write_mode.writes:
         record = _new_record_of_once(run, payload, ledger, context, listing)
     else:
         prepared = prepare_run(run, payload, ledger, context, listing=listing)
@@ -247,7 +246,7 @@ def _new_record_of_once(
     A run that ends after the history was read, and before its claim would have been found, is
     noticed by the history that it wrote: then everything is done again.
     """
-    asked, mode = asked_hash(payload, hmac_key(payload)), payload.options.mode
+    asked, mode = asked_hash(payload, hmac_key(payload)), payload.options.write_mode
     table: Table | None = None
     described: Mapping[str, Any] | None = None
     while True:

@@ -17,7 +17,6 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import Cursor, RunRecord, Table
 from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, PARQUET, TSV, Source
 from ddbload.contracts.template import key_fingerprint
-from ddbload.dynamodb.write_modes import DELETE
 from ddbload.errors import DdbloadError
 from ddbload.items.type_inference import SettledCells
 from ddbload.ledger.ledger import Ledger
@@ -135,7 +134,7 @@ def _inspect_first_object(
     """Detect format, header and types by the first object with rows, or by the last one."""
     options = payload.options
     # Deletes touch no index, so index key limits do not apply.
-    checked = replace(table, index_keys=()) if options.mode == DELETE else table
+    checked = replace(table, index_keys=()) if options.write_mode.deletes else table
     keys = wanted_columns(checked, column_changes(payload.mapping))
     for raw in objects:
         with prefix_errors_with_object_name(raw, several=several):

@@ -23,7 +23,6 @@ from ddbload.contracts.results import (
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ReportCursor, ReportTask
-from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import (
     Cancelled,
     DdbloadError,
@@ -238,7 +237,7 @@ def _failed(run: str, failure: Failure, *, aborted: bool) -> ExecutionOutput:
 
 def _check_table(report: Report, record: RunRecord, context: Context) -> Report:
     """Fail a report that would be a success if the table is not the one the run began with."""
-    if report.status not in DONE or record.payload.options.mode == PLAN:
+    if report.status not in DONE or not record.mode.writes:
         return report
     try:
         require_same_table(context.clients, record.table, retry_policy=context.retry_policy)

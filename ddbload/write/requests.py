@@ -25,13 +25,10 @@ from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.item_equality import same_item, write_units
 from ddbload.dynamodb.limits import MAX_BATCH_ROWS
-from ddbload.dynamodb.write_modes import (
-    DELETE,
+from ddbload.dynamodb.modes import (
     Deletion,
-    ModeCondition,
     insert_statement,
     is_position,
-    write_condition,
 )
 from ddbload.errors import DdbloadError, TableNotFound
 from ddbload.write.scheduler.key_ordering import RowOrder
@@ -146,13 +143,12 @@ def requests_for(
     `identical`: outcome of a row for which `insert` finds an equal item in the table.
     """
     keys = [key.name for key in table.keys]
-    condition = write_condition(options.mode, keys[0], options.position_attribute)
-    if condition is not None:
-        puts = ConditionalPutRequests(table.name, condition, identical)
-        if condition.position is not None:
-            return puts
-        return InsertRequests(puts, endpoint or EndpointFeatures())
-    return BatchRequests(table.name, keys, deletes=options.mode == DELETE)
+    mode = options.write_mode
+    condition = mode.condition_parameters(keys[0], options.position_attribute)
+    if condition:
+        puts = ConditionalPutRequests(table.name, condition, options.position_attribute, identical)
+        return InsertRequests(puts, endpoint or EndpointFeatures()) if mode.inserts else puts
+    return BatchRequests(table.name, keys, deletes=mode.deletes)
 
 
 class BatchRequests:
@@ -225,10 +221,15 @@ class ConditionalPutRequests:
     most_rows = 1
 
     def __init__(
-        self, table: str, condition: ModeCondition, identical: RowOutcome = RowOutcome.IDENTICAL
+        self,
+        table: str,
+        condition: Mapping[str, Any],
+        position: str | None = None,
+        identical: RowOutcome = RowOutcome.IDENTICAL,
     ) -> None:
         self.table = table
         self._condition = condition
+        self._position = position
         self._identical = identical
 
     def operation(self, rows: int) -> str:  # noqa: ARG002 - protocol
@@ -238,15 +239,9 @@ class ConditionalPutRequests:
     def parameters(self, items: Sequence[ItemOrKey]) -> dict[str, Any]:
         """Build the parameters of PutItem."""
         (item,) = items
-        condition = self._condition
-        parameters: dict[str, Any] = {
-            "TableName": self.table,
-            "Item": item,
-            "ConditionExpression": condition.expression,
-            "ExpressionAttributeNames": dict(condition.names),
-        }
-        if condition.position is not None:
-            parameters["ExpressionAttributeValues"] = {":position": item[condition.position]}
+        parameters: dict[str, Any] = {"TableName": self.table, "Item": item, **self._condition}
+        if self._position is not None:
+            parameters["ExpressionAttributeValues"] = {":position": item[self._position]}
         return parameters | {
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
             "ReturnConsumedCapacity": "TOTAL",
@@ -264,7 +259,7 @@ class ConditionalPutRequests:
         existing = failure.item
         # DynamoDB bills the larger of the two items, and does not report how many units.
         units = max(write_units(item), write_units(existing or {}))
-        name = self._condition.position
+        name = self._position
         if name is None:
             # An identical item may be this run's: import_chunk decides, from the run's attempts.
             if existing is None:

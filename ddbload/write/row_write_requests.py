@@ -64,7 +64,7 @@ class RowWriteRequests:
 
     def operation(self, rows: int) -> str:  # noqa: ARG002 - protocol
         """Return the operation."""
-        return self._writes.operation
+        return self._writes.mode.operation
 
     def parameters(self, items: Sequence[ItemOrKey]) -> dict[str, Any]:
         """Build the operation's parameters."""
@@ -73,7 +73,7 @@ class RowWriteRequests:
         form = writes.form(list(item), [name for name, value in item.items() if value == REMOVAL])
         parameters: dict[str, Any] = {
             "TableName": writes.table,
-            writes.member: {name: item[name] for name in form.attributes},
+            writes.mode.member: {name: item[name] for name in form.attributes},
             **form.expressions,
         }
         if form.names:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from ddbload.dynamodb.write_modes import insert_statement
+from ddbload.dynamodb.modes import insert_statement
 from tests.unit.dynamodb.attribute_names import QUOTABLE
 
 

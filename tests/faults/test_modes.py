@@ -14,7 +14,7 @@ import pytest
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.context import Context
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.dynamodb.write_modes import position
+from ddbload.dynamodb.modes import position
 from tests.faults.catalogue import SURVIVABLE
 from tests.faults.request_helpers import ShortPauses
 from tests.faults.server import FaultServer

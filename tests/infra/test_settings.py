@@ -36,7 +36,7 @@ from ddbload.contracts.source import (
 )
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import Upload, UploadRule
-from ddbload.dynamodb.write_modes import MODES
+from ddbload.dynamodb.modes import MODES
 from ddbload.errors import DdbloadError
 from infra import ROOT
 from infra.errors import DeploymentError, InvalidSetting

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts.results import Report
-from ddbload.dynamodb import write_modes
-from ddbload.dynamodb.write_modes import DELETE, INSERT, LAST_WINS, position
+from ddbload.dynamodb import modes
+from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS, WriteMode, position
 from tests.property.scenes import FEWER, Scene, scenes
 from tests.unit.steps.chaos import Chaos, Event
 from tests.unit.steps.expected import Expected, Key, Outcome, Values, status_for, table_of
@@ -20,13 +20,13 @@ from tests.unit.steps.world import TABLE, World, by_value
 AT = "at, in the file"
 """The position attribute of these tests."""
 MODES: dict[str, dict[str, Any]] = {
-    mode: {"mode": mode, **({"position_attribute": AT} if mode == LAST_WINS else {})}
-    for mode in write_modes.MODES
+    name: {"mode": name, **({"position_attribute": AT} if mode.keeps_position else {})}
+    for name, mode in modes.MODES.items()
 }
 
 
-def world_of(scene: Scene, mode: str) -> World:
-    return scene.case.world(scene.chunk_bytes, MODES[mode])
+def world_of(scene: Scene, mode: WriteMode) -> World:
+    return scene.case.world(scene.chunk_bytes, MODES[mode.name])
 
 
 def survive(scene: Scene, world: World) -> Report:

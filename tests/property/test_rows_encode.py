@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts.run_record import Table
-from ddbload.dynamodb.write_modes import PUT
+from ddbload.dynamodb.modes import PUT
 from ddbload.items.encode import batch_encoder
 from ddbload.items.encode.batch_encoder import BatchEncoder, EncodedRows
 from ddbload.items.encode.request_json import item_of_request, put_request, request_body

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ddbload.contracts.column_mapping import ColumnChanges
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
-from ddbload.dynamodb.write_modes import INSERT, LAST_WINS, position
+from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS, PUT, WriteMode, position
 from ddbload.items.encode.request_json import item_of_request, put_request, request_body
 from ddbload.items.item_builder import Item
 from ddbload.items.item_layout import ItemLayout
@@ -133,26 +133,28 @@ def test_columns_stay_within_what_they_claim(case: Mapped) -> None:
 ABSENT: dict[str, dict[str, Any]] = {"null": {"NULL": True}, "empty": {"S": ""}}
 
 
-def encoder_for(mode: str, layout: ItemLayout, table: Table, nulls: str = "omit") -> FieldEncoder:
+def encoder_for(
+    mode: WriteMode, layout: ItemLayout, table: Table, nulls: str = "omit"
+) -> FieldEncoder:
     return FieldEncoder(
         layout,
         ["S"] * len(layout.attributes),
         table,
         mode=mode,
         nulls=nulls,
-        position_attribute="at" if mode == LAST_WINS else None,
+        position_attribute="at" if mode.keeps_position else None,
         started=STARTED,
     )
 
 
 @given(
     mapped(),
-    st.sampled_from(["put", "delete", INSERT, LAST_WINS]),
+    st.sampled_from([PUT, DELETE, INSERT, LAST_WINS]),
     st.sampled_from(["omit", "null", "empty"]),
     st.randoms(),
 )
 def test_every_mode_sends_the_mapped_attributes(
-    case: Mapped, mode: str, nulls: str, rng: Any
+    case: Mapped, mode: WriteMode, nulls: str, rng: Any
 ) -> None:
     layout = case.layout
     if not layout.attributes:
@@ -160,7 +162,7 @@ def test_every_mode_sends_the_mapped_attributes(
     keys = rng.sample(layout.attributes, min(len(layout.attributes), rng.randint(1, 2)))
     table = Table("t", "id", tuple(KeyAttribute(key, "S", 9) for key in keys))
     encoder = encoder_for(mode, layout, table, nulls)
-    body = request_body(table, mode, "at" if mode == LAST_WINS else None)
+    body = request_body(table, mode, "at" if mode.keeps_position else None)
     # Places are all that modes want to know of the text.
     block = Block(b"x\n" * len(case.rows), Cursor(1000, 7))
     encoded = encoder.encode(
@@ -180,9 +182,9 @@ def test_every_mode_sends_the_mapped_attributes(
             for name, said in expected.items()
             if said or nulls in ABSENT
         }
-        if mode == "delete":
+        if mode.deletes:
             attributes = {name: attributes[name] for name in keys}
-        if mode == LAST_WINS:
+        if mode.keeps_position:
             attributes["at"] = {"S": position(STARTED, byte)}
         assert built.attributes == attributes
         if row not in encoded.odd:
@@ -191,8 +193,10 @@ def test_every_mode_sends_the_mapped_attributes(
             assert body([encoded.puts[row]]) == body([put_request(built.attributes)])
 
 
-@given(mapped(), st.sampled_from(["put", "delete"]))
-def test_defect_names_the_files_column_or_the_composed_attribute(case: Mapped, mode: str) -> None:
+@given(mapped(), st.sampled_from([PUT, DELETE]))
+def test_defect_names_the_files_column_or_the_composed_attribute(
+    case: Mapped, mode: WriteMode
+) -> None:
     layout = case.layout
     for key in layout.attributes:
         table = Table("t", "id", (KeyAttribute(key, "S", 9),))

@@ -27,9 +27,9 @@ from ddbload.dynamodb.attribute_values import (
     value_size,
 )
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
+from ddbload.dynamodb.modes import PUT, WriteMode, position
 from ddbload.dynamodb.row_writes import REMOVAL, SETS, RowWrites, without_removals
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
-from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, PUT, position
 from ddbload.items.item_builder import Item, item_too_large, no_condition_value, row_needs
 from ddbload.items.json_values import (
     Json,
@@ -111,7 +111,7 @@ class DocumentRules:
     """Policy for attributes without a value, one of `NULL_POLICIES`."""
     markers: frozenset[str] = frozenset()
     """Strings that stand for null."""
-    mode: str = PUT
+    mode: WriteMode = PUT
     position_attribute: str | None = None
     """Attribute in which mode `last-wins` stores each row's position."""
     started: float = 0.0
@@ -151,13 +151,13 @@ class DocumentBuilder:
         self.kept_names = {*self.key_names, *self.needs.values}
         """Attributes that are encoded in mode `delete`."""
         # A request with a condition deletes in mode `delete` only.
-        self.deletes_listed = rules.mode == PUT and rules.writes is None
+        self.deletes_listed = rules.mode.replaces and rules.writes is None
         """Whether a line may ask for the deletion of its item."""
         self._indexed = {key.name for key in table.index_keys}
         # A deletion touches no index, so the limits of index keys do not apply.
-        kept = () if rules.mode == DELETE else table.index_keys
+        kept = () if rules.mode.deletes else table.index_keys
         self.checked_keys = [*table.keys, *kept]
-        self.position_attribute = rules.position_attribute if rules.mode == LAST_WINS else None
+        self.position_attribute = rules.position_attribute if rules.mode.keeps_position else None
         self.filter = (
             DocumentFilter(rules.where, rules.changes, self.declared) if rules.where else None
         )
@@ -275,12 +275,12 @@ class DocumentBuilder:
                     return FILTERED
             except UncomparableError as bad:
                 raise AttributeDefect(bad.name, bad.bad) from None
-        deletes = self.rules.mode == DELETE
+        deletes = self.rules.mode.deletes
         if row.deleted and not deletes and not self.deletes_listed:
             return Defect(
                 "deletion",
-                f"a deletion, and mode {self.rules.mode} deletes nothing; use mode put, without a"
-                " condition",
+                f"a deletion, and mode {self.rules.mode.name} deletes nothing; use mode put,"
+                " without a condition",
             )
         attributes = self._attributes(row.members, keys_only=deletes or row.deleted)
         # A conversion has no table, so no keys: any key of a deletion will do.

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from ddbload.contracts.template import Template
 from ddbload.dynamodb.attribute_values import AttributeValue, check_name
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
-from ddbload.dynamodb.write_modes import DELETE
 from ddbload.items.documents.document_builder import AttributeDefect, DocumentBuilder, identity
 from ddbload.items.encode.request_json import PUT_BEGIN, PUT_END, compact_json
 from ddbload.items.json_values import Json, Members, attribute_json, number_text, parse_object
@@ -75,7 +74,7 @@ class JsonRows:
         self._markers = builder.rules.markers
         self._is_plain = (
             builder.rules.changes.is_empty
-            and builder.rules.mode != DELETE
+            and not builder.rules.mode.deletes
             and builder.position_attribute is None
         )
         """True if the attributes of a row are its members."""
@@ -170,7 +169,7 @@ class JsonRows:
         """Return the place of the value, or the template, of each attribute that is encoded."""
         builder = self._builder
         sources = builder.sources((name, at) for at, name in enumerate(names))
-        if builder.rules.mode == DELETE:
+        if builder.rules.mode.deletes:
             sources = {name: at for name, at in sources.items() if name in builder.kept_names}
         return sources
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from json.encoder import encode_basestring as quoted
 
 from ddbload.contracts.run_record import Table
-from ddbload.dynamodb.write_modes import INSERT, insert_statement
+from ddbload.dynamodb.modes import WriteMode, insert_statement
 from ddbload.items.encode.request_json import (
     CONSUMED_CAPACITY,
     VALUE_MARK,
@@ -67,15 +67,15 @@ class InsertStatements:
         return opening
 
 
-def statements_for(mode: str, table: Table) -> InsertStatements | None:
+def statements_for(mode: WriteMode, table: Table) -> InsertStatements | None:
     """Return the statements of mode `insert`; None in other modes, which have none."""
-    return InsertStatements(table.name) if mode == INSERT else None
+    return InsertStatements(table.name) if mode.inserts else None
 
 
 def mode_body(
     statements: InsertStatements | None,
     table: Table,
-    mode: str,
+    mode: WriteMode,
     position_attribute: str | None = None,
 ) -> RequestBody:
     """Return the function that makes a mode's bodies; in mode `insert` one row goes by PutItem."""

@@ -7,19 +7,14 @@ octets. Each mode makes the bodies of its calls from these texts.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from json import JSONEncoder
 from json.encoder import encode_basestring as quoted
+from typing import Any
 
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.attribute_values import Attributes
-from ddbload.dynamodb.write_modes import (
-    DELETE,
-    POSITION_LENGTH,
-    Deletion,
-    ModeCondition,
-    write_condition,
-)
+from ddbload.dynamodb.modes import POSITION_LENGTH, Deletion, WriteMode
 from ddbload.items.item_builder import Item
 from ddbload.rows.columns import from_octets, to_octets
 
@@ -76,16 +71,20 @@ def item_of_request(request: str) -> Attributes:
     return Deletion(attributes) if verb == "DeleteRequest" else attributes
 
 
-def request_body(table: Table, mode: str, position_attribute: str | None = None) -> RequestBody:
+def request_body(
+    table: Table, mode: WriteMode, position_attribute: str | None = None
+) -> RequestBody:
     """Return the function that makes the bodies of a mode's calls.
 
     `position_attribute` is the last attribute of each item in mode `last-wins`.
     """
-    if mode == DELETE:
+    if mode.deletes:
         return _batch_delete_body(table)
     key = table.keys[0].name if table.keys else ""
-    condition = write_condition(mode, key, position_attribute)
-    return _batch_body(table) if condition is None else _conditional_put_body(table, condition)
+    condition = mode.condition_parameters(key, position_attribute)
+    if not condition:
+        return _batch_body(table)
+    return _conditional_put_body(table, condition, has_position=mode.keeps_position)
 
 
 def _batch_body(table: Table) -> RequestBody:
@@ -107,13 +106,12 @@ def _batch_delete_body(table: Table) -> RequestBody:
     )
 
 
-def _conditional_put_body(table: Table, condition: ModeCondition) -> RequestBody:
+def _conditional_put_body(
+    table: Table, condition: Mapping[str, Any], *, has_position: bool
+) -> RequestBody:
     """Make bodies of PutItem, which takes one item and a condition."""
     prefix = to_octets(f'{{"TableName":{quoted(table.name)},"Item":')
-    names = compact_json(dict(condition.names))
-    expression = to_octets(
-        f',"ConditionExpression":{quoted(condition.expression)},"ExpressionAttributeNames":{names}'
-    )
+    expression = to_octets(f",{compact_json(condition)[1:-1]}")
     suffix = f',"ReturnValuesOnConditionCheckFailure":"ALL_OLD"{CONSUMED_CAPACITY}'
 
     def body(requests: Sequence[str]) -> bytes:
@@ -126,4 +124,4 @@ def _conditional_put_body(table: Table, condition: ModeCondition) -> RequestBody
         values = f',"ExpressionAttributeValues":{{":position":{{"S":"{put[_POSITION]}"}}}}'
         return f"{prefix}{put[_ITEM]}{expression}{values}{suffix}".encode("latin-1")
 
-    return body if condition.position is None else body_with_position
+    return body_with_position if has_position else body

@@ -56,7 +56,7 @@ class RowWriteBodies:
         request = writes.form(names, [names[place] for place in removed])
         fields = [
             f'"TableName":{quoted(writes.table)}',
-            f'"{writes.member}":{_object(request.attributes)}',
+            f'"{writes.mode.member}":{_object(request.attributes)}',
             *(f'"{name}":{quoted(text)}' for name, text in request.expressions.items()),
         ]
         if request.names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.dynamodb.write_modes import MAX_STATEMENT_BYTES, insert_statement, quoted_name
+from ddbload.dynamodb.modes import MAX_STATEMENT_BYTES, insert_statement, quoted_name
 from tests.fakes.dynamodb_partiql import parsed_insert
 from tests.unit.dynamodb.attribute_names import QUOTABLE
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.dynamodb.write_modes import (
+from ddbload.dynamodb.modes import (
     DELETE,
     INSERT,
     LAST_WINS,
     PUT,
     UPDATE,
-    written_text,
-    written_word,
 )
 
 
@@ -23,8 +21,8 @@ from ddbload.dynamodb.write_modes import (
     ],
 )
 def test_written_rows_are_named_by_mode(mode, word):
-    assert written_word(mode) == word
-    assert written_text(mode, 9000) == f"9,000 {word}"
+    assert mode.written == word
+    assert mode.written_text(9000) == f"9,000 {word}"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +34,7 @@ def test_written_rows_are_named_by_mode(mode, word):
     ],
 )
 def test_uncertain_rows_are_shown_beside_written(mode, before):
-    assert written_text(mode, 9000, 1200) == (
-        f"9,000 {written_word(mode)}, of which up to 1,200 {before} (an attempt was killed or"
+    assert mode.written_text(9000, 1200) == (
+        f"9,000 {mode.written}, of which up to 1,200 {before} (an attempt was killed or"
         " stopped, or an answer was lost)"
     )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ddbload.contracts.run_record import Cursor
+from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS
 from ddbload.items.documents.document_builder import DocumentRules, export_line, item_line
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DocumentEncoder
@@ -167,7 +168,7 @@ def test_null_is_a_value_unless_the_policy_says_otherwise() -> None:
 
 
 def test_position_comes_last_and_must_not_be_in_the_row() -> None:
-    rules = replace(TYPED, mode="last-wins", position_attribute="at", started=1.5)
+    rules = replace(TYPED, mode=LAST_WINS, position_attribute="at", started=1.5)
     row, own = {"id": {"S": "a"}}, {"id": {"S": "a"}, "at": {"S": "b"}}
     found = items(lines(row, own, own, row), rules)
     assert [list(item) if isinstance(item, dict) else item for item in found] == [
@@ -220,11 +221,11 @@ def test_incremental_export_puts_and_deletes() -> None:
         (new, False),
     ]
     assert {each.key for each in found if isinstance(each, Item)} == {("a",)}
-    deleting = read(data, replace(EXPORT, mode="delete"))
+    deleting = read(data, replace(EXPORT, mode=DELETE))
     assert [(each.attributes, each.deleted) for each in deleting if isinstance(each, Item)] == [
         (keys, False)
     ] * 5
-    inserting = items(data, replace(EXPORT, mode="insert"))
+    inserting = items(data, replace(EXPORT, mode=INSERT))
     assert inserting == [new, new, ("deletion", None), ("deletion", None), new]
 
 
@@ -292,7 +293,7 @@ LINES = [
 def test_rows_are_encoded_as_the_builder_builds_them(
     line: str, keys: list[tuple[str, str]], rules: DocumentRules
 ) -> None:
-    for more in ({}, {"nulls": "null"}, {"mode": "delete"}, {"markers": frozenset({"x"})}):
+    for more in ({}, {"nulls": "null"}, {"mode": DELETE}, {"markers": frozenset({"x"})}):
         # `read` compares both.
         assert len(read(line.encode() + b"\n", replace(rules, table=table(*keys), **more))) == 1
 

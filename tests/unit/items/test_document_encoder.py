@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
-from ddbload.dynamodb.write_modes import position
+from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS, position
 from ddbload.items.documents.document_builder import DocumentRules
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DocumentEncoder
@@ -162,7 +162,7 @@ def test_index_key_fits_its_type_or_is_missing() -> None:
     assert _one({"id": "a", "g": []}, rules) == ("wrong_type", "g")
     assert _one({"id": "a", "h": True}, rules) == ("wrong_type", "h")
     # What is deleted is in no index.
-    assert _one({"id": "a", "g": ""}, replace(rules, mode="delete")) == {"id": {"S": "a"}}
+    assert _one({"id": "a", "g": ""}, replace(rules, mode=DELETE)) == {"id": {"S": "a"}}
 
 
 @pytest.mark.parametrize(
@@ -312,17 +312,17 @@ def test_mode_decides_what_is_sent() -> None:
     assert body(JSON, count=2) == (
         b'{"RequestItems":{"t":[' + put + b"," + put + b']},"ReturnConsumedCapacity":"TOTAL"}'
     )
-    assert body(replace(JSON, mode="delete")) == (
+    assert body(replace(JSON, mode=DELETE)) == (
         b'{"RequestItems":{"t":[{"DeleteRequest":{"Key":{"id":{"S":"a"}}}}]},'
         b'"ReturnConsumedCapacity":"TOTAL"}'
     )
-    assert body(replace(JSON, mode="insert")) == (
+    assert body(replace(JSON, mode=INSERT)) == (
         b'{"TableName":"t","Item":{"id":{"S":"a"},"x":{"L":[{"N":"1"}]}},'
         b'"ConditionExpression":"attribute_not_exists(#key)",'
         b'"ExpressionAttributeNames":{"#key":"id"},'
         b'"ReturnValuesOnConditionCheckFailure":"ALL_OLD","ReturnConsumedCapacity":"TOTAL"}'
     )
-    last = replace(JSON, mode="last-wins", position_attribute="at", started=1.5)
+    last = replace(JSON, mode=LAST_WINS, position_attribute="at", started=1.5)
     at = position(1.5, START.byte).encode()
     assert body(last) == (
         b'{"TableName":"t","Item":{"id":{"S":"a"},"x":{"L":[{"N":"1"}]},"at":{"S":"' + at + b'"}},'
@@ -339,7 +339,7 @@ def test_mode_decides_what_is_sent() -> None:
 
 
 def test_bad_utf_8_is_rejected_wherever_it_stands() -> None:
-    rules = replace(JSON, mode="delete")
+    rules = replace(JSON, mode=DELETE)
     good, bad = b'{"id":"a","x":"b"}', b'{"id":"a","x":"\xff"}'
     assert items(lines(good, bad, b'{"x":1}', bad), rules) == [
         {"id": {"S": "a"}},

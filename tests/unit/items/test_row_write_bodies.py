@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ddbload.dynamodb.modes import DELETE, PUT, UPDATE
 from ddbload.dynamodb.row_writes import REMOVAL, Condition, RowWrites
 from ddbload.items.encode.request_json import marked_put, put_request
 from ddbload.items.encode.row_write_bodies import RowWriteBodies
@@ -29,7 +30,7 @@ ITEMS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("mode", ["put", "update", "delete"])
+@pytest.mark.parametrize("mode", [PUT, UPDATE, DELETE])
 @pytest.mark.parametrize("conditioned", [True, False])
 @pytest.mark.parametrize("item", ITEMS)
 @pytest.mark.parametrize("marked", [True, False])
@@ -40,7 +41,7 @@ def test_body_has_the_parameters_of_the_request(mode, conditioned, item, marked)
         ("pk", "sk"),
         frozenset({"tags"}),
         CONDITION if conditioned else None,
-        conditioned and mode == "update",
+        conditioned and mode.updates,
         frozenset({"\u00e9"}) if conditioned else frozenset(),
     )
     bodies = RowWriteBodies(writes)
@@ -49,17 +50,17 @@ def test_body_has_the_parameters_of_the_request(mode, conditioned, item, marked)
     # The second comes from the form that the first has made.
     for _ in range(2):
         assert json.loads(bodies.body([put])) == wanted
-    if mode == "update":
+    if mode.updates:
         others = item.keys() - {"pk", "sk"} - writes.unwritten
         names = wanted.get("ExpressionAttributeNames", {}).items()
         assert {name for place, name in names if place[1:].isdigit()} == others
     else:
         kept = item.keys() - writes.unwritten
-        assert wanted[writes.member].keys() == (kept & {"pk", "sk"} if mode == "delete" else kept)
+        assert wanted[mode.member].keys() == (kept & {"pk", "sk"} if mode.deletes else kept)
 
 
 def test_forms_differ_by_the_attributes_that_are_removed():
-    bodies = RowWriteBodies(RowWrites("update", "t", ("pk",)))
+    bodies = RowWriteBodies(RowWrites(UPDATE, "t", ("pk",)))
     rows = [{"pk": {"S": "a"}, "x": value} for value in (REMOVAL, {"S": "1"}, REMOVAL)]
     made = [json.loads(bodies.body([marked_put(row)])) for row in rows]
     assert [each["UpdateExpression"] for each in made] == ["REMOVE #0", "SET #0=:0", "REMOVE #0"]

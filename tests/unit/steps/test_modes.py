@@ -9,7 +9,7 @@ import pytest
 from ddbload import errors
 from ddbload.contracts.results import Report
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.dynamodb.write_modes import position
+from ddbload.dynamodb.modes import position
 from tests.fakes.client import read_timeout
 from tests.fakes.dynamodb_faults import Fault
 from tests.unit.steps.world import TABLE, World

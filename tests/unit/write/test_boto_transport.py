@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from ddbload.dynamodb.write_modes import INSERT, Deletion, write_condition
+from ddbload.dynamodb.modes import INSERT, Deletion
 from ddbload.errors import AccessDenied, RequestRefused
 from ddbload.write.requests import BatchRequests, ConditionalPutRequests
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
@@ -149,8 +149,7 @@ def test_binary_values_are_sent_as_bytes_at_any_depth(dynamodb):
 @pytest.mark.parametrize(("there", "outcome"), [("/w==", RowOutcome.IDENTICAL), ("/g==", SKIPPED)])
 def test_existing_item_is_compared_by_its_binary_values(dynamodb, there, outcome):
     items = made(1, data={"B": there})
-    condition = write_condition(INSERT, "id", None)
-    assert condition is not None
+    condition = INSERT.condition_parameters("id", None)
     writer = BotoTransport(dynamodb, ConditionalPutRequests(TABLE, condition))
     assert isinstance(writer.send(items), Accepted)
     answer = writer.send(made(1, data={"B": "/w=="}))

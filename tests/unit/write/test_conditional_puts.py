@@ -8,7 +8,7 @@ import pytest
 
 from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.dynamodb.write_modes import position
+from ddbload.dynamodb.modes import position
 from ddbload.errors import AccessDenied, TableNotFound
 from ddbload.write.requests import (
     BatchRequests,
