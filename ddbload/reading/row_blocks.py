@@ -19,9 +19,8 @@ from ddbload.contracts.source import AUTO, GZIP, UNCOMPRESSED
 from ddbload.contracts.template import HMAC_KEY, shown
 from ddbload.errors import InvalidPayload, UnterminatedQuote
 from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
-from ddbload.rows.block_splitter import Block, BlockSplitter
+from ddbload.rows.blocks import Block, BlockSplitter, RowBoundaries
 from ddbload.rows.json_framing import MORE_FOLLOWS
-from ddbload.rows.row_boundaries import RowBoundaries
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.decoding.inflate import zlib_library
 

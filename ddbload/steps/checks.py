@@ -54,10 +54,9 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.reading.header import Header
 from ddbload.reading.open_sources import known_size
 from ddbload.reading.row_blocks import hmac_key, iter_row_blocks
-from ddbload.rows.block_splitter import BlockSplitter
-from ddbload.rows.columns import Columns
+from ddbload.rows.blocks import BlockSplitter
+from ddbload.rows.columns import ColumnReader, Columns, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.row_parser import ColumnReader, RowParser
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 if TYPE_CHECKING:

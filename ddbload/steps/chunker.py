@@ -32,7 +32,7 @@ from ddbload.reading.open_sources import (
 )
 from ddbload.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
 from ddbload.reading.source_objects import slice_for_object
-from ddbload.rows.block_splitter import BLOCK_BYTES, Block
+from ddbload.rows.blocks import BLOCK_BYTES, Block
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.decoded_source import DecodedSource, why_uncut
 from ddbload.source.decoding.seek_trail import POINT_BYTES, SeekTrail

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from itertools import islice
 
-from ddbload.rows.row_boundaries import RowBoundaries
+from ddbload.rows.blocks import RowBoundaries
 
 FIRST_WINDOW_BYTES = 16 * 1024
 """Bytes of the window that is asked first. In quoted text it usually suffices."""

@@ -26,9 +26,7 @@ from ddbload.items.row_encoder import RowEncoder
 from ddbload.ledger.attempts import Attempt
 from ddbload.reading.row_blocks import RunReader
 from ddbload.reading.source_objects import ChunkBlock
-from ddbload.rows.block_splitter import Block
-from ddbload.rows.reject_lines import Defect, reject_line
-from ddbload.rows.row_positions import RowPositions
+from ddbload.rows.blocks import Block, Defect, RowPositions, reject_line
 from ddbload.write.scheduler.scheduler import Scheduler
 
 FEED_READ_BYTES = 64 * 1024

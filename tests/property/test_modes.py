@@ -26,11 +26,9 @@ from ddbload.items.encode.request_json import (
 from ddbload.items.item_builder import Item
 from ddbload.items.item_layout import item_layout
 from ddbload.items.row_encoder import FieldEncoder
-from ddbload.rows.block_splitter import Block
+from ddbload.rows.blocks import Block, Defect, RowPositions
 from ddbload.rows.columns import Columns, to_octets
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_positions import RowPositions
 from ddbload.write.requests import requests_for
 from tests.property.scenes import FEWER, Scene, scenes
 from tests.property.sheets import Sheet, sheets

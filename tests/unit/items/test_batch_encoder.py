@@ -8,8 +8,8 @@ from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.items.encode.batch_encoder import BatchEncoder, EncodedRows
 from ddbload.items.encode.request_json import item_of_request, put_request
 from ddbload.items.item_builder import Item, ItemBuilder
+from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import Columns, to_octets
-from ddbload.rows.reject_lines import Defect
 
 TABLE = Table("t", "id", (KeyAttribute("k", "S", 2048),), ())
 

@@ -263,7 +263,7 @@ def test_run_import_ignores_damaged_heartbeat():
 
 def test_run_import_raises_interrupted_when_stopped_during_preflight(monkeypatch):
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
-    monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 100)
+    monkeypatch.setattr("ddbload.rows.blocks.BLOCK_BYTES", 100)
     world = World(DATA, options={"chunk_bytes": 50})
     with pytest.raises(errors.Interrupted, match=f"--run-id {RUN} continues it"):
         conduct(world, should_stop=lambda: True)

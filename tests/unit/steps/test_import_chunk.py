@@ -14,7 +14,7 @@ from ddbload import errors
 from ddbload.context import AccessPolicy
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.run_record import Cursor
-from ddbload.rows import block_splitter
+from ddbload.rows import blocks
 from ddbload.steps import row_feeder
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.scheduler.scheduler import Scheduler
@@ -48,7 +48,7 @@ def rows(count: int, first: int = 0, wide: int = 1) -> bytes:
 @pytest.mark.parametrize("engine", ["sync", "threads"])
 @pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
 def test_import_writes_and_rejects_rows_of_awkward_files(golden: Golden, engine, monkeypatch):
-    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64)
     width = len(golden.rows[0].fields) if golden.rows else 1
     columns = [f"c{number}" for number in range(1, width + 1)]
     reading = {"columns": columns, "delimiter": golden.delimiter, "quote": golden.quote}
@@ -625,7 +625,7 @@ def test_chunk_that_ends_within_row_is_refused_every_time(cut):
 
 
 def test_chunk_that_ends_within_row_keeps_blocks_before_it(monkeypatch):
-    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 20)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 20)
     world = tampered(rows(20), 64)
     with pytest.raises(errors.SplitMismatch):
         world.import_step(world.manifest[0])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ddbload.contracts.states import ImportResult
-from ddbload.rows import block_splitter
+from ddbload.rows import blocks
 from ddbload.steps import import_chunk
 from ddbload.steps.row_feeder import RowFeeder
 from ddbload.write.scheduler.scheduler import Scheduler
@@ -94,7 +94,7 @@ def test_settled_rows_are_freed(monkeypatch):
 
     monkeypatch.setattr(import_chunk, "RowFeeder", Watched)
     monkeypatch.setattr(Scheduler, "READY_ROWS", 50)
-    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 100)
     world = World(rows(1000))
     world.run()
     assert max(most) <= 120

@@ -8,8 +8,8 @@ import pytest
 
 from ddbload import errors
 from ddbload.items.row_encoder import RowEncoder
-from ddbload.rows import block_splitter
-from ddbload.rows.block_splitter import Block
+from ddbload.rows import blocks
+from ddbload.rows.blocks import Block
 from ddbload.steps.row_feeder import PendingRows
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.dynamodb_faults import fails
@@ -23,7 +23,7 @@ DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(100))
 
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch):
-    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 50)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 50)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 50)
     monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 50)
     # Rows are written while others are read, as in files of more than a few thousand.

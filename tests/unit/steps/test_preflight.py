@@ -9,7 +9,7 @@ import pytest
 from ddbload import errors
 from ddbload.contracts.chunks import Chunk, PreflightCursor
 from ddbload.contracts.run_record import Cursor
-from ddbload.rows import block_splitter
+from ddbload.rows import blocks
 from ddbload.steps import prepare as module
 from tests.golden.cases import Golden, load_all
 from tests.oracle.csv_machine import read_rows
@@ -131,7 +131,7 @@ def tiles(world: World, delimiter: str = ",", quote: str | None = '"') -> None:
 @pytest.mark.parametrize("chunk_bytes", [1, 2, 3, 7, 64, 10**9])
 @pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
 def test_chunks_tile_the_file_at_row_ends(golden: Golden, chunk_bytes, monkeypatch):
-    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 16)
     columns = [f"c{number}" for number in range(1, len(golden.rows[0].fields) + 1)]
     world = World(
         golden.data,
@@ -202,7 +202,7 @@ ROWS = b"id,a\n" + b"".join(b'%d,"%s\n"\r\n' % (n, b"x" * (n % 7)) for n in rang
 
 @pytest.fixture
 def _small_reads(monkeypatch):
-    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 32)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 32)
     monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 32)
 

@@ -82,7 +82,7 @@ def test_position_in_other_sources_is_refused():
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch):
     rng = random.Random(seed)
-    monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.rows.blocks.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.steps.chunker._WRITES_AHEAD", 0)
     monkeypatch.setattr("ddbload.ledger.object_listing.PAGE_OBJECTS", rng.choice((2, 1000)))
     files = files_of(seed, 8, compressed=rng.random() < 0.5)
