@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ddbload.errors import SplitMismatch, UnterminatedQuote
-from ddbload.steps import edge_probe, prepare
+from ddbload.steps import chunker, prepare
 from tests.unit.steps.chaos import Chaos, plan
 from tests.unit.steps.expected import assert_rejects_are, outcome, status_for, table_of
 from tests.unit.steps.many_files import HEADER, assert_imported, files_of
@@ -51,7 +51,7 @@ def bytes_read(world: World) -> int:
 @pytest.mark.parametrize("data", [quoted(400), undecidable(900), PLAIN])
 @pytest.mark.parametrize("window", [1, 30, 16_384])
 def test_rows_are_those_of_the_file(data, window, monkeypatch):
-    monkeypatch.setattr(edge_probe, "FIRST_WINDOW_BYTES", window)
+    monkeypatch.setattr(chunker, "FIRST_WINDOW_BYTES", window)
     world = World(data, options={**EDGES, "chunk_bytes": 700})
     report = world.run()
     assert report.status == status_for(report.rows)
@@ -70,7 +70,7 @@ def test_json_lines_end_at_line_feeds():
 
 
 def test_quoted_text_is_read_in_small_windows(monkeypatch):
-    monkeypatch.setattr(edge_probe, "FIRST_WINDOW_BYTES", 64)
+    monkeypatch.setattr(chunker, "FIRST_WINDOW_BYTES", 64)
     data = b"id,a\n" + b"".join(b'%05d,"x,\ny"\n' % number for number in range(3000))
     world = World(data, options={**EDGES, "chunk_bytes": 2000})
     world.s3.calls.clear()
@@ -80,24 +80,24 @@ def test_quoted_text_is_read_in_small_windows(monkeypatch):
 
 
 def test_short_windows_are_not_read_where_only_long_ones_prove_anything(monkeypatch):
-    monkeypatch.setattr(edge_probe, "FIRST_WINDOW_BYTES", 64)
+    monkeypatch.setattr(chunker, "FIRST_WINDOW_BYTES", 64)
     world = World(PLAIN, options={**EDGES, "chunk_bytes": 500})
     world.preflight()
     sizes = [end - start for start, end in ranges_read(world) if start and end < len(PLAIN)]
     # In the first batches the rest of a window is read after its beginning.
     assert set(sizes) == {64, 401 - 64, 401}
-    assert sizes.count(64) == edge_probe.ASKED_AT_FIRST + 2 * edge_probe.ASKED_AT_FIRST
+    assert sizes.count(64) == chunker.ASKED_AT_FIRST + 2 * chunker.ASKED_AT_FIRST
 
 
 def test_few_windows_are_read_where_none_proves_anything(monkeypatch):
-    monkeypatch.setattr(edge_probe, "FIRST_WINDOW_BYTES", 64)
+    monkeypatch.setattr(chunker, "FIRST_WINDOW_BYTES", 64)
     data = undecidable(9000)
     world = World(data, options={**EDGES, "chunk_bytes": 1000})
     world.preflight()
     windows = sum(
         end - start for start, end in ranges_read(world) if start > 0 and end - start <= 401
     )
-    assert windows <= 2 * edge_probe.MOST_UNDECIDED * 401
+    assert windows <= 2 * chunker.MOST_UNDECIDED * 401
 
 
 def test_windows_without_proof_are_counted_across_invocations(monkeypatch):
@@ -113,7 +113,7 @@ def test_windows_without_proof_are_counted_across_invocations(monkeypatch):
         counts.append(cursor.undecided)
     assert len(counts) > 3
     assert counts == sorted(counts)
-    assert counts[0] < counts[-1] == edge_probe.MOST_UNDECIDED
+    assert counts[0] < counts[-1] == chunker.MOST_UNDECIDED
     for chunk in world.manifest:
         world.import_one(chunk)
     assert world.report().rows.read == 900
@@ -121,8 +121,8 @@ def test_windows_without_proof_are_counted_across_invocations(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_continued_preflight_makes_the_same_chunks(seed, monkeypatch):
-    monkeypatch.setattr(edge_probe, "FIRST_WINDOW_BYTES", 50)
-    monkeypatch.setattr(edge_probe, "MOST_ASKED", 4)
+    monkeypatch.setattr(chunker, "FIRST_WINDOW_BYTES", 50)
+    monkeypatch.setattr(chunker, "MOST_ASKED", 4)
     data = random.Random(seed).choice((quoted(400), PLAIN))
     options = {**EDGES, "chunk_bytes": 150}
     at_once, continued = World(data, options=options), SlowReads(data, options=options)
