@@ -22,8 +22,12 @@ from ddbload.reading.open_sources import (
     open_each,
     prefix_errors_with_object_name,
 )
-from ddbload.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
-from ddbload.reading.source_objects import slice_for_object
+from ddbload.reading.row_blocks import (
+    RunReader,
+    notice_incomplete,
+    refuse_unterminated,
+    slice_for_object,
+)
 from ddbload.rows.blocks import BLOCK_BYTES, Block, Defect, RowPositions, reject_line
 from ddbload.rows.columns import Columns
 from ddbload.source.byte_source import CountingSource

@@ -26,7 +26,7 @@ from ddbload.ledger.store import encode_json
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.blocks import Block, RowBoundaries, RowPositions
 from ddbload.rows.dialect_grammar import RowSplitter
-from ddbload.steps.run_requests import may_begin
+from ddbload.steps.load_history import may_begin
 
 
 def iter_rejects(run: str, context: Context) -> Iterator[bytes]:

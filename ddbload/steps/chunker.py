@@ -30,8 +30,12 @@ from ddbload.reading.open_sources import (
     prefix_errors_with_object_name,
     read_windows,
 )
-from ddbload.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
-from ddbload.reading.source_objects import slice_for_object
+from ddbload.reading.row_blocks import (
+    RunReader,
+    notice_incomplete,
+    refuse_unterminated,
+    slice_for_object,
+)
 from ddbload.rows.blocks import BLOCK_BYTES, Block, RowBoundaries
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.decoded_source import DecodedSource, why_uncut
@@ -125,7 +129,11 @@ class Chunker:
         else:
             size = object_slice.size if file.plain else self._at.byte - object_slice.base
             whole = replace(object_slice, size=size)
-            self._say_if_uncut(file, whole)
+            least = 2 * self._record.chunk_bytes
+            is_uncut = self._open.start.byte <= whole.base and whole.size > least
+            if self._is_indexed and is_uncut and self._context.notice is not None:
+                reason = why_uncut(file.compression)
+                self._context.notice(f"{file.name} is imported by one worker: {reason}")
         self._current_slice = None
         self._open.end_object(whole, self._at, raw.size if whole.padded else whole.size)
         # The end of a single object is the end of the source, whatever the time.
@@ -178,13 +186,6 @@ class Chunker:
                 return False
         notice_incomplete(file, context)
         return True
-
-    def _say_if_uncut(self, file: DecodedSource, whole: ObjectSlice) -> None:
-        """Say that one worker must import an object that should have been cut."""
-        notice, least = self._context.notice, 2 * self._record.chunk_bytes
-        is_uncut = self._is_indexed and self._open.start.byte <= whole.base and whole.size > least
-        if is_uncut and notice is not None:
-            notice(f"{file.name} is imported by one worker: {why_uncut(file.compression)}")
 
     def _begin_trail(self, file: DecodedSource, object_slice: ObjectSlice) -> None:
         """Read a compressed object from the last known point on, and record others."""

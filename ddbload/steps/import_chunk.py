@@ -38,8 +38,7 @@ from ddbload.errors import (
 )
 from ddbload.ledger.attempts import Attempt
 from ddbload.ledger.ledger import Ledger
-from ddbload.reading.row_blocks import RunReader, rare_gc
-from ddbload.reading.source_objects import read_chunk
+from ddbload.reading.row_blocks import RunReader, rare_gc, read_chunk
 from ddbload.run_worker import WorkerSession
 from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.steps.row_feeder import FEED_READ_BYTES, MergedUpdates, PendingRows, RowFeeder

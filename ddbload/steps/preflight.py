@@ -32,12 +32,17 @@ from ddbload.steps.checks import (
     resolve_limits,
 )
 from ddbload.steps.chunker import Chunker
-from ddbload.steps.executions import check_input
+from ddbload.steps.executions import check_input, wait_for_turn
 from ddbload.steps.find_objects import list_source
-from ddbload.steps.load_history import SourceVersions, claim_load, find_loads, is_current
-from ddbload.steps.on_upload import wait_for_turn
+from ddbload.steps.load_history import (
+    SourceVersions,
+    claim_load,
+    find_loads,
+    is_current,
+    keep_request,
+    resumed_payload,
+)
 from ddbload.steps.prepare import prepare_run, warn_of_header
-from ddbload.steps.run_requests import keep_request, resumed_payload
 
 
 def preflight(task: PreflightTask, context: Context) -> PreflightResult | PreflightTask:

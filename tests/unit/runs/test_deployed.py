@@ -10,7 +10,7 @@ from ddbload.contracts.results import Failure
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import InvalidPayload, RunNotFound, SourceNotFound
 from ddbload.steps.preflight import preflight
-from ddbload.steps.read_run import read_run
+from ddbload.steps.report import read_run
 from tests.unit.steps.machine import caught, execute, report
 from tests.unit.steps.world import BUCKET, KEY, RUN, TABLE, World
 

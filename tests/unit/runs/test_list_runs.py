@@ -11,7 +11,7 @@ from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.runs.list_runs import RunSummary, list_runs
 from ddbload.steps.executions import Executions
-from ddbload.steps.read_run import machine
+from ddbload.steps.report import machine
 from tests.fakes.stepfunctions import FakeStepFunctions
 from tests.unit.steps.machine import execute
 from tests.unit.steps.world import BUCKET, KEY, TABLE, World

@@ -22,7 +22,7 @@ from ddbload.rows.columns import Columns
 from ddbload.runs.chunk_worker import ChunkWorker
 from ddbload.runs.progress import FAILED_CHUNK, RunProgress
 from ddbload.runs.run_import import new_run_id, run_import
-from ddbload.steps.read_run import machine
+from ddbload.steps.report import machine
 from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
 from tests.unit.runs.local_runs import Settings, conduct
 from tests.unit.steps.expected import (

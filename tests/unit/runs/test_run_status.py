@@ -17,8 +17,8 @@ from ddbload.runs import run_status as module
 from ddbload.runs.list_runs import list_runs
 from ddbload.runs.run_control import take_up
 from ddbload.runs.run_status import HeartbeatWriter, live_heartbeat, works
-from ddbload.steps import read_run as reader
-from ddbload.steps.read_run import (
+from ddbload.steps import report as reader
+from ddbload.steps.report import (
     SeenRun,
     finished_report,
     is_another,

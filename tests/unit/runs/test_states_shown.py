@@ -22,11 +22,10 @@ from ddbload.runs.deployed import Stack, attempt_report
 from ddbload.runs.run_control import cancel_run, take_up
 from ddbload.steps.executions import Executions
 from ddbload.steps.import_chunk import import_chunk
+from ddbload.steps.load_history import keep_request
 from ddbload.steps.preflight import preflight
-from ddbload.steps.read_run import machine
-from ddbload.steps.report import report_execution
+from ddbload.steps.report import machine, report_execution
 from ddbload.steps.run_end import conclude_stopped
-from ddbload.steps.run_requests import keep_request
 from tests.fakes.stepfunctions import MACHINE, FakeStepFunctions
 from tests.unit.runs.local_runs import conduct
 from tests.unit.steps.world import RUN, TABLE, World

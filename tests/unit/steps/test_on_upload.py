@@ -8,7 +8,7 @@ from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import InvalidPayload, ServiceUnavailable
-from ddbload.steps.on_upload import (
+from ddbload.steps.executions import (
     LOADED_BEFORE,
     NOT_MAPPED,
     OF_AN_EXPORT,

@@ -14,7 +14,7 @@ from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.row_counts import WorkTotals as Totals
 from ddbload.ledger.counted_chunks import CountedChunks, reconcile
 from ddbload.runs.retry_rejects import iter_rejects
-from ddbload.steps.read_run import read_run
+from ddbload.steps.report import read_run
 from tests.fakes.dynamodb_faults import fails
 from tests.unit.steps.expected import counts, outcome
 from tests.unit.steps.machine import execute
