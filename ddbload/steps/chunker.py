@@ -26,7 +26,6 @@ from ddbload.parallel import map_in_threads
 from ddbload.reading.open_sources import (
     open_decoded,
     open_each,
-    open_heads,
     prefix_errors_with_object_name,
     read_windows,
 )
@@ -80,10 +79,8 @@ class Chunker:
         """
         record, first = self._record, self._cursor.object
         objects = iter_objects(record, self._ledger, first)
-        if self._by_edges and self._several and not record.payload.source.kind.is_container:
-            opened = open_heads(objects, self._context)
-        else:
-            opened = open_each(objects, self._context, several=self._several)
+        heads = self._by_edges and not record.payload.source.kind.is_container
+        opened = open_each(objects, self._context, several=self._several, heads=heads)
         try:
             with closing(opened) as each:
                 for number, (pinned, raw) in enumerate(each, first):

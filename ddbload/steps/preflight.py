@@ -48,10 +48,12 @@ from ddbload.steps.prepare import prepare_run, warn_of_header
 def preflight(task: PreflightTask, context: Context) -> PreflightResult | PreflightTask:
     """Check and pin the source, then cut it into chunks until the end or the deadline.
 
-    Until the objects of a source that has several are listed, the task of the next invocation is
-    returned. The first invocation thereafter checks the payload, the table and the header, and
+    Until the runs of older uploads of the same key have ended, the task is returned with the
+    seconds to wait; until the objects of a source that has several are listed, the task of the next
+    invocation. The first invocation thereafter checks the payload, the table and the header, and
     writes `run.json`; nothing but the request and the listing is written before every check has
-    passed. Raises the named error of a failed check.
+    passed. Raises the named error of a failed check, and `UploadSuperseded` if a newer upload is
+    being loaded.
     """
     if task.cursor is None or isinstance(task.cursor, ListingCursor):
         payload = _payload(task, context)
@@ -59,6 +61,10 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
         run = _run_id(payload, task, context)
         ledger = context.ledger(run)
         earlier = keep_request(ledger, payload, task.execution, context)
+        if task.cursor is None:
+            waiting = wait_for_turn(task, payload, run, context)
+            if waiting is not None:
+                return waiting
         check_request(payload, ledger, context)
         listing = list_source(
             payload.source, ledger, context, earlier, task.cursor, context.must_end
@@ -120,22 +126,6 @@ def _warn(record: RunRecord, context: Context) -> None:
         )
     for notice in table_notices(context.clients, record.table.name, options, context.now()):
         context.notice(notice)
-
-
-def preflight_in_turn(task: PreflightTask, context: Context) -> PreflightResult | PreflightTask:
-    """Run preflight once the runs of older uploads of the same key have ended.
-
-    Until then, return the task with the seconds to wait. Raises `UploadSuperseded` if a newer
-    upload is being loaded, and as `preflight`.
-    """
-    if task.cursor is None:
-        payload = _payload(task, context)
-        run = _run_id(payload, task, context)
-        keep_request(context.ledger(run), payload, task.execution, context)
-        waiting = wait_for_turn(task, payload, run, context)
-        if waiting is not None:
-            return waiting
-    return preflight(task, context)
 
 
 def _run_id(payload: Payload, task: PreflightTask, context: Context) -> str:

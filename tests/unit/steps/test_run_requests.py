@@ -14,7 +14,7 @@ from ddbload.contracts.states import PreflightTask, RunRequest
 from ddbload.errors import DdbloadError, RunNotFound
 from ddbload.ledger.history import newest_runs
 from ddbload.steps.load_history import keep_failure, keep_request, resumed_payload
-from ddbload.steps.preflight import preflight, preflight_in_turn
+from ddbload.steps.preflight import preflight
 from tests.unit.steps.world import RUN, World
 
 ARN = "arn:aws:states:eu-west-1:1:execution:m:run-1"
@@ -121,7 +121,7 @@ def test_upload_that_waits_for_its_turn_has_a_request():
     world = World(DATA)
     world.source = {"sequencer": "not hexadecimal"}
     with pytest.raises(DdbloadError):
-        preflight_in_turn(PreflightTask(world.payload, RUN, execution=ARN), world.context())
+        preflight(PreflightTask(world.payload, RUN, execution=ARN), world.context())
     assert world.ledger.find_request() is not None
 
 
