@@ -17,11 +17,7 @@ from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DelimitedRowEncoder, RowEncoder
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import PinnedObject, iter_objects
-from ddbload.reading.open_sources import (
-    open_decoded,
-    open_each,
-    prefix_errors_with_object_name,
-)
+from ddbload.reading.open_sources import open_decoded, open_each, prefix_errors_with_object_name
 from ddbload.reading.row_blocks import (
     RunReader,
     notice_incomplete,

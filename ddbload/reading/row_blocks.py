@@ -18,12 +18,7 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import AUTO, GZIP, UNCOMPRESSED
 from ddbload.contracts.template import HMAC_KEY, shown
-from ddbload.errors import (
-    ExpansionTooLarge,
-    InvalidPayload,
-    SplitMismatch,
-    UnterminatedQuote,
-)
+from ddbload.errors import ExpansionTooLarge, InvalidPayload, SplitMismatch, UnterminatedQuote
 from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.header import match_columns, read_header, wanted_columns

@@ -58,6 +58,7 @@ from ddbload.rows.blocks import BlockSplitter
 from ddbload.rows.columns import ColumnReader, Columns, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.steps.load_history import is_cancelled
 
 if TYPE_CHECKING:
     from ddbload.aws.clients import Clients
@@ -71,8 +72,7 @@ SHARE_OF_ACCOUNT = 2
 
 def require_not_cancelled(ledger: Ledger) -> None:
     """Raise `Cancelled` if the run was cancelled."""
-    control = ledger.find_control()
-    if control is not None and control.cancelled:
+    if is_cancelled(ledger):
         raise Cancelled.of(ledger.run)
 
 

@@ -28,13 +28,7 @@ from ddbload.context import Context
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import DONE, ExecutionAttempt, Failure
 from ddbload.contracts.states import PreflightTask
-from ddbload.contracts.upload_rule import (
-    Upload,
-    UploadClaim,
-    UploadOrder,
-    UploadRule,
-    is_sequencer,
-)
+from ddbload.contracts.upload_rule import Upload, UploadClaim, UploadOrder, UploadRule, is_sequencer
 from ddbload.errors import (
     DdbloadError,
     ExecutionExists,

@@ -7,10 +7,10 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -91,6 +91,12 @@ def keep_failure(ledger: Ledger, failure: Failure) -> None:
         ledger.put_request(replace(request, failure=failure))
 
 
+def is_cancelled(ledger: Ledger) -> bool:
+    """Tell whether a run was cancelled."""
+    control = ledger.find_control()
+    return control is not None and control.cancelled
+
+
 def may_begin(ledger: Ledger, claimed: float, context: Context) -> bool:
     """Tell whether a run without a record, which claimed what it shall write, may still begin."""
     request = ledger.find_request()
@@ -144,7 +150,7 @@ def write_history(record: RunRecord, report: Report, ledger: Ledger, context: Co
         asked=record.asked,
         status=report.status,
         rows=report.rows,
-        at=ended_at(record, report),
+        at=record.created + report.seconds,
         source=record.payload.source.uri,
         objects=record.objects or 1,
     )
@@ -171,46 +177,54 @@ def version_of(pinned: PinnedObject) -> ObjectVersion:
 # What was loaded before.
 
 
-@dataclass(frozen=True, slots=True)
-class SourceVersions:
-    """Object versions of a source, before the run that reads them has a record."""
+class EarlierLoads:
+    """Loads of a source's objects into a table, by the history at one moment.
 
-    ledger: Ledger
-    pinned: PinnedObject | None
-    """The only object; None for several."""
-    listing: ObjectListing | None
+    A load counts if it asked the same, unless its keys were deleted since by a run of mode `delete`
+    over the same object version, whatever else that run asked for; a delete counts unless the
+    object was loaded since.
+    """
+
+    def __init__(
+        self,
+        asked: str,
+        mode: str,
+        pinned: PinnedObject | None,
+        listing: ObjectListing | None,
+        table: Table,
+        ledger: Ledger,
+        context: Context,
+    ) -> None:
+        """Find the loads. `pinned`: the only object; None for several, which are in `listing`."""
+        self.pinned, self._listing, self._ledger = pinned, listing, ledger
+        self._table, self._history = table, History(context.store)
+        self._names = self._list_names()
+        last: dict[str, LoadRecord] = {}
+        undone: dict[str, float] = {}
+        versions = map(version_of, self._objects())
+        for key, load in self._history.find_each(self._names, versions):
+            if load.deletes != (mode == DELETE):
+                undone[key] = max(load.at, undone.get(key, load.at))
+            elif load.asked == asked and (key not in last or load.at > last[key].at):
+                last[key] = load
+        self._loads = {
+            key: load for key, load in last.items() if key not in undone or load.at > undone[key]
+        }
 
     @property
-    def count(self) -> int:
-        """Number of objects."""
-        return 1 if self.listing is None else self.listing.objects
-
-    def pinned_objects(self) -> Iterator[PinnedObject]:
-        """Return the pinned objects in their order."""
-        if self.pinned is not None:
-            yield self.pinned
-        if self.listing is not None:
-            yield from iter_listing(self.ledger, self.listing.name, 0, self.listing.objects)
-
-
-@dataclass(frozen=True, slots=True)
-class FoundLoads:
-    """Objects of a source that a table has loaded, by the history at one moment."""
-
-    loads: Mapping[str, LoadRecord]
-    """The last load of each object, by the hash of its version."""
-    names: tuple[str, ...]
-    """Names of the table's history at that moment."""
+    def has_all(self) -> bool:
+        """True if every object of the source was loaded."""
+        return len(self._loads) >= (1 if self._listing is None else self._listing.objects)
 
     @property
     def summary(self) -> LoadedBefore | None:
         """Number of the objects, and one run that loaded them; None without any."""
-        runs = {load.run: load for load in self.loads.values()}
+        runs = {load.run: load for load in self._loads.values()}
         if not runs:
             return None
         named = max(runs.values(), key=lambda e: (e.status == SUCCEEDED_WITH_REJECTS, e.at))
         return LoadedBefore(
-            objects=len(self.loads),
+            objects=len(self._loads),
             runs=len(runs),
             run=named.run,
             mode=named.mode,
@@ -220,48 +234,27 @@ class FoundLoads:
             rejected=named.rows.rejected,
         )
 
-    def left(self, source: SourceVersions) -> Iterator[PinnedObject]:
-        """Return the pinned objects of the source that were not loaded."""
-        return (each for each in source.pinned_objects() if version_of(each).hash not in self.loads)
+    @property
+    def left(self) -> Iterator[PinnedObject]:
+        """Pinned objects of the source that were not loaded."""
+        return (each for each in self._objects() if version_of(each).hash not in self._loads)
 
+    @property
+    def is_current(self) -> bool:
+        """True if no load of the source has come into the history since."""
+        return self._list_names() == self._names
 
-def find_loads(
-    source: SourceVersions, asked: str, mode: str, table: Table, context: Context
-) -> FoundLoads:
-    """Find the objects of a source of which a table has loaded what is asked now.
+    def _objects(self) -> Iterable[PinnedObject]:
+        if self._listing is None:
+            return () if self.pinned is None else (self.pinned,)
+        return iter_listing(self._ledger, self._listing.name, 0, self._listing.objects)
 
-    A load counts unless its keys were deleted since by a run of mode `delete` over the same object
-    version, whatever else that run asked for; a delete counts unless the object was loaded since.
-    """
-    history = History(context.store)
-    names = _names(source, table, history)
-    versions = (version_of(each) for each in source.pinned_objects())
-    last: dict[str, LoadRecord] = {}
-    undone: dict[str, float] = {}
-    for key, load in history.find_each(names, versions):
-        if load.deletes != (mode == DELETE):
-            undone[key] = max(load.at, undone.get(key, load.at))
-        elif load.asked == asked and (key not in last or load.at > last[key].at):
-            last[key] = load
-    loads = {key: load for key, load in last.items() if key not in undone or load.at > undone[key]}
-    return FoundLoads(loads, tuple(names))
-
-
-def is_current(found: FoundLoads, source: SourceVersions, table: Table, context: Context) -> bool:
-    """Tell whether no load of the source has come into the history since."""
-    return _names(source, table, History(context.store)) == list(found.names)
-
-
-def _names(source: SourceVersions, table: Table, history: History) -> list[str]:
-    """List the names of the history that may have an object of the source."""
-    if source.pinned is not None:
-        return history.version_names(table.name, table.id, version_of(source.pinned))
-    return history.table_names(table.name, table.id)
-
-
-def ended_at(record: RunRecord, report: Report) -> float:
-    """Return the time at which a run's report was made."""
-    return record.created + report.seconds
+    def _list_names(self) -> list[str]:
+        """List the names of the history that may have an object of the source."""
+        table = self._table
+        if self.pinned is not None:
+            return self._history.version_names(table.name, table.id, version_of(self.pinned))
+        return self._history.table_names(table.name, table.id)
 
 
 _MOST_WAIT_SECONDS = 1.0
@@ -403,8 +396,8 @@ def _has_ended(claim: LoadClaim, context: Context) -> bool:
         return not may_begin(ledger, claim.at, context)
     if report is None or report.status not in (*DONE, FAILED):
         return False
-    # A failed run that is resumed claims its objects again.
-    return report.status in DONE or claim.at <= ended_at(record, report)
+    # A failed run that is resumed claims its objects again, after its report was made.
+    return report.status in DONE or claim.at <= record.created + report.seconds
 
 
 def _already_loading(version: ObjectVersion, other: str, record: RunRecord) -> AlreadyLoading:

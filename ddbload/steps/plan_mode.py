@@ -30,7 +30,8 @@ def plan_chunk(
     what keeps the source from being read, after the rows before it were counted.
     """
     measure, sizes, end = Measure.of(reader.record), SizeHistogram(), start
-    rows, work, lines, causes, padding = RowCounts(), WriteStats(), list[bytes](), Counter[str](), 0
+    rows, work, padding = RowCounts(), WriteStats(), 0
+    lines, causes, reject_bytes = list[bytes](), Counter[str](), 0
     samples = ProgressSamples(context.worker, context.now(), context.clock())
     error: DdbloadError | None = None
     trail = SeekTrail()
@@ -44,6 +45,7 @@ def plan_chunk(
                     for row, defect in measured.rejected:
                         line = batch.reject_line(row, defect, knows_line=chunk.first_line > 0)
                         lines.append(line)
+                        reject_bytes += len(line)
                         causes[defect.cause] += 1
                     sizes.add(measured.sizes)
                     rows += RowCounts(
@@ -60,7 +62,7 @@ def plan_chunk(
                 done = end.byte - start.byte - padding
                 context.progress(ChunkProgress(chunk.chunk, rows, work, done))
                 trail.discard_before(end.byte)
-                if context.must_end() or sum(map(len, lines)) > MAX_REJECT_BYTES:
+                if context.must_end() or reject_bytes > MAX_REJECT_BYTES:
                     break
         except DdbloadError as caught:
             error = caught

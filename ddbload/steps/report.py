@@ -29,13 +29,7 @@ from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ReportCursor, ReportTask, RunRequest
 from ddbload.dynamodb.write_modes import PLAN
-from ddbload.errors import (
-    Cancelled,
-    DdbloadError,
-    InvalidPayload,
-    RunNotFound,
-    is_resumable,
-)
+from ddbload.errors import Cancelled, DdbloadError, InvalidPayload, RunNotFound, is_resumable
 from ddbload.ledger.counted_chunks import CountedChunks, SegmentSums, reconcile
 from ddbload.ledger.ledger import Ledger, SeenWorker
 from ddbload.ledger.run_objects import LastReport
@@ -51,7 +45,7 @@ from ddbload.ledger.run_state import (
 from ddbload.report_page import put_page, reject_tally
 from ddbload.source.local_file import is_removed_copy
 from ddbload.steps.executions import Execution
-from ddbload.steps.load_history import keep_failure, write_history
+from ddbload.steps.load_history import is_cancelled, keep_failure, write_history
 
 if TYPE_CHECKING:
     from ddbload.report_page.reject_causes import RejectTally
@@ -76,9 +70,7 @@ def write_report(run: str, context: Context, *, interrupted: bool = False) -> Re
         last = ledger.last_report()
         found, tally = CountedChunks(ledger.find_manifest(), keeps=True), reject_tally(record)
         found.add_all(ledger, tally.add)
-        counted = reconcile(record, ledger, found, context.now() - record.created)
-        counted = _check_table(counted, record, context)
-        report, _ = _judged(counted, record, ledger, context, Ending(interrupted=interrupted))
+        report, _ = _judged(found, record, ledger, context, Ending(interrupted=interrupted))
         if _put_report(report, last, record, ledger, context, found, tally):
             return report
 
@@ -106,8 +98,7 @@ def report_execution(
     stays true.
     """
     run = task.requested_run()
-    caught = task.error
-    ended = stopped or Ending()
+    caught, ended = task.error, stopped or Ending()
     aborted = ended.aborted
     try:
         ledger = context.ledger(check_run_id(run))
@@ -130,7 +121,7 @@ def report_execution(
         last = ledger.last_report()
         # Read after the report: whoever takes up the run is noticed here, or by the report's write.
         is_own = task.execution in (None, ledger.find_execution())
-        if caught is not None and not is_own and not _is_cancelled(ledger):
+        if caught is not None and not is_own and not is_cancelled(ledger):
             return _failed(run, caught, aborted=aborted)
         parts = _parts_name(attempt, last, stopped=stopped is not None)
         found = CountedChunks(
@@ -145,11 +136,7 @@ def report_execution(
             return cursor
         tally.leave_out(found.sums.rows.rejected)
         ending = replace(ended, failure=caught, planned=task.planned, attempt=attempt)
-        counted = reconcile(record, ledger, found, context.now() - record.created)
-        report, state = _judged(counted, record, ledger, context, ending, last.report)
-        if not state.recorded:
-            counted = _check_table(counted, record, context)
-            report, state = _judged(counted, record, ledger, context, ending)
+        report, state = _judged(found, record, ledger, context, ending, last.report)
         is_kept = not is_own or _is_later(last.report, attempt)
         if state.recorded or (is_kept and not state.done):
             break
@@ -169,24 +156,29 @@ def report_execution(
 
 
 def _judged(
-    counted: Report,
+    found: CountedChunks,
     record: RunRecord,
     ledger: Ledger,
     context: Context,
     ending: Ending,
     last: Report | None = None,
 ) -> tuple[Report, RunState]:
-    """Judge a run by its sums, and by the `last` report where that counts; return its report."""
+    """Judge a run by its sums, or by the `last` report if that is final; return its report."""
+    now = context.now()
+    counted = reconcile(record, ledger, found, now - record.created)
     facts = StateFacts(
         began=record.created,
         counted=counted,
         last=last,
-        cancelled=_is_cancelled(ledger),
+        cancelled=is_cancelled(ledger),
         ending=ending,
     )
-    state = judge(facts, context.now())
-    if last is not None and state.recorded:
-        return last, state
+    if last is not None:
+        state = judge(facts, now)
+        if state.recorded:
+            return last, state
+    counted = _check_table(counted, record, context)
+    state = judge(replace(facts, counted=counted, last=None), now)
     failures = () if state.stopped else counted.failures
     return replace(counted, status=state.status, error=state.error, failures=failures), state
 
@@ -264,11 +256,6 @@ def _check_table(report: Report, record: RunRecord, context: Context) -> Report:
     return report
 
 
-def _is_cancelled(ledger: Ledger) -> bool:
-    control = ledger.find_control()
-    return control is not None and control.cancelled
-
-
 @dataclass(frozen=True, slots=True)
 class SeenRun:
     """Run as its ledger and its last execution show it at one moment."""
@@ -329,19 +316,19 @@ def read_run(
     now = context.now()
     last = ledger.find_report()
     execution = find_execution(last)
-    began = _began(record, request, execution, now)
+    known = record or request
+    began = None if execution is None else execution.started or now
+    if known is not None:
+        began = known.created
     gone = heartbeat is not None and is_gone(heartbeat)
     beats = heartbeat is not None and is_alive(heartbeat, now, process_gone=gone)
     if began is None:
         if not beats:
             ledger.record()
         began = now
-    counted = None
-    if record is not None and segments:
-        counted = _count(record, ledger, now)
+    counted = _count(record, ledger, now) if record is not None and segments else None
     at_work = beats or (execution is not None and execution.running)
     is_done = last is not None and last.status in DONE
-    control = None if is_done else ledger.find_control()
     workers = ledger.workers() if at_work or (segments and not is_done) else []
     facts = StateFacts(
         began=began,
@@ -351,7 +338,7 @@ def read_run(
         last=last,
         heartbeat=heartbeat,
         process_gone=gone,
-        cancelled=control is not None and control.cancelled,
+        cancelled=not is_done and is_cancelled(ledger),
         execution_running=execution is not None and execution.running,
         ending=None if execution is None else execution.ending,
         last_sign=max((now - each.age for each in workers), default=None),
@@ -397,22 +384,10 @@ def why_not_resumable(seen: SeenRun) -> str | None:
 
 def is_input_gone(seen: SeenRun) -> bool:
     """Tell whether the run read a copy of standard input, a pipe or a file that was removed."""
+    path = None if seen.request is None else seen.request.payload.source.path
     if seen.record is not None:
         path = seen.record.pinned.get("path")
-    else:
-        path = None if seen.request is None else seen.request.payload.source.path
     return isinstance(path, str) and is_removed_copy(path)
-
-
-def _began(
-    record: RunRecord | None,
-    request: RunRequest | None,
-    execution: Execution | None,
-    now: float,
-) -> float | None:
-    if record is not None or request is not None:
-        return (record or request).created  # type: ignore[union-attr]  # one of them is there
-    return None if execution is None else execution.started or now
 
 
 def _at_work(report: Report, heartbeat: Heartbeat | None, workers: Sequence[SeenWorker]) -> Report:
