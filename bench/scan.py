@@ -20,10 +20,9 @@ from collections.abc import Callable
 from bench.rounds import described_machine, rotated
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
-from ddbload.rows.block_splitter import BlockSplitter
+from ddbload.rows.blocks import BlockSplitter, count_line_ends
+from ddbload.rows.columns import RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.row_boundaries import count_line_ends
-from ddbload.rows.row_parser import RowParser
 
 Measured = Callable[[bytes, Dialect], int]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ddbload.context import Context
 from ddbload.contracts.states import PreflightTask
-from ddbload.steps.preflight import preflight_in_turn
+from ddbload.steps.preflight import preflight
 from lambdas.deployment import Deployment
 from lambdas.entry import function, log_notice, logger
 
@@ -15,7 +15,7 @@ from lambdas.entry import function, log_notice, logger
 def handler(event: Any, context: Context) -> dict[str, Any]:
     """Cut the source into chunks: `PreflightTask` to `PreflightResult`, or to its next task."""
     context.notice = log_notice
-    result = preflight_in_turn(PreflightTask.from_json(event), context)
+    result = preflight(PreflightTask.from_json(event), context)
     if isinstance(result, PreflightTask):
         if result.wait is not None:
             logger.info("waits", extra={"run": result.run, "seconds": result.wait})

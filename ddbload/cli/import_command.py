@@ -64,7 +64,7 @@ from ddbload.runs.progress import RunProgress
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import asked_for, new_run_id, run_import
 from ddbload.runs.run_status import SPOOL, HeartbeatWriter
-from ddbload.steps.read_run import finished_report
+from ddbload.steps.report import finished_report
 
 
 @click.command(

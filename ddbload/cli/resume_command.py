@@ -36,8 +36,8 @@ from ddbload.errors import (
     SourceNotFound,
 )
 from ddbload.runs.local_settings import LocalSettings, default_ledger
-from ddbload.steps.read_run import is_input_gone, read_run
-from ddbload.steps.run_requests import resumed_payload
+from ddbload.steps.load_history import resumed_payload
+from ddbload.steps.report import is_input_gone, read_run
 
 
 @click.command(

@@ -40,7 +40,7 @@ from ddbload.runs.deployed import follow
 from ddbload.runs.run_control import cancel_run, change_limits
 from ddbload.runs.run_status import SPOOL, follow_process, wait_for_begin
 from ddbload.source.local_file import name_for_user
-from ddbload.steps.read_run import SeenRun, empty_report, why_not_resumable
+from ddbload.steps.report import SeenRun, empty_report, why_not_resumable
 
 
 @click.command(

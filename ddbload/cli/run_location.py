@@ -20,7 +20,7 @@ from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack
 from ddbload.runs.local_settings import LocalSettings, default_ledger
 from ddbload.runs.run_status import live_heartbeat
 from ddbload.steps.executions import Execution, Executions
-from ddbload.steps.read_run import SeenRun, read_run
+from ddbload.steps.report import SeenRun, read_run
 
 _COMPARED_RUNS = 1000
 """Runs of a ledger that are compared with one that it does not have."""

@@ -39,7 +39,7 @@ from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import Cancelled, DdbloadError, Interrupted
 from ddbload.items.item_layout import item_layout
 from ddbload.runs.progress import RunProgress
-from ddbload.steps.read_run import empty_report, finished_report
+from ddbload.steps.report import empty_report, finished_report
 
 TOP_CAUSES = 5
 """Causes of rejects that a result names; `ddbload rejects RUN --summary` has all."""

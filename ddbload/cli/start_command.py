@@ -52,7 +52,7 @@ from ddbload.runs.deployed import attempt_report, follow
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.run_control import take_up
 from ddbload.runs.run_import import new_run_id
-from ddbload.steps.read_run import finished_report
+from ddbload.steps.report import finished_report
 
 _MAX_EXECUTION_NAME = 80
 

@@ -31,8 +31,7 @@ from ddbload.reading.row_batches import (
     first_rows,
     iter_row_batches,
 )
-from ddbload.reading.row_blocks import RunReader, rare_gc
-from ddbload.reading.source_objects import expected_bytes
+from ddbload.reading.row_blocks import RunReader, expected_bytes, rare_gc
 from ddbload.rows.columns import from_octets, to_octets
 from ddbload.steps.checks import NO_TABLE
 from ddbload.steps.prepare import prepare_run, warn_of_header

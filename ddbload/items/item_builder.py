@@ -13,7 +13,7 @@ from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.row_writes import RowWrites
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.typed_values import REFUSED, TEXT_READERS, null_of
-from ddbload.rows.reject_lines import Defect, field_count
+from ddbload.rows.blocks import Defect, field_count
 
 SIMPLE_TYPES = frozenset({"S", "N", "BOOL"})
 """Types whose values take about as many bytes in a request as their text does."""

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from ddbload.dynamodb.attribute_values import AttributeValue, check_name, nesting_error, utf8_size
 from ddbload.dynamodb.limits import MAX_DEPTH, MAX_DIGITS
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
-from ddbload.rows.row_boundaries import WHITE_SPACE
+from ddbload.rows.blocks import WHITE_SPACE
 
 Members = tuple[tuple[str, "Json"], ...]
 """Names and values of an object, in order; a name may occur twice."""

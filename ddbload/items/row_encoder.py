@@ -41,13 +41,17 @@ from ddbload.items.item_builder import Item, ItemBuilder, row_needs
 from ddbload.items.item_layout import ItemLayout, item_layout
 from ddbload.items.json_values import parse_object
 from ddbload.items.row_filter import FILTERED, row_filter
-from ddbload.rows.block_splitter import Block
-from ddbload.rows.columns import Columns
+from ddbload.rows.blocks import (
+    WHITE_SPACE,
+    Block,
+    Defect,
+    JsonLineBoundaries,
+    RowBoundaries,
+    RowPositions,
+    field_count,
+)
+from ddbload.rows.columns import ColumnReader, Columns, ReorderedReader, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.reject_lines import Defect, field_count
-from ddbload.rows.row_boundaries import WHITE_SPACE, JsonLineBoundaries, RowBoundaries
-from ddbload.rows.row_parser import ColumnReader, ReorderedReader, RowParser
-from ddbload.rows.row_positions import RowPositions
 
 _ENVELOPES = {
     JSON: bare,

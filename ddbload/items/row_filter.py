@@ -30,8 +30,8 @@ from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.errors import InvalidPayload, UnknownColumn
 from ddbload.items.encode.column_encoders import are_plain_numbers
 from ddbload.items.item_layout import ItemLayout, missing
+from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import Columns, to_octets
-from ddbload.rows.reject_lines import Defect
 
 FILTERED = Defect("filtered", "left out by 'where'")
 """What a build returns for a row that `where` leaves out: it is neither an item nor a reject."""

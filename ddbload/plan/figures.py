@@ -31,7 +31,7 @@ from ddbload.plan.capacity import (
 )
 from ddbload.plan.survey import Survey
 from ddbload.plan.table_facts import TableFacts
-from ddbload.reading.source_objects import expected_bytes
+from ddbload.reading.row_blocks import expected_bytes
 from ddbload.source.s3_object import RANGE_BYTES
 
 _LEAST_EXPANSION = 1.05

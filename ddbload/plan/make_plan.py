@@ -32,8 +32,7 @@ from ddbload.plan.table_facts import TableFacts, new_table, table_facts, with_ot
 from ddbload.reading.open_sources import open_decoded, reopen
 from ddbload.reading.parts import PartOutput, read_parts
 from ddbload.reading.row_batches import RowBatch, first_rows, iter_row_batches
-from ddbload.reading.row_blocks import RunReader, rare_gc
-from ddbload.reading.source_objects import expected_bytes
+from ddbload.reading.row_blocks import RunReader, expected_bytes, rare_gc
 from ddbload.source.decoding.compression import has_frames
 from ddbload.source.decoding.decoded_source import why_uncut
 from ddbload.source.decoding.inflate import zlib_library

@@ -17,7 +17,7 @@ from ddbload.plan.figures import Estimate, estimate_chunks, is_split
 from ddbload.plan.price import ITEM_BYTES, VALUE_BYTES, compare_importers
 from ddbload.plan.survey import MAX_PROFILES, Survey
 from ddbload.plan.table_facts import TableFacts
-from ddbload.reading.source_objects import expected_bytes
+from ddbload.reading.row_blocks import expected_bytes
 from ddbload.steps.prepare import FIRST_ROW_LIKE_DATA, NO_HEADER_ADVICE, DetectedFormat
 
 FINE, REJECTS, FAILS = "FINE", "REJECTS", "FAILS"

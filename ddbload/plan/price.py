@@ -33,7 +33,7 @@ from ddbload.contracts.write_price import (
 )
 from ddbload.reading.open_sources import HEAD_BYTES
 from ddbload.source.s3_object import RANGE_BYTES
-from ddbload.steps.edge_probe import FIRST_WINDOW_BYTES
+from ddbload.steps.chunker import FIRST_WINDOW_BYTES
 
 US_EAST_1_PRICE = WritePrice.of(LIST_PRICE_REGION, on_demand=True)
 VALUE_BYTES, ITEM_BYTES = 12, 12

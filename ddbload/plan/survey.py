@@ -17,7 +17,7 @@ from ddbload.reading.measure import Measure, MeasuredRows, SizeHistogram, TableI
 from ddbload.reading.parts import PartOutput
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import RunReader
-from ddbload.rows.reject_lines import Defect
+from ddbload.rows.blocks import Defect
 
 MAX_PROFILES = 10_000
 """Maximum columns to profile; each profile takes about a kilobyte."""

@@ -22,7 +22,8 @@ from ddbload.errors import (
     UnsupportedFormat,
 )
 from ddbload.reading.open_sources import known_size
-from ddbload.rows.block_splitter import BlockSplitter
+from ddbload.rows.blocks import WHITE_SPACE, BlockSplitter, Defect
+from ddbload.rows.columns import ParsedRow, ParsedRows, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.rows.file_signatures import (
     BYTE_ORDER_MARK,
@@ -31,8 +32,13 @@ from ddbload.rows.file_signatures import (
     refuse_control_characters,
     refuse_other_texts,
 )
-from ddbload.rows.format_guess import Doubt, GuessedFormat
-from ddbload.rows.header_doubts import COMPARED_ROWS, HeaderEvidence, header_evidence
+from ddbload.rows.header_doubts import (
+    COMPARED_ROWS,
+    Doubt,
+    GuessedFormat,
+    HeaderEvidence,
+    header_evidence,
+)
 from ddbload.rows.json_framing import LARGEST_CONTAINER_START, rows_begin
 from ddbload.rows.json_shape import (
     LAYOUT_OF,
@@ -44,9 +50,6 @@ from ddbload.rows.json_shape import (
     shape_of_json,
     sniff_framed,
 )
-from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_boundaries import WHITE_SPACE
-from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 HEADER_READ_BYTES = 256 * 1024

@@ -19,8 +19,8 @@ from ddbload.items.item_builder import SIMPLE_TYPES, Item
 from ddbload.items.item_layout import ItemLayout, item_layout
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import hmac_key
+from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import Columns, to_octets
-from ddbload.rows.reject_lines import Defect
 
 EXACT_SIZE_BYTES = 4096
 """Sizes up to this are counted by the byte, larger ones rounded up to a KB."""

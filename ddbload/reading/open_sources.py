@@ -34,7 +34,7 @@ from ddbload.rows.file_signatures import (
     compression_of,
     is_unwritten,
 )
-from ddbload.source.byte_source import ByteSource, BytesSource, HeadCachingSource
+from ddbload.source.byte_source import ByteSource, HeadCachingSource
 from ddbload.source.catalogs.exports import ExportedFile
 from ddbload.source.catalogs.folders import FolderFiles, find_files
 from ddbload.source.catalogs.globs import has_wildcards
@@ -43,7 +43,7 @@ from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.local_file import open_local
 from ddbload.source.s3_listing.list_objects import list_objects
 from ddbload.source.s3_listing.list_page import ListedObject
-from ddbload.source.s3_object import Pinned, S3Object, open_s3, uri_of
+from ddbload.source.s3_object import Pinned, S3Object, open_s3
 from ddbload.source.small_objects import ObjectRange, read_ranges
 
 if TYPE_CHECKING:
@@ -164,37 +164,45 @@ def list_folder(path: str, context: Context) -> FolderFiles | None:
 
 
 def open_each(
-    objects: Iterator[Pinned], context: Context, *, several: bool
+    objects: Iterable[Pinned], context: Context, *, several: bool, heads: bool = False
 ) -> Generator[tuple[Pinned, ByteSource]]:
-    """Reopen pinned objects one after the other; small S3 objects are read ahead, concurrently.
+    """Reopen pinned objects one after the other; each is closed when the next one is requested.
 
-    `several`: True if the source has more than one object. Each object is closed when the next
-    one is requested.
+    `several`: True if the source has more than one object. Then small S3 objects are read ahead,
+    concurrently; with `heads` the first bytes of all S3 objects are, and the rest of an object only
+    where it is asked for.
     """
-    for is_small, group in groupby(objects, _is_small):
-        if several and is_small:
-            with closing(_read_starts(group, _size, context)) as whole:
-                for pinned, data in whole:
-                    yield pinned, BytesSource(uri_of(pinned), pinned, data)
+
+    def is_read_ahead(pinned: Pinned) -> bool:
+        return several and not _is_local(pinned) and (heads or size_of(pinned) <= SMALL_BYTES)
+
+    def size_of(pinned: Pinned) -> int:
+        size = int(pinned["size"])
+        if not heads:
+            return size
+        is_zstd = str(pinned["key"]).endswith((".zst", ".zstd"))
+        return min(size, ZSTD_HEAD_BYTES if is_zstd else HEAD_BYTES)
+
+    for is_ahead, group in groupby(objects, is_read_ahead):
+        if not is_ahead:
+            for pinned in group:
+                with closing(reopen(pinned, context)) as raw:
+                    # Of several objects the header is checked first, then each is read from its
+                    # start.
+                    yield pinned, HeadCachingSource(raw) if several else raw
             continue
-        for pinned in group:
-            with closing(reopen(pinned, context)) as raw:
-                # Of several objects the header is checked first, then each is read from its start.
-                yield pinned, HeadCachingSource(raw) if several else raw
+        with closing(_read_starts(group, size_of, context)) as starts:
+            for pinned, data in starts:
+                with closing(HeadCachingSource(reopen(pinned, context), data)) as start:
+                    yield pinned, start
 
 
-def _is_small(pinned: Pinned) -> bool:
-    return not _is_local(pinned) and _size(pinned) <= SMALL_BYTES
-
-
-def _size(pinned: Pinned) -> int:
-    return int(pinned["size"])
+def _is_local(pinned: Pinned) -> bool:
+    return "path" in pinned
 
 
 def _read_starts(
-    objects: Iterable[Pinned],
-    size_of: Callable[[Pinned], int],
-    context: Context,
+    objects: Iterable[Pinned], size_of: Callable[[Pinned], int], context: Context
 ) -> Generator[tuple[Pinned, bytes]]:
     """Read the first bytes of S3 objects, concurrently and in order."""
     requested: deque[Pinned] = deque()
@@ -208,31 +216,6 @@ def _read_starts(
     with closing(_read_ranges(request_each(), context)) as found:
         for data in found:
             yield requested.popleft(), data
-
-
-def open_heads(objects: Iterator[Pinned], context: Context) -> Generator[tuple[Pinned, ByteSource]]:
-    """Reopen pinned objects one after the other; the heads of S3 objects are read concurrently.
-
-    More of an object is read only where somebody asks for it. Each is closed when the next one is
-    requested.
-    """
-    for is_local, group in groupby(objects, _is_local):
-        if is_local:
-            yield from open_each(group, context, several=True)
-            continue
-        with closing(_read_starts(group, _head_size, context)) as heads:
-            for pinned, data in heads:
-                with closing(HeadCachingSource(reopen(pinned, context), data)) as raw:
-                    yield pinned, raw
-
-
-def _is_local(pinned: Pinned) -> bool:
-    return "path" in pinned
-
-
-def _head_size(pinned: Pinned) -> int:
-    is_zstd = str(pinned["key"]).endswith((".zst", ".zstd"))
-    return min(_size(pinned), ZSTD_HEAD_BYTES if is_zstd else HEAD_BYTES)
 
 
 def read_windows(

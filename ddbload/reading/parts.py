@@ -32,7 +32,7 @@ from ddbload.reading.open_sources import open_decoded, open_each
 from ddbload.reading.processes import ProcessPool
 from ddbload.reading.row_batches import CutInsideRowError, Part, RowBatch, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, rare_gc
-from ddbload.rows.reject_lines import Defect
+from ddbload.rows.blocks import Defect
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 PART_BYTES = 2 * 1024 * 1024

@@ -17,17 +17,15 @@ from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DelimitedRowEncoder, RowEncoder
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import PinnedObject, iter_objects
-from ddbload.reading.open_sources import (
-    open_decoded,
-    open_each,
-    prefix_errors_with_object_name,
+from ddbload.reading.open_sources import open_decoded, open_each, prefix_errors_with_object_name
+from ddbload.reading.row_blocks import (
+    RunReader,
+    notice_incomplete,
+    refuse_unterminated,
+    slice_for_object,
 )
-from ddbload.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
-from ddbload.reading.source_objects import slice_for_object
-from ddbload.rows.block_splitter import BLOCK_BYTES, Block
+from ddbload.rows.blocks import BLOCK_BYTES, Block, Defect, RowPositions, reject_line
 from ddbload.rows.columns import Columns
-from ddbload.rows.reject_lines import Defect, reject_line
-from ddbload.rows.row_positions import RowPositions
 from ddbload.source.byte_source import CountingSource
 from ddbload.source.decoding.decoded_source import DecodedSource
 

@@ -1,14 +1,28 @@
-"""Cells of a block of rows, column by column, as octets.
+"""Parse blocks of whole rows into fields, row by row or column by column.
 
-Octets are the UTF-8 bytes of a text, each as one Latin-1 character: a `str` whose length is its
-size in bytes. They take one byte a character in memory whatever the alphabet, and are encoded by
-copying.
+The standard library's `csv` reader does the work where a block is valid UTF-8 and well quoted. It
+takes marks of one character only, so a longer mark is replaced by a byte that UTF-8 never contains.
+It stops at the first fault, so a block with one, or in which such a replacement would not be exact,
+is read row by row, and each malformed row becomes a `Defect`.
+
+Columns hold octets: the UTF-8 bytes of a text, each as one Latin-1 character, so that the length of
+a `str` is its size in bytes. They take one byte a character in memory whatever the alphabet, and
+are encoded by copying.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+import csv
+import io
+import re
+from collections.abc import Collection, Container, Sequence
+from dataclasses import dataclass, field, replace
+
+from ddbload.contracts.dialect import UTF_8, Dialect
+from ddbload.dynamodb.limits import MAX_COLUMNS
+from ddbload.rows.blocks import Block, Defect, RowBoundaries, RowPositions, field_count
+from ddbload.rows.dialect_grammar import RowSplitter
+from ddbload.rows.file_signatures import bad_byte
 
 JSON_ESCAPED = bytes(range(0x20)) + b'"\\'
 """Bytes that RFC 8259 requires to be escaped inside a JSON string."""
@@ -65,3 +79,325 @@ def to_octets(text: str) -> str:
 def from_octets(cell: str) -> str:
     """Return the text of octets."""
     return cell if cell.isascii() else cell.encode("latin-1").decode()
+
+
+# Rows are limited by max_row_bytes, so `csv` must not add a limit for fields: it is 128 KiB by
+# default, and holds for the whole process.
+csv.field_size_limit(2**31 - 1)
+_STAND_INS = "\xff\xfe\xfd"
+"""Bytes that occur in no UTF-8: they replace marks of several bytes, which `csv` does not take."""
+
+
+class FieldSplitter:
+    """Splitter for blocks of one dialect.
+
+    Unquoted fields equal to one of the null `markers` become empty if the marker has an escape in
+    it; other markers may stay as they are.
+    """
+
+    def __init__(
+        self, dialect: Dialect, ends: RowBoundaries, markers: Collection[str] = ()
+    ) -> None:
+        self._dialect = dialect
+        self._ends = ends
+        self._comment = (dialect.comment or "").encode(dialect.encoding)
+        self._marks = [
+            None if mark is None else to_octets(mark)
+            for mark in (dialect.delimiter, dialect.quote, dialect.escape)
+        ]
+        single = [
+            mark if mark is None or len(mark) == 1 else stand_in
+            for mark, stand_in in zip(self._marks, _STAND_INS, strict=True)
+        ]
+        self.delimiter = single[0] or ""
+        """Delimiter of one character that separates fields after `with_short_marks`."""
+        self._quote, self._escape = single[1:]
+        self._replaced = [
+            (mark, other)
+            for mark, other in zip(self._marks, single, strict=True)
+            if mark is not None and other is not None and mark != other
+        ]
+        self._markers = _NullMarkers(dialect, markers)
+        # An escape may stand before the first character of a delimiter of several, which then is
+        # not a delimiter. `csv` cannot know that once the delimiter is replaced.
+        several = dialect.escape is not None and len(dialect.delimiter) > 1
+        first = f"{dialect.escape}{dialect.delimiter[0]}"
+        self._escaped_first = [to_octets(first)] if several else []
+
+    def octets(self, data: bytes) -> str:
+        """Return a block's text as octets, without comments. Raises `UnicodeDecodeError`."""
+        if self._comment and self._comment in data:
+            data = b"".join(data[start:end] for start, end in self._ends.spans(data))
+        if self._dialect.encoding != UTF_8:
+            return to_octets(data.decode(self._dialect.encoding))
+        if not data.isascii():
+            data.decode()
+        return data.decode("latin-1")
+
+    def is_bare(self, octets: str) -> bool:
+        """Return whether nothing is quoted or escaped, so that every line is a row."""
+        _, quote, escape = self._marks
+        return (quote is None or quote not in octets) and (escape is None or escape not in octets)
+
+    def with_short_marks(self, octets: str) -> str:
+        """Return the octets with every longer mark replaced by one character."""
+        for mark, other in self._replaced:
+            octets = octets.replace(mark, other)
+        return octets
+
+    def fields(self, octets: str) -> list[list[str]]:
+        """Split octets into rows of fields, without empty lines.
+
+        Raises `csv.Error` where a row is malformed, or may be read otherwise by `RowSplitter`.
+        """
+        unmarked = self._markers.removed_from(octets)
+        if unmarked is None or any(each in octets for each in self._escaped_first):
+            raise csv.Error
+        rows = _read_fields(
+            self.with_short_marks(unmarked), self.delimiter, self._quote, self._escape
+        )
+        if self._replaced and not self.is_bare(unmarked):
+            for row in rows:
+                whole = "".join(row)
+                if any(other in whole for _, other in self._replaced):
+                    row[:] = map(self._restored, row)
+        return rows
+
+    def _restored(self, cell: str) -> str:
+        for mark, other in self._replaced:
+            cell = cell.replace(other, mark)
+        return cell
+
+
+class _NullMarkers:
+    r"""Null markers that contain the escape character, such as `\N`.
+
+    They have to be replaced by nothing before escapes are resolved: afterwards `\N` reads "N".
+    """
+
+    def __init__(self, dialect: Dialect, markers: Collection[str]) -> None:
+        escape = dialect.escape
+        self.texts = frozenset(to_octets(each) for each in markers if escape and escape in each)
+        marks = dialect.delimiter, "\r", "\n"
+        self._ambiguous = [to_octets(f"{escape}{mark}") for mark in marks]
+        if dialect.quote is not None:
+            self._ambiguous.append(to_octets(dialect.quote))
+        self._whole_row = self._between(r"\r\n")
+        self._whole_field = self._between(rf"{re.escape(to_octets(dialect.delimiter))}\r\n")
+        self._is_short = len(to_octets(dialect.delimiter)) == 1
+
+    def _between(self, ends: str) -> re.Pattern[str]:
+        # A pattern that begins with literal text is searched for fast, so look behind, not ahead.
+        texts = [re.escape(each) for each in self.texts]
+        either = "|".join(rf"{each}(?<![^{ends}]{each})" for each in texts)
+        return re.compile(rf"(?:{either})(?![^{ends}])")
+
+    def removed_from(self, octets: str) -> str | None:
+        """Return the octets without markers; None where only `RowSplitter` can find them."""
+        if not any(each in octets for each in self.texts):
+            return octets
+        # Without its marker a row of one field would be an empty line, and get lost.
+        if (
+            not self._is_short
+            or any(each in octets for each in self._ambiguous)
+            or self._whole_row.search(octets) is not None
+        ):
+            return None
+        return self._whole_field.sub("", octets)
+
+
+def _read_fields(
+    octets: str, delimiter: str, quote: str | None, escape: str | None
+) -> list[list[str]]:
+    reader = csv.reader(
+        io.StringIO(octets, newline=""),
+        delimiter=delimiter,
+        quotechar=quote,
+        escapechar=escape,
+        quoting=csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL,
+        strict=True,
+    )
+    rows = list(reader)
+    # `csv` returns an empty list for an empty line.
+    return [row for row in rows if row] if [] in rows else rows
+
+
+_MOST_BYTES = 2_000_000
+"""Bytes of a block that are split at once, if they may have as many fields. Most blocks are far
+smaller; a row of 16 MB may be nothing but delimiters."""
+_UNDECODABLE = re.compile("[\udc80-\udcff]")
+"""Bytes that the encoding does not have, as `surrogateescape` decodes them."""
+
+
+ParsedRow = list[str] | Defect
+
+
+class RowParser:
+    r"""Parser for blocks of one dialect.
+
+    An unquoted field equal to one of the null `markers` becomes empty. That has to be decided
+    before escapes are resolved: with a backslash as the escape, the marker `\N` is neither the
+    letter N nor the text written `\\N`. Markers without an escape character may stay as they are,
+    because no other field can be spelled like them.
+    """
+
+    def __init__(
+        self, dialect: Dialect, ends: RowBoundaries, markers: Collection[str] = ()
+    ) -> None:
+        self.dialect = dialect
+        self.ends = ends
+        self.splitter = FieldSplitter(dialect, ends, markers)
+        self._rows = RowSplitter(dialect, markers)
+        self._delimiter = dialect.delimiter.encode(dialect.encoding)
+
+    def parse(self, block: Block) -> ParsedRows:
+        """Parse the rows of a block, in order, without empty lines and comments."""
+        splitter = self.splitter
+        if self.has_too_many_fields(block):
+            return ParsedRows(block, self.ends, self.parse_rows(block))
+        try:
+            octets = splitter.octets(block.data)
+            fields = splitter.fields(octets)
+        except (UnicodeDecodeError, csv.Error):
+            return ParsedRows(block, self.ends, self.parse_rows(block))
+        if not octets.isascii():
+            fields = [list(map(from_octets, row)) for row in fields]
+        return ParsedRows(block, self.ends, [*fields])
+
+    def has_too_many_fields(self, block: Block) -> bool:
+        """Tell whether the fields of a block take too much memory to be split at once."""
+        return len(block.data) > _MOST_BYTES and block.data.count(self._delimiter) > MAX_COLUMNS
+
+    def parse_rows(self, block: Block) -> list[ParsedRow]:
+        """Parse a block row by row, so that a malformed row spoils no other."""
+        data = block.data
+        return [self.parse_row(data[start:end]) for start, end in self.ends.spans(data)]
+
+    def parse_row(self, data: bytes) -> ParsedRow:
+        """Parse one row, with its line end or without."""
+        encoding = self.dialect.encoding
+        fields, defect = self._rows.split(data)
+        for column, value in enumerate(fields):
+            found = _UNDECODABLE.search(value)
+            if found:
+                byte = ord(found.group()) - 0xDC00
+                name = "UTF-8" if encoding == UTF_8 else encoding
+                return Defect("bad_encoding", bad_byte(byte, name), column)
+        return defect or fields
+
+
+class ParsedRows(RowPositions):
+    """The rows of a block, parsed, with their positions in the source."""
+
+    def __init__(self, block: Block, ends: RowBoundaries, records: list[ParsedRow]) -> None:
+        super().__init__(block, ends, len(records))
+        self.records = records
+
+
+class ColumnReader:
+    """Reader of blocks as columns, for files whose rows have `count` fields."""
+
+    def __init__(self, parser: RowParser, count: int) -> None:
+        self._parser = parser
+        self._count = count
+        self._splitter = parser.splitter
+        # A line end becomes a cell of its own, at the end of each row with `count` fields.
+        self._line_end_cell = f"{self._splitter.delimiter}\n{self._splitter.delimiter}"
+        self._escaped = bytes(set(JSON_ESCAPED) - {ord("\n"), ord(self._splitter.delimiter)})
+
+    def parse_row(self, data: bytes) -> ParsedRow:
+        """Parse one row, with its line end or without."""
+        return self._parser.parse_row(data)
+
+    def read(self, block: Block) -> Columns:
+        """Read a block's rows as columns, without empty lines and comments."""
+        try:
+            if not self._parser.has_too_many_fields(block):
+                return self._read(block)
+        except (UnicodeDecodeError, csv.Error):
+            pass
+        records = self._parser.parse_rows(block)
+        return self._transpose(
+            [
+                [] if isinstance(record, Defect) else [to_octets(cell) for cell in record]
+                for record in records
+            ],
+        )
+
+    def _read(self, block: Block) -> Columns:
+        splitter = self._splitter
+        octets = splitter.octets(block.data)
+        if not splitter.is_bare(octets):
+            return self._transpose(splitter.fields(octets))
+        if "\r" in octets:
+            octets = octets.replace("\r\n", "\n")
+            if "\r" in octets:
+                return self._transpose(splitter.fields(octets))
+        octets = splitter.with_short_marks(octets)
+        lines = octets.split("\n")
+        longest = max(map(len, lines))
+        cells = self._split_at_once(octets, len(lines) - 1) if octets.endswith("\n") else None
+        if cells is None:
+            return self._transpose([line.split(splitter.delimiter) for line in lines if line])
+        # Every replacement above changes the length.
+        data = block.data if len(octets) == len(block.data) else octets.encode("latin-1")
+        plain = has_none_of(self._escaped, data)
+        return Columns(len(lines) - 1, cells, longest=longest, plain=plain)
+
+    def _split_at_once(self, octets: str, rows: int) -> list[Sequence[str]] | None:
+        """Split all rows by one call. None unless each row has `count` fields."""
+        count = self._count
+        cells = octets.replace("\n", self._line_end_cell).split(self._splitter.delimiter)
+        if (
+            count < 2
+            or len(cells) != rows * (count + 1) + 1
+            or cells[count :: count + 1].count("\n") != rows
+        ):
+            return None
+        cells.pop()
+        return [cells[place :: count + 1] for place in range(count)]
+
+    def _transpose(self, rows: list[list[str]]) -> Columns:
+        """Turn rows into columns. Rows with another number of fields than `count` are odd."""
+        count, total = self._count, len(rows)
+        odd: set[int] = set()
+        if set(map(len, rows)) != {count}:
+            # Their cells are not filled up: a row of two bytes may lack a hundred thousand.
+            odd = {number for number, row in enumerate(rows) if len(row) != count}
+            rows = [row for row in rows if len(row) == count]
+        cells: list[Sequence[str]] = [*zip(*rows, strict=True)] or [()] * count
+        return Columns(total, cells, odd)
+
+
+class ReorderedReader:
+    """Reader of an object whose columns stand in another order than the run's, or are fewer."""
+
+    def __init__(self, parser: RowParser, places: Sequence[int], count: int) -> None:
+        """`places`: place of each of the object's columns among the run's `count` columns."""
+        self._reader = ColumnReader(parser, len(places))
+        self._places = places
+        self._count = count
+
+    def parse_row(self, data: bytes) -> ParsedRow:
+        """Parse one row, and put its fields in the order of the run's columns."""
+        row, places = self._reader.parse_row(data), self._places
+        if isinstance(row, Defect):
+            if isinstance(row.column, int) and row.column < len(places):
+                return replace(row, column=places[row.column])
+            return replace(row, column=None)
+        if len(row) != len(places):
+            return field_count(len(row), len(places))
+        fields = [""] * self._count
+        for place, cell in zip(places, row, strict=True):
+            fields[place] = cell
+        return fields
+
+    def read(self, block: Block) -> Columns:
+        """Read a block's rows as columns, in the order of the run's."""
+        columns = self._reader.read(block)
+        cells: list[Sequence[str]] = [("",) * columns.height] * self._count
+        for place, column in zip(self._places, columns.cells, strict=True):
+            cells[place] = column
+        # Delimiters between empty cells count too.
+        longest = None if columns.longest is None else columns.longest + self._count
+        return replace(columns, cells=cells, longest=longest)

@@ -33,8 +33,7 @@ from itertools import accumulate, pairwise
 
 from ddbload.contracts.dialect import Dialect
 from ddbload.dynamodb.limits import MAX_COLUMNS
-from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_boundaries import RowBoundaries, repeated
+from ddbload.rows.blocks import Defect, RowBoundaries, repeated
 
 NEAR_BYTES = 1024
 """Bytes to look back from an offset, at first, for a certain row end."""

@@ -16,7 +16,7 @@ from itertools import chain
 
 from ddbload.contracts.source import ARRAY, OBJECT, VALUES
 from ddbload.errors import InvalidJson
-from ddbload.rows.row_boundaries import repeated
+from ddbload.rows.blocks import repeated
 
 LARGEST_CONTAINER_START = 4 * 1024 * 1024
 """Bytes of a file in which its first value must begin. No item takes as many."""

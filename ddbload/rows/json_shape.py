@@ -10,9 +10,9 @@ from itertools import islice
 from ddbload.contracts import source as layouts
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON
 from ddbload.errors import InvalidJson
-from ddbload.rows.format_guess import GuessedFormat
+from ddbload.rows.blocks import WHITE_SPACE
+from ddbload.rows.header_doubts import GuessedFormat
 from ddbload.rows.json_framing import frame_sample, rows_begin
-from ddbload.rows.row_boundaries import WHITE_SPACE
 
 OBJECTS = "a JSON array of objects"
 OTHERS = "a JSON array of values that are not objects"

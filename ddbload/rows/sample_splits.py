@@ -11,10 +11,9 @@ from functools import cached_property
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import InvalidPayload
-from ddbload.rows.block_splitter import Block
+from ddbload.rows.blocks import Block, Defect
+from ddbload.rows.columns import ParsedRow, ParsedRows, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
 
 SNIFFED_BYTES = 64 * 1024
 """Bytes of the sample, unless its first row is longer. The caller may pass more."""

@@ -15,8 +15,7 @@ from collections.abc import Collection, Iterator
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.source import CSV, JSON, PARQUET, TSV
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
-from ddbload.rows.format_guess import Doubt, GuessedFormat
-from ddbload.rows.header_doubts import OUTDONE, WEAK_DELIMITERS, HeaderDoubts
+from ddbload.rows.header_doubts import OUTDONE, WEAK_DELIMITERS, Doubt, GuessedFormat, HeaderDoubts
 from ddbload.rows.json_shape import sniff_json
 from ddbload.rows.sample_splits import NO_SPLIT, NUMBER_CELL, SampleSplits, Split
 

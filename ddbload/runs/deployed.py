@@ -16,7 +16,7 @@ from ddbload.ledger.run_state import Ending, judge_attempt
 from ddbload.runs.follow_progress import RequestPace, follow_progress
 from ddbload.runs.progress import RunProgress
 from ddbload.steps.executions import Execution, Executions
-from ddbload.steps.read_run import read_run
+from ddbload.steps.report import read_run
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient

@@ -22,7 +22,7 @@ from ddbload.errors import InvalidPayload, LedgerDamaged, RunNotFound
 from ddbload.ledger.history import History, newest_runs
 from ddbload.ledger.run_state import StateFacts, judge
 from ddbload.steps.executions import EXECUTION_RUNNING, Execution, Executions
-from ddbload.steps.read_run import SeenRun, read_run
+from ddbload.steps.report import SeenRun, read_run
 
 RUN_READERS = 16
 """Runs that are read concurrently."""

@@ -24,11 +24,9 @@ from ddbload.items.typed_values import PLAIN_TYPES
 from ddbload.ledger.counted_chunks import counted_rejects
 from ddbload.ledger.store import encode_json
 from ddbload.reading.row_blocks import hmac_key
-from ddbload.rows.block_splitter import Block
+from ddbload.rows.blocks import Block, RowBoundaries, RowPositions
 from ddbload.rows.dialect_grammar import RowSplitter
-from ddbload.rows.row_boundaries import RowBoundaries
-from ddbload.rows.row_positions import RowPositions
-from ddbload.steps.run_requests import may_begin
+from ddbload.steps.load_history import may_begin
 
 
 def iter_rejects(run: str, context: Context) -> Iterator[bytes]:

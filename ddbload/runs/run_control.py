@@ -32,9 +32,8 @@ from ddbload.errors import (
 from ddbload.ledger.ledger import Ledger, SeenWorker
 from ddbload.runs.run_status import live_heartbeat
 from ddbload.steps.executions import Execution, Executions
-from ddbload.steps.read_run import finished_report, read_run
-from ddbload.steps.report import write_report
-from ddbload.steps.run_requests import keep_failure
+from ddbload.steps.load_history import keep_failure
+from ddbload.steps.report import finished_report, read_run, write_report
 
 STOP_POLL_SECONDS = 0.5
 """Time between two looks at the workers that are to stop."""

@@ -39,10 +39,9 @@ from ddbload.runs.progress import (
 )
 from ddbload.runs.run_control import take_up
 from ddbload.runs.run_status import HeartbeatWriter, live_heartbeat, works
+from ddbload.steps.load_history import keep_request, kept_failure
 from ddbload.steps.preflight import preflight
-from ddbload.steps.read_run import finished_report, is_another
-from ddbload.steps.report import write_report
-from ddbload.steps.run_requests import keep_request, kept_failure
+from ddbload.steps.report import finished_report, is_another, write_report
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import ALIVE, ENDED, is_alive
 from ddbload.runs.follow_progress import FOLDER_SECONDS_APART, RequestPace, follow_progress
 from ddbload.runs.progress import RunProgress
-from ddbload.steps.read_run import is_another, is_gone, machine
+from ddbload.steps.report import is_another, is_gone, machine
 
 SPOOL, PREFLIGHT, IMPORT = "spool", "preflight", "import"
 """Steps that a heartbeat names."""

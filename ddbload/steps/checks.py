@@ -8,7 +8,7 @@ another run is loading.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -53,11 +53,11 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.reading.header import Header
 from ddbload.reading.open_sources import known_size
 from ddbload.reading.row_blocks import hmac_key, iter_row_blocks
-from ddbload.rows.block_splitter import BlockSplitter
-from ddbload.rows.columns import Columns
+from ddbload.rows.blocks import BlockSplitter
+from ddbload.rows.columns import ColumnReader, Columns, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.row_parser import ColumnReader, RowParser
 from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.steps.load_history import is_cancelled
 
 if TYPE_CHECKING:
     from ddbload.aws.clients import Clients
@@ -71,8 +71,7 @@ SHARE_OF_ACCOUNT = 2
 
 def require_not_cancelled(ledger: Ledger) -> None:
     """Raise `Cancelled` if the run was cancelled."""
-    control = ledger.find_control()
-    if control is not None and control.cancelled:
+    if is_cancelled(ledger):
         raise Cancelled.of(ledger.run)
 
 
@@ -85,18 +84,11 @@ def check_settings(payload: Payload) -> None:
     hmac_key(payload)
 
 
-REQUEST_CHECKS: tuple[Callable[[Payload, Ledger, Context], None], ...] = (
-    lambda _, ledger, __: require_not_cancelled(ledger),
-    lambda payload, _, context: context.access.check_table(payload.table),
-    lambda payload, _, __: check_settings(payload),
-)
-"""Cancellation, permission and settings."""
-
-
 def check_request(payload: Payload, ledger: Ledger, context: Context) -> None:
-    """Run `REQUEST_CHECKS` in order."""
-    for check in REQUEST_CHECKS:
-        check(payload, ledger, context)
+    """Check cancellation, permission and settings, in this order."""
+    require_not_cancelled(ledger)
+    context.access.check_table(payload.table)
+    check_settings(payload)
 
 
 # The table.
@@ -113,36 +105,6 @@ def describe(payload: Payload, context: Context) -> tuple[Table, Mapping[str, An
 
 
 @dataclass(frozen=True, slots=True)
-class _AskedTable:
-    """Table that a run shall write to, and how."""
-
-    name: str
-    options: Options
-    price: WritePrice
-    context: Context
-
-
-def check_backup(asked: _AskedTable) -> None:
-    """Raise `BackupRequired` for a table without the recovery that is required."""
-    context = asked.context
-    if asked.options.require_backup or context.require_backup:
-        dynamodb = context.clients.dynamodb
-        require_recovery(dynamodb, asked.name, retry_policy=context.retry_policy)
-
-
-def check_budget(asked: _AskedTable) -> None:
-    """Raise `InvalidPayload` for a `max_cost` on a table whose write units have no price."""
-    if asked.options.max_cost is not None and asked.price.source == NOT_BILLED:
-        raise InvalidPayload(
-            "'options.max_cost' limits the price of write units, but the table has provisioned"
-            " capacity, which is billed by the hour: leave it out, or give 'options.unit_price'"
-        )
-
-
-TABLE_CHECKS = (check_backup, check_budget)
-
-
-@dataclass(frozen=True, slots=True)
 class RunLimits:
     """Options without shares of the table, and what follows from them and the table."""
 
@@ -156,16 +118,22 @@ class RunLimits:
 def resolve_limits(
     options: Options, table: str, described: Mapping[str, Any] | None, context: Context
 ) -> RunLimits:
-    """Run `TABLE_CHECKS` in order, and resolve the run's limits.
+    """Resolve the run's limits. `described`: the `Table` of DescribeTable; None without a table.
 
-    `described`: the `Table` of DescribeTable; None without a table.
+    Raises `BackupRequired` for a table without the recovery that is required, and `InvalidPayload`
+    for a `max_cost` on a table whose write units have no price.
     """
     if described is None:
         return RunLimits(options, options.workers or 1, None)
-    region = context.clients.dynamodb.meta.region_name
-    price = write_price(described, region, given=options.unit_price)
-    for check in TABLE_CHECKS:
-        check(_AskedTable(table, options, price, context))
+    dynamodb = context.clients.dynamodb
+    price = write_price(described, dynamodb.meta.region_name, given=options.unit_price)
+    if options.require_backup or context.require_backup:
+        require_recovery(dynamodb, table, retry_policy=context.retry_policy)
+    if options.max_cost is not None and price.source == NOT_BILLED:
+        raise InvalidPayload(
+            "'options.max_cost' limits the price of write units, but the table has provisioned"
+            " capacity, which is billed by the hour: leave it out, or give 'options.unit_price'"
+        )
     capacity = write_capacity(described)
     if options.max_wcu_percent is not None:
         share = capacity.share(options.max_wcu_percent)
@@ -177,10 +145,9 @@ def _count_workers(options: Options, capacity: WriteCapacity, context: Context) 
     """Return the given number of workers, or choose one; the reserved concurrency limits both."""
     reserved = context.import_concurrency
     if options.workers is None:
-        concurrency = reserved
         if reserved is None and context.in_account:
-            concurrency = _account_concurrency(context.clients)
-        return choose_workers(capacity.units, options.max_wcu, concurrency)
+            reserved = _account_concurrency(context.clients)
+        return choose_workers(capacity.units, options.max_wcu, reserved)
     if reserved is not None and reserved < options.workers:
         if context.notice is not None:
             context.notice(
@@ -242,7 +209,7 @@ def resolve_types(
     if not header.columns:
         # A file without rows cannot contradict the table.
         return SettledCells()
-    inferred = None
+    inferred = {}
     if payload.infer_types:
         inferred = inferred_column_types(
             infer_types(layout, _sample_columns(file, header, payload))

@@ -1,17 +1,17 @@
 """Cut a source into chunks of whole rows.
 
 A scan of the whole source reads every byte. A scan by edges asks windows near the wished places
-for row ends (`edge_probe`), reads on only where these prove none, and does not read objects that
-are one chunk anyway: small ones, and compressed ones beyond their header.
+for row ends, concurrently, and no more of them than needed. It reads on only where these prove
+none, and does not read objects that are one chunk anyway: small ones, and compressed ones beyond
+their header.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Generator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from ddbload.context import Context
@@ -20,23 +20,25 @@ from ddbload.contracts.messages import MAX_WHOLE
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import DdbloadError, Interrupted, NoProgress
-from ddbload.items.row_encoder import row_boundaries_for
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import iter_objects
+from ddbload.parallel import map_in_threads
 from ddbload.reading.open_sources import (
     open_decoded,
     open_each,
-    open_heads,
     prefix_errors_with_object_name,
     read_windows,
 )
-from ddbload.reading.row_blocks import RunReader, notice_incomplete, refuse_unterminated
-from ddbload.reading.source_objects import slice_for_object
-from ddbload.rows.block_splitter import BLOCK_BYTES, Block
+from ddbload.reading.row_blocks import (
+    RunReader,
+    notice_incomplete,
+    refuse_unterminated,
+    slice_for_object,
+)
+from ddbload.rows.blocks import BLOCK_BYTES, Block, RowBoundaries
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.decoded_source import DecodedSource, why_uncut
 from ddbload.source.decoding.seek_trail import POINT_BYTES, SeekTrail
-from ddbload.steps.edge_probe import EdgeProbe, Windows
 
 
 class Chunker:
@@ -75,21 +77,10 @@ class Chunker:
         Raises `RowTooLong`, `UnterminatedQuote`, `HeaderMismatch` and what keeps the source from
         being read.
         """
-        try:
-            part = self._cut_objects()
-            self._open.wait_for_writes()
-        finally:
-            self._open.close()
-        return part
-
-    def _cut_objects(self) -> ManifestPart:
         record, first = self._record, self._cursor.object
         objects = iter_objects(record, self._ledger, first)
-        opened = (
-            open_heads(objects, self._context)
-            if self._by_edges and self._several and not record.payload.source.kind.is_container
-            else open_each(objects, self._context, several=self._several)
-        )
+        heads = self._by_edges and not record.payload.source.kind.is_container
+        opened = open_each(objects, self._context, several=self._several, heads=heads)
         try:
             with closing(opened) as each:
                 for number, (pinned, raw) in enumerate(each, first):
@@ -133,15 +124,15 @@ class Chunker:
         ):
             return False
         else:
-            whole = (
-                object_slice
-                if file.plain
-                else replace(object_slice, size=self._at.byte - object_slice.base)
-            )
-            self._say_if_uncut(file, whole)
+            size = object_slice.size if file.plain else self._at.byte - object_slice.base
+            whole = replace(object_slice, size=size)
+            least = 2 * self._record.chunk_bytes
+            is_uncut = self._open.start.byte <= whole.base and whole.size > least
+            if self._is_indexed and is_uncut and self._context.notice is not None:
+                reason = why_uncut(file.compression)
+                self._context.notice(f"{file.name} is imported by one worker: {reason}")
         self._current_slice = None
-        stored = raw.size if whole.padded else whole.size
-        self._open.end_object(whole, self._at, stored)
+        self._open.end_object(whole, self._at, raw.size if whole.padded else whole.size)
         # The end of a single object is the end of the source, whatever the time.
         is_end = not self._several or self._at.byte == cursor.byte
         return is_end or not self._context.must_end()
@@ -174,10 +165,10 @@ class Chunker:
         end = object_slice.end if file.plain else None
         if file.has_seek_points:
             self._begin_trail(file, object_slice)
-        start, offset = self._at, object_slice.skip - object_slice.base
+        offset = object_slice.skip - object_slice.base
         reader, context = self._reader, self._context
         blocks = reader.iter_blocks(
-            file, object_slice, start, end, BLOCK_BYTES, knows_line=self._knows_line
+            file, object_slice, self._at, end, BLOCK_BYTES, knows_line=self._knows_line
         )
         for block in blocks:
             if block is not None:
@@ -192,13 +183,6 @@ class Chunker:
                 return False
         notice_incomplete(file, context)
         return True
-
-    def _say_if_uncut(self, file: DecodedSource, whole: ObjectSlice) -> None:
-        """Say that one worker must import an object that should have been cut."""
-        notice, least = self._context.notice, 2 * self._record.chunk_bytes
-        is_uncut = self._is_indexed and self._open.start.byte <= whole.base and whole.size > least
-        if is_uncut and notice is not None:
-            notice(f"{file.name} is imported by one worker: {why_uncut(file.compression)}")
 
     def _begin_trail(self, file: DecodedSource, object_slice: ObjectSlice) -> None:
         """Read a compressed object from the last known point on, and record others."""
@@ -223,8 +207,8 @@ class Chunker:
         first = base + ((begin - base) // step + 1) * step
         wished = (byte + offset for byte in range(first, object_slice.end, step))
         probe = EdgeProbe(
-            row_boundaries_for(self._record.payload.source),
-            lambda windows: self._read_windows(raw, windows),
+            self._reader.boundaries,
+            lambda windows: read_windows(raw, windows, self._context),
             object_slice.end + offset,
             self._record.payload.options.row_limit,
             self._undecided,
@@ -233,7 +217,11 @@ class Chunker:
             for near, edge in found:
                 byte = near - offset
                 if edge is not None:
-                    self._cut_at_edge(edge - offset, object_slice)
+                    # A row may be longer than a chunk, so that its end is found again.
+                    if self._open.start.byte < edge - offset < object_slice.end:
+                        self._knows_line = False
+                        self._open.end(Cursor(edge - offset, 0), object_slice)
+                        self._at = self._open.start
                 elif byte > self._open.start.byte and not self._read(file, object_slice, byte):
                     return False
                 self._undecided = probe.undecided
@@ -241,36 +229,28 @@ class Chunker:
                     return True
                 if self._at.byte > begin and self._context.must_end():
                     return False
-        if probe.gave_up:
+        if probe.gave_up():
             return self._read(file, object_slice)
         self._at = Cursor(object_slice.end, self._at.line)
         return True
-
-    def _read_windows(self, raw: ByteSource, windows: Windows) -> Generator[bytes]:
-        return read_windows(raw, windows, self._context)
-
-    def _cut_at_edge(self, edge: int, object_slice: ObjectSlice) -> None:
-        # A row may be longer than a chunk, so that its end is found again.
-        if self._open.start.byte < edge < object_slice.end:
-            self._knows_line = False
-            self._open.end(Cursor(edge, 0), object_slice)
-            self._at = self._open.start
 
     def _cut(self, block: Block, object_slice: ObjectSlice, until: int) -> bool:
         """Cut a block; True if a cut lies at `until` or later, unless that is 0."""
         ends = self._reader.boundaries
         data, begin = block.data, block.start.byte
-        counted, line = 0, block.start.line
-        row = 0
+        row, line = 0, block.start.line
         while True:
-            after = until or self._first_cut()
+            if self._is_indexed:
+                after = until or self._open.first_cut_behind_point()
+            else:
+                after = until or self._open.start.byte + self._record.chunk_bytes
             if after is None or after - begin > len(data):
                 return False
             end = ends.first_from(data, max(after - begin, 1), start=row, final=True)
             if not end:
                 return False
-            line += ends.count_lines(data, counted, end)
-            counted = row = end
+            line += ends.count_lines(data, row, end)
+            row = end
             cut = object_slice
             if self._is_indexed:
                 # Its size is not known yet, but that it does not end within these rows.
@@ -279,12 +259,6 @@ class Chunker:
             self._open.end(Cursor(begin + end, line if self._knows_line else 0), cut)
             if until:
                 return True
-
-    def _first_cut(self) -> int | None:
-        """Return the first byte at which the open chunk may end; None if that is not known yet."""
-        if self._is_indexed:
-            return self._open.first_cut_behind_point()
-        return self._open.start.byte + self._record.chunk_bytes
 
     def _hand_on(self) -> ManifestPart:
         """Return the chunks so far, and the cursor of the invocation that goes on."""
@@ -299,19 +273,14 @@ class Chunker:
                     " preflight more time, or lower max_row_bytes"
                 )
             # A short chunk is better than an invocation without progress.
-            object_slice = self._current_slice
-            read = (
-                None
-                if object_slice is None
-                else replace(object_slice, size=at.byte - object_slice.base)
-            )
-            chunk.end(at if self._knows_line else Cursor(at.byte, 0), read)
+            inside = self._current_slice
+            if inside is not None:
+                inside = replace(inside, size=at.byte - inside.base)
+            chunk.end(at if self._knows_line else Cursor(at.byte, 0), inside)
         chunk.put_start_point()
-        start, (first, base) = chunk.start, chunk.start_object
-        handed_on = PreflightCursor(
-            start.byte, start.line, chunk.number, first, base, self._undecided
-        )
-        return chunk.part(handed_on, padded=self._padded)
+        byte, line = chunk.start.byte, chunk.start.line
+        following = PreflightCursor(byte, line, chunk.number, *chunk.start_object, self._undecided)
+        return chunk.part(following, padded=self._padded)
 
 
 MAX_OBJECTS = 400
@@ -319,15 +288,15 @@ MAX_OBJECTS = 400
 DOUBLE_AFTER_CHUNKS = 2_500
 """Chunks of a size in a compressed object. The next ones are twice as large, since nobody knows how
 many there will be: 10 TB make 20,000."""
-_PARALLEL_WRITES, _WRITES_AHEAD = 16, 256
-"""Lists of a chunk's objects that are written at once, while others are read, and that may wait."""
+_PARALLEL_WRITES, _WRITES_AHEAD = 16, 64
+"""Lists of a chunk's objects that are written concurrently, and that may wait to be written."""
 
 
 class OpenChunk:
     """A chunk that takes rows, in their order, until it is ended and the next one begins.
 
-    Bytes are counted over the rows of all objects. What a chunk needs beside its range is written
-    when it ends: the objects that it reads, and the seek point before it.
+    Bytes are counted over the rows of all objects. Its objects, and the seek point before it, are
+    written when it ends.
     """
 
     def __init__(
@@ -337,8 +306,7 @@ class OpenChunk:
         self._record = record
         self._ledger = ledger
         self._trail = trail
-        self._writes: deque[Future[None]] = deque()
-        self._writer: ThreadPoolExecutor | None = None
+        self._unwritten: list[tuple[Chunk, list[ObjectSlice]]] = []
         self.finished: list[Chunk] = []
         self.number = cursor.chunk
         self.start = Cursor(cursor.byte, cursor.line)
@@ -350,11 +318,10 @@ class OpenChunk:
         self.start_point: SeekPoint | None = None
         """Where decompression for the first row begins; None at the start of its object."""
         # Whole objects that it holds, and their bytes: as stored, of those that were not read.
-        self._slices: list[ObjectSlice] = []
-        self._slice_bytes = 0
+        self._slices, self._slice_bytes = list[ObjectSlice](), 0
 
     def has_room(self, size: int) -> bool:
-        """Tell whether so many bytes of a whole object still belong into the chunk."""
+        """Tell whether so many bytes of a whole object still belong to the chunk."""
         return self._slice_bytes + size <= self._record.chunk_bytes
 
     def begin_object(self, at: Cursor, size: int) -> None:
@@ -399,7 +366,9 @@ class OpenChunk:
         chunk = Chunk(self.number, start.byte, end.byte, start.line)
         if self._record.objects is not None:
             slices = self._slices if inside is None else [*self._slices, inside]
-            self._write_slices(chunk, slices)
+            self._unwritten.append((chunk, slices))
+            if len(self._unwritten) > _WRITES_AHEAD:
+                self._write_slices()
         self.put_start_point(self._trail.consumed)
         self.finished.append(chunk)
         self.number += 1
@@ -417,23 +386,111 @@ class OpenChunk:
             self._ledger.put_seek_point(self.start.byte, point)
 
     def part(self, cursor: PreflightCursor | None, *, padded: bool) -> ManifestPart:
-        """Return the finished chunks; `cursor` is where the next invocation goes on."""
+        """Write what still waits, and return the finished chunks.
+
+        `cursor` is where the next invocation goes on.
+        """
+        self._write_slices()
         return ManifestPart(tuple(self.finished), cursor, padded)
 
-    def wait_for_writes(self) -> None:
-        """Wait until all lists of objects are written. Raises what kept one from it."""
-        while self._writes:
-            self._writes.popleft().result()
+    def _write_slices(self) -> None:
+        """Write the lists of chunks' objects."""
 
-    def close(self) -> None:
-        """Give up what still waits to be written."""
-        if self._writer is not None:
-            self._writer.shutdown(cancel_futures=True)
+        def write(each: tuple[Chunk, list[ObjectSlice]]) -> None:
+            self._ledger.put_slices(*each)
 
-    def _write_slices(self, chunk: Chunk, slices: list[ObjectSlice]) -> None:
-        """Write the list of a chunk's objects, while preflight goes on."""
-        if self._writer is None:
-            self._writer = ThreadPoolExecutor(_PARALLEL_WRITES)
-        self._writes.append(self._writer.submit(self._ledger.put_slices, chunk, slices))
-        while len(self._writes) > _WRITES_AHEAD or (self._writes and self._writes[0].done()):
-            self._writes.popleft().result()
+        for _ in map_in_threads(write, self._unwritten, _PARALLEL_WRITES, _WRITES_AHEAD + 1):
+            pass
+        self._unwritten.clear()
+
+
+FIRST_WINDOW_BYTES = 16 * 1024
+"""Bytes of the window that is asked first. In quoted text it usually suffices."""
+MOST_UNDECIDED = 16
+"""Windows in a row that prove no row end, after which no more are asked. Example: quoted text in
+which every cell ends with a delimiter."""
+ASKED_AT_FIRST = 4
+MOST_ASKED = 256
+"""Places that are asked at once, at first and after all of those before had a row end."""
+USELESS_WINDOWS = 8
+"""First windows in a row that prove nothing, where the longer ones do. Then these are read at
+once."""
+
+
+class EdgeProbe:
+    """Finder of row ends near given offsets of one source, in windows of it."""
+
+    def __init__(
+        self,
+        boundaries: RowBoundaries,
+        read_windows: Callable[[Iterable[tuple[int, int]]], Generator[bytes]],
+        size: int,
+        max_row_bytes: int,
+        undecided: int,
+    ) -> None:
+        """Make a finder for a source of `size` bytes.
+
+        `read_windows` reads ranges of it, in order.
+        """
+        self.undecided = undecided
+        """Offsets in a row, the last ones of those that were returned, without a row end."""
+        self._boundaries = boundaries
+        self._read_windows = read_windows
+        self._size = size
+        self._longest = max_row_bytes + 1
+        self._first = min(FIRST_WINDOW_BYTES, self._longest)
+        self._useless = 0
+
+    def gave_up(self) -> bool:
+        """Return true if so many windows proved nothing that others are not asked."""
+        return self.undecided >= MOST_UNDECIDED
+
+    def find(self, offsets: Iterable[int]) -> Generator[tuple[int, int | None]]:
+        """Yield each offset with a row end after it, or None if its windows prove none.
+
+        Ends early if `gave_up`. `offsets` rise, and lie after the first row's start.
+        """
+        left = iter(offsets)
+        asked = ASKED_AT_FIRST
+        while not self.gave_up() and (batch := list(islice(left, asked))):
+            decided = 0
+            for offset, edge in self._ask(batch):
+                self.undecided = 0 if edge is not None else self.undecided + 1
+                decided += edge is not None
+                yield offset, edge
+                if self.gave_up():
+                    return
+            # Where windows prove nothing, more of them would be read in vain.
+            asked = min(2 * asked, MOST_ASKED) if decided == len(batch) else ASKED_AT_FIRST
+
+    def _ask(self, offsets: list[int]) -> Generator[tuple[int, int | None]]:
+        """Look for row ends in the first windows, and where these prove none in longer ones."""
+        windows = dict.fromkeys(offsets, b"")
+        if self._useless < USELESS_WINDOWS:
+            ranges = [(offset, min(self._size, offset + self._first)) for offset in offsets]
+            windows = dict(zip(offsets, self._read_windows(ranges), strict=True))
+        found = {offset: self._prove(offset, window) for offset, window in windows.items()}
+        longer = {
+            offset: (offset + len(window), end)
+            for offset, window in windows.items()
+            if found[offset] is None
+            and offset + len(window) < (end := min(self._size, offset + self._longest))
+        }
+        # Read in order, and only as far as they are asked for.
+        with closing(self._read_windows(longer.values())) as rest:
+            for offset in offsets:
+                first_suffices = True
+                if offset in longer:
+                    window = windows.pop(offset) + next(rest)
+                    found[offset] = self._prove(offset, window)
+                    first_suffices = self._prove(offset, window[: self._first]) is not None
+                self._useless = 0 if first_suffices else self._useless + 1
+                yield offset, found[offset]
+
+    def _prove(self, offset: int, window: bytes) -> int | None:
+        end = self._boundaries.edge(
+            window,
+            final=offset + len(window) >= self._size,
+            longest=len(window) >= self._longest,
+        )
+        return offset + end if end else None

@@ -8,9 +8,8 @@ import itertools
 import os
 import posixpath
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from ddbload.context import Context
@@ -51,21 +50,14 @@ from ddbload.source.s3_object import Pinned
 from ddbload.source.small_objects import pinned_version
 
 T = TypeVar("T")
+SourceObjects = tuple[Generator[FoundObject], str | None]
+"""Objects of a source that has several, each with its position, behind which another invocation
+continues; and the format, if the manifest or export that names them implies it."""
 
 _SEARCHED_OBJECTS = 1000
 """Objects of a prefix that are searched for the files of a table export."""
 _PARALLEL_OPENS = 16
 """Objects that are opened concurrently to pin them, where only their names are known."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceObjects:
-    """Objects of a source that has several, in their order."""
-
-    objects: Generator[FoundObject]
-    """Each with its position, behind which another invocation continues."""
-    format: str | None = None
-    """The format, if the manifest or export that names the objects implies it."""
 
 
 def list_source(
@@ -88,8 +80,9 @@ def list_source(
                 f"run {existing.run} began with {existing.payload.source.uri}; give the same"
                 " source, or another run id"
             )
-        format_ = existing.payload.source.format
-        return ObjectListing(existing.pinned, existing.listing or "", format_)
+        return ObjectListing(
+            existing.pinned, existing.listing or "", existing.payload.source.format
+        )
     begun = ListingPart() if cursor is None else ledger.find_listing_part(cursor)
     if begun is None:
         raise InvalidPayload(
@@ -107,8 +100,9 @@ def list_source(
         found = find_objects(known, context, part.after)
         if found is None:
             return None
-        part = replace(part, format=found.format or part.format)
-        part = write_pages(found.objects, part, cursor.listing, ledger, must_end)
+        objects, format_ = found
+        part = replace(part, format=format_ or part.format)
+        part = write_pages(objects, part, cursor.listing, ledger, must_end)
         if must_end():
             break
     if part.ended and (begun.ended or not must_end()):
@@ -128,7 +122,7 @@ def find_objects(
     `SourceChanged` and what keeps a prefix from being listed.
     """
     if source.sources is not None:
-        return SourceObjects(_from_several(source.parts, context, after))
+        return _from_several(source.parts, context, after), None
     if source.manifest is not None:
         return _from_manifest(source, source.manifest, context, after)
     if source.path is not None:
@@ -158,38 +152,38 @@ def _from_several(
     begin = int(begun) + (after is not None and not within)
     seen = _NamedOnce(parts)
 
-    def pin(part: Source) -> Pinned | None:
-        pinned = _pin(part.uri, context)
+    def pin(number: int) -> Pinned | None:
+        pinned = _pin(parts[number].uri, context)
         if not pinned["size"]:
-            refuse_empty(part.uri, part)
+            refuse_empty(parts[number].uri, parts[number])
         return pinned if pinned["size"] else None
 
     def flush() -> Generator[FoundObject]:
-        for (number, _), pinned in zip(single, pool.map(pin, [p for _, p in single]), strict=True):
+        for number, pinned in map_in_threads(pin, single, _PARALLEL_OPENS, len(parts)):
             seen.add(number, pinned)
             yield f"{number}/{known}/", pinned
         single.clear()
 
-    single: list[tuple[int, Source]] = []
-    with ThreadPoolExecutor(_PARALLEL_OPENS) as pool:
-        for number in range(begin, len(parts)):
-            part = parts[number]
-            found = find_objects(part, context, within or None)
-            within = ""
-            if found is None:
-                single.append((number, part))
-                if len(single) == _PARALLEL_OPENS * 8:
-                    yield from flush()
-                continue
-            if found.format is not None:
-                raise InvalidPayload(
-                    f"{part.uri} is the export of a table: import it in a run without other sources"
-                )
-            yield from flush()
-            for position, pinned in found.objects:
-                seen.add(number, pinned)
-                yield f"{number}/{known}/{position}", pinned
+    single: list[int] = []
+    for number in range(begin, len(parts)):
+        found = find_objects(parts[number], context, within or None)
+        within = ""
+        if found is None:
+            single.append(number)
+            if len(single) == _PARALLEL_OPENS * 8:
+                yield from flush()
+            continue
+        objects, format_ = found
+        if format_ is not None:
+            raise InvalidPayload(
+                f"{parts[number].uri} is the export of a table: import it in a run without other"
+                " sources"
+            )
         yield from flush()
+        for position, pinned in objects:
+            seen.add(number, pinned)
+            yield f"{number}/{known}/{position}", pinned
+    yield from flush()
 
 
 class _NamedOnce:
@@ -246,7 +240,7 @@ def _from_prefix(source: Source, context: Context, after: str | None) -> SourceO
     may_be_export = is_export or (source.kind.is_open and after is None)
     listing = list_bucket(bucket, prefix, context, None if is_export else after)
     if glob is not None or not may_be_export:
-        return SourceObjects(_with_positions(source, listing, glob))
+        return _with_positions(source, listing, glob), None
     first, started = _first_objects(listing)
     keys = [each.key for each in first if each.size]
     if len(keys) == _SEARCHED_OBJECTS and any("data/" in key for key in keys):
@@ -264,7 +258,7 @@ def _from_prefix(source: Source, context: Context, after: str | None) -> SourceO
     if export is not None:
         listing.close()
         return _from_table_export(export, context, after)
-    return SourceObjects(_with_positions(source, itertools.chain(first, listing)))
+    return _with_positions(source, itertools.chain(first, listing)), None
 
 
 def _with_positions(
@@ -275,8 +269,10 @@ def _with_positions(
         is_found = glob is None or glob.matches(each.key)
         if is_found and not each.size:
             refuse_empty(f"s3://{bucket}/{each.key}", source)
-        is_found = is_found and _has_rows(each)
-        yield each.key, _pinned_version(bucket, each) if is_found else None
+        pinned = None
+        if is_found and _has_rows(each):
+            pinned = pinned_version(bucket, each.key, each.etag, each.size)
+        yield each.key, pinned
 
 
 def _first_objects(listing: Iterator[ListedObject]) -> tuple[list[ListedObject], list[str]]:
@@ -305,10 +301,6 @@ def _has_rows(listed: ListedObject) -> bool:
     return bool(listed.size) and not listed.key.endswith("/")
 
 
-def _pinned_version(bucket: str, listed: ListedObject) -> Pinned:
-    return pinned_version(bucket, listed.key, listed.etag, listed.size)
-
-
 def _from_path(
     source: Source, path: str, context: Context, after: str | None
 ) -> SourceObjects | None:
@@ -326,17 +318,19 @@ def _from_path(
     files = folder.files
     if after is not None:
         files = files[bisect.bisect_right(files, os.fsencode(after), key=os.fsencode) :]
-    return SourceObjects((file, _pin(file, context)) for file in files)
+    return ((file, _pin(file, context)) for file in files), None
 
 
 def _only_export(source: Source, names: Sequence[str], empty: Sequence[str]) -> str | None:
     exports = find_exports([*names, *empty])
+    if not exports:
+        return source.uri if source.kind.is_export else None
     if len(exports) > 1:
         raise InvalidPayload(
             f"{source.uri} has {len(exports)} exports of tables; name one of them, such as"
             f" {exports[0]}"
         )
-    if exports and source.kind.is_open:
+    if source.kind.is_open:
         # The files of an export are in its folder, or beside it.
         beside = exports[0][: exports[0].rstrip("/").rfind("/") + 1]
         other = next((name for name in names if not name.startswith(beside)), None)
@@ -345,9 +339,7 @@ def _only_export(source: Source, names: Sequence[str], empty: Sequence[str]) -> 
                 f"{source.uri} has the export of a table, {exports[0]}, and other files, such as"
                 f" {other}: name what is to be read, or say its format"
             )
-    if exports:
-        return exports[0]
-    return source.uri if source.kind.is_export else None
+    return exports[0]
 
 
 def _from_table_export(location: str, context: Context, after: str | None) -> SourceObjects:
@@ -363,8 +355,7 @@ def _from_table_export(location: str, context: Context, after: str | None) -> So
             raise incomplete_data_file(file.location, 0, file.items)
         return pinned if file.items is None else {**pinned, "items": file.items}
 
-    objects = _pin_concurrently(pin, export.files, after, location)
-    return SourceObjects(objects, DYNAMODB_EXPORT)
+    return _pin_concurrently(pin, export.files, after, location), DYNAMODB_EXPORT
 
 
 def _from_manifest(
@@ -392,8 +383,7 @@ def _from_manifest(
             )
         return pinned
 
-    files = read_manifest(data, location)
-    return SourceObjects(_pin_concurrently(pin, files, after, location))
+    return _pin_concurrently(pin, read_manifest(data, location), after, location), None
 
 
 def _pin(location: str, context: Context) -> Pinned:

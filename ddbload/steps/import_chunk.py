@@ -5,7 +5,6 @@ An invocation writes one segment to the ledger: the rows that have an outcome, c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 
@@ -37,11 +36,10 @@ from ddbload.errors import (
 )
 from ddbload.ledger.attempts import Attempt
 from ddbload.ledger.ledger import Ledger
-from ddbload.reading.row_blocks import RunReader, rare_gc
-from ddbload.reading.source_objects import read_chunk
+from ddbload.reading.row_blocks import RunReader, rare_gc, read_chunk
 from ddbload.run_worker import WorkerSession
 from ddbload.source.decoding.seek_trail import SeekTrail
-from ddbload.steps.row_feeder import FEED_READ_BYTES, MergedUpdates, PendingRows, RowFeeder
+from ddbload.steps.row_feeder import FEED_READ_BYTES, RowFeeder
 from ddbload.write.drivers import Job, concurrency_for, driver_for
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.requests import EndpointFeatures, requests_for
@@ -227,11 +225,15 @@ class _ChunkImport:
         # Only conditions need attempts.
         self._attempt = Attempt(ledger, task.chunk, start) if record.keeps_attempts else None
         identical = RowOutcome.WRITTEN if self._attempt is None else RowOutcome.IDENTICAL
+        writes = row_writes(record.payload, record.table)
+        merging = writes if writes is not None and writes.merges else None
         self._feeder = RowFeeder(
-            reader, task.chunk, start, clock=context.clock, attempt=self._attempt
+            *(reader, task.chunk, start),
+            clock=context.clock,
+            attempt=self._attempt,
+            writes=merging,
         )
         endpoint = context.endpoint or EndpointFeatures()
-        writes = row_writes(record.payload, record.table)
         self._requests = (
             requests_for(options, record.table, identical, endpoint)
             if writes is None
@@ -239,10 +241,6 @@ class _ChunkImport:
                 *(writes, endpoint, identical), same_types=record.payload.source.kind.has_columns
             )
         )
-        merged = None
-        if writes is not None and writes.merges:
-            merged = MergedUpdates(self._feeder.pending, writes)
-        self._rows: PendingRows | MergedUpdates = merged or self._feeder.pending
         self._trail = SeekTrail()
         self._scheduler = Scheduler(
             concurrency=concurrency_for(options),
@@ -252,16 +250,11 @@ class _ChunkImport:
             pacing=context.pacing or worker_pacing(record, context),
             batch_rows=self._requests.most_rows if reader.encoder.batches else 1,
             order=self._requests.order,
-            merger=merged,
+            merger=None if merging is None else self._feeder.pending,
             unanswered=endpoint.unanswered,
             is_proven=lambda: options.condition is None or endpoint.proven_condition,
-            on_release=self._feeder.release if merged is None else self._release,
+            on_release=self._feeder.release,
         )
-
-    def _release(self, handles: Sequence[int]) -> None:
-        self._feeder.release(handles)
-        if isinstance(self._rows, MergedUpdates):
-            self._rows.release(handles)
 
     @property
     def only_waited(self) -> bool:
@@ -330,8 +323,8 @@ class _ChunkImport:
             job = Job(
                 scheduler=self._scheduler,
                 feed=feeder.feed,
-                items=self._rows.items,
-                body=self._rows.body,
+                items=feeder.pending.items,
+                body=feeder.pending.body,
                 transport=transport_for(options, context.clients, self._requests),
                 should_stop=self._report_progress_and_check_stop,
                 clock=context.clock,
@@ -429,13 +422,11 @@ class _ChunkImport:
 
     def _put_segment(self, segment: Segment) -> Segment:
         """Write rejects, then the segment that names them; another's, if it was written first."""
-        settled = segment.rows.read - segment.rows.filtered
-        lines = self._feeder.rejects(settled)
+        lines, causes = self._feeder.rejects(segment.rows.read - segment.rows.filtered)
         if lines:
             name = self._ledger.put_rejects(
                 segment.chunk, segment.start.byte, segment.end.byte, lines
             )
-            causes = self._feeder.causes(settled)
             segment = replace(segment, rejects=name, causes=causes)
         point = None if segment.proven else self._trail.last_before(segment.end.byte)
         if point is not None:

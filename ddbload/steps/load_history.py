@@ -1,15 +1,18 @@
-"""Write what a run has loaded into the history, find what a table has loaded, and claim objects.
+"""Keep what was asked of runs, and what they have loaded; claim the objects of a run.
 
-A load is the same as another if both ask the same (`contracts.load_record`) of the same object
-version and table.
+A request is kept before anything can fail, and started over where a run has no record. A load is
+the same as another if both ask the same (`contracts.load_record`) of the same object version and
+table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 
 from ddbload.aws.backoff import full_jitter
 from ddbload.context import Context
@@ -21,11 +24,20 @@ from ddbload.contracts.load_record import (
     load_folder,
     same_ids,
 )
-from ddbload.contracts.results import ALREADY_LOADED, DONE, FAILED, SUCCEEDED_WITH_REJECTS, Report
-from ddbload.contracts.run_record import LoadedBefore, RunRecord, Table
+from ddbload.contracts.payload import Payload
+from ddbload.contracts.results import (
+    ALREADY_LOADED,
+    DONE,
+    FAILED,
+    SUCCEEDED_WITH_REJECTS,
+    Failure,
+    Report,
+)
+from ddbload.contracts.run_record import LoadedBefore, Resume, RunRecord, Table
+from ddbload.contracts.states import RunRequest
 from ddbload.dynamodb.modes import WriteMode
-from ddbload.errors import AlreadyLoading
-from ddbload.ledger.history import History
+from ddbload.errors import AlreadyLoading, DdbloadError, LedgerDamaged, RunUnderWay
+from ddbload.ledger.history import History, put_start
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import (
     EXTRA_LISTING_FIELDS,
@@ -35,7 +47,89 @@ from ddbload.ledger.object_listing import (
     iter_objects,
 )
 from ddbload.ledger.store import change_state, read_state
-from ddbload.steps.run_requests import may_begin
+
+_ONE_START = 3600.0
+"""Seconds within which a request that did not fail is replaced without counting as a new start."""
+
+RECORD_SECONDS = 60.0
+"""Seconds after its claim for which a run may begin, although its ledger has no record yet."""
+
+
+def keep_request(
+    ledger: Ledger, payload: Payload, execution: str | None, context: Context
+) -> RunRecord | None:
+    """Write what is asked of a run that has no record, and enter it in the index of starts.
+
+    Return the record of a run that has one: it keeps the request it began with. A request that
+    failed is replaced, and counts from now; so is one that asks for something else.
+    """
+    record = ledger.find_record()
+    if record is not None:
+        return record
+    folder = None if execution is not None else str(Path.cwd())
+    request = RunRequest(ledger.run, payload, context.now(), folder)
+    found = None
+    with suppress(LedgerDamaged):
+        found = ledger.find_request()
+    if found is not None and found.failure is None and request.created - found.created < _ONE_START:
+        # The command asks first, and again once it has copied its input and chosen an engine.
+        request = replace(request, created=found.created)
+    else:
+        # First the index, so that every run that has a request is in it.
+        put_start(context.store, ledger.run, request.created)
+    if request != found:
+        ledger.put_request(request)
+    if execution is not None:
+        ledger.put_execution(execution)
+    return None
+
+
+def keep_failure(ledger: Ledger, failure: Failure) -> None:
+    """Write why a run ended before it had a record; do nothing once it has one."""
+    request = ledger.find_request()
+    if request is not None and request.failure is None and ledger.find_record() is None:
+        ledger.put_request(replace(request, failure=failure))
+
+
+def is_cancelled(ledger: Ledger) -> bool:
+    """Tell whether a run was cancelled."""
+    control = ledger.find_control()
+    return control is not None and control.cancelled
+
+
+def may_begin(ledger: Ledger, claimed: float, context: Context) -> bool:
+    """Tell whether a run without a record, which claimed what it shall write, may still begin."""
+    request = ledger.find_request()
+    has_failed = request is not None and request.failure is not None
+    return not has_failed and context.now() - claimed < RECORD_SECONDS
+
+
+@contextmanager
+def kept_failure(ledger: Ledger, context: Context) -> Generator[None]:
+    """Keep the error of a run that ends before it has a record, and pass it on.
+
+    That another process works on the run says nothing about it.
+    """
+    try:
+        yield
+    except RunUnderWay:
+        raise
+    except DdbloadError as error:
+        # A ledger that cannot be written has been named by the error.
+        with suppress(DdbloadError):
+            keep_failure(ledger, Failure.of(error, at=context.now()))
+        raise
+
+
+def resumed_payload(resume: Resume, ledger: Ledger) -> Payload:
+    """Make the payload that resumes a run, or starts it over if it has no record.
+
+    Raises `RunNotFound` if nothing was asked of the run.
+    """
+    record = ledger.find_record()
+    if record is None and (request := ledger.find_request()) is not None:
+        return request.again(resume.options)
+    return resume.payload(record or ledger.record())
 
 
 def write_history(record: RunRecord, report: Report, ledger: Ledger, context: Context) -> None:
@@ -56,7 +150,7 @@ def write_history(record: RunRecord, report: Report, ledger: Ledger, context: Co
         asked=record.asked,
         status=report.status,
         rows=report.rows,
-        at=ended_at(record, report),
+        at=record.created + report.seconds,
         source=record.payload.source.uri,
         objects=record.objects or 1,
     )
@@ -83,46 +177,54 @@ def version_of(pinned: PinnedObject) -> ObjectVersion:
 # What was loaded before.
 
 
-@dataclass(frozen=True, slots=True)
-class SourceVersions:
-    """Object versions of a source, before the run that reads them has a record."""
+class EarlierLoads:
+    """Loads of a source's objects into a table, by the history at one moment.
 
-    ledger: Ledger
-    pinned: PinnedObject | None
-    """The only object; None for several."""
-    listing: ObjectListing | None
+    A load counts if it asked the same, unless its keys were deleted since by a run of mode `delete`
+    over the same object version, whatever else that run asked for; a delete counts unless the
+    object was loaded since.
+    """
+
+    def __init__(
+        self,
+        asked: str,
+        mode: WriteMode,
+        pinned: PinnedObject | None,
+        listing: ObjectListing | None,
+        table: Table,
+        ledger: Ledger,
+        context: Context,
+    ) -> None:
+        """Find the loads. `pinned`: the only object; None for several, which are in `listing`."""
+        self.pinned, self._listing, self._ledger = pinned, listing, ledger
+        self._table, self._history = table, History(context.store)
+        self._names = self._list_names()
+        last: dict[str, LoadRecord] = {}
+        undone: dict[str, float] = {}
+        versions = map(version_of, self._objects())
+        for key, load in self._history.find_each(self._names, versions):
+            if load.deletes != mode.deletes:
+                undone[key] = max(load.at, undone.get(key, load.at))
+            elif load.asked == asked and (key not in last or load.at > last[key].at):
+                last[key] = load
+        self._loads = {
+            key: load for key, load in last.items() if key not in undone or load.at > undone[key]
+        }
 
     @property
-    def count(self) -> int:
-        """Number of objects."""
-        return 1 if self.listing is None else self.listing.objects
-
-    def pinned_objects(self) -> Iterator[PinnedObject]:
-        """Return the pinned objects in their order."""
-        if self.pinned is not None:
-            yield self.pinned
-        if self.listing is not None:
-            yield from iter_listing(self.ledger, self.listing.name, 0, self.listing.objects)
-
-
-@dataclass(frozen=True, slots=True)
-class FoundLoads:
-    """Objects of a source that a table has loaded, by the history at one moment."""
-
-    loads: Mapping[str, LoadRecord]
-    """The last load of each object, by the hash of its version."""
-    names: tuple[str, ...]
-    """Names of the table's history at that moment."""
+    def has_all(self) -> bool:
+        """True if every object of the source was loaded."""
+        return len(self._loads) >= (1 if self._listing is None else self._listing.objects)
 
     @property
     def summary(self) -> LoadedBefore | None:
         """Number of the objects, and one run that loaded them; None without any."""
-        runs = {load.run: load for load in self.loads.values()}
+        runs = {load.run: load for load in self._loads.values()}
         if not runs:
             return None
         named = max(runs.values(), key=lambda e: (e.status == SUCCEEDED_WITH_REJECTS, e.at))
         return LoadedBefore(
-            objects=len(self.loads),
+            objects=len(self._loads),
             runs=len(runs),
             run=named.run,
             mode=named.mode,
@@ -132,48 +234,27 @@ class FoundLoads:
             rejected=named.rows.rejected,
         )
 
-    def left(self, source: SourceVersions) -> Iterator[PinnedObject]:
-        """Return the pinned objects of the source that were not loaded."""
-        return (each for each in source.pinned_objects() if version_of(each).hash not in self.loads)
+    @property
+    def left(self) -> Iterator[PinnedObject]:
+        """Pinned objects of the source that were not loaded."""
+        return (each for each in self._objects() if version_of(each).hash not in self._loads)
 
+    @property
+    def is_current(self) -> bool:
+        """True if no load of the source has come into the history since."""
+        return self._list_names() == self._names
 
-def find_loads(
-    source: SourceVersions, asked: str, mode: WriteMode, table: Table, context: Context
-) -> FoundLoads:
-    """Find the objects of a source of which a table has loaded what is asked now.
+    def _objects(self) -> Iterable[PinnedObject]:
+        if self._listing is None:
+            return () if self.pinned is None else (self.pinned,)
+        return iter_listing(self._ledger, self._listing.name, 0, self._listing.objects)
 
-    A load counts unless its keys were deleted since by a run of mode `delete` over the same object
-    version, whatever else that run asked for; a delete counts unless the object was loaded since.
-    """
-    history = History(context.store)
-    names = _names(source, table, history)
-    versions = (version_of(each) for each in source.pinned_objects())
-    last: dict[str, LoadRecord] = {}
-    undone: dict[str, float] = {}
-    for key, load in history.find_each(names, versions):
-        if load.deletes != mode.deletes:
-            undone[key] = max(load.at, undone.get(key, load.at))
-        elif load.asked == asked and (key not in last or load.at > last[key].at):
-            last[key] = load
-    loads = {key: load for key, load in last.items() if key not in undone or load.at > undone[key]}
-    return FoundLoads(loads, tuple(names))
-
-
-def is_current(found: FoundLoads, source: SourceVersions, table: Table, context: Context) -> bool:
-    """Tell whether no load of the source has come into the history since."""
-    return _names(source, table, History(context.store)) == list(found.names)
-
-
-def _names(source: SourceVersions, table: Table, history: History) -> list[str]:
-    """List the names of the history that may have an object of the source."""
-    if source.pinned is not None:
-        return history.version_names(table.name, table.id, version_of(source.pinned))
-    return history.table_names(table.name, table.id)
-
-
-def ended_at(record: RunRecord, report: Report) -> float:
-    """Return the time at which a run's report was made."""
-    return record.created + report.seconds
+    def _list_names(self) -> list[str]:
+        """List the names of the history that may have an object of the source."""
+        table = self._table
+        if self.pinned is not None:
+            return self._history.version_names(table.name, table.id, version_of(self.pinned))
+        return self._history.table_names(table.name, table.id)
 
 
 _MOST_WAIT_SECONDS = 1.0
@@ -315,8 +396,8 @@ def _has_ended(claim: LoadClaim, context: Context) -> bool:
         return not may_begin(ledger, claim.at, context)
     if report is None or report.status not in (*DONE, FAILED):
         return False
-    # A failed run that is resumed claims its objects again.
-    return report.status in DONE or claim.at <= ended_at(record, report)
+    # A failed run that is resumed claims its objects again, after its report was made.
+    return report.status in DONE or claim.at <= record.created + report.seconds
 
 
 def _already_loading(version: ObjectVersion, other: str, record: RunRecord) -> AlreadyLoading:

@@ -20,32 +20,32 @@ from ddbload.contracts.states import PreflightResult, PreflightTask
 from ddbload.contracts.template import HMAC_KEY, key_fingerprint
 from ddbload.errors import InvalidPayload, LedgerDamaged, RunMismatch, SourceChanged
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
+from ddbload.ledger.object_listing import (
+    ObjectListing,
+    PinnedObject,
+    iter_listing,
+    write_object_listing,
+)
 from ddbload.ledger.run_state import StateFacts, judge
 from ddbload.reading.open_sources import open_source, reopen
 from ddbload.reading.row_blocks import hmac_key
-from ddbload.steps.checks import (
-    check_request,
-    describe,
-    require_not_cancelled,
-    resolve_limits,
-)
+from ddbload.steps.checks import check_request, describe, require_not_cancelled, resolve_limits
 from ddbload.steps.chunker import Chunker
-from ddbload.steps.executions import check_input
+from ddbload.steps.executions import check_input, wait_for_turn
 from ddbload.steps.find_objects import list_source
-from ddbload.steps.load_history import SourceVersions, claim_load, find_loads, is_current
-from ddbload.steps.on_upload import wait_for_turn
+from ddbload.steps.load_history import EarlierLoads, claim_load, keep_request, resumed_payload
 from ddbload.steps.prepare import prepare_run, warn_of_header
-from ddbload.steps.run_requests import keep_request, resumed_payload
 
 
 def preflight(task: PreflightTask, context: Context) -> PreflightResult | PreflightTask:
     """Check and pin the source, then cut it into chunks until the end or the deadline.
 
-    Until the objects of a source that has several are listed, the task of the next invocation is
-    returned. The first invocation thereafter checks the payload, the table and the header, and
+    Until the runs of older uploads of the same key have ended, the task is returned with the
+    seconds to wait; until the objects of a source that has several are listed, the task of the next
+    invocation. The first invocation thereafter checks the payload, the table and the header, and
     writes `run.json`; nothing but the request and the listing is written before every check has
-    passed. Raises the named error of a failed check.
+    passed. Raises the named error of a failed check, and `UploadSuperseded` if a newer upload is
+    being loaded.
     """
     if task.cursor is None or isinstance(task.cursor, ListingCursor):
         payload = _payload(task, context)
@@ -53,6 +53,10 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
         run = _run_id(payload, task, context)
         ledger = context.ledger(run)
         earlier = keep_request(ledger, payload, task.execution, context)
+        if task.cursor is None:
+            waiting = wait_for_turn(task, payload, run, context)
+            if waiting is not None:
+                return waiting
         check_request(payload, ledger, context)
         listing = list_source(
             payload.source, ledger, context, earlier, task.cursor, context.must_end
@@ -114,22 +118,6 @@ def _warn(record: RunRecord, context: Context) -> None:
         )
     for notice in table_notices(context.clients, record.table.name, options, context.now()):
         context.notice(notice)
-
-
-def preflight_in_turn(task: PreflightTask, context: Context) -> PreflightResult | PreflightTask:
-    """Run preflight once the runs of older uploads of the same key have ended.
-
-    Until then, return the task with the seconds to wait. Raises `UploadSuperseded` if a newer
-    upload is being loaded, and as `preflight`.
-    """
-    if task.cursor is None:
-        payload = _payload(task, context)
-        run = _run_id(payload, task, context)
-        keep_request(context.ledger(run), payload, task.execution, context)
-        waiting = wait_for_turn(task, payload, run, context)
-        if waiting is not None:
-            return waiting
-    return preflight(task, context)
 
 
 def _run_id(payload: Payload, task: PreflightTask, context: Context) -> str:
@@ -250,18 +238,19 @@ def _new_record_of_once(
     table: Table | None = None
     described: Mapping[str, Any] | None = None
     while True:
-        source = _versions(payload, listing, ledger, context)
+        pinned = None
+        if listing is None:
+            with closing(open_source(payload.source, context)) as raw:
+                pinned = raw.pinned
         if table is None:
             table, described = describe(payload, context)
-        found = find_loads(source, asked, mode, table, context)
+        found = EarlierLoads(asked, mode, pinned, listing, table, ledger, context)
         loaded = found.summary
         left = listing
-        if loaded is not None and loaded.objects >= source.count:
-            return _empty_record(run, payload, source, table, asked, loaded, context)
+        if loaded is not None and found.has_all:
+            return _empty_record(run, payload, pinned, listing, table, asked, loaded, context)
         if loaded is not None and listing is not None:
-            left = write_object_listing(
-                found.left(source), ledger, payload.source.uri, listing.format
-            )
+            left = write_object_listing(found.left, ledger, payload.source.uri, listing.format)
         prepared = prepare_run(
             *(run, payload, ledger, context),
             table=table,
@@ -269,35 +258,26 @@ def _new_record_of_once(
             listing=left,
         )
         claim_load(prepared.record, ledger, context)
-        if is_current(found, source, table, context):
+        if found.is_current:
             warn_of_header(prepared, context)
             return replace(prepared.record, loaded_before=loaded)
-
-
-def _versions(
-    payload: Payload, listing: ObjectListing | None, ledger: Ledger, context: Context
-) -> SourceVersions:
-    if listing is not None:
-        return SourceVersions(ledger, None, listing)
-    with closing(open_source(payload.source, context)) as raw:
-        return SourceVersions(ledger, raw.pinned, None)
 
 
 def _empty_record(
     run: str,
     payload: Payload,
-    source: SourceVersions,
+    pinned: PinnedObject | None,
+    listing: ObjectListing | None,
     table: Table,
     asked: str,
     loaded: LoadedBefore,
     context: Context,
 ) -> RunRecord:
     """Return the record of a run that has nothing to load; its source is not even read."""
-    listing = source.listing
     return RunRecord(
         run=run,
         payload=replace(payload, run=run),
-        pinned=dict(source.pinned or {}) if listing is None else listing.pinned,
+        pinned=dict(pinned or {}) if listing is None else listing.pinned,
         size=0,
         data_start=Cursor(0, 1),
         columns=(),

@@ -31,11 +31,9 @@ from ddbload.reading.open_sources import (
     prefix_errors_with_object_name,
     reopen,
 )
-from ddbload.reading.row_blocks import hmac_key
-from ddbload.reading.source_objects import row_groups
+from ddbload.reading.row_blocks import hmac_key, row_groups
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
-from ddbload.rows.format_guess import Doubt
-from ddbload.rows.header_doubts import HeaderEvidence
+from ddbload.rows.header_doubts import Doubt, HeaderEvidence
 from ddbload.rows.sample_splits import SNIFFED_BYTES
 from ddbload.rows.sniff import sniff
 from ddbload.source.byte_source import ByteSource, HeadCachingSource

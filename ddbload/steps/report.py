@@ -1,16 +1,20 @@
-"""Reconcile a run's ledger into its report, and never report a false success."""
+"""Reconcile a run's ledger into its report, never a false success; read and judge a run's state."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ddbload.aws.table_description import require_same_table
 from ddbload.context import Context
-from ddbload.contracts.payload import check_run_id
+from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.results import (
     CANCELLED,
     DONE,
@@ -18,24 +22,29 @@ from ddbload.contracts.results import (
     ExecutionAttempt,
     ExecutionOutput,
     Failure,
+    Heartbeat,
     Report,
 )
-from ddbload.contracts.row_counts import RowCounts
+from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.states import ReportCursor, ReportTask
-from ddbload.errors import (
-    Cancelled,
-    DdbloadError,
-    InvalidPayload,
-    RunNotFound,
-)
+from ddbload.contracts.states import ReportCursor, ReportTask, RunRequest
+from ddbload.errors import Cancelled, DdbloadError, InvalidPayload, RunNotFound, is_resumable
 from ddbload.ledger.counted_chunks import CountedChunks, SegmentSums, reconcile
-from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.ledger import Ledger, SeenWorker
 from ddbload.ledger.run_objects import LastReport
-from ddbload.ledger.run_state import Ending, RunState, StateFacts, judge, judge_attempt
+from ddbload.ledger.run_state import (
+    ALIVE,
+    Ending,
+    RunState,
+    StateFacts,
+    is_alive,
+    judge,
+    judge_attempt,
+)
 from ddbload.report_page import put_page, reject_tally
-from ddbload.steps.load_history import write_history
-from ddbload.steps.run_requests import keep_failure
+from ddbload.source.local_file import is_removed_copy
+from ddbload.steps.executions import Execution
+from ddbload.steps.load_history import is_cancelled, keep_failure, write_history
 
 if TYPE_CHECKING:
     from ddbload.report_page.reject_causes import RejectTally
@@ -60,9 +69,7 @@ def write_report(run: str, context: Context, *, interrupted: bool = False) -> Re
         last = ledger.last_report()
         found, tally = CountedChunks(ledger.find_manifest(), keeps=True), reject_tally(record)
         found.add_all(ledger, tally.add)
-        counted = reconcile(record, ledger, found, context.now() - record.created)
-        counted = _check_table(counted, record, context)
-        report, _ = _judged(counted, record, ledger, context, Ending(interrupted=interrupted))
+        report, _ = _judged(found, record, ledger, context, Ending(interrupted=interrupted))
         if _put_report(report, last, record, ledger, context, found, tally):
             return report
 
@@ -90,8 +97,7 @@ def report_execution(
     stays true.
     """
     run = task.requested_run()
-    caught = task.error
-    ended = stopped or Ending()
+    caught, ended = task.error, stopped or Ending()
     aborted = ended.aborted
     try:
         ledger = context.ledger(check_run_id(run))
@@ -114,7 +120,7 @@ def report_execution(
         last = ledger.last_report()
         # Read after the report: whoever takes up the run is noticed here, or by the report's write.
         is_own = task.execution in (None, ledger.find_execution())
-        if caught is not None and not is_own and not _is_cancelled(ledger):
+        if caught is not None and not is_own and not is_cancelled(ledger):
             return _failed(run, caught, aborted=aborted)
         parts = _parts_name(attempt, last, stopped=stopped is not None)
         found = CountedChunks(
@@ -129,11 +135,7 @@ def report_execution(
             return cursor
         tally.leave_out(found.sums.rows.rejected)
         ending = replace(ended, failure=caught, planned=task.planned, attempt=attempt)
-        counted = reconcile(record, ledger, found, context.now() - record.created)
-        report, state = _judged(counted, record, ledger, context, ending, last.report)
-        if not state.recorded:
-            counted = _check_table(counted, record, context)
-            report, state = _judged(counted, record, ledger, context, ending)
+        report, state = _judged(found, record, ledger, context, ending, last.report)
         is_kept = not is_own or _is_later(last.report, attempt)
         if state.recorded or (is_kept and not state.done):
             break
@@ -153,24 +155,29 @@ def report_execution(
 
 
 def _judged(
-    counted: Report,
+    found: CountedChunks,
     record: RunRecord,
     ledger: Ledger,
     context: Context,
     ending: Ending,
     last: Report | None = None,
 ) -> tuple[Report, RunState]:
-    """Judge a run by its sums, and by the `last` report where that counts; return its report."""
+    """Judge a run by its sums, or by the `last` report if that is final; return its report."""
+    now = context.now()
+    counted = reconcile(record, ledger, found, now - record.created)
     facts = StateFacts(
         began=record.created,
         counted=counted,
         last=last,
-        cancelled=_is_cancelled(ledger),
+        cancelled=is_cancelled(ledger),
         ending=ending,
     )
-    state = judge(facts, context.now())
-    if last is not None and state.recorded:
-        return last, state
+    if last is not None:
+        state = judge(facts, now)
+        if state.recorded:
+            return last, state
+    counted = _check_table(counted, record, context)
+    state = judge(replace(facts, counted=counted, last=None), now)
     failures = () if state.stopped else counted.failures
     return replace(counted, status=state.status, error=state.error, failures=failures), state
 
@@ -248,6 +255,207 @@ def _check_table(report: Report, record: RunRecord, context: Context) -> Report:
     return report
 
 
-def _is_cancelled(ledger: Ledger) -> bool:
-    control = ledger.find_control()
-    return control is not None and control.cancelled
+@dataclass(frozen=True, slots=True)
+class SeenRun:
+    """Run as its ledger and its last execution show it at one moment."""
+
+    run: str
+    state: RunState
+    record: RunRecord | None
+    request: RunRequest | None
+    """What was asked of a run that has no record; None for one that has."""
+    report: Report
+    """The run's sums, with the status and error of its state."""
+    heartbeat: Heartbeat | None
+    """Heartbeat of the process that works on the run, or that died."""
+    began: float
+    """Seconds since the epoch."""
+    execution: Execution | None
+    """Last execution of a deployed run."""
+
+    @property
+    def payload(self) -> Payload | None:
+        """Payload of the run, as far as it is known."""
+        known = self.record or self.request
+        return None if known is None else known.payload
+
+
+def finished_report(run: str, context: Context) -> Report | None:
+    """Return the report of a run that is done, if `report.json` says so and the ledger proves it.
+
+    Raises `LedgerDamaged`.
+    """
+    last = context.ledger(run).find_report()
+    if last is None or last.status not in DONE:
+        return None
+    seen = read_run(run, context, processes=False)
+    return seen.report if seen.state.recorded else None
+
+
+def read_run(
+    run: str,
+    context: Context,
+    find_execution: Callable[[Report | None], Execution | None] = lambda _: None,
+    *,
+    segments: bool = True,
+    processes: bool = True,
+) -> SeenRun:
+    """Read a run, and judge its state. Writes nothing.
+
+    `find_execution` returns the last execution of a deployed run; it gets `report.json`, which may
+    make it unnecessary. Without `segments`, `report.json` is believed, and segments are read only
+    if an execution ended without its report; without `processes`, no process is
+    looked for. Raises `RunNotFound` for an unknown run, and `LedgerDamaged`.
+    """
+    ledger = context.ledger(run)
+    # The heartbeat is read first: if the run ends meanwhile, its report is seen below.
+    heartbeat = ledger.find_heartbeat() if processes else None
+    record = ledger.find_record()
+    request = ledger.find_request() if record is None else None
+    now = context.now()
+    last = ledger.find_report()
+    execution = find_execution(last)
+    known = record or request
+    began = None if execution is None else execution.started or now
+    if known is not None:
+        began = known.created
+    gone = heartbeat is not None and is_gone(heartbeat)
+    beats = heartbeat is not None and is_alive(heartbeat, now, process_gone=gone)
+    if began is None:
+        if not beats:
+            ledger.record()
+        began = now
+    counted = _count(record, ledger, now) if record is not None and segments else None
+    at_work = beats or (execution is not None and execution.running)
+    is_done = last is not None and last.status in DONE
+    workers = ledger.workers() if at_work or (segments and not is_done) else []
+    facts = StateFacts(
+        began=began,
+        has_record=record is not None,
+        request_failure=None if request is None else request.failure,
+        counted=counted,
+        last=last,
+        heartbeat=heartbeat,
+        process_gone=gone,
+        cancelled=not is_done and is_cancelled(ledger),
+        execution_running=execution is not None and execution.running,
+        ending=None if execution is None else execution.ending,
+        last_sign=max((now - each.age for each in workers), default=None),
+    )
+    state = judge(facts, now)
+    if record is not None and counted is None and facts.ending is not None and not state.reported:
+        # Only the segments tell whether the run is complete, whatever the execution says.
+        counted = _count(record, ledger, now)
+        state = judge(replace(facts, counted=counted), now)
+    if not state.running and (state.reported or heartbeat is None or heartbeat.state != ALIVE):
+        heartbeat = None
+    report = counted or last or empty_report(run, state.status, state.error)
+    if state.recorded and last is not None:
+        # The ledger may have been moved since.
+        report = replace(last, rejects=report.rejects)
+    if state.running:
+        report = _at_work(report, heartbeat, workers)
+    if state.running or state.stopped:
+        report = replace(report, failures=())
+    seconds = report.seconds if state.seconds is None else state.seconds
+    report = replace(report, status=state.status, error=state.error, seconds=seconds)
+    return SeenRun(run, state, record, request, report, heartbeat, began, execution)
+
+
+def _count(record: RunRecord, ledger: Ledger, now: float) -> Report:
+    return reconcile(record, ledger, CountedChunks.read(ledger), now - record.created)
+
+
+def why_not_resumable(seen: SeenRun) -> str | None:
+    """Return why a run cannot be resumed; None if it can, or has no need to."""
+    state = seen.state
+    if state.running or state.done:
+        return None
+    if is_input_gone(seen):
+        return "its input is gone"
+    if seen.payload is None:
+        return "nothing is known of its input"
+    # A run without a record starts over, and looks at everything anew.
+    if seen.record is not None and state.error is not None and not is_resumable(state.error.name):
+        return "it would fail again"
+    return None
+
+
+def is_input_gone(seen: SeenRun) -> bool:
+    """Tell whether the run read a copy of standard input, a pipe or a file that was removed."""
+    path = None if seen.request is None else seen.request.payload.source.path
+    if seen.record is not None:
+        path = seen.record.pinned.get("path")
+    return isinstance(path, str) and is_removed_copy(path)
+
+
+def _at_work(report: Report, heartbeat: Heartbeat | None, workers: Sequence[SeenWorker]) -> Report:
+    """Add what workers tell of rows whose segments are not written yet."""
+    totals = sum((each.progress.totals for each in workers), WorkTotals())
+    rows, done, size = totals.rows, totals.bytes, report.size
+    if heartbeat is not None:
+        rows, done, size = heartbeat.rows, heartbeat.bytes, heartbeat.size
+    work = replace(
+        report.work,
+        throttled=max(report.work.throttled, totals.work.throttled),
+        consumed_wcu=max(report.work.consumed_wcu, totals.work.consumed_wcu),
+    )
+    if rows.read < report.rows.read:
+        return report
+    # The heartbeat may be older than the last segment.
+    uncertain = min(report.uncertain, rows.written)
+    report = replace(report, rows=rows, uncertain=uncertain, size=size, work=work)
+    return replace(report, bytes=done or report.bytes)
+
+
+def empty_report(run: str, status: str, error: Failure | None) -> Report:
+    """Make the report of a run that has nothing in its ledger."""
+    return Report(
+        run=run,
+        status=status,
+        rows=RowCounts(),
+        work=WriteStats(),
+        bytes=0,
+        size=0,
+        chunks=0,
+        chunks_done=0,
+        seconds=0.0,
+        rejects=None,
+        error=error,
+    )
+
+
+# Processes of this machine.
+
+
+def is_gone(heartbeat: Heartbeat) -> bool:
+    """Tell whether a heartbeat's process is known not to exist; only on its own machine."""
+    if (heartbeat.host, heartbeat.boot) != machine():
+        return False
+    try:
+        os.kill(heartbeat.pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        # It exists and belongs to another user.
+        return False
+    return False
+
+
+def is_another(heartbeat: Heartbeat) -> bool:
+    """Tell whether another process than this one wrote a heartbeat.
+
+    The process id alone does not tell: a restarted container may get the same one.
+    """
+    return (*machine(), os.getpid()) != (heartbeat.host, heartbeat.boot, heartbeat.pid)
+
+
+@cache
+def machine() -> tuple[str, str]:
+    """Return the host name, and the boot and namespace that process ids belong to."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        space = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - not the path of a file
+    except OSError:
+        return os.uname().nodename, ""
+    return os.uname().nodename, f"{boot} {space}"

@@ -24,11 +24,8 @@ from ddbload.items.encode.request_json import batch_request, item_of_request, pu
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import RowEncoder
 from ddbload.ledger.attempts import Attempt
-from ddbload.reading.row_blocks import RunReader
-from ddbload.reading.source_objects import ChunkBlock
-from ddbload.rows.block_splitter import Block
-from ddbload.rows.reject_lines import Defect, reject_line
-from ddbload.rows.row_positions import RowPositions
+from ddbload.reading.row_blocks import ChunkBlock, RunReader
+from ddbload.rows.blocks import Block, Defect, RowPositions, reject_line
 from ddbload.write.scheduler.scheduler import Scheduler
 
 FEED_READ_BYTES = 64 * 1024
@@ -69,9 +66,15 @@ class PendingRequests:
 
 
 class PendingRows:
-    """Rows by handle: 0, 1, 2, … in their order in the chunk, from the cursor on."""
+    """Rows by handle: 0, 1, 2, … in their order in the chunk, from the cursor on.
 
-    def __init__(self, encoder: RowEncoder) -> None:
+    `writes` merges rows of one key into the last of them, which then stands for all.
+    """
+
+    def __init__(self, encoder: RowEncoder, writes: RowWrites | None = None) -> None:
+        self._writes = writes
+        # By the handle of the last of the merged rows.
+        self._merged: dict[int, Attributes] = {}
         self.rows = 0
         """Rows added so far: the next handle. Rows that are left out have none."""
         self.filtered = 0
@@ -112,11 +115,41 @@ class PendingRows:
 
     def body(self, handles: Sequence[int]) -> bytes:
         """Make the body of the request that writes these rows."""
-        return self.encoder.body(self._row_requests(handles))
+        merged = self._merged.get(handles[0]) if self._merged else None
+        requests = self._row_requests(handles) if merged is None else [put_request(merged)]
+        return self.encoder.body(requests)
 
     def items(self, handles: Sequence[int]) -> list[Attributes]:
-        """Return the items of these rows, or the keys to delete."""
+        """Return the items of these rows, with those merged into them, or the keys to delete."""
+        if self._merged:
+            return [self._item(handle) for handle in handles]
         return [item_of_request(request) for request in self._row_requests(handles)]
+
+    def merge(self, earlier: int, later: int) -> bool:
+        """Merge a row into a later one, as `RowMerger` says."""
+        assert self._writes is not None, "only a merging order asks for it"  # noqa: S101
+        row = self._writes.merged(self._item(earlier), self._item(later))
+        if row is None:
+            return False
+        self._merged.pop(earlier, None)
+        self._merged[later] = row
+        return True
+
+    def restore(self, handles: Sequence[int]) -> None:
+        """Merge only these rows into the last of them."""
+        self.forget(handles)
+        for earlier, later in pairwise(handles):
+            merged = self.merge(earlier, later)
+            assert merged, "these rows were merged before"  # noqa: S101
+
+    def forget(self, handles: Sequence[int]) -> None:
+        """Forget the rows that were merged into these."""
+        for handle in handles if self._merged else ():
+            self._merged.pop(handle, None)
+
+    def _item(self, handle: int) -> Attributes:
+        merged = self._merged.get(handle)
+        return item_of_request(self._row_request(handle)) if merged is None else merged
 
     def build(self, handle: int) -> Item | Defect:
         """Build a row's item by itself; its defect if there is one."""
@@ -170,55 +203,6 @@ class PendingRows:
         return batch_request(built)
 
 
-class MergedUpdates:
-    """Rows in memory, some of which stand for earlier rows of their key as well."""
-
-    def __init__(self, pending: PendingRows, writes: RowWrites) -> None:
-        self._pending, self._writes, self._make_body = pending, writes, pending.encoder.body
-        # By the handle of the last of the merged rows.
-        self._merged: dict[int, Attributes] = {}
-
-    def merge(self, earlier: int, later: int) -> bool:
-        """Merge a row into a later one, as `RowMerger` says."""
-        row = self._writes.merged(self._item(earlier), self._item(later))
-        if row is None:
-            return False
-        self._merged.pop(earlier, None)
-        self._merged[later] = row
-        return True
-
-    def restore(self, handles: Sequence[int]) -> None:
-        """Merge only these rows into the last of them."""
-        for handle in handles:
-            self._merged.pop(handle, None)
-        for earlier, later in pairwise(handles):
-            merged = self.merge(earlier, later)
-            assert merged, "these rows were merged before"  # noqa: S101
-
-    def items(self, handles: Sequence[int]) -> list[Attributes]:
-        """Return the rows with these handles, with those merged into them."""
-        return [self._item(handle) for handle in handles]
-
-    def body(self, handles: Sequence[int]) -> bytes:
-        """Make the body of the request that writes these rows."""
-        (handle,) = handles
-        merged = self._merged.get(handle)
-        return (
-            self._pending.body(handles)
-            if merged is None
-            else self._make_body([put_request(merged)])
-        )
-
-    def release(self, handles: Sequence[int]) -> None:
-        """Forget rows that have an outcome."""
-        for handle in handles:
-            self._merged.pop(handle, None)
-
-    def _item(self, handle: int) -> Attributes:
-        merged = self._merged.get(handle)
-        return self._pending.items((handle,))[0] if merged is None else merged
-
-
 class RowFeeder:
     """Reader of one chunk from a cursor on, which offers its rows to a scheduler."""
 
@@ -230,11 +214,15 @@ class RowFeeder:
         *,
         clock: Callable[[], float],
         attempt: Attempt | None = None,
+        writes: RowWrites | None = None,
     ) -> None:
-        """`attempt` records rows before they are offered; if that fails, they are not sent."""
+        """`attempt` records rows before they are offered; if that fails, they are not sent.
+
+        `writes` merges rows of one key.
+        """
         self.error: DdbloadError | None = None
         """Error that ended reading early. Rows before it are written all the same."""
-        self.pending = PendingRows(reader.encoder)
+        self.pending = PendingRows(reader.encoder, writes)
         """Rows until their outcome is known. Drivers take items and request bodies from it."""
         self._reader = reader
         self._record = reader.record
@@ -327,6 +315,7 @@ class RowFeeder:
     def release(self, handles: Sequence[int]) -> None:
         """Record rejects by DynamoDB, and identical items, among rows that have an outcome."""
         scheduler = self._scheduler
+        self.pending.forget(handles)
         if scheduler is None:
             return
         refused, identical = scheduler.refused, scheduler.identical
@@ -380,15 +369,10 @@ class RowFeeder:
         """Return how many bytes, from the start cursor to this one, no object has."""
         return sum(length for end, length in self._padding if end <= byte)
 
-    def rejects(self, frontier: int) -> list[bytes]:
-        """Return the reject lines of the rows before a handle, in order."""
-        return [line for handle, (_, line) in sorted(self._rejects.items()) if handle < frontier]
-
-    def causes(self, frontier: int) -> dict[str, int]:
-        """Count the rejects before a handle by cause."""
-        return dict(
-            Counter(cause for handle, (cause, _) in self._rejects.items() if handle < frontier)
-        )
+    def rejects(self, frontier: int) -> tuple[list[bytes], dict[str, int]]:
+        """Return the reject lines of the rows before a handle, in order, and count their causes."""
+        found = [each for handle, each in sorted(self._rejects.items()) if handle < frontier]
+        return [line for _, line in found], dict(Counter(cause for cause, _ in found))
 
     def _read_ahead(self, scheduler: Scheduler) -> None:
         """Read blocks until there are enough rows to spread.

@@ -166,7 +166,7 @@ def conclude_stopped(
         _cancel(ledger, record, stopped.arn, context)
     if record is not None and _is_taken_up(ledger, stopped.arn):
         # Imported here: most executions end with Report.
-        from ddbload.steps.read_run import read_run
+        from ddbload.steps.report import read_run
 
         seen = read_run(ledger.run, context, lambda _: execution)
         found = seen.report

@@ -17,8 +17,7 @@ from ddbload.errors import ConservationViolated, OutputUnwritable, SourceChanged
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import PartOutput, ReadCounts, read_parts
 from ddbload.reading.row_batches import RowBatch, iter_row_batches
-from ddbload.reading.row_blocks import RunReader, rare_gc
-from ddbload.reading.source_objects import expected_bytes
+from ddbload.reading.row_blocks import RunReader, expected_bytes, rare_gc
 from ddbload.rows.columns import from_octets
 from ddbload.steps.row_feeder import FEED_READ_BYTES
 from ddbload.verify.compare_digests import GROUP_ITEMS, DigestGroup, DigestSpool, ItemMarks

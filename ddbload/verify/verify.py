@@ -21,8 +21,7 @@ from ddbload.dynamodb.item_equality import same
 from ddbload.errors import InvalidUsage, MaxCostReached, NothingCompared
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import ReadCounts
-from ddbload.reading.row_blocks import rare_gc
-from ddbload.reading.source_objects import expected_bytes
+from ddbload.reading.row_blocks import expected_bytes, rare_gc
 from ddbload.steps.prepare import prepare_run
 from ddbload.verify.compare_digests import (
     DIFFERENT_MARK,

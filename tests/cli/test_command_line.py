@@ -25,7 +25,7 @@ from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord, Table
 from ddbload.errors import InvalidPayload, InvalidUsage
 from ddbload.runs.progress import ChunkStates, RunProgress
-from ddbload.steps.read_run import empty_report
+from ddbload.steps.report import empty_report
 from tests.cli.console import PROGRAM
 
 EXAMPLES = [(name, each) for name in commands.commands for each in commands.commands[name].examples]

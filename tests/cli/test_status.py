@@ -10,7 +10,7 @@ import pytest
 
 from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.steps.read_run import machine
+from ddbload.steps.report import machine
 from tests.cli.console import Console
 from tests.cli.transcript import make_table
 

@@ -36,7 +36,7 @@ from ddbload.plan.price import (
     Workload,
     writes,
 )
-from ddbload.steps.edge_probe import FIRST_WINDOW_BYTES
+from ddbload.steps.chunker import FIRST_WINDOW_BYTES
 from ddbload.steps.prepare import EDGES_ABOVE_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]

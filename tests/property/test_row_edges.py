@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ddbload.errors import RowTooLong, SplitMismatch, UnterminatedQuote
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.steps import edge_probe
+from ddbload.steps import chunker
 from tests.oracle.csv_machine import read_rows
 from tests.property.rows_files import File, files
 from tests.unit.steps.expected import assert_rejects_are, status_for, table_of
@@ -55,7 +55,7 @@ def test_import_by_edges_loads_the_same_rows_or_fails_by_name(
     options = {"scan": "edges", "max_row_bytes": max_row_bytes}
     world = case.world(chunk_bytes, options)
     failed = False
-    with mock.patch.object(edge_probe, "FIRST_WINDOW_BYTES", window):
+    with mock.patch.object(chunker, "FIRST_WINDOW_BYTES", window):
         try:
             world.preflight(time)
         except (RowTooLong, UnterminatedQuote):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import RowTooLong
-from ddbload.rows.block_splitter import Block, BlockSplitter
+from ddbload.rows.blocks import Block, BlockSplitter
 from ddbload.rows.dialect_grammar import dialect_boundaries as ends_of
 from tests.property.rows_files import File, files, pieces, starts
 from tests.unit.rows.expected import line_at, row_ends, terminated_ends

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts.run_record import Cursor
-from ddbload.rows.block_splitter import Block
-from ddbload.rows.columns import Columns, from_octets, to_octets
+from ddbload.rows.blocks import Block
+from ddbload.rows.columns import ColumnReader, Columns, RowParser, from_octets, to_octets
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.row_parser import ColumnReader, RowParser
 from tests.oracle.csv_machine import Row
 from tests.property.rows_files import File, files
 from tests.unit.rows.expected import rows_of

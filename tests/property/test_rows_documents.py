@@ -12,7 +12,7 @@ from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
 from ddbload.items.documents.document_builder import DocumentRules, item_line
 from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.row_encoder import DocumentEncoder
-from ddbload.rows.reject_lines import Defect
+from ddbload.rows.blocks import Defect
 from tests.oracle.json_machine import Bad, Number, Row, attribute, check_text, read_rows, typed
 from tests.property.document_files import Maker
 from tests.unit.rows.row_readers import blocks_of, chunks_of

@@ -15,9 +15,8 @@ from ddbload.items.encode import batch_encoder
 from ddbload.items.encode.batch_encoder import BatchEncoder, EncodedRows
 from ddbload.items.encode.request_json import item_of_request, put_request, request_body
 from ddbload.items.item_builder import Item
-from ddbload.rows.columns import Columns, to_octets
-from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_parser import ParsedRow
+from ddbload.rows.blocks import Defect
+from ddbload.rows.columns import Columns, ParsedRow, to_octets
 from tests.property.sheets import Sheet, sheets
 from tests.unit.items.expected_bodies import batch_write_body
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.items.item_builder import Item
-from ddbload.rows.reject_lines import Defect
+from ddbload.rows.blocks import Defect
 from tests.property.sheets import Sheet, sheets
 from tests.unit.items.expected_items import absent, causes, read_back, value_bytes, value_of
 

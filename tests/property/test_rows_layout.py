@@ -17,11 +17,9 @@ from ddbload.items.encode.request_json import item_of_request, put_request, requ
 from ddbload.items.item_builder import Item
 from ddbload.items.item_layout import ItemLayout
 from ddbload.items.row_encoder import FieldEncoder
-from ddbload.rows.block_splitter import Block
+from ddbload.rows.blocks import Block, Defect, RowPositions
 from ddbload.rows.columns import Columns, from_octets, to_octets
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_positions import RowPositions
 
 STARTED = 1_760_000_000.0
 _texts = st.text(st.sampled_from('ab%s{}"\\\x01é漢😀\u2028'), max_size=6)

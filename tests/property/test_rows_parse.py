@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts.run_record import Cursor
-from ddbload.rows.block_splitter import Block
+from ddbload.rows.blocks import Block
+from ddbload.rows.columns import RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.row_parser import RowParser
 from tests.property.rows_files import File, files
 from tests.unit.rows.expected import line_at, rows_of
 from tests.unit.rows.row_readers import assert_same_rows, read_all

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ddbload.rows.blocks import RowBoundaries
 from ddbload.rows.dialect_grammar import DelimitedBoundaries
-from ddbload.rows.row_boundaries import RowBoundaries
 from tests.property.rows_files import File, files
 from tests.unit.rows.expected import certain_ends, row_ends, terminated_ends
 

@@ -53,8 +53,8 @@ def test_resuming_cannot_help_after_some_errors():
 
 COMMAND_LINE = ("cli", "convert", "deploy", "doctor", "plan", "runs", "verify")
 """Packages of ddbload that the deployed functions do not have."""
-ON_UPLOAD = {"steps/executions.py", "steps/on_upload.py"}
-"""Modules that meet an error in the function on_upload, which is no task of the state machine."""
+ON_UPLOAD = {"steps/executions.py"}
+"""Module that meets an error in the function on_upload, which is no task of the state machine."""
 
 
 SEVERAL_PROCESSES = {"reading/parts.py", "reading/processes.py"}
@@ -68,7 +68,7 @@ ONLY_BY_USERS = {
         "steps/run_end.py",
     },
     # The run of another process is no failure of the one that was asked for.
-    errors.RunUnderWay: {"steps/run_requests.py"},
+    errors.RunUnderWay: {"steps/load_history.py"},
     errors.WorkerDied: SEVERAL_PROCESSES,
 }
 """Errors of the command line that modules of functions name, and where."""

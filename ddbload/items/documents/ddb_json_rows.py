@@ -37,8 +37,8 @@ from ddbload.items.documents.json_rows import (
 )
 from ddbload.items.encode.request_json import PUT_BEGIN, PUT_END, compact_json
 from ddbload.items.json_values import Json, Members, parse_object, plain, scan
+from ddbload.rows.blocks import WHITE_SPACE
 from ddbload.rows.columns import to_octets
-from ddbload.rows.row_boundaries import WHITE_SPACE
 
 MAX_LEGAL_NAMES, LONGEST_LEGAL_NAME = 10_000, 100
 """Limits of the names that are remembered as legal: a megabyte at most."""

@@ -41,9 +41,9 @@ from ddbload.items.json_values import (
 )
 from ddbload.items.row_filter import FILTERED, DocumentFilter, UncomparableError
 from ddbload.items.typed_values import REFUSED, TEXT_READERS, attribute_type, null_of
+from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import to_octets
 from ddbload.rows.file_signatures import bad_byte
-from ddbload.rows.reject_lines import Defect
 
 MAX_VALUES = 1_000_000
 """Most commas in a row. In an item of 400 KB each value takes a byte at least, and an export line

@@ -15,9 +15,8 @@ from ddbload.items.encode.batch_encoder import MAX_ROW_BYTES
 from ddbload.items.encode.request_json import VALUE_MARK, batch_request, item_of_request
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DocumentEncoder
-from ddbload.rows.block_splitter import Block
+from ddbload.rows.blocks import Block, Defect
 from ddbload.rows.columns import from_octets
-from ddbload.rows.reject_lines import Defect
 
 START = Cursor(1000, 50)
 

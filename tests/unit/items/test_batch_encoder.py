@@ -6,8 +6,8 @@ from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.items.encode.batch_encoder import BatchEncoder
 from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.item_builder import Item, ItemBuilder
+from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import Columns
-from ddbload.rows.reject_lines import Defect
 
 TABLE = Table("t", "id", (KeyAttribute("k", "S", 2048),), ())
 

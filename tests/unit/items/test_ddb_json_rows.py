@@ -13,7 +13,7 @@ from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS
 from ddbload.items.documents.document_builder import DocumentRules, export_line, item_line
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DocumentEncoder
-from ddbload.rows.block_splitter import Block
+from ddbload.rows.blocks import Block
 from tests.unit.items.document_readers import BY_ID, changes, items, lines, read, table
 
 TYPED = DocumentRules(BY_ID, typed=True, native=True, envelope=item_line)

@@ -13,8 +13,7 @@ from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS, position
 from ddbload.items.documents.document_builder import DocumentRules
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DocumentEncoder
-from ddbload.rows.block_splitter import Block
-from ddbload.rows.reject_lines import Defect
+from ddbload.rows.blocks import Block, Defect
 from tests.unit.items.bad_json import NOT_JSON
 from tests.unit.items.document_readers import BY_ID, START, changes, items, lines, read, table
 

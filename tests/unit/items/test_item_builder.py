@@ -11,7 +11,7 @@ from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.attribute_values import item_size
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.items.item_builder import Item, ItemBuilder
-from ddbload.rows.reject_lines import Defect
+from ddbload.rows.blocks import Defect
 
 
 def _table(*keys: tuple[str, str], index_keys: tuple[tuple[str, str, int], ...] = ()) -> Table:

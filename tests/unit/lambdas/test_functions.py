@@ -186,7 +186,7 @@ def test_handler_hides_the_text_of_other_exceptions(world, log, monkeypatch):
     def broken(*_: object) -> None:
         raise ValueError(SECRET)
 
-    monkeypatch.setattr(preflight, "preflight_in_turn", broken)
+    monkeypatch.setattr(preflight, "preflight", broken)
     with pytest.raises(UnexpectedError) as raised:
         preflight.handler(begin(world), Invocation())
     assert SECRET not in str(raised.value)

@@ -70,7 +70,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_estimate_is_what_preflight_reads(kind, monkeypatch):
-    monkeypatch.setattr("ddbload.steps.edge_probe.FIRST_WINDOW_BYTES", 500)
+    monkeypatch.setattr("ddbload.steps.chunker.FIRST_WINDOW_BYTES", 500)
     monkeypatch.setattr("ddbload.plan.price.FIRST_WINDOW_BYTES", 500)
     data, scan, source = SOURCES[kind]
     options = {**OPTIONS, "scan": scan}

@@ -8,11 +8,9 @@ from typing import NamedTuple
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
-from ddbload.rows.block_splitter import Block, BlockSplitter
+from ddbload.rows.blocks import Block, BlockSplitter, Defect, RowBoundaries
+from ddbload.rows.columns import ParsedRow, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_boundaries import RowBoundaries
-from ddbload.rows.row_parser import ParsedRow, RowParser
 from tests.oracle.csv_machine import Row
 
 LONG = 64 * 1024 * 1024

@@ -7,7 +7,7 @@ import pytest
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import RowTooLong
-from ddbload.rows.block_splitter import Block, BlockSplitter
+from ddbload.rows.blocks import Block, BlockSplitter
 from ddbload.rows.dialect_grammar import dialect_boundaries
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
-from ddbload.rows.block_splitter import Block
-from ddbload.rows.columns import Columns
+from ddbload.rows.blocks import Block
+from ddbload.rows.columns import ColumnReader, Columns, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.row_parser import ColumnReader, RowParser
 
 
 def read(data: str, count: int = 2, dialect: Dialect | None = None) -> Columns:

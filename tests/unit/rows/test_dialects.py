@@ -6,11 +6,9 @@ import pytest
 
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
-from ddbload.rows.block_splitter import Block
-from ddbload.rows.columns import from_octets
+from ddbload.rows.blocks import Block, Defect
+from ddbload.rows.columns import ColumnReader, ParsedRow, ParsedRows, RowParser, from_octets
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_parser import ColumnReader, ParsedRow, ParsedRows, RowParser
 
 BACKSLASH = Dialect(escape="\\")
 START = Cursor(1000, 50)

@@ -8,13 +8,11 @@ import pytest
 
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
-from ddbload.rows.block_splitter import Block
-from ddbload.rows.columns import to_octets
+from ddbload.rows.blocks import Block, RowBoundaries
+from ddbload.rows.columns import ColumnReader, RowParser, to_octets
 from ddbload.rows.dialect_grammar import DelimitedBoundaries
 from ddbload.rows.dialect_grammar import dialect_boundaries as ends_of
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK
-from ddbload.rows.row_boundaries import RowBoundaries
-from ddbload.rows.row_parser import ColumnReader, RowParser
 from tests.golden.cases import Golden, load_all
 from tests.oracle.csv_machine import Row
 from tests.unit.rows.expected import certain_ends, row_ends, rows_of, terminated_ends
@@ -83,7 +81,7 @@ def test_every_short_text_is_read_as_the_oracle_reads_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if old_python:
-        monkeypatch.setattr("ddbload.rows.row_boundaries._POSSESSIVE_IS_BROKEN", True)
+        monkeypatch.setattr("ddbload.rows.blocks._POSSESSIVE_IS_BROKEN", True)
     marks = {",": delimiter, '"': quote or '"'}
     alphabet = [marks.get(symbol, symbol).encode() for symbol in SYMBOLS]
     dialect = Dialect(delimiter, quote)

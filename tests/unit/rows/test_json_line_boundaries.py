@@ -8,9 +8,7 @@ import pytest
 
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import RowTooLong
-from ddbload.rows.block_splitter import BlockSplitter
-from ddbload.rows.row_boundaries import JsonLineBoundaries
-from ddbload.rows.row_positions import RowPositions
+from ddbload.rows.blocks import BlockSplitter, JsonLineBoundaries, RowPositions
 
 ENDS = JsonLineBoundaries()
 

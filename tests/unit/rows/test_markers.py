@@ -9,10 +9,9 @@ from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.source import Source
 from ddbload.items.item_layout import item_layout
-from ddbload.rows.block_splitter import Block
-from ddbload.rows.columns import from_octets
+from ddbload.rows.blocks import Block
+from ddbload.rows.columns import ColumnReader, RowParser, from_octets
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.row_parser import ColumnReader, RowParser
 
 BACKSLASHES = Source(delimiter="\t", quote=None, escape="\\", path="x")
 QUOTES = Source(escape="\\", path="x")

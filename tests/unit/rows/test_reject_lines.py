@@ -5,7 +5,7 @@ from __future__ import annotations
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.items.item_builder import Item, ItemBuilder
-from ddbload.rows.reject_lines import Defect
+from ddbload.rows.blocks import Defect
 from tests.unit.rows.row_readers import read_all
 
 TABLE = Table("books", "id", (KeyAttribute("id", "S", 2048),))

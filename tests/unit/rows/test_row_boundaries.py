@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ddbload.contracts.dialect import Dialect
+from ddbload.rows.blocks import count_line_ends
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.row_boundaries import count_line_ends
 
 ENDS = dialect_boundaries(Dialect())
 

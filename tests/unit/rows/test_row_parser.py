@@ -7,13 +7,10 @@ import pytest
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import SplitMismatch
-from ddbload.rows import row_boundaries
-from ddbload.rows.block_splitter import Block
+from ddbload.rows import blocks
+from ddbload.rows.blocks import Block, Defect, RowPositions, count_line_ends
+from ddbload.rows.columns import ParsedRow, ParsedRows, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_boundaries import count_line_ends
-from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
-from ddbload.rows.row_positions import RowPositions
 
 START = Cursor(1000, 50)
 
@@ -80,7 +77,7 @@ def test_positions_of_all_rows_take_one_pass(monkeypatch: pytest.MonkeyPatch) ->
 
     data = 'a,"b\nc"\n' * 5000
     rows = _rows(data)
-    monkeypatch.setattr(row_boundaries, "count_line_ends", count)
+    monkeypatch.setattr(blocks, "count_line_ends", count)
     for row in range(5000):
         assert rows.position(row) == Cursor(1000 + 8 * row, 50 + 2 * row)
     assert sum(counted) < len(data)

@@ -18,7 +18,7 @@ from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.runs.progress import FAILED_CHUNK, RunProgress
 from ddbload.runs.run_import import new_run_id, run_import
-from ddbload.steps.read_run import machine
+from ddbload.steps.report import machine
 from tests.fakes.dynamodb_faults import fails
 from tests.unit.runs.local_runs import Settings, conduct
 from tests.unit.steps.expected import (

@@ -15,7 +15,7 @@ from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.ledger.run_state import is_alive
 from ddbload.runs import run_status as module
 from ddbload.runs.run_status import HeartbeatWriter
-from ddbload.steps.read_run import (
+from ddbload.steps.report import (
     SeenRun,
     is_another,
     read_run,

@@ -20,8 +20,7 @@ from ddbload.runs.run_control import cancel_run
 from ddbload.steps.executions import Executions
 from ddbload.steps.import_chunk import import_chunk
 from ddbload.steps.preflight import preflight
-from ddbload.steps.read_run import machine
-from ddbload.steps.report import report_execution
+from ddbload.steps.report import machine, report_execution
 from ddbload.steps.run_end import conclude_stopped
 from tests.fakes.stepfunctions import MACHINE, FakeStepFunctions
 from tests.unit.runs.local_runs import conduct

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ddbload.contracts.dialect import Dialect
 from ddbload.dynamodb import limits
 from ddbload.ledger import attempts
-from ddbload.rows import block_splitter
+from ddbload.rows import blocks
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK
 from ddbload.source import s3_object
 from ddbload.write.scheduler.scheduler import Scheduler
@@ -240,7 +240,7 @@ class Sizes:
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
         with (
-            mock.patch.object(block_splitter, "BLOCK_BYTES", self.block_bytes),
+            mock.patch.object(blocks, "BLOCK_BYTES", self.block_bytes),
             mock.patch.object(s3_object, "RANGE_BYTES", self.range_bytes),
             mock.patch.object(limits, "MAX_BATCH_ROWS", self.batch_rows),
             mock.patch.object(Scheduler, "READY_ROWS", self.ready_rows),

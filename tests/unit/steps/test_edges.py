@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ddbload.errors import UnterminatedQuote
-from ddbload.steps import edge_probe, prepare
+from ddbload.steps import chunker, prepare
 from tests.unit.steps.chaos import Chaos, plan
 from tests.unit.steps.expected import assert_rejects_are, outcome
 from tests.unit.steps.many_files import HEADER, assert_imported, files_of
@@ -44,14 +44,14 @@ def ranges_read(world: World) -> list[tuple[int, int]]:
 
 
 def test_few_windows_are_read_where_none_proves_anything(monkeypatch):
-    monkeypatch.setattr(edge_probe, "FIRST_WINDOW_BYTES", 64)
+    monkeypatch.setattr(chunker, "FIRST_WINDOW_BYTES", 64)
     data = undecidable(9000)
     world = World(data, options={**EDGES, "chunk_bytes": 1000})
     world.preflight()
     windows = sum(
         end - start for start, end in ranges_read(world) if start > 0 and end - start <= 401
     )
-    assert windows <= 2 * edge_probe.MOST_UNDECIDED * 401
+    assert windows <= 2 * chunker.MOST_UNDECIDED * 401
 
 
 def test_rejects_are_stored_without_a_line_and_shown_with_it():

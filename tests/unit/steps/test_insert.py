@@ -12,7 +12,7 @@ from ddbload.contracts.results import ExecutionOutput, Report
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ReportTask
 from ddbload.ledger import attempts
-from ddbload.rows import block_splitter
+from ddbload.rows import blocks
 from ddbload.steps.report import report_execution
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.dynamodb_faults import Fault
@@ -48,7 +48,7 @@ def fill(world: World, but: Collection[str] = ()) -> None:
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch):
     """Read, offer and record a few rows at a time."""
-    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 14)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 14)
     monkeypatch.setattr(Scheduler, "READY_ROWS", 2)
     monkeypatch.setattr(attempts, "AHEAD_ROWS", 2)
 

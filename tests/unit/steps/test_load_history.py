@@ -12,7 +12,7 @@ from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import PreflightTask
 from ddbload.ledger.history import History
 from ddbload.steps.preflight import preflight
-from ddbload.steps.read_run import read_run
+from ddbload.steps.report import read_run
 from tests.unit.steps.machine import execute
 from tests.unit.steps.world import BUCKET, KEY, TABLE, MemoryStore, World
 from tests.unit.steps.worlds import ManyObjects

@@ -63,7 +63,7 @@ def loaded(world: World) -> tuple[list[dict[str, str]], int]:
 
 
 def small_blocks(monkeypatch: pytest.MonkeyPatch, rng: random.Random) -> None:
-    monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.rows.blocks.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.steps.chunker.BLOCK_BYTES", 32)
     small = rng.choice((0, 50, 10**6))
     monkeypatch.setattr("ddbload.reading.open_sources.SMALL_BYTES", small)

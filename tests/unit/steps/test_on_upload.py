@@ -8,7 +8,7 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import UploadRule
 from ddbload.errors import InvalidPayload, ServiceUnavailable
-from ddbload.steps.on_upload import (
+from ddbload.steps.executions import (
     LOADED_BEFORE,
     NOT_MAPPED,
     OF_AN_EXPORT,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.rows import block_splitter
+from ddbload.rows import blocks
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.s3_faults import Fault, internal_error
 from tests.unit.runs.local_runs import conduct
@@ -19,7 +19,7 @@ DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(100))
 
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch):
-    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 50)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 50)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 50)
     monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 50)
     # Rows are written while others are read, as in files of more than a few thousand.

@@ -9,7 +9,7 @@ import pytest
 from ddbload import errors
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.run_record import Cursor
-from ddbload.rows import block_splitter
+from ddbload.rows import blocks
 from ddbload.steps import prepare as module
 from tests.oracle.csv_machine import read_rows
 from tests.unit.steps.world import World
@@ -141,7 +141,7 @@ ROWS = b"id,a\n" + b"".join(b'%d,"%s\n"\r\n' % (n, b"x" * (n % 7)) for n in rang
 
 @pytest.fixture
 def _small_reads(monkeypatch):
-    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 32)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 32)
     monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 32)
 

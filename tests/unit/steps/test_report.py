@@ -11,7 +11,7 @@ from ddbload import errors
 from ddbload.contracts.results import Failure, Report
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.runs.retry_rejects import iter_rejects
-from ddbload.steps.read_run import read_run
+from ddbload.steps.report import read_run
 from tests.unit.steps.expected import counts, outcome
 from tests.unit.steps.machine import execute
 from tests.unit.steps.world import RUN, TABLE, World

@@ -16,7 +16,7 @@ from ddbload.report_page.markup import Markup, data, element, style_sheet
 from ddbload.report_page.page import draw_page
 from ddbload.report_page.run_facts import RunFacts
 from ddbload.steps import report
-from ddbload.steps.read_run import read_run
+from ddbload.steps.report import read_run
 from tests.unit.steps.hostile_texts import HOSTILE, ElementCollector, hostile_facts
 from tests.unit.steps.page_scenes import SCENES, many_chunks
 from tests.unit.steps.world import RUN, World

@@ -10,7 +10,7 @@ import pytest
 from ddbload import errors
 from ddbload.contracts.results import Report
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.rows import block_splitter
+from ddbload.rows import blocks
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.client import read_timeout
 from tests.fakes.dynamodb_faults import Fault
@@ -101,7 +101,7 @@ def test_lost_answer_to_own_write_counts_as_written(mode):
 
 @pytest.fixture
 def _small_steps(monkeypatch):
-    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 14)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 14)
     monkeypatch.setattr(Scheduler, "READY_ROWS", 2)
 
 

@@ -13,8 +13,8 @@ from ddbload.contracts.run_record import Resume
 from ddbload.contracts.states import PreflightTask, RunRequest
 from ddbload.errors import DdbloadError, RunNotFound
 from ddbload.ledger.history import newest_runs
+from ddbload.steps.load_history import keep_failure, resumed_payload
 from ddbload.steps.preflight import preflight
-from ddbload.steps.run_requests import keep_failure, resumed_payload
 from tests.unit.steps.world import RUN, World
 
 ARN = "arn:aws:states:eu-west-1:1:execution:m:run-1"

@@ -18,7 +18,7 @@ from tests.unit.steps.worlds import ManyObjects
 
 @pytest.mark.parametrize("seed", range(12))
 def test_rows_are_read_once_wherever_invocations_end(seed, monkeypatch):
-    monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.rows.blocks.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 32)
     monkeypatch.setattr("ddbload.steps.chunker.BLOCK_BYTES", 32)
     monkeypatch.setattr(
@@ -38,7 +38,7 @@ def test_rows_are_read_once_wherever_invocations_end(seed, monkeypatch):
 @pytest.mark.parametrize("seed", range(16))
 def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch):
     rng = random.Random(seed)
-    monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.rows.blocks.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.steps.chunker.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.steps.chunker.MAX_OBJECTS", rng.choice((2, 400)))
     # Moments come one after the other, not from several threads.

@@ -7,8 +7,7 @@ from typing import Any
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import AccessDenied, ServiceUnavailable
-from ddbload.steps.executions import Executions
-from ddbload.steps.on_upload import handle_batch
+from ddbload.steps.executions import Executions, handle_batch
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error
 
 

@@ -15,10 +15,10 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import Upload, UploadRule, sequencer_rank
 from ddbload.errors import InvalidPayload, UploadSuperseded
-from ddbload.steps.executions import Executions
-from ddbload.steps.on_upload import (
+from ddbload.steps.executions import (
     CLAIM_SECONDS,
     OLDER,
+    Executions,
     on_upload,
     wait_for_turn,
 )

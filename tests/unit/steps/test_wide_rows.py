@@ -11,9 +11,9 @@ from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.source import Source
 from ddbload.errors import TooManyColumns
 from ddbload.reading.header import read_header
-from ddbload.rows.block_splitter import Block
+from ddbload.rows.blocks import Block
+from ddbload.rows.columns import ColumnReader, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.row_parser import ColumnReader, RowParser
 from ddbload.source.byte_source import BytesSource
 from ddbload.source.decoding.decoded_source import DecodedSource
 

@@ -1,0 +1,389 @@
+"""Blocks of whole rows: where rows end, blocks, positions of rows in the source, and rejects.
+
+A format finds the ends of its rows by a `RowBoundaries`; those of JSON Lines are here, those of
+delimited text in `dialect_grammar`. A `BlockSplitter` cuts a stream at them. Positions are computed
+on demand, because most rows are never asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import Any, AnyStr, ClassVar
+
+from ddbload.contracts.dialect import UTF_8
+from ddbload.contracts.results import LINES_BEFORE
+from ddbload.contracts.run_record import Cursor
+from ddbload.dynamodb.limits import MAX_COLUMNS
+from ddbload.errors import RowTooLong, SplitMismatch
+
+_POSSESSIVE_IS_BROKEN = sys.version_info < (3, 11, 5)
+"""True for Pythons where `(?:...)*+` may resume at a failed try (CPython gh-100061, gh-106052)."""
+
+WHITE_SPACE = " \t\r\n"
+"""White space of RFC 8259. It includes CR, so a CR before a line feed belongs to the line."""
+_WHITE_SPACE = WHITE_SPACE.encode()
+
+
+class RowBoundaries(ABC):
+    """Finder of row ends in buffers that begin at the start of a row.
+
+    All offsets are relative to the buffer. Empty lines and comments have ends as rows have, but are
+    not rows.
+    """
+
+    LONG_ROWS: ClassVar[str] = (
+        "most often a quote is not closed: if the file does not quote its fields, say so (--quote"
+        " none; in a payload, quote null)"
+    )
+    """Advice for the most common reason why a row is too long."""
+
+    encoding = UTF_8
+    """Encoding of the buffers' text."""
+
+    @abstractmethod
+    def all(self, data: bytes) -> list[int]:
+        """Return the end of each row of a buffer of whole rows, line end included.
+
+        The last row may lack its line end. Empty lines and comments count as rows here.
+        """
+
+    @abstractmethod
+    def spans(self, data: bytes) -> list[tuple[int, int]]:
+        """Return the start and end of each row of such a buffer.
+
+        Empty lines and comments are not rows.
+        """
+
+    @abstractmethod
+    def last(self, data: bytes, *, final: bool) -> int:
+        """Return the end of the last row that is certainly complete; 0 without one.
+
+        Only if `final`, which says that nothing follows, does a CR at the end of the buffer end a
+        row: otherwise an LF may follow. After the returned offset stands an unfinished row or, if
+        `final`, one without a line end.
+        """
+
+    @abstractmethod
+    def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:
+        """Return the first certain row end at `offset` or later; 0 without one.
+
+        `start`, where a row begins, saves searching what stands before it.
+        """
+
+    @abstractmethod
+    def closes(self, data: bytes) -> bool:
+        """Return whether every quoted field of a buffer is closed within it."""
+
+    @abstractmethod
+    def edge(self, window: bytes, *, final: bool, longest: bool) -> int:
+        """Return the offset of a row end in a window of a file; 0 if the window proves none.
+
+        The window begins anywhere after the first row's start. `final`: it ends with the file.
+        `longest`: no row may be as long as the window.
+        """
+
+    def count_lines(self, data: bytes, start: int = 0, end: int | None = None) -> int:
+        """Count the line ends in a range of a buffer, those inside fields included."""
+        return count_line_ends(data, start, end)
+
+
+def count_line_ends(data: bytes, start: int = 0, end: int | None = None) -> int:
+    """Count the line ends in a range of a buffer: CR, LF and CRLF count as one each."""
+    stop = len(data) if end is None else end
+    count = data.count(b"\n", start, stop)
+    if data.find(b"\r", start, stop) >= 0:
+        count += data.count(b"\r", start, stop) - data.count(b"\r\n", start, stop)
+    return count
+
+
+def repeated(pattern: AnyStr) -> AnyStr:
+    """Return a pattern that repeats another as often as possible, without backtracking."""
+    # An atomic group does the same in any Python, but slowly, and keeps every repetition.
+    begin, end = ("(?>(?:", ")*)") if _POSSESSIVE_IS_BROKEN else ("(?:", ")*+")
+    if isinstance(pattern, bytes):
+        return begin.encode() + pattern + end.encode()
+    return begin + pattern + end
+
+
+class JsonLineBoundaries(RowBoundaries):
+    """Boundaries of JSON Lines: a line feed ends a row, since JSON has none inside a value.
+
+    Lines of nothing but white space are not rows.
+    """
+
+    LONG_ROWS = (
+        "each row is one JSON object on a line, or of an array: a quote or a bracket may be missing"
+    )
+
+    def all(self, data: bytes) -> list[int]:
+        """Return the end of every line."""
+        lengths = [len(line) + 1 for line in data.split(b"\n")]
+        # After the last line feed stands nothing, or a line without one.
+        lengths[-1] -= 1
+        ends = list(accumulate(lengths))
+        return ends if lengths[-1] else ends[:-1]
+
+    def spans(self, data: bytes) -> list[tuple[int, int]]:
+        """Return the start and end of each line that is a row."""
+        return [
+            (start, end)
+            for start, end in pairwise([0, *self.all(data)])
+            if data[start] not in _WHITE_SPACE or data[start:end].strip(_WHITE_SPACE)
+        ]
+
+    def last(self, data: bytes, *, final: bool) -> int:  # noqa: ARG002 - a line feed is one
+        """Return the end of the last complete line; 0 without one."""
+        return data.rfind(b"\n") + 1
+
+    def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:  # noqa: ARG002
+        """Return the first line end at `offset` or later; 0 without one."""
+        return data.find(b"\n", max(start, offset - 1)) + 1
+
+    def closes(self, data: bytes) -> bool:  # noqa: ARG002 - as others
+        """Return True: no row of JSON Lines goes on after a line feed."""
+        return True
+
+    def edge(self, window: bytes, *, final: bool, longest: bool) -> int:  # noqa: ARG002 - as others
+        """Return the offset after the first line feed; 0 without one."""
+        return window.find(b"\n") + 1
+
+    def count_lines(self, data: bytes, start: int = 0, end: int | None = None) -> int:
+        """Count the line feeds in a range of a buffer."""
+        return data.count(b"\n", start, len(data) if end is None else end)
+
+
+BLOCK_BYTES = 1024 * 1024
+"""Most bytes to read at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Whole rows of a source. Only the source's last row may lack its line end."""
+
+    data: bytes
+    start: Cursor
+    terminated: bool = True
+    """False for the source's last block if its last row has no line end."""
+    line_ends: int | None = field(default=None, compare=False, repr=False)
+    """Line ends in the data; None: counted when the block is made."""
+    end: Cursor = field(init=False, compare=False, repr=False)
+    """Position after the block, where the next row begins."""
+
+    def __post_init__(self) -> None:
+        """Find the end once: every step of an import asks for it."""
+        lines = count_line_ends(self.data) if self.line_ends is None else self.line_ends
+        object.__setattr__(self, "line_ends", lines)
+        end = Cursor(self.start.byte + len(self.data), self.start.line + lines)
+        object.__setattr__(self, "end", end)
+
+
+class BlockSplitter:
+    """Splitter that takes a stream piece by piece, in order, and returns blocks of whole rows.
+
+    Pieces must not exceed `piece_bytes`: that guarantees that no row longer than `max_row_bytes`,
+    line end included, passes.
+    """
+
+    def __init__(
+        self, ends: RowBoundaries, start: Cursor, max_row_bytes: int, *, knows_line: bool = True
+    ) -> None:
+        """`knows_line`: the line of `start` is that of the source, so that errors may name it."""
+        self.piece_bytes = min(BLOCK_BYTES, max_row_bytes)
+        self.at = start
+        """Position at which the next block begins."""
+        self._ends = ends
+        self._knows_line = knows_line
+        self._max_row_bytes = max_row_bytes
+        self._pieces: list[bytes] = []
+        self._held = 0
+        # While no row ends, search again only when the held bytes have doubled: linear in all.
+        self._look_at = 0
+
+    def feed(self, piece: bytes, *, final: bool) -> Block | None:
+        """Return the rows that a piece completes, or None if it completes none.
+
+        `final` says that nothing follows, so everything left is returned. Raises `RowTooLong`.
+        """
+        self._pieces.append(piece)
+        self._held += len(piece)
+        if not final and self._held < self._look_at and self._held <= self._max_row_bytes:
+            return None
+        data = b"".join(self._pieces)
+        self._refuse_long_rows(data)
+        complete = self._ends.last(data, final=final)
+        taken = len(data) if final else complete
+        self._pieces, self._held = [data[taken:]], len(data) - taken
+        self._look_at = 0 if taken else 2 * len(data)
+        if not taken:
+            return None
+        rows = data[:taken]
+        block = Block(rows, self.at, complete == taken, self._ends.count_lines(rows))
+        self.at = block.end
+        return block
+
+    def _refuse_long_rows(self, data: bytes) -> None:
+        if len(data) <= self._max_row_bytes:
+            return
+        start = 0
+        for end in self._ends.all(data):
+            if end - start > self._max_row_bytes:
+                line = self.at.line + self._ends.count_lines(data, 0, start)
+                at_line = f"line {line}, " if self._knows_line else ""
+                raise RowTooLong(
+                    f"the row at {at_line}byte {self.at.byte + start} is longer than"
+                    f" {self._max_row_bytes} bytes (max_row_bytes); {self._ends.LONG_ROWS}"
+                )
+            start = end
+
+
+_FINAL_LINE_END = re.compile(r"(?:\r\n?|\n)\Z")
+
+
+class RowPositions:
+    """Positions of a block's rows, by row number; empty lines and comments are not rows.
+
+    Rows that `where` leaves out are counted, and have no number.
+    """
+
+    def __init__(self, block: Block, ends: RowBoundaries, count: int) -> None:
+        """Take a block in which the parser found `count` rows."""
+        self.block = block
+        self.count = count
+        """Number of rows, without those that are left out."""
+        self.ends = ends
+        self._parsed = count
+        self._kept: Sequence[int] | None = None
+        self._spans: list[tuple[int, int]] | None = None
+        self._known = (0, block.start.line)
+
+    def keep(self, rows: Sequence[int] | None) -> None:
+        """Leave out all rows but these, which get new numbers from 0 on. None keeps all."""
+        if rows is not None:
+            self._kept = rows
+            self.count = len(rows)
+
+    @property
+    def filtered(self) -> int:
+        """Number of rows that are left out."""
+        return self._parsed - self.count
+
+    def filtered_before(self, row: int) -> int:
+        """Return how many rows before a row are left out."""
+        return 0 if self._kept is None else self._kept[row] - row
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Start and end of each row within the block, line end included."""
+        if self._spans is None:
+            self._spans = self.ends.spans(self.block.data)
+        return self._spans
+
+    def span(self, row: int) -> tuple[int, int]:
+        """Return the start and end of a row within the block. Raises `SplitMismatch`."""
+        if len(self.spans) != self._parsed:
+            raise SplitMismatch(
+                f"between byte {self.block.start.byte} and {self.block.end.byte} the splitter"
+                f" sees {len(self.spans)} rows and the parser {self._parsed}: please report it"
+            )
+        return self.spans[row if self._kept is None else self._kept[row]]
+
+    def byte(self, row: int) -> int:
+        """Return the byte offset of a row in the source. Raises `SplitMismatch`."""
+        return self.block.start.byte + self.span(row)[0]
+
+    def position(self, row: int) -> Cursor:
+        """Return the byte and line at which a row begins in the source. Raises `SplitMismatch`."""
+        start = self.span(row)[0]
+        offset, line = self._known
+        if start < offset:
+            offset, line = 0, self.block.start.line
+        line += self.ends.count_lines(self.block.data, offset, start)
+        self._known = (start, line)
+        return Cursor(self.block.start.byte + start, line)
+
+    def after(self, row: int) -> Cursor:
+        """Return the byte and line just after a row. Raises `SplitMismatch`."""
+        start, end = self.span(row)
+        at = self.position(row)
+        return Cursor(
+            self.block.start.byte + end,
+            at.line + self.ends.count_lines(self.block.data, start, end),
+        )
+
+    def data(self, row: int) -> bytes:
+        """Return a row's bytes, line end included. Raises `SplitMismatch`."""
+        start, end = self.span(row)
+        return self.block.data[start:end]
+
+    def raw(self, row: int) -> str:
+        """Return a row's text without its line end; undecodable bytes become surrogates."""
+        text = self.data(row).decode(self.ends.encoding, "surrogateescape")
+        # The line end belongs to the field if its quote is never closed.
+        open_end = self.span(row)[1] == len(self.block.data) and not self.block.terminated
+        return text if open_end else _FINAL_LINE_END.sub("", text)
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """Reason why a row is rejected.
+
+    `cause` is a code, `detail` a sentence without row data. `column` counts from 0 and may lie
+    beyond the header; for an attribute that comes from no column it is the attribute's name.
+    """
+
+    cause: str
+    detail: str
+    column: int | str | None = None
+
+    def column_of(self, columns: Sequence[str]) -> str | None:
+        """Return the name of the bad column, given the file's columns; None for the whole row."""
+        if isinstance(self.column, int):
+            return columns[self.column] if self.column < len(columns) else None
+        return self.column
+
+
+def field_count(found: int, columns: int) -> Defect:
+    """Return the defect of a row with another number of fields than the file has columns."""
+    # A row is not split any further.
+    count = f"more than {MAX_COLUMNS}" if found > MAX_COLUMNS else str(found)
+    return Defect("field_count", f"{count} fields; the file has {columns} columns")
+
+
+def reject_line(
+    places: RowPositions,
+    row: int,
+    defect: Defect,
+    columns: Sequence[str],
+    offset: int = 0,
+    source: str | None = None,
+    *,
+    knows_line: bool = True,
+    places_of_fields: Sequence[int] | None = None,
+) -> bytes:
+    """Return a reject as a line of JSON: position, column, cause, and the row itself.
+
+    `source` is the object's name, given where a run has several. `offset` turns a position among
+    the rows of all objects into one within the object. Without `knows_line`, lines are counted
+    from the chunk's start; `number_reject` makes them lines of the source. `places_of_fields`: of
+    an object with columns in another order; its rejects name the columns of their row. Raises
+    `SplitMismatch`.
+    """
+    at = places.position(row)
+    line: dict[str, Any] = {} if source is None else {"source": source}
+    line |= {"line": at.line} if knows_line else {"line": None, LINES_BEFORE: at.line}
+    line |= {
+        "byte": at.byte + offset,
+        "column": defect.column_of(columns),
+        "cause": defect.cause,
+        "detail": defect.detail,
+        "raw": places.raw(row),
+    }
+    if places_of_fields is not None:
+        line["columns"] = [columns[place] for place in places_of_fields]
+    return json.dumps(line).encode() + b"\n"
