@@ -19,8 +19,8 @@ from ddbload.reading.header import match_columns, read_header, wanted_columns
 from ddbload.reading.open_sources import open_decoded, open_each, open_parquet
 from ddbload.reading.row_blocks import RunReader, refuse_unterminated
 from ddbload.rows.block_splitter import Block
+from ddbload.source.decoding.compression import SeekTrail
 from ddbload.source.decoding.decoded_source import DecodedSource
-from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.source.s3_object import Pinned
 
 

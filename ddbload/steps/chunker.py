@@ -34,8 +34,8 @@ from ddbload.reading.row_blocks import RunReader, notice_incomplete, refuse_unte
 from ddbload.reading.source_objects import slice_for_object
 from ddbload.rows.block_splitter import BLOCK_BYTES, Block
 from ddbload.source.byte_source import ByteSource
+from ddbload.source.decoding.compression import POINT_BYTES, SeekTrail
 from ddbload.source.decoding.decoded_source import DecodedSource, why_uncut
-from ddbload.source.decoding.seek_trail import POINT_BYTES, SeekTrail
 from ddbload.steps.edge_probe import EdgeProbe, Windows
 
 

@@ -41,7 +41,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.reading.row_blocks import RunReader, rare_gc
 from ddbload.reading.source_objects import read_chunk
 from ddbload.run_worker import WorkerSession
-from ddbload.source.decoding.seek_trail import SeekTrail
+from ddbload.source.decoding.compression import SeekTrail
 from ddbload.steps.row_feeder import FEED_READ_BYTES, MergedUpdates, PendingRows, RowFeeder
 from ddbload.write.drivers import Job, concurrency_for, driver_for
 from ddbload.write.pacing.pacing import Pacing

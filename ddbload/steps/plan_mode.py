@@ -16,7 +16,7 @@ from ddbload.reading.measure import Measure, SizeHistogram
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import RunReader
 from ddbload.reading.source_objects import read_chunk
-from ddbload.source.decoding.seek_trail import SeekTrail
+from ddbload.source.decoding.compression import SeekTrail
 from ddbload.steps.row_feeder import MAX_REJECT_BYTES
 
 PLAN_READ_BYTES = 256 * 1024

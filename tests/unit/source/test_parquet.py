@@ -34,8 +34,8 @@ from ddbload.errors import (
 from ddbload.reading.open_sources import open_parquet
 from ddbload.source.parquet import parquet_lines as reading
 from ddbload.source.parquet.arrow_to_ddb_json import values
+from ddbload.source.parquet.parquet_bytes import SeekableSource
 from ddbload.source.parquet.parquet_lines import ParquetLines
-from ddbload.source.parquet.seekable_source import SeekableSource
 from tests.unit.source.memory_source import MemorySource
 
 D = decimal.Decimal

@@ -15,9 +15,9 @@ import zstandard
 from ddbload.contracts.chunks import SeekPoint
 from ddbload.errors import DamagedCompression, ExpansionTooLarge, InvalidPayload
 from ddbload.source.decoding import inflate
+from ddbload.source.decoding.compression import SeekTrail
 from ddbload.source.decoding.decoded_source import DecodedSource
-from ddbload.source.decoding.inflate import empty_blocks, zlib_library
-from ddbload.source.decoding.seek_trail import SeekTrail
+from ddbload.source.decoding.inflate import zlib_library
 from tests.unit.source.gzip_files import GZIP, ROWS, deflate, member
 from tests.unit.source.memory_source import MemorySource
 
@@ -95,19 +95,6 @@ def test_points_go_on_from_a_point():
         assert [trail.last_before(each.text) for each in behind] == behind
 
 
-@pytest.mark.parametrize("bits", range(8))
-@pytest.mark.parametrize("rest", [b"", b"x", b"some text, some text" * 20])
-def test_empty_blocks_fill_a_byte_and_are_empty(bits, rest):
-    # A stream that begins `bits` before a byte's end, put together bit by bit.
-    stream = deflate(rest)
-    value = int.from_bytes(stream, "little") << (8 - bits)
-    shifted = value.to_bytes(len(stream) + 1, "little")
-    begun, others = (shifted[0], shifted[1:]) if bits else (0, stream)
-    packer = zlib.decompressobj(-15)
-    assert packer.decompress(empty_blocks(bits, begun) + others) == rest
-    assert packer.eof
-
-
 @pytest.mark.parametrize("every", [1, 100_000, 10**9])
 def test_zstd_frames_are_points(every):
     points = points_of(FRAMES, "zstd", every)
@@ -157,6 +144,15 @@ def test_without_zlib_library_there_are_no_points(monkeypatch):
     assert points_of(GZIP["level 6"]) == []
     # Where members begin, decompression begins anew by itself.
     assert len(points_of(GZIP["bgzip"])) > 3
+
+
+def test_without_zlib_library_a_point_within_a_member_is_read_from_the_beginning(monkeypatch):
+    monkeypatch.setattr(inflate, "zlib_library", lambda: None)
+    point = POINTS["level 6"][-1]
+    file = source(GZIP["level 6"])
+    file.seek(point, None)
+    assert read(file, point.text + 7) == ROWS[point.text + 7 :]
+    assert file.inner.read == len(GZIP["level 6"])
 
 
 @pytest.mark.parametrize("what", ["no module", "no library", "wrong library"])

@@ -15,7 +15,7 @@ from ddbload.contracts import run_record
 from ddbload.contracts.results import ExecutionOutput
 from ddbload.contracts.states import ReportTask
 from ddbload.plan import make_plan
-from ddbload.source.decoding import compression, decoded_source, inflate, seek_trail
+from ddbload.source.decoding import compression, decoded_source, inflate
 from ddbload.steps import chunker
 from ddbload.steps.report import report_execution
 from tests.fakes.s3_faults import Fault
@@ -118,7 +118,7 @@ def test_preflight_of_compressed_object_continues_at_seek_point(monkeypatch, kin
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 def test_chunk_continues_where_its_worker_stopped(monkeypatch, kind):
-    monkeypatch.setattr(seek_trail.SeekTrail.__init__, "__defaults__", (BLOCK,))
+    monkeypatch.setattr(compression.SeekTrail.__init__, "__defaults__", (BLOCK,))
     world = World(PACKED[kind], options=NO_INDEX, request_seconds=1.0)
     world.preflight()
     (chunk,) = world.manifest
@@ -136,7 +136,7 @@ def test_chunk_continues_where_its_worker_stopped(monkeypatch, kind):
 
 
 def test_plan_mode_continues_where_it_stopped(monkeypatch):
-    monkeypatch.setattr(seek_trail.SeekTrail.__init__, "__defaults__", (BLOCK,))
+    monkeypatch.setattr(compression.SeekTrail.__init__, "__defaults__", (BLOCK,))
     monkeypatch.setattr("ddbload.steps.plan_mode.PLAN_READ_BYTES", 1000)
     world = World(PACKED["gzip"], options={**NO_INDEX, "mode": "plan"})
     world.preflight()
