@@ -34,17 +34,15 @@ from ddbload.rows.file_signatures import (
     compression_of,
     is_unwritten,
 )
-from ddbload.source.byte_source import ByteSource, BytesSource, HeadCachingSource
-from ddbload.source.catalogs.exports import ExportedFile
-from ddbload.source.catalogs.folders import FolderFiles, find_files
-from ddbload.source.catalogs.globs import has_wildcards
-from ddbload.source.catalogs.manifests import MAX_MANIFEST_BYTES
+from ddbload.source.byte_source import ByteSource, HeadCachingSource
+from ddbload.source.catalogs.globs import FolderFiles, find_files, has_wildcards
+from ddbload.source.catalogs.manifests import MAX_MANIFEST_BYTES, ExportedFile
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.local_file import open_local
 from ddbload.source.s3_listing.list_objects import list_objects
 from ddbload.source.s3_listing.list_page import ListedObject
-from ddbload.source.s3_object import Pinned, S3Object, open_s3, uri_of
-from ddbload.source.small_objects import ObjectRange, read_ranges
+from ddbload.source.s3_object import Pinned, S3Object, open_s3
+from ddbload.source.s3_requests import ObjectRange, read_ranges
 
 if TYPE_CHECKING:
     from ddbload.source.parquet.parquet_lines import ParquetLines
@@ -173,9 +171,7 @@ def open_each(
     """
     for is_small, group in groupby(objects, _is_small):
         if several and is_small:
-            with closing(_read_starts(group, _size, context)) as whole:
-                for pinned, data in whole:
-                    yield pinned, BytesSource(uri_of(pinned), pinned, data)
+            yield from _open_starts(group, _size, context)
             continue
         for pinned in group:
             with closing(reopen(pinned, context)) as raw:
@@ -191,12 +187,12 @@ def _size(pinned: Pinned) -> int:
     return int(pinned["size"])
 
 
-def _read_starts(
+def _open_starts(
     objects: Iterable[Pinned],
     size_of: Callable[[Pinned], int],
     context: Context,
-) -> Generator[tuple[Pinned, bytes]]:
-    """Read the first bytes of S3 objects, concurrently and in order."""
+) -> Generator[tuple[Pinned, ByteSource]]:
+    """Reopen S3 objects whose first bytes are read concurrently and in order."""
     requested: deque[Pinned] = deque()
 
     def request_each() -> Iterator[ObjectRange]:
@@ -207,7 +203,8 @@ def _read_starts(
 
     with closing(_read_ranges(request_each(), context)) as found:
         for data in found:
-            yield requested.popleft(), data
+            pinned = requested.popleft()
+            yield pinned, HeadCachingSource(reopen(pinned, context), data)
 
 
 def open_heads(objects: Iterator[Pinned], context: Context) -> Generator[tuple[Pinned, ByteSource]]:
@@ -220,10 +217,7 @@ def open_heads(objects: Iterator[Pinned], context: Context) -> Generator[tuple[P
         if is_local:
             yield from open_each(group, context, several=True)
             continue
-        with closing(_read_starts(group, _head_size, context)) as heads:
-            for pinned, data in heads:
-                with closing(HeadCachingSource(reopen(pinned, context), data)) as raw:
-                    yield pinned, raw
+        yield from _open_starts(group, _head_size, context)
 
 
 def _is_local(pinned: Pinned) -> bool:
@@ -252,15 +246,12 @@ def read_windows(
 
 
 def _read_ranges(ranges: Iterable[ObjectRange], context: Context) -> Generator[bytes]:
-    found = read_ranges(
+    return read_ranges(
         ranges,
         context.clients.s3,
         signers=context.clients.s3_signer,
         retry_policy=context.retry_policy,
     )
-    with closing(found):
-        for _, data in found:
-            yield data
 
 
 @contextmanager

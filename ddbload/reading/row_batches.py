@@ -28,7 +28,7 @@ from ddbload.rows.block_splitter import BLOCK_BYTES, Block
 from ddbload.rows.columns import Columns
 from ddbload.rows.reject_lines import Defect, reject_line
 from ddbload.rows.row_positions import RowPositions
-from ddbload.source.byte_source import CountingSource
+from ddbload.source.byte_source import HeadCachingSource
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 RejectLine = bytes
@@ -236,7 +236,7 @@ def iter_row_batches(
                 object_slice = slice_for_object(
                     record, pinned, open_decoded(raw, source, pinned), at.byte
                 )
-                counting = CountingSource(raw)
+                counting = HeadCachingSource(raw, b"")
                 file = open_decoded(counting, source, pinned)
                 end = object_slice.end if file.plain else None
                 if several:

@@ -15,15 +15,15 @@ from ddbload.reading.header import read_header
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.rows.row_parser import ColumnReader, RowParser
-from ddbload.source.byte_source import BytesSource
 from ddbload.source.decoding.decoded_source import DecodedSource
+from tests.unit.source.memory_source import MemorySource
 
 SOURCE = Source(bucket="b", key="k")
 PARSER = RowParser(Dialect.of(SOURCE), dialect_boundaries(Dialect.of(SOURCE)))
 
 
 def _refuse(data: bytes) -> None:
-    file = DecodedSource(BytesSource("wide", {}, data))
+    file = DecodedSource(MemorySource(data))
     with pytest.raises(TooManyColumns, match="at line 1, byte 0, has more than 100,000 fields"):
         read_header(file, SOURCE, 16 << 20)
 
@@ -45,7 +45,7 @@ def test_header_of_a_million_columns_is_refused_in_little_memory():
 
 def test_a_hundred_thousand_columns_are_read():
     names = [f"c{n}" for n in range(100_000)]
-    file = DecodedSource(BytesSource("wide", {}, ",".join(names).encode() + b"\n1,2\n"))
+    file = DecodedSource(MemorySource(",".join(names).encode() + b"\n1,2\n"))
     assert read_header(file, SOURCE, 16 << 20).columns == tuple(names)
     with pytest.raises(TooManyColumns, match="100,001 columns are named, and 100,000 may be"):
         check_column_names([*names, "one more"])
