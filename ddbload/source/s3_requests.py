@@ -332,23 +332,16 @@ def _read_by_threads(
     config = getattr(client.meta, "config", None)
     threads = min(concurrency, getattr(config, "max_pool_connections", concurrency))
     is_over = False
-
-    def give_up() -> bool:
-        return is_over or retry_policy.give_up()
-
-    threads_policy = replace(retry_policy, give_up=give_up)
+    threads_policy = replace(retry_policy, give_up=lambda: is_over or retry_policy.give_up())
 
     def read(wanted: ObjectRange) -> bytes:
         source = S3Object(client, wanted.pinned, threads_policy)
         return b"".join(source.stream(wanted.start, wanted.end, max(1, wanted.size)))
 
-    def size_of(wanted: ObjectRange) -> int:
-        return wanted.size
-
     with ThreadPoolExecutor(threads, thread_name_prefix="objects") as pool:
         found = map_in_order(
             lambda wanted: pool.submit(read, wanted),
-            *(ranges, concurrency * OBJECTS_AHEAD, size_of, max_bytes_ahead),
+            *(ranges, concurrency * OBJECTS_AHEAD, lambda each: each.size, max_bytes_ahead),
         )
         try:
             with closing(found):

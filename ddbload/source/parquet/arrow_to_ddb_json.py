@@ -63,13 +63,13 @@ def values(array: Any, int96: Leaves = repeat(False)) -> list[str]:  # noqa: B00
         return values(array.dictionary_decode(), int96)
     if isinstance(kind, pa.BaseExtensionType) and kind.extension_name != "arrow.uuid":
         return values(array.storage, int96)
-    for known, convert_nested in _NESTED:
-        if known(kind):
+    for convert_nested, *tests in _NESTED:
+        if any(test(kind) for test in tests):
             return convert_nested(array, int96)
     if next(int96):
         return _old_timestamps(array)
-    for known, convert in _KINDS:
-        if known(kind):
+    for convert, *tests in _KINDS:
+        if any(test(kind) for test in tests):
             return convert(array)
     raise NotImplementedError(f"a column of type {kind}")
 
@@ -258,41 +258,25 @@ def _time(count: int, digits: int) -> str:
     return f"{text}.{fraction:0{digits}d}" if digits else text
 
 
-_NESTED: Sequence[tuple[Callable[[Any], bool], Callable[[Any, Leaves], list[str]]]] = (
-    (kinds.is_map, _maps),
-    (
-        lambda kind: (
-            kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)
-        ),
-        _lists,
-    ),
-    (kinds.is_struct, _structs),
+# Functions that encode arrays, each with the tests of the types that it encodes.
+_NESTED: Sequence[Sequence[Callable[..., Any]]] = (
+    (_maps, kinds.is_map),
+    (_lists, kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list),
+    (_structs, kinds.is_struct),
 )
-_KINDS: Sequence[tuple[Callable[[Any], bool], Callable[[Any], list[str]]]] = (
-    (
-        lambda kind: (
-            kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
-        ),
-        _texts,
-    ),
-    (lambda kind: kinds.is_integer(kind) or kinds.is_floating(kind), _numbers),
-    (kinds.is_decimal, _numbers),
-    (kinds.is_boolean, _booleans),
-    (kinds.is_timestamp, _timestamps),
-    (kinds.is_date, _dates),
-    (kinds.is_time, _times),
-    (
-        lambda kind: (
-            kinds.is_binary(kind)
-            or kinds.is_large_binary(kind)
-            or kinds.is_fixed_size_binary(kind)
-            or kinds.is_binary_view(kind)
-        ),
-        _binaries,
-    ),
-    (kinds.is_duration, _durations),
-    (kinds.is_null, _nulls),
-    (lambda kind: isinstance(kind, pa.BaseExtensionType), _uuids),
+_TEXTS = (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
+_BINARIES = (kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view)
+_KINDS: Sequence[Sequence[Callable[..., Any]]] = (
+    (_texts, *_TEXTS),
+    (_numbers, kinds.is_integer, kinds.is_floating, kinds.is_decimal),
+    (_booleans, kinds.is_boolean),
+    (_timestamps, kinds.is_timestamp),
+    (_dates, kinds.is_date),
+    (_times, kinds.is_time),
+    (_binaries, *_BINARIES, kinds.is_fixed_size_binary),
+    (_durations, kinds.is_duration),
+    (_nulls, kinds.is_null),
+    (_uuids, lambda kind: isinstance(kind, pa.BaseExtensionType)),
 )
 
 
@@ -348,12 +332,7 @@ def _repeated_bytes(array: Any) -> int:
 
 
 def _has_bytes(kind: Any) -> bool:
-    return bool(
-        kinds.is_string(kind)
-        or kinds.is_binary(kind)
-        or kinds.is_large_string(kind)
-        or kinds.is_large_binary(kind)
-    )
+    return any(test(kind) for test in (*_TEXTS, *_BINARIES))
 
 
 def _children(array: Any) -> list[Any]:

@@ -113,10 +113,9 @@ class ParquetLines(DecodedSource):
         """Row groups in the whole file."""
         self._first: int = 0 if groups is None else groups[0]
         self._after: int = self.groups if groups is None else groups[1]
-        self._max_decoded = self._find_max_decoded(metadata, max_expansion)
         self._decoded = 0
         self._checked_group: int | None = None
-        self._refuse_bomb(metadata, max_expansion)
+        self._max_decoded = self._find_max_decoded(metadata, max_expansion)
         self._access.set_reader_count(metadata.num_columns)
 
     @property
@@ -163,27 +162,27 @@ class ParquetLines(DecodedSource):
         self.inner.close()
 
     def _find_max_decoded(self, metadata: Any, most: int | None) -> float:
-        """Return the most bytes that the row groups may decode to, beside 1 KB for each row."""
+        """Return the most bytes that the row groups may decode to, beside 1 KB for each row.
+
+        Refuse a file whose metadata say that it holds more.
+        """
         if most is None:
             return float("inf")
-        sizes = [metadata.row_group(group).total_byte_size for group in range(self.groups)]
-        share: float = sum(sizes[self._first : self._after]) / max(1, sum(sizes))
-        return float(max(EXPANSION_ALLOWANCE_BYTES, most * self.inner.size * share))
-
-    def _refuse_bomb(self, metadata: Any, most: int | None) -> None:
-        """Refuse a file whose metadata say that it holds too much."""
-        if most is None:
-            return
         limit = max(EXPANSION_ALLOWANCE_BYTES, most * self.inner.size)
-        sizes = [metadata.row_group(group) for group in range(self.groups)]
-        whole = sum(each.total_byte_size for each in sizes)
-        if sum(each.num_rows for each in sizes) != self.rows:
+        groups = [metadata.row_group(group) for group in range(self.groups)]
+        sizes = [each.total_byte_size for each in groups]
+        if sum(each.num_rows for each in groups) != self.rows:
             raise DamagedParquet(
                 f"{self.name}: its row groups have another number of rows than the file: it is"
                 " damaged; write it again"
             )
-        if whole > limit or self.rows > max(_ALLOWED_ROWS, limit):
+        if sum(sizes) > limit or self.rows > max(_ALLOWED_ROWS, limit):
             raise self._too_large(most)
+        self._refuse_long_lists(metadata, most, limit)
+        share: float = sum(sizes[self._first : self._after]) / max(1, sum(sizes))
+        return float(max(EXPANSION_ALLOWANCE_BYTES, most * self.inner.size * share))
+
+    def _refuse_long_lists(self, metadata: Any, most: int, limit: int) -> None:
         schema = metadata.schema
         repeated = [
             place

@@ -9,7 +9,7 @@ from __future__ import annotations
 import string
 from bisect import bisect_right
 from collections.abc import Generator, Mapping, Sequence
-from itertools import takewhile
+from contextlib import closing
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +87,9 @@ def cut_keys(prefix: str, first: str, page: Sequence[str]) -> list[str]:
     first one that has changed since `first` are used: those show how the keys count up.
     """
     last = page[-1]
-    changed = min(_common_length(first, last), len(last) - 1)
+    pairs = enumerate(zip(first, last, strict=False))
+    shortest = min(len(first), len(last) - 1)
+    changed = next((place for place, (one, other) in pairs if one != other), shortest)
     digits = string.digits + (_HEX_LETTERS if _has_hex(page, changed + 1) else "")
     cuts: list[str] = []
     # A cut at a later position shares more characters with the last key, so it sorts first.
@@ -113,11 +115,6 @@ def _has_hex(page: Sequence[str], start: int) -> bool:
         if characters <= _HEX and len(characters.intersection(_HEX_LETTERS)) > 1:
             return not characters.isdisjoint(string.digits)
     return False
-
-
-def _common_length(first: str, second: str) -> int:
-    pairs = zip(first, second, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 class _KeyRange:
@@ -321,12 +318,13 @@ def list_objects(
     another order), `AccessDenied`, `AwsConfiguration` (a bucket in another region),
     `RequestRefused`, and `ServiceUnavailable` after several attempts.
     """
-    pages = _list_pages(client, signer, bucket, prefix, "", after, requests, retry_policy)
-    try:
+    if signer is None:
+        pages = _pages_by_client(client, bucket, prefix, "", after, retry_policy)
+    else:
+        pages = _pages_by_loop(signer, bucket, prefix, "", after, requests, retry_policy)
+    with closing(pages):
         for page in pages:
             yield from page.objects
-    finally:
-        pages.close()
 
 
 def list_level(
@@ -337,18 +335,18 @@ def list_level(
     signer: S3Signer | None = None,
 ) -> Generator[ListedObject | ListedFolder]:
     """List the objects and folders directly under a prefix, by name; see `list_objects`."""
-    pages = _list_pages(client, signer, bucket, prefix, "/", None, 1, DEFAULT_POLICY)
-    try:
+    if signer is None:
+        pages = _pages_by_client(client, bucket, prefix, "/", None, DEFAULT_POLICY)
+    else:
+        pages = _pages_by_loop(signer, bucket, prefix, "/", None, 1, DEFAULT_POLICY)
+    with closing(pages):
         for page in pages:
             entries: list[ListedObject | ListedFolder] = [*page.objects, *page.folders]
             yield from sorted(entries, key=itemgetter(0))
-    finally:
-        pages.close()
 
 
-def _list_pages(
-    client: S3Client,
-    signer: S3Signer | None,
+def _pages_by_loop(
+    signer: S3Signer,
     bucket: str,
     prefix: str,
     delimiter: str,
@@ -356,18 +354,12 @@ def _list_pages(
     requests: int,
     retry_policy: RetryPolicy,
 ) -> Generator[ListPage]:
-    if signer is None:
-        yield from _pages_by_client(client, bucket, prefix, delimiter, after, retry_policy)
-        return
     # At least two: the next page is requested while the present one is still being received.
-    loop = S3RequestLoop(signer, max(2, requests), retry_policy)
-    try:
-        listing = ParallelListing(
-            loop, bucket, prefix, after=after, delimiter=delimiter, divides=requests > 2
-        )
-        yield from listing.pages()
-    finally:
-        loop.close()
+    with closing(S3RequestLoop(signer, max(2, requests), retry_policy)) as loop:
+        divides = requests > 2
+        yield from ParallelListing(
+            loop, bucket, prefix, after=after, delimiter=delimiter, divides=divides
+        ).pages()
 
 
 def _pages_by_client(
