@@ -10,7 +10,6 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -175,14 +174,11 @@ def segment_reader(clients: Clients) -> KeyReader:
 
     def read(bucket: str, listed: Iterable[ListedKey]) -> Generator[bytes]:
         # Imported here: most functions and commands read few objects of a ledger.
-        from ddbload.source.small_objects import pinned_version, read_objects
+        from ddbload.source.s3_requests import pinned_version, read_ranges, whole_object
 
-        pinned = (pinned_version(bucket, *each) for each in listed)
-        objects = read_objects(
-            pinned, clients.s3, signers=clients.s3_signer, concurrency=SEGMENT_READERS
+        objects = (whole_object(pinned_version(bucket, *each)) for each in listed)
+        return read_ranges(
+            objects, clients.s3, signers=clients.s3_signer, concurrency=SEGMENT_READERS
         )
-        with closing(objects) as found:
-            for _, data in found:
-                yield data
 
     return read

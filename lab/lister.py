@@ -16,7 +16,7 @@ from unittest import mock
 
 from ddbload.aws.clients import Clients
 from ddbload.aws.http_client.http1 import Response
-from ddbload.source.s3_listing import list_objects, parallel_listing
+from ddbload.source.s3_listing import list_objects
 from ddbload.source.s3_listing.list_page import ListPage, read_page
 from ddbload.source.s3_requests import S3Request, S3RequestLoop
 
@@ -58,7 +58,7 @@ def main() -> None:
     signer = clients.s3_signer(bucket)
     with (
         mock.patch.object(list_objects, "S3RequestLoop", WatchedLoop),
-        mock.patch.object(parallel_listing, "read_page", read_page_watched),
+        mock.patch.object(list_objects, "read_page", read_page_watched),
     ):
         used, begin = time.process_time(), time.perf_counter()
         found = list_objects.list_objects(clients.s3, bucket, signer=signer, requests=int(requests))

@@ -19,7 +19,7 @@ import botocore.session  # noqa: F401
 
 from ddbload.aws.clients import Clients
 from ddbload.errors import DdbloadError
-from ddbload.source.small_objects import pinned_version, read_objects
+from ddbload.source.s3_requests import pinned_version, read_ranges, whole_object
 from lab.published.objects.result import measured, print_result
 
 
@@ -34,11 +34,10 @@ def main() -> None:
         with measured() as start:
             clients = Clients()
             client, _ = clients.s3, clients.s3_signer(bucket)
-        found = read_objects(
-            objects, client, signers=clients.s3_signer, concurrency=int(concurrency)
-        )
+        ranges = map(whole_object, objects)
+        found = read_ranges(ranges, client, signers=clients.s3_signer, concurrency=int(concurrency))
         try:
-            for number, body in found:
+            for number, body in enumerate(found):
                 key = objects[number]["key"]
                 if key in bodies:
                     failures.append(f"{key} was read twice")

@@ -35,16 +35,14 @@ from ddbload.rows.file_signatures import (
     is_unwritten,
 )
 from ddbload.source.byte_source import ByteSource, HeadCachingSource
-from ddbload.source.catalogs.exports import ExportedFile
-from ddbload.source.catalogs.folders import FolderFiles, find_files
-from ddbload.source.catalogs.globs import has_wildcards
-from ddbload.source.catalogs.manifests import MAX_MANIFEST_BYTES
+from ddbload.source.catalogs.globs import FolderFiles, find_files, has_wildcards
+from ddbload.source.catalogs.manifests import MAX_MANIFEST_BYTES, ExportedFile
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.local_file import open_local
 from ddbload.source.s3_listing.list_objects import list_objects
 from ddbload.source.s3_listing.list_page import ListedObject
 from ddbload.source.s3_object import Pinned, S3Object, open_s3
-from ddbload.source.small_objects import ObjectRange, read_ranges
+from ddbload.source.s3_requests import ObjectRange, read_ranges
 
 if TYPE_CHECKING:
     from ddbload.source.parquet.parquet_lines import ParquetLines
@@ -235,15 +233,12 @@ def read_windows(
 
 
 def _read_ranges(ranges: Iterable[ObjectRange], context: Context) -> Generator[bytes]:
-    found = read_ranges(
+    return read_ranges(
         ranges,
         context.clients.s3,
         signers=context.clients.s3_signer,
         retry_policy=context.retry_policy,
     )
-    with closing(found):
-        for _, data in found:
-            yield data
 
 
 @contextmanager

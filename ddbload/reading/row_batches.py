@@ -26,7 +26,7 @@ from ddbload.reading.row_blocks import (
 )
 from ddbload.rows.blocks import BLOCK_BYTES, Block, Defect, RowPositions, reject_line
 from ddbload.rows.columns import Columns
-from ddbload.source.byte_source import CountingSource
+from ddbload.source.byte_source import HeadCachingSource
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 RejectLine = bytes
@@ -234,7 +234,7 @@ def iter_row_batches(
                 object_slice = slice_for_object(
                     record, pinned, open_decoded(raw, source, pinned), at.byte
                 )
-                counting = CountingSource(raw)
+                counting = HeadCachingSource(raw, b"")
                 file = open_decoded(counting, source, pinned)
                 end = object_slice.end if file.plain else None
                 if several:

@@ -25,9 +25,9 @@ from ddbload.reading.header import match_columns, read_header, wanted_columns
 from ddbload.reading.open_sources import open_decoded, open_each, open_parquet
 from ddbload.rows.blocks import Block, BlockSplitter, RowBoundaries
 from ddbload.rows.json_framing import MORE_FOLLOWS
+from ddbload.source.decoding.compression import SeekTrail
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.decoding.inflate import zlib_library
-from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.source.s3_object import Pinned
 
 _KEPT_ENCODERS = 400

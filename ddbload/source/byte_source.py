@@ -22,7 +22,7 @@ class ByteSource(Protocol):
         """Version as JSON data, from which it can be opened again."""
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
-        """Yield the bytes in [`start`, `end`) in pieces of at head_bytes `piece_bytes`.
+        """Yield the bytes in [`start`, `end`) in pieces of at most `piece_bytes`.
 
         Yields exactly `end - start` bytes, or raises `SourceChanged`, `SourceNotFound`,
         `SourceUnreadable` or `ServiceUnavailable`.
@@ -32,62 +32,21 @@ class ByteSource(Protocol):
         """Close the file."""
 
 
-class BytesSource:
-    """A `ByteSource` in memory: an object that was read as a whole."""
-
-    def __init__(self, name: str, pinned: Mapping[str, Any], data: bytes) -> None:
-        self.name = name
-        self.pinned = pinned
-        self._data = data
-
-    @property
-    def size(self) -> int:
-        """Size in bytes."""
-        return len(self._data)
-
-    def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
-        """Yield a range, see `ByteSource.stream`."""
-        for offset in range(start, end, piece_bytes):
-            yield self._data[offset : min(offset + piece_bytes, end)]
-
-    def close(self) -> None:
-        """Do nothing: memory needs no closing."""
-
-
 FIRST_BYTES = 256 * 1024
 """Bytes that usually suffice to find the header and the format; a small object as a whole."""
 
 
-class _WrappedSource:
-    """The name, size and version of the source inside."""
-
-    def __init__(self, inner: ByteSource) -> None:
-        self._inner = inner
-
-    @property
-    def name(self) -> str:
-        """Path or s3:// URI."""
-        return self._inner.name
-
-    @property
-    def size(self) -> int:
-        """Size in bytes."""
-        return self._inner.size
-
-    @property
-    def pinned(self) -> Mapping[str, Any]:
-        """Version of the source."""
-        return self._inner.pinned
-
-
-class HeadCachingSource(_WrappedSource):
+class HeadCachingSource:
     """A source with its first bytes kept in memory; closes the source when it is closed.
 
     These are the first 256 KiB, or those that were read before, in `head`.
     """
 
     def __init__(self, inner: ByteSource, head: bytes | None = None) -> None:
-        super().__init__(inner)
+        self.name, self.size, self.pinned = inner.name, inner.size, inner.pinned
+        self.read = 0
+        """Offset up to which bytes were read."""
+        self._inner = inner
         self._head = head
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
@@ -101,28 +60,11 @@ class HeadCachingSource(_WrappedSource):
                 yield self._head[position : min(position + piece_bytes, end, head_bytes)]
             position = min(end, head_bytes)
         if position < end:
-            yield from self._inner.stream(position, end, piece_bytes)
+            for piece in self._inner.stream(position, end, piece_bytes):
+                position += len(piece)
+                self.read = max(self.read, position)
+                yield piece
 
     def close(self) -> None:
         """Close the source."""
         self._inner.close()
-
-
-class CountingSource(_WrappedSource):
-    """A source that records how far it was read; leaves closing to its opener."""
-
-    def __init__(self, inner: ByteSource) -> None:
-        super().__init__(inner)
-        self.read = 0
-        """Offset up to which bytes were read."""
-
-    def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
-        """Yield a range, see `ByteSource.stream`."""
-        position = start
-        for piece in self._inner.stream(start, end, piece_bytes):
-            position += len(piece)
-            self.read = max(self.read, position)
-            yield piece
-
-    def close(self) -> None:
-        """Do nothing: the opener of the source closes it."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import select
 import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ddbload.errors import SourceChanged, SourceNotFound, SourceUnreadable
-from ddbload.source.missing_source import missing_file
+from ddbload.errors import SourceChanged, SourceNotFound, SourceUnreadable, nearest_name
 
 STDIN_PREFIX, PIPE_PREFIX = "ddbload-stdin-", "ddbload-pipe-"
 """Prefixes for names of temporary copies of standard input and of a pipe."""
@@ -201,7 +202,7 @@ def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
     try:
         _require_regular(path, descriptor)
         source = LocalFile(path, descriptor)
-        if pinned is not None and not _is_version(source.pinned, pinned):
+        if pinned is not None and source.pinned != dict(pinned):
             raise SourceChanged(
                 f"{path} is not the file that this run began with (another size, time of change"
                 " or inode); start a new run for it"
@@ -210,11 +211,6 @@ def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
         os.close(descriptor)
         raise
     return source
-
-
-def _is_version(found: Mapping[str, Any], pinned: Mapping[str, Any]) -> bool:
-    """Compare a file with a pinned version."""
-    return dict(found) == dict(pinned)
 
 
 def _open_error(error: OSError | ValueError) -> str | None:
@@ -233,3 +229,48 @@ def _require_regular(path: str, descriptor: int) -> None:
         raise SourceUnreadable(f"{path} is a folder; name a file in it")
     if not stat.S_ISREG(mode):
         raise SourceUnreadable(f"{path} is not a regular file; pipe it in, and name '-'")
+
+
+# Files that do not exist.
+
+MAX_COMPARED = 1000
+"""Entries of a folder, or objects of a prefix, that are compared with what is missing."""
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_QUOTES = "'\"`\u2018\u2019\u201c\u201d"
+
+
+def missing_file(path: str, what: str = "no such file") -> SourceNotFound:
+    """Make the error of a path that does not exist, with what is likely meant by it."""
+    return SourceNotFound(f"{path}: {what}{_advice(path)}")
+
+
+def _advice(path: str) -> str:
+    if path[:1] in _QUOTES and path[-1:] in _QUOTES:
+        return "; the quotes are part of the name: leave them out"
+    if path.startswith("~"):
+        return "; the shell replaces ~ only outside quotes: leave them out, or write the whole path"
+    if path != path.strip() and os.path.exists(path.strip()):  # noqa: PTH110
+        return "; there is one without the spaces around it"
+    if _DRIVE.match(path) or ("\\" in path and "/" not in path):
+        return (
+            "; this is a path of Windows: write it as Linux and macOS do, such as"
+            " /mnt/c/data/books.csv in WSL"
+        )
+    folder, name = os.path.split(path)
+    try:
+        names = [each.name for each in islice(os.scandir(folder or "."), MAX_COMPARED)]
+    except OSError:
+        return f"; there is no folder {folder} either" if folder else ""
+    near = nearest_file(name, names)
+    return "" if near is None else f"; did you mean {os.path.join(folder, near)!r}?"  # noqa: PTH118
+
+
+def nearest_file(name: str, names: Iterable[str]) -> str | None:
+    """Return the most similar file name. What follows the first dot would make all alike."""
+    by_stem: dict[str, list[str]] = {}
+    for each in sorted(names):
+        by_stem.setdefault(each.partition(".")[0], []).append(each)
+    stem = nearest_name(name.partition(".")[0], by_stem)
+    if stem is None:
+        return None
+    return nearest_name(name, by_stem[stem]) or by_stem[stem][0]

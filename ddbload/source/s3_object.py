@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure, classify_failure
@@ -15,7 +18,7 @@ from ddbload.errors import (
     SourceNotFound,
     SourceUnreadable,
 )
-from ddbload.source.missing_source import missing_object
+from ddbload.source.local_file import MAX_COMPARED, nearest_file
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -80,13 +83,11 @@ class S3Object:
                     raise
                 failures += 1
                 doing = f"reading {self.name} from byte {position}"
-                self._retry_policy.wait(failure, failures, doing, self._expected)
+                known = partial(expected, pinned=self._pinned)
+                self._retry_policy.wait(failure, failures, doing, known)
 
     def close(self) -> None:
         """Do nothing: no connection is kept between reads."""
-
-    def _expected(self, failure: AwsFailure) -> Exception | None:
-        return expected(failure, self._pinned)
 
     def _read(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
         pinned = self._pinned
@@ -156,25 +157,17 @@ def expected(failure: AwsFailure, pinned: Pinned) -> Exception | None:
         return SourceChanged(
             f"{uri_of(pinned)}: the version that this run began with is gone; start a new run"
         )
-    if _is_customer_encrypted(failure):
-        return _customer_encrypted(uri_of(pinned))
+    if failure.code == "InvalidRequest" and "Server Side Encryption" in failure.text:
+        return SourceUnreadable(
+            f"{uri_of(pinned)}: the object is encrypted with a key that its writer sent (SSE-C),"
+            " which ddbload does not support; copy it with another encryption"
+        )
     if failure.code == "InvalidObjectState":
         # S3 returns 403 for a GET of an archived object, and a listing does not show the state.
         return SourceUnreadable(
             f"{uri_of(pinned)}: the object is archived; restore it first (aws s3api restore-object)"
         )
     return None
-
-
-def _is_customer_encrypted(failure: AwsFailure) -> bool:
-    return failure.code == "InvalidRequest" and "Server Side Encryption" in failure.text
-
-
-def _customer_encrypted(name: str) -> SourceUnreadable:
-    return SourceUnreadable(
-        f"{name}: the object is encrypted with a key that its writer sent (SSE-C), which ddbload"
-        " does not support; copy it with another encryption"
-    )
 
 
 def uri_of(pinned: Pinned) -> str:
@@ -272,3 +265,39 @@ def _is_archived(head: Mapping[str, Any]) -> bool:
 
 def _bare(etag: str) -> str:
     return etag.strip('"')
+
+
+def missing_object(client: S3Client, bucket: str, key: str, extra: str = "") -> SourceNotFound:
+    """Make the error of an object that does not exist, with what is likely meant by it.
+
+    HEAD does not say whether the bucket exists, so the bucket is asked. That helps where it may
+    be listed, and its errors are ignored.
+    """
+    name = f"s3://{bucket}/{key}"
+    told = f"{name}: no such object{extra}"
+    if extra:
+        return SourceNotFound(told)
+    advice = ""
+    with suppress(Exception):
+        advice = _advice_of_bucket(client, bucket, key)
+    return SourceNotFound(f"{told}{advice}")
+
+
+def _advice_of_bucket(client: S3Client, bucket: str, key: str) -> str:
+    try:
+        below = client.list_objects_v2(Bucket=bucket, Prefix=f"{key}/", MaxKeys=1)
+    except Exception as error:
+        response: Any = getattr(error, "response", None) or {}
+        if response.get("Error", {}).get("Code") == "NoSuchBucket":
+            return f", because there is no bucket {bucket}: check its name"
+        raise
+    if below.get("Contents"):
+        return f", and there are objects below it: s3://{bucket}/{key}/ names all of them"
+    if key.startswith("/"):
+        return "; the key begins with a slash: write one slash after the bucket"
+    folder = key[: key.rfind("/") + 1]
+    page = client.list_objects_v2(Bucket=bucket, Prefix=folder, Delimiter="/", MaxKeys=MAX_COMPARED)
+    keys = [each["Key"] for each in page.get("Contents", ())]
+    names = {posixpath.basename(each): each for each in keys if not each.endswith("/")}
+    near = nearest_file(posixpath.basename(key), names)
+    return "" if near is None else f"; did you mean s3://{bucket}/{names[near]}?"

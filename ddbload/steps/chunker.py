@@ -37,8 +37,8 @@ from ddbload.reading.row_blocks import (
 )
 from ddbload.rows.blocks import BLOCK_BYTES, Block, RowBoundaries
 from ddbload.source.byte_source import ByteSource
+from ddbload.source.decoding.compression import POINT_BYTES, SeekTrail
 from ddbload.source.decoding.decoded_source import DecodedSource, why_uncut
-from ddbload.source.decoding.seek_trail import POINT_BYTES, SeekTrail
 
 
 class Chunker:

@@ -35,19 +35,19 @@ from ddbload.reading.open_sources import (
     refuse_empty,
 )
 from ddbload.rows.file_signatures import compression_by_name
-from ddbload.source.catalogs.exports import (
-    DataFile,
+from ddbload.source.catalogs.globs import Glob
+from ddbload.source.catalogs.manifests import (
+    ListedFile,
     find_exports,
     incomplete_data_file,
     is_export_manifest,
     missing_data_file,
     read_export,
+    read_manifest,
 )
-from ddbload.source.catalogs.globs import Glob
-from ddbload.source.catalogs.manifests import ManifestEntry, read_manifest
 from ddbload.source.s3_listing.list_page import ListedObject
 from ddbload.source.s3_object import Pinned
-from ddbload.source.small_objects import pinned_version
+from ddbload.source.s3_requests import pinned_version
 
 T = TypeVar("T")
 SourceObjects = tuple[Generator[FoundObject], str | None]
@@ -343,9 +343,9 @@ def _only_export(source: Source, names: Sequence[str], empty: Sequence[str]) -> 
 
 
 def _from_table_export(location: str, context: Context, after: str | None) -> SourceObjects:
-    export = read_export(location, lambda part: read_whole(part, context))
+    files = read_export(location, lambda part: read_whole(part, context))
 
-    def pin(file: DataFile) -> Pinned | None:
+    def pin(file: ListedFile) -> Pinned | None:
         try:
             pinned = _pin(file.location, context)
         except SourceNotFound:
@@ -355,7 +355,7 @@ def _from_table_export(location: str, context: Context, after: str | None) -> So
             raise incomplete_data_file(file.location, 0, file.items)
         return pinned if file.items is None else {**pinned, "items": file.items}
 
-    return _pin_concurrently(pin, export.files, after, location), DYNAMODB_EXPORT
+    return _pin_concurrently(pin, files, after, location), DYNAMODB_EXPORT
 
 
 def _from_manifest(
@@ -365,7 +365,7 @@ def _from_manifest(
     if data is None:
         raise SourceNotFound(f"{location}: no such manifest")
 
-    def pin(entry: ManifestEntry) -> Pinned | None:
+    def pin(entry: ListedFile) -> Pinned | None:
         try:
             pinned = _pin(entry.location, context)
         except SourceNotFound as error:

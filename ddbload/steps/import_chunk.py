@@ -38,7 +38,7 @@ from ddbload.ledger.attempts import Attempt
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.row_blocks import RunReader, rare_gc, read_chunk
 from ddbload.run_worker import WorkerSession
-from ddbload.source.decoding.seek_trail import SeekTrail
+from ddbload.source.decoding.compression import SeekTrail
 from ddbload.steps.row_feeder import FEED_READ_BYTES, RowFeeder
 from ddbload.write.drivers import Job, concurrency_for, driver_for
 from ddbload.write.pacing.pacing import Pacing

@@ -15,7 +15,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.reading.measure import Measure, SizeHistogram
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import RunReader, read_chunk
-from ddbload.source.decoding.seek_trail import SeekTrail
+from ddbload.source.decoding.compression import SeekTrail
 from ddbload.steps.row_feeder import MAX_REJECT_BYTES
 
 PLAN_READ_BYTES = 256 * 1024

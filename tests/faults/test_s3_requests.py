@@ -18,9 +18,9 @@ from ddbload.errors import (
     ServiceUnavailable,
     SourceChanged,
 )
-from ddbload.source import small_objects
+from ddbload.source import s3_requests
 from ddbload.source.s3_listing.list_objects import list_level, list_objects
-from ddbload.source.small_objects import read_objects
+from ddbload.source.s3_requests import read_ranges, whole_object
 from tests.faults.bucket import BUCKET, BucketServer
 
 ODD = "in/a b+ü%&<'\"~\n/.//../c.csv"
@@ -70,9 +70,7 @@ def clients(server) -> Iterator[Clients]:
 
 def read(clients: Clients, pinned: Any, **how: Any) -> list[bytes]:
     how = {"signers": clients.s3_signer, "retry_policy": EAGER, **how}
-    found = list(read_objects(pinned, clients.s3, **how))
-    assert [number for number, _ in found] == list(range(len(found)))
-    return [data for _, data in found]
+    return list(read_ranges(map(whole_object, pinned), clients.s3, **how))
 
 
 def keys(clients: Clients, prefix: str = "in/", **how: Any) -> list[str]:
@@ -120,7 +118,7 @@ def test_read_objects_continues_a_broken_body(bucket, clients, fault):
 
 
 def test_read_objects_splits_large_objects_into_ranges(bucket, clients, monkeypatch):
-    monkeypatch.setattr(small_objects, "RANGE_BYTES", 700)
+    monkeypatch.setattr(s3_requests, "RANGE_BYTES", 700)
     faults = ["ignores_range", "more", "ignores_range_short", "short", "reset", "no_if_match"]
 
     def now_and_then(_: str) -> str | None:
@@ -141,13 +139,13 @@ def test_read_objects_holds_no_more_than_its_limit(bucket, clients, ahead):
             read_ahead.append((number, each["size"]))
             yield each
 
-    found = read_objects(
-        watched(),
+    found = read_ranges(
+        map(whole_object, watched()),
         clients.s3,
         signers=clients.s3_signer,
         max_bytes_ahead=ahead,
     )
-    for number, data in found:
+    for number, data in enumerate(found):
         assert data == list(OBJECTS.values())[number]
         # The last object was taken from the iterator, but is not requested yet.
         begun = [size for place, size in read_ahead[:-1] if place > number]
@@ -206,14 +204,14 @@ def test_expired_credentials_are_replaced(bucket, clients, monkeypatch):
     clients = Clients(clients._settings)
     monkeypatch.setattr(credentials, "LOOK_SECONDS", 0.0)
     bucket.keys = {"first"}
-    found = read_objects(
-        iter(bucket.pinned() * 3),
+    found = read_ranges(
+        map(whole_object, bucket.pinned() * 3),
         clients.s3,
         signers=clients.s3_signer,
         concurrency=2,
         retry_policy=EAGER,
     )
-    for number, data in found:
+    for number, data in enumerate(found):
         assert data == list(OBJECTS.values())[number % len(OBJECTS)]
         if number == 10:
             bucket.keys = {"second"}

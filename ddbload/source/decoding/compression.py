@@ -7,7 +7,9 @@ raise an error before the last piece: a wrong checksum or length, or data that e
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.source import GZIP
@@ -18,8 +20,7 @@ from ddbload.errors import (
     UnsupportedFormat,
 )
 from ddbload.rows.file_signatures import ZSTD_SIGNATURE, ZSTD_SKIPPABLE_SIGNATURES
-from ddbload.source.decoding.inflate import OUTPUT_BYTES, InflateError, make_inflater
-from ddbload.source.decoding.seek_trail import SeekTrail
+from ddbload.source.decoding.inflate import OUTPUT_BYTES, make_inflater
 
 EXPANSION_ALLOWANCE_BYTES = 1024 * 1024
 """Output up to this size is allowed whatever its ratio to the input."""
@@ -35,12 +36,72 @@ _ZSTD_BLOCK_BYTES = 128 * 1024
 _REPEATED, _COMPRESSED = 1, 2
 
 
+POINT_BYTES = 1024 * 1024
+"""Decompressed bytes between two points. One takes 32 KiB of memory, and a millisecond or so to
+decompress half of what lies between two."""
+
+
+class SeekTrail:
+    """Seek points of the objects that are read one after the other, by their byte in the run.
+
+    Points are kept until `discard_before`.
+    """
+
+    def __init__(self, every: int = POINT_BYTES) -> None:
+        """`every`: decompressed bytes between two points, at least."""
+        self.consumed = 0
+        """Bytes of the current object that were decompressed so far, as they are stored."""
+        self.every = every
+        self._bytes: list[int] = []
+        # None where an object begins.
+        self._points: list[SeekPoint | None] = []
+        self._base = self._shift = self._next = 0
+        self._until: int | None = None
+
+    def begin(self, base: int, skip: int, start: SeekPoint | None = None) -> None:
+        """Begin an object, whose byte `skip` is byte `base` of the run, with a known point."""
+        self.consumed = 0
+        self._base, self._shift = base, base - skip
+        self._next = self.every
+        self._until = None
+        self._bytes.append(base)
+        self._points.append(None)
+        if start is not None:
+            self.add(start)
+            self._until = start.until
+
+    def wants(self, text: int) -> bool:
+        """Tell whether a point is due after this many decompressed bytes of the object."""
+        return text >= self._next
+
+    def add(self, point: SeekPoint) -> None:
+        """Record a point of the current object, behind all earlier ones."""
+        self._next = point.text + self.every
+        byte = point.text + self._shift
+        # Rows do not begin within a header.
+        if byte >= self._base:
+            self._bytes.append(byte)
+            self._points.append(point if self._until is None else replace(point, until=self._until))
+
+    def first_from(self, byte: int) -> int | None:
+        """Return the byte of the first point at or after a byte; None before it was passed."""
+        found = bisect_left(self._bytes, byte)
+        return self._bytes[found] if found < len(self._bytes) else None
+
+    def last_before(self, byte: int) -> SeekPoint | None:
+        """Return the last point at or before a byte; None if its object is read from its start."""
+        found = bisect_right(self._bytes, byte)
+        return self._points[found - 1] if found else None
+
+    def discard_before(self, byte: int) -> None:
+        """Forget the points that `last_before` returns for no later byte."""
+        found = bisect_right(self._bytes, byte) - 1
+        if found > 0:
+            del self._bytes[:found], self._points[:found]
+
+
 class _Damage(Exception):
-    """Damage to compressed data; its text says which."""
-
-
-class _EndsEarly(_Damage):
-    """Compressed data that end too early."""
+    """Damage to compressed data; its text says which. Data that end too early are an EOFError."""
 
 
 def decompress(
@@ -78,7 +139,7 @@ def has_frames(pieces: Iterator[bytes]) -> bool:
                 return True
             for _ in parts:
                 pass
-    except _Damage:
+    except (_Damage, EOFError):
         pass
     return False
 
@@ -138,12 +199,12 @@ class _ByteReader:
         return False
 
     def take(self, count: int) -> bytes:
-        """Take the next `count` bytes. Raises `_EndsEarly` if there are fewer."""
+        """Take the next `count` bytes. Raises EOFError if there are fewer."""
         found: list[bytes] = []
         left = count
         while left:
             if self.at_end():
-                raise _EndsEarly
+                raise EOFError
             some = self.piece[self.offset : self.offset + left]
             self.offset += len(some)
             left -= len(some)
@@ -156,9 +217,9 @@ class _ByteReader:
             count -= len(self.take(min(count, _ZSTD_BLOCK_BYTES)))
 
     def take_to_zero(self) -> bytes:
-        """Take bytes up to a zero and with it, or what the piece has. Raises `_EndsEarly`."""
+        """Take bytes up to a zero and with it, or what the piece has. Raises EOFError."""
         if self.at_end():
-            raise _EndsEarly
+            raise EOFError
         end = self.piece.find(b"\0", self.offset) + 1
         return self.take((end or len(self.piece)) - self.offset)
 
@@ -171,7 +232,7 @@ class _ByteReader:
 def _gunzip(
     reader: _ByteReader, meter: _ExpansionMeter, start: SeekPoint, trail: SeekTrail | None
 ) -> Iterator[bytes]:
-    inflater = make_inflater(find_blocks=trail is not None)
+    inflater = make_inflater()
     checksum, length, byte = start.checksum, start.length, start.byte
     is_first = start.text == length
     in_member = start.window is not None
@@ -194,7 +255,7 @@ def _gunzip(
                 in_member, is_full, checksum, length = True, False, 0, 0
             # After a full buffer zlib may have more output without any more input.
             if reader.at_end() and not is_full:
-                raise _EndsEarly
+                raise EOFError
             offset = reader.offset
             near = trail is not None and trail.wants(meter.output + OUTPUT_BYTES)
             output, reader.offset = inflater.inflate(reader.piece, offset, to_block=near)
@@ -216,9 +277,10 @@ def _gunzip(
                 trail.consumed = reader.taken
             if output:
                 yield output
-    except InflateError as error:
-        raise meter.damaged(f"the gzip data are damaged ({error})") from None
-    except _Damage as error:
+    except zlib.error as error:
+        why = str(error).rpartition(": ")[2]
+        raise meter.damaged(f"the gzip data are damaged ({why})") from None
+    except (_Damage, EOFError) as error:
         meter.taken = reader.taken
         raise meter.damaged(_gzip_damage(error, is_first=is_first)) from None
 
@@ -258,9 +320,9 @@ def _check_trailer(reader: _ByteReader, checksum: int, length: int) -> None:
         raise _Damage("incorrect length check")
 
 
-def _gzip_damage(error: _Damage, *, is_first: bool) -> str:
+def _gzip_damage(error: _Damage | EOFError, *, is_first: bool) -> str:
     trailing = "after the end of the gzip data there is something else"
-    if isinstance(error, _EndsEarly):
+    if isinstance(error, EOFError):
         further = f"{trailing}, or a further part that ends too early"
         return "the gzip data end too early" if is_first else further
     if not error.args:
@@ -291,9 +353,9 @@ def _unzstd(
                     yield meter.count(output)
             if not frame.eof:
                 raise _Damage("the Zstandard data are damaged (a frame's end)")
-    except _Damage as error:
+    except (_Damage, EOFError) as error:
         meter.taken = reader.taken
-        early = isinstance(error, _EndsEarly)
+        early = isinstance(error, EOFError)
         reason = "the Zstandard data end too early" if early else str(error)
         raise meter.damaged(reason) from None
     except zstandard.ZstdError as error:
@@ -331,7 +393,7 @@ def _zstd_frames(reader: _ByteReader) -> Iterator[tuple[int, Iterator[bytes]]]:
 def _next_signature(reader: _ByteReader) -> bytes:
     try:
         return reader.take(4)
-    except _EndsEarly:
+    except EOFError:
         raise _Damage("after the end of the Zstandard data there is something else") from None
 
 

@@ -1,15 +1,14 @@
-"""Inflate DEFLATE data from a point on, by zlib's own functions or by Python's `zlib`.
+"""Inflate DEFLATE data from a point on by zlib's own functions, or from the beginning by Python's.
 
-Python's `zlib` does not tell where a block of DEFLATE data ends, and only there decompression can
-begin anew. So points are found by calling zlib itself (`ctypes`). Python's `zlib` can begin
-there, too.
+Python's `zlib` does not find the ends of blocks of DEFLATE data, and only there decompression can
+begin anew. So zlib itself is called (`ctypes`) where it is found, which takes no more time.
 """
 
 from __future__ import annotations
 
 import zlib
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from ddbload.contracts.chunks import WINDOW_BYTES
 
@@ -30,116 +29,48 @@ _NO_FLUSH, _TO_BLOCK = 0, 5
 _LAST_BLOCK, _AT_BLOCK = 64, 128
 
 
-class InflateError(Exception):
-    """Damage to DEFLATE data; the text is zlib's."""
+class Inflater:
+    """Decompressor of raw DEFLATE data by Python's `zlib`, one member after the other.
 
+    It does not find the ends of blocks, so it begins only at the beginning of a member.
+    """
 
-class Inflater(Protocol):
-    """Decompressor of raw DEFLATE data, one member after the other."""
-
-    ended: bool
-    """True after the last block."""
-    bits: int | None
-    """Bits of the last byte taken that belong to the next block; None unless a block ended."""
+    def __init__(self) -> None:
+        self.ended = False
+        """True after the last block."""
+        self.bits: int | None = None
+        """Bits of the last byte taken that belong to the next block; None unless a block ended."""
+        self.reset()
 
     def reset(self, window: bytes = b"", bits: int = 0, byte: int = 0) -> None:
         """Begin a member, or a block: `window` comes before it, and `bits` of `byte` begin it."""
+        del window, bits, byte
+        self.ended = False
+        self._python = zlib.decompressobj(_RAW)
 
     def inflate(self, data: bytes, offset: int, *, to_block: bool) -> tuple[bytes, int]:
         """Decompress up to 64 KiB of data from an offset on; return them and the next offset.
 
-        `to_block` stops where a block ends, if that can be told. An empty result with the offset
-        at the end needs more data. Raises `InflateError`.
+        `to_block` stops where a block ends, if ends of blocks are found. An empty result with the
+        offset at the end needs more data. Raises `zlib.error`.
         """
-
-    def window(self) -> bytes:
-        """Return the last bytes that came out, as far as the next block may refer to them."""
-
-
-def make_inflater(*, find_blocks: bool) -> Inflater:
-    """Make an inflater; one that finds the ends of blocks if that is wanted and possible."""
-    library = zlib_library() if find_blocks else None
-    return PlainInflater() if library is None else BlockInflater(library)
-
-
-class PlainInflater:
-    """Inflater by Python's `zlib`, which can begin at any point but finds none."""
-
-    def __init__(self) -> None:
-        self.ended = False
-        self.bits: int | None = None
-        self.reset()
-
-    def reset(self, window: bytes = b"", bits: int = 0, byte: int = 0) -> None:
-        """Begin a member or a block, see `Inflater.reset`."""
-        self.ended = False
-        self._inflate = zlib.decompressobj(_RAW, zdict=window)
-        if bits:
-            self._inflate.decompress(empty_blocks(bits, byte))
-
-    def inflate(self, data: bytes, offset: int, *, to_block: bool) -> tuple[bytes, int]:  # noqa: ARG002 - it cannot be told
-        """Decompress some data, see `Inflater.inflate`."""
-        inflate = self._inflate
+        del to_block
         # The slice is the whole piece where members are large.
         part = data[offset : offset + _PLAIN_INPUT_BYTES]
-        try:
-            output = inflate.decompress(part, OUTPUT_BYTES)
-        except zlib.error as error:
-            raise InflateError(str(error).rpartition(": ")[2]) from None
-        self.ended = inflate.eof
-        rest = inflate.unused_data if self.ended else inflate.unconsumed_tail
+        output = self._python.decompress(part, OUTPUT_BYTES)
+        self.ended = self._python.eof
+        rest = self._python.unused_data if self.ended else self._python.unconsumed_tail
         return output, offset + len(part) - len(rest)
 
     def window(self) -> bytes:
-        """Raise an error: without blocks nobody asks for a window."""
-        raise NotImplementedError
+        """Return the last bytes that came out, as far as the next block may refer to them."""
+        return b""
 
 
-def empty_blocks(bits: int, byte: int) -> bytes:
-    """Make blocks without content that are followed by the high bits of a byte.
-
-    DEFLATE data begin anywhere in a byte, and Python's `zlib` takes whole bytes only. An empty
-    block with fixed codes has 10 bits, and one with dynamic codes can have 91: by a few of
-    these any number of bits ends with a byte.
-    """
-    value = count = 0
-    if bits % 2:
-        value, count = _odd_block()
-    while (count + bits) % 8:
-        # Not the last block, fixed codes, end of block (RFC 1951, 3.2.3 and 3.2.6).
-        value |= 0b010 << count
-        count += 10
-    value |= (byte >> (8 - bits)) << count
-    return value.to_bytes((count + bits) // 8, "little")
-
-
-def _odd_block() -> tuple[int, int]:
-    """Make an empty block with dynamic codes (RFC 1951, 3.2.7): its bits, and their number."""
-    fields = [
-        # Not the last block; dynamic codes; 257 literals and lengths, 2 distances.
-        *((0, 1), (2, 2), (0, 5), (1, 5)),
-        # Lengths of the codes for code lengths, of which 18 are given: 1 for "18" (many zeros)
-        # and for "1", in the order of the RFC.
-        (18 - 4, 4),
-        *((1 if number in (2, 17) else 0, 3) for number in range(18)),
-        # 256 zeros (138 and 118), then 1 for the end of the block, and for both distances.
-        *((1, 1), (138 - 11, 7), (1, 1), (118 - 11, 7), (0, 1), (0, 1), (0, 1)),
-        # The end of the block.
-        (0, 1),
-    ]
-    value = count = 0
-    for field, bits in fields:
-        value |= field << count
-        count += bits
-    return value, count
-
-
-class BlockInflater:
-    """Inflater by zlib's own functions, which tells where blocks end."""
+class BlockInflater(Inflater):
+    """Inflater by zlib's own functions, which finds the ends of blocks and begins at any."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self.ended = False
-        self.bits: int | None = None
         self._library = library
         self._inflate = library.inflate
         self._address = ctypes.addressof
@@ -155,6 +86,7 @@ class BlockInflater:
         )
         if code != _OK:
             raise MemoryError
+        super().__init__()
 
     def __del__(self) -> None:
         # Does nothing if it was not begun.
@@ -182,7 +114,7 @@ class BlockInflater:
         stream.avail_out = OUTPUT_BYTES
         code = self._inflate(self._reference, _TO_BLOCK if to_block else _NO_FLUSH)
         if code not in (_OK, _STREAM_END, _BUFFER_ERROR):
-            raise InflateError((stream.msg or b"incomplete or corrupt").decode("ascii", "replace"))
+            raise zlib.error((stream.msg or b"incomplete or corrupt").decode("ascii", "replace"))
         self.ended = code == _STREAM_END
         state = stream.data_type
         at_block = state & _AT_BLOCK and not state & _LAST_BLOCK and not self.ended
@@ -269,6 +201,12 @@ def _works(library: ctypes.CDLL) -> bool:
         again = BlockInflater(library)
         again.reset(first.window(), first.bits, data[offset - 1])
         after, end = again.inflate(data, offset, to_block=False)
-    except (InflateError, MemoryError):
+    except (zlib.error, MemoryError):
         return False
     return before + after == text and again.ended and end == len(data)
+
+
+def make_inflater() -> Inflater:
+    """Make an inflater that finds the ends of blocks, if zlib's own functions are found."""
+    library = zlib_library()
+    return Inflater() if library is None else BlockInflater(library)

@@ -1,21 +1,25 @@
-"""Arrow arrays as DynamoDB JSON, exactly: integers and decimals never pass through a float."""
+"""Arrow arrays as DynamoDB JSON, exactly: integers and decimals never pass through a float.
+
+Also their decoded size. A dictionary page holds a text once, and a data page may repeat it a
+million times in a few bytes, so a file's own sizes do not limit its memory.
+"""
 
 from __future__ import annotations
 
 import binascii
 import datetime as dt
 import struct
-from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise, repeat
 from json.encoder import encode_basestring
 from typing import Any
 
 # pyarrow ships no type hints, so its objects are Any here.
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyarrow import types as kinds
 
 from ddbload.dynamodb.attribute_values import NOT_A_DATE, NOT_A_TIME
-from ddbload.source.parquet.int96 import Int96
 
 _NULL = '{"NULL":true}'
 _EPOCH = dt.date(1970, 1, 1).toordinal()
@@ -27,44 +31,57 @@ _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _UNITS = {digits: unit for unit, digits in _DIGITS.items()}
 
 
-def lines(batch: Any) -> bytes:
+Leaves = Iterator[bool]
+"""For each column of the file, nested ones included, whether it is INT96, in order."""
+
+
+def lines(batch: Any, int96: Iterable[bool]) -> bytes:
     """Encode a record batch as lines, one `{"Item": {...}}` for each row.
+
+    `int96`: for each column of the file, nested ones included, whether it is INT96.
 
     Text that is not UTF-8 stays unchanged. Raises `NotImplementedError` for a column of an
     unknown type.
     """
     names = [encode_basestring(name).replace("%", "%%") for name in batch.schema.names]
     template = '{"Item":{' + ",".join(f"{name}:%s" for name in names) + "}}\n"
-    columns = [values(column) for column in batch.columns]
+    leaves = iter(int96)
+    columns = [values(column, leaves) for column in batch.columns]
     rows: Iterable[tuple[str, ...]] = (
         zip(*columns, strict=True) if columns else [()] * batch.num_rows
     )
     return "".join([template % row for row in rows]).encode("utf-8", "surrogateescape")
 
 
-def values(array: Any) -> list[str]:
-    """Encode each element of an array as the JSON of an attribute value."""
+def values(array: Any, int96: Leaves = repeat(False)) -> list[str]:  # noqa: B008 - has no state
+    """Encode each element of an array as the JSON of an attribute value.
+
+    Takes an element of `int96` for each of the array's columns.
+    """
     kind = array.type
     if kinds.is_dictionary(kind):
-        return values(array.dictionary_decode())
-    if isinstance(kind, pa.BaseExtensionType):
-        return _extended(array)
-    for known, convert in _KINDS:
-        if known(kind):
-            return convert(array)
+        return values(array.dictionary_decode(), int96)
+    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name != "arrow.uuid":
+        return values(array.storage, int96)
+    for convert_nested, *tests in _NESTED:
+        if any(test(kind) for test in tests):
+            nested: list[str] = convert_nested(array, int96)
+            return nested
+    if next(int96):
+        return _old_timestamps(array)
+    for convert, *tests in _KINDS:
+        if any(test(kind) for test in tests):
+            flat: list[str] = convert(array)
+            return flat
     raise NotImplementedError(f"a column of type {kind}")
 
 
-def _extended(array: Any) -> list[str]:
-    if array.type.extension_name == "arrow.uuid":
-        texts = (None if raw is None else raw.hex() for raw in array.storage.to_pylist())
-        return [
-            _NULL if x is None else f'{{"S":"{x[:8]}-{x[8:12]}-{x[12:16]}-{x[16:20]}-{x[20:]}"}}'
-            for x in texts
-        ]
-    if isinstance(array.type, Int96):
-        return _old_timestamps(array.storage)
-    return values(array.storage)
+def _uuids(array: Any) -> list[str]:
+    texts = (None if raw is None else raw.hex() for raw in array.storage.to_pylist())
+    return [
+        _NULL if x is None else f'{{"S":"{x[:8]}-{x[8:12]}-{x[12:16]}-{x[16:20]}-{x[20:]}"}}'
+        for x in texts
+    ]
 
 
 def _nulls(array: Any) -> list[str]:
@@ -169,12 +186,12 @@ def _durations(array: Any) -> list[str]:
     return _numbers(array.view(pa.int64()))
 
 
-def _lists(array: Any) -> list[str]:
+def _lists(array: Any, int96: Leaves) -> list[str]:
     if kinds.is_fixed_size_list(array.type):
         array = array.cast(pa.list_(array.type.value_type))
     offsets = array.offsets.to_pylist()
     first = offsets[0]
-    elements = values(array.values.slice(first, offsets[-1] - first))
+    elements = values(array.values.slice(first, offsets[-1] - first), int96)
     made = [
         f'{{"L":[{",".join(elements[begin - first : end - first])}]}}'
         for begin, end in pairwise(offsets)
@@ -182,20 +199,20 @@ def _lists(array: Any) -> list[str]:
     return _with_nulls(array, made)
 
 
-def _structs(array: Any) -> list[str]:
+def _structs(array: Any, int96: Leaves) -> list[str]:
     names = [encode_basestring(array.type.field(n).name) for n in range(array.type.num_fields)]
     template = '{"M":{' + ",".join(f"{name.replace('%', '%%')}:%s" for name in names) + "}}"
-    columns = [values(column) for column in array.flatten()]
+    columns = [values(column, int96) for column in array.flatten()]
     rows: Iterable[tuple[str, ...]] = zip(*columns, strict=True) if columns else [()] * len(array)
     return _with_nulls(array, [template % row for row in rows])
 
 
-def _maps(array: Any) -> list[str]:
+def _maps(array: Any, int96: Leaves) -> list[str]:
     offsets = array.offsets.to_pylist()
     first = offsets[0]
     count = offsets[-1] - first
-    keys = _names(array.keys.slice(first, count))
-    elements = values(array.items.slice(first, count))
+    keys = _names(array.keys.slice(first, count), int96)
+    elements = values(array.items.slice(first, count), int96)
     members = [
         f"{key}:{element}" if key[0] == '"' else f'"{NOT_A_TIME}":{key}'
         for key, element in zip(keys, elements, strict=True)
@@ -207,18 +224,20 @@ def _maps(array: Any) -> list[str]:
     return _with_nulls(array, made)
 
 
-def _names(keys: Any) -> list[str]:
+def _names(keys: Any, int96: Leaves) -> list[str]:
     """Encode the keys of maps as JSON strings: the content of their attribute values."""
     if kinds.is_boolean(keys.type):
+        next(int96)
         return ['"true"' if key else '"false"' for key in keys.to_pylist()]
-    found = values(keys)
-    is_duration = kinds.is_duration(keys.type)
-    if isinstance(keys.type, Int96) or (kinds.is_temporal(keys.type) and not is_duration):
-        # What is not a time or date stays as it is, so that the row is rejected.
-        return [key[len('{"S":') : -1] if key.startswith('{"S":') else key for key in found]
-    if any(not key.startswith(('{"S":"', '{"N":"', '{"B":"')) for key in found):
+    found = values(keys, int96)
+    if any(not key.startswith(_MAP_KEYS) for key in found):
         raise NotImplementedError(f"a map with keys of type {keys.type}")
-    return [key[len('{"S":') : -1] for key in found]
+    # What is not a time or date stays as it is, so that the row is rejected.
+    return [key if key.startswith(_NO_TIMES) else key[len('{"S":') : -1] for key in found]
+
+
+_NO_TIMES = (f'{{"{NOT_A_DATE}":', f'{{"{NOT_A_TIME}":')
+_MAP_KEYS = ('{"S":"', '{"N":"', '{"B":"', *_NO_TIMES)
 
 
 def _with_nulls(array: Any, made: list[str]) -> list[str]:
@@ -241,41 +260,89 @@ def _time(count: int, digits: int) -> str:
     return f"{text}.{fraction:0{digits}d}" if digits else text
 
 
-def _is_view(kind: Any, of: str) -> bool:
-    """Tell whether a type is a view of strings or binaries, which old versions do not have."""
-    return str(kind) == f"{of}_view"
-
-
-_KINDS: Sequence[tuple[Callable[[Any], bool], Callable[[Any], list[str]]]] = (
-    (
-        lambda kind: (
-            kinds.is_string(kind) or kinds.is_large_string(kind) or _is_view(kind, "string")
-        ),
-        _texts,
-    ),
-    (lambda kind: kinds.is_integer(kind) or kinds.is_floating(kind), _numbers),
-    (kinds.is_decimal, _numbers),
-    (kinds.is_boolean, _booleans),
-    (kinds.is_timestamp, _timestamps),
-    (kinds.is_date, _dates),
-    (kinds.is_time, _times),
-    (
-        lambda kind: (
-            kinds.is_binary(kind)
-            or kinds.is_large_binary(kind)
-            or kinds.is_fixed_size_binary(kind)
-            or _is_view(kind, "binary")
-        ),
-        _binaries,
-    ),
-    (kinds.is_map, _maps),
-    (
-        lambda kind: (
-            kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)
-        ),
-        _lists,
-    ),
-    (kinds.is_struct, _structs),
-    (kinds.is_duration, _durations),
-    (kinds.is_null, _nulls),
+# Functions that encode arrays, each with the tests of the types that it encodes.
+_NESTED: Sequence[Sequence[Callable[..., Any]]] = (
+    (_maps, kinds.is_map),
+    (_lists, kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list),
+    (_structs, kinds.is_struct),
 )
+_TEXTS = (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
+_BINARIES = (kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view)
+_KINDS: Sequence[Sequence[Callable[..., Any]]] = (
+    (_texts, *_TEXTS),
+    (_numbers, kinds.is_integer, kinds.is_floating, kinds.is_decimal),
+    (_booleans, kinds.is_boolean),
+    (_timestamps, kinds.is_timestamp),
+    (_dates, kinds.is_date),
+    (_times, kinds.is_time),
+    (_binaries, *_BINARIES, kinds.is_fixed_size_binary),
+    (_durations, kinds.is_duration),
+    (_nulls, kinds.is_null),
+    (_uuids, lambda kind: isinstance(kind, pa.BaseExtensionType)),
+)
+
+
+ROW_BYTES = 1024
+"""Decoded bytes of a row that are never too many, however small the file is."""
+_VALUE_BYTES = 64
+# Memory that one value takes while it is written as JSON, besides its text.
+
+
+def decoded_size(arrays: Iterable[Any]) -> tuple[int, int]:
+    """Measure arrays, which may be in dictionaries, without decoding them.
+
+    Returns the bytes of all values, those of dictionaries as often as they are used, and an
+    estimate of the memory that the values take while they are written as JSON.
+    """
+    size = memory = 0
+    for array in arrays:
+        if kinds.is_nested(array.type):
+            inner, of_values = decoded_size(_children(array))
+        else:
+            is_repeated = kinds.is_dictionary(array.type)
+            inner = of_values = _repeated_bytes(array) if is_repeated else array.nbytes
+        size += inner
+        memory += of_values + _VALUE_BYTES * len(array)
+    return size, memory
+
+
+def slices(batch: Any, most_memory: int) -> Iterator[Any]:
+    """Cut a record batch into parts that take `most_memory` each, or are a single row."""
+    if batch.num_rows < 2 or decoded_size(batch.columns)[1] <= most_memory:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from slices(batch.slice(0, half), most_memory)
+    yield from slices(batch.slice(half), most_memory)
+
+
+def longest_value(array: Any) -> int:
+    """Return the bytes of the longest text or binary value in an array's dictionaries."""
+    if kinds.is_dictionary(array.type):
+        if not _has_bytes(array.type.value_type):
+            return 0
+        return pc.max(pc.binary_length(array.dictionary)).as_py() or 0
+    return max(map(longest_value, _children(array)), default=0)
+
+
+def _repeated_bytes(array: Any) -> int:
+    if not _has_bytes(array.type.value_type):
+        return int(array.indices.nbytes)
+    lengths = pc.binary_length(array.dictionary).take(array.indices)
+    # As 64 bits: a sum of 32 bits may overflow.
+    return pc.sum(lengths.cast("int64")).as_py() or 0
+
+
+def _has_bytes(kind: Any) -> bool:
+    return any(test(kind) for test in (*_TEXTS, *_BINARIES))
+
+
+def _children(array: Any) -> list[Any]:
+    """Return the arrays that a nested array consists of; none for one that is not nested."""
+    kind = array.type
+    if kinds.is_map(kind):
+        first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        return [each.slice(first, last - first) for each in (array.keys, array.items)]
+    if kinds.is_struct(kind):
+        return list(array.flatten())
+    return [array.flatten()] if kinds.is_nested(kind) else []

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 # pyarrow ships no type hints, so its objects are Any here.
 from pyarrow import parquet  # type: ignore[import-untyped]
@@ -29,11 +29,20 @@ from ddbload.errors import (
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES
 from ddbload.source.decoding.decoded_source import DecodedSource, slice_pieces
-from ddbload.source.parquet.arrow_to_ddb_json import lines
-from ddbload.source.parquet.decoded_size import ROW_BYTES, decoded_size, longest_value, slices
-from ddbload.source.parquet.int96 import int96_columns, mark_int96, with_raw_int96
-from ddbload.source.parquet.page_headers import MAX_PAGE_BYTES, ColumnPages, GroupPages
-from ddbload.source.parquet.seekable_source import FileWithoutBytes, SeekableSource
+from ddbload.source.parquet.arrow_to_ddb_json import (
+    ROW_BYTES,
+    decoded_size,
+    lines,
+    longest_value,
+    slices,
+)
+from ddbload.source.parquet.parquet_bytes import (
+    MAX_PAGE_BYTES,
+    ColumnPages,
+    GroupPages,
+    SeekableSource,
+    with_raw_int96,
+)
 
 MIN_RANGE_BYTES = 4 * 1024 * 1024
 """Decompressed column bytes below which a row group is merged with its neighbour."""
@@ -60,25 +69,9 @@ MAX_SHARED_BYTES = 16 * 1024 * 1024
 # Bytes of a column's compressed pages that pyarrow reads at once.
 _BUFFER_BYTES = 64 * 1024
 
-_VERSION_FIELDS = ("bucket", "key", "version_id", "etag", "path", "size", "mtime_ns", "inode")
-
-
-class _Footer(NamedTuple):
-    """Metadata of a file, and which of its columns are INT96, though the metadata call them raw."""
-
-    metadata: Any
-    int96: tuple[bool, ...]
-
-
-# Footer of the file opened last: a chunked import opens it again for each range of row groups.
-_FOOTERS: dict[str, _Footer] = {}
-
-
-class _Probe(NamedTuple):
-    """A reader of a file without bytes."""
-
-    inner: FileWithoutBytes
-    file: Any
+# Footer of the file opened last, by its version: its metadata, and which of its columns are INT96,
+# though the metadata call them binary. A chunked import opens the file for each range of groups.
+_FOOTERS: dict[str, tuple[Any, tuple[bool, ...]]] = {}
 
 
 class ParquetLines(DecodedSource):
@@ -120,10 +113,9 @@ class ParquetLines(DecodedSource):
         """Row groups in the whole file."""
         self._first: int = 0 if groups is None else groups[0]
         self._after: int = self.groups if groups is None else groups[1]
-        self._max_decoded = self._find_max_decoded(metadata, max_expansion)
         self._decoded = 0
         self._checked_group: int | None = None
-        self._refuse_bomb(metadata, max_expansion)
+        self._max_decoded = self._find_max_decoded(metadata, max_expansion)
         self._access.set_reader_count(metadata.num_columns)
 
     @property
@@ -170,27 +162,27 @@ class ParquetLines(DecodedSource):
         self.inner.close()
 
     def _find_max_decoded(self, metadata: Any, most: int | None) -> float:
-        """Return the most bytes that the row groups may decode to, beside 1 KB for each row."""
+        """Return the most bytes that the row groups may decode to, beside 1 KB for each row.
+
+        Refuse a file whose metadata say that it holds more.
+        """
         if most is None:
             return float("inf")
-        sizes = [metadata.row_group(group).total_byte_size for group in range(self.groups)]
-        share: float = sum(sizes[self._first : self._after]) / max(1, sum(sizes))
-        return float(max(EXPANSION_ALLOWANCE_BYTES, most * self.inner.size * share))
-
-    def _refuse_bomb(self, metadata: Any, most: int | None) -> None:
-        """Refuse a file whose metadata say that it holds too much."""
-        if most is None:
-            return
         limit = max(EXPANSION_ALLOWANCE_BYTES, most * self.inner.size)
-        sizes = [metadata.row_group(group) for group in range(self.groups)]
-        whole = sum(each.total_byte_size for each in sizes)
-        if sum(each.num_rows for each in sizes) != self.rows:
+        groups = [metadata.row_group(group) for group in range(self.groups)]
+        sizes = [each.total_byte_size for each in groups]
+        if sum(each.num_rows for each in groups) != self.rows:
             raise DamagedParquet(
                 f"{self.name}: its row groups have another number of rows than the file: it is"
                 " damaged; write it again"
             )
-        if whole > limit or self.rows > max(_ALLOWED_ROWS, limit):
+        if sum(sizes) > limit or self.rows > max(_ALLOWED_ROWS, limit):
             raise self._too_large(most)
+        self._refuse_long_lists(metadata, most, limit)
+        share: float = sum(sizes[self._first : self._after]) / max(1, sum(sizes))
+        return float(max(EXPANSION_ALLOWANCE_BYTES, most * self.inner.size * share))
+
+    def _refuse_long_lists(self, metadata: Any, most: int, limit: int) -> None:
         schema = metadata.schema
         repeated = [
             place
@@ -229,7 +221,7 @@ class ParquetLines(DecodedSource):
         """Open the file; keep the values of some columns, given by path, in dictionaries."""
         return parquet.ParquetFile(
             self._access,
-            metadata=self._footer.metadata,
+            metadata=self._footer[0],
             read_dictionary=list(as_dictionaries),
             # Pre-buffering would hold a whole row group, which may be a gigabyte.
             pre_buffer=False,
@@ -238,13 +230,14 @@ class ParquetLines(DecodedSource):
         )
 
     @cached_property
-    def _footer(self) -> _Footer:
+    def _footer(self) -> tuple[Any, tuple[bool, ...]]:
         version = _version(self.inner)
         known = None if version is None else _FOOTERS.get(version)
         if known is None:
             metadata = parquet.read_metadata(self._access)
-            int96 = int96_columns(metadata)
-            known = _Footer(with_raw_int96(metadata) if any(int96) else metadata, int96)
+            columns = map(metadata.schema.column, range(metadata.num_columns))
+            int96 = tuple(each.physical_type == "INT96" for each in columns)
+            known = with_raw_int96(metadata) if any(int96) else metadata, int96
             if version is not None:
                 _FOOTERS.clear()
                 _FOOTERS[version] = known
@@ -253,7 +246,7 @@ class ParquetLines(DecodedSource):
     def _lines(self) -> Iterator[bytes]:
         for group in range(self._first, self._after):
             for batch in self._batches(group):
-                yield self._call(lambda: lines(batch), group)  # noqa: B023 - used at once
+                yield self._call(lambda: lines(batch, self._footer[1]), group)  # noqa: B023 - used at once
 
     def _batches(self, group: int) -> Iterator[Any]:
         """Read a row group as record batches of bounded size."""
@@ -267,18 +260,16 @@ class ParquetLines(DecodedSource):
             batch = self._call(lambda: next(batches, None), group)
             if batch is None:
                 break
-            if any(self._footer.int96):
-                batch = self._call(lambda: mark_int96(batch, self._footer.int96), group)  # noqa: B023
             left -= batch.num_rows
-            size = self._call(lambda: decoded_size(batch.columns), group)  # noqa: B023
-            self._decoded += max(0, size.bytes - ROW_BYTES * batch.num_rows)
+            size, memory = self._call(lambda: decoded_size(batch.columns), group)  # noqa: B023
+            self._decoded += max(0, size - ROW_BYTES * batch.num_rows)
             if self._decoded > self._max_decoded and self._max_expansion is not None:
                 raise self._too_large(self._max_expansion)
-            if size.memory <= _JSON_BYTES:
+            if memory <= _JSON_BYTES:
                 yield batch
                 continue
             for part in self._call(lambda: list(slices(batch, _JSON_BYTES)), group):  # noqa: B023
-                if decoded_size(part.columns).memory > _MAX_ROW_MEMORY:
+                if decoded_size(part.columns)[1] > _MAX_ROW_MEMORY:
                     raise RowTooLong(
                         f"{self.name}, row group {group} has a row that takes more than"
                         f" {_MAX_ROW_MEMORY >> 20} MiB of memory; an item has up to 400 KB"
@@ -295,31 +286,24 @@ class ParquetLines(DecodedSource):
         """Return the metadata of a row group's columns. Raises `DamagedParquet`.
 
         pyarrow ends the process where it finds them wrong, unless it finds it while reading. So
-        it begins to read them first, from a file without bytes.
+        it begins to read them first, and gets no bytes.
         """
         if self._checked_group != group:
-            self._probe.inner.was_read = False
+            access = self._access
+            access.is_blocked = True
             try:
-                next(self._probe.file.iter_batches(1, row_groups=[group], use_threads=False), None)
+                next(self._file.iter_batches(1, row_groups=[group], use_threads=False), None)
             except Exception as error:  # noqa: BLE001 - pyarrow raises many
-                if not self._probe.inner.was_read:
+                if access.failure is None:
                     raise DamagedParquet(
                         f"{self.name}, row group {group} has wrong metadata"
                         f" ({type(error).__name__}): it is damaged; write it again"
                     ) from None
+            finally:
+                access.is_blocked, access.failure = False, None
             self._checked_group = group
         found = self._file.metadata.row_group(group)
         return [found.column(place) for place in range(found.num_columns)]
-
-    @cached_property
-    def _probe(self) -> _Probe:
-        inner = FileWithoutBytes(self.inner.size)
-        return _Probe(
-            inner,
-            parquet.ParquetFile(
-                inner, metadata=self._file.metadata, pre_buffer=False, buffer_size=_BUFFER_BYTES
-            ),
-        )
 
     def _group_pages(self, group: int) -> GroupPages:
         """Return what the footer tells of a row group's pages, to compare their headers with it."""
@@ -418,4 +402,4 @@ def _version(source: ByteSource) -> str | None:
     pinned = source.pinned
     if "etag" not in pinned and "mtime_ns" not in pinned:
         return None
-    return json.dumps([pinned.get(name) for name in _VERSION_FIELDS])
+    return json.dumps(dict(pinned), sort_keys=True)

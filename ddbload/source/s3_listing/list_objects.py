@@ -1,15 +1,31 @@
-"""Listings of S3 objects and folders under a prefix."""
+"""Listings of S3 objects and folders under a prefix.
+
+A large prefix is listed as key ranges, which are requested in parallel and returned in order.
+A range begins after one key and ends with another, so ranges cover all keys wherever the cuts are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import string
+from bisect import bisect_right
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
-from ddbload.source.s3_listing.list_page import ListedFolder, ListedObject, ListPage
-from ddbload.source.s3_listing.parallel_listing import ParallelListing, missing_bucket
-from ddbload.source.s3_requests import S3RequestLoop
+from ddbload.errors import SourceNotFound, SourceUnreadable
+from ddbload.source.s3_listing.list_page import (
+    BadPage,
+    ListedFolder,
+    ListedObject,
+    ListPage,
+    is_sorted,
+    read_page,
+    token_of,
+)
+from ddbload.source.s3_requests import S3Request, S3RequestLoop, failure_of_content
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -18,6 +34,267 @@ if TYPE_CHECKING:
 
 REQUESTS = 16
 """Concurrent requests for pages."""
+PAGES_AHEAD = 128
+"""Maximum number of pages requested or held before they are returned, each about 0.4 MB."""
+# Pages listed before the prefix is divided. Dividing a shorter listing saves no time.
+_PAGES_BEFORE_CUT = 2
+# A range costs one request even if it has no keys.
+_MAX_CUTS = 64
+_HEX_LETTERS = "abcdef"
+_HEX = frozenset(string.digits + _HEX_LETTERS)
+
+
+class PageRequest(S3Request):
+    """Request for one page of a key range."""
+
+    __slots__ = ("key_range", "location", "number", "query")
+
+    # Finds the next page's continuation token.
+    peek = staticmethod(token_of)
+
+    def __init__(self, key_range: _KeyRange, query: Mapping[str, str], location: str) -> None:
+        super().__init__()
+        self.key_range, self.query, self.location = key_range, query, location
+        key_range.requested += 1
+        self.number = key_range.requested
+
+    def request(self, signer: S3Signer) -> tuple[bytes, int]:
+        """Sign the request."""
+        return signer.list(self.query)
+
+    def doing(self) -> str:
+        """Describe the listing for error messages."""
+        return f"listing {self.location}"
+
+    def expected(self, failure: AwsFailure) -> Exception | None:
+        """Return the named error of a missing bucket."""
+        return missing_bucket(failure, self.location)
+
+
+def missing_bucket(failure: AwsFailure, location: str) -> SourceNotFound | None:
+    """Return the named error if S3 reports that a bucket does not exist, else None."""
+    if failure.code in ("NoSuchBucket", "404"):
+        bucket = "/".join(location.split("/")[:3])
+        return SourceNotFound(f"{bucket}: no such bucket; check its name (aws s3 ls)")
+    return None
+
+
+def cut_keys(prefix: str, first: str, page: Sequence[str]) -> list[str]:
+    """Guess keys that divide the rest of a listing, sorted; at most 64, all above its last key.
+
+    `first` is the first key of the listing, `page` the last page's keys. Each cut is the beginning
+    of the last key with one digit or letter replaced by a larger one. Only the positions up to the
+    first one that has changed since `first` are used: those show how the keys count up.
+    """
+    last = page[-1]
+    pairs = enumerate(zip(first, last, strict=False))
+    shortest = min(len(first), len(last) - 1)
+    changed = next((place for place, (one, other) in pairs if one != other), shortest)
+    digits = string.digits + (_HEX_LETTERS if _has_hex(page, changed + 1) else "")
+    cuts: list[str] = []
+    # A cut at a later position shares more characters with the last key, so it sorts first.
+    for position in range(changed, len(prefix) - 1, -1):
+        following = digits
+        if last[position] not in digits:
+            # Hexadecimal digits end here; a word in the middle is a name more often than a counter.
+            digits = string.digits
+            following = _case_of(last[position]) if position in (changed, len(prefix)) else ""
+        cuts += [last[:position] + each for each in following if each > last[position]]
+    return cuts[:_MAX_CUTS]
+
+
+def _case_of(letter: str) -> str:
+    """Return the ASCII letters of a letter's case; none for other characters."""
+    cases = (string.ascii_lowercase, string.ascii_uppercase)
+    return next((each for each in cases if letter in each), "")
+
+
+def _has_hex(page: Sequence[str], start: int) -> bool:
+    """Detect a position, from `start`, that has hexadecimal digits of both kinds in all keys."""
+    for characters in map(set, zip(*(key[start:] for key in page), strict=False)):
+        if characters <= _HEX and len(characters.intersection(_HEX_LETTERS)) > 1:
+            return not characters.isdisjoint(string.digits)
+    return False
+
+
+class _KeyRange:
+    """Keys above `after`, up to and including `until`; None stands for no limit."""
+
+    def __init__(self, after: str | None, until: str | None) -> None:
+        self.after, self.until = after, until
+        # Continuation token of the next page to request, if known.
+        self.token: str | None = None
+        # Pages requested, and pages whose turn has come.
+        self.requested = self.taken = 0
+        # Pages that arrived before an earlier page of the range, by number.
+        self.early: dict[int, ListPage] = {}
+        # Pages to return.
+        self.pages: list[ListPage] = []
+        self.first = self.last = ""
+        self.is_done = False
+
+    def has_request(self) -> bool:
+        """Return True if the range's next page can be requested."""
+        return not self.is_done and (not self.requested or self.token is not None)
+
+
+class ParallelListing:
+    """One listing of a prefix."""
+
+    def __init__(
+        self,
+        loop: S3RequestLoop,
+        bucket: str,
+        prefix: str,
+        *,
+        after: str | None = None,
+        delimiter: str = "",
+        divides: bool = True,
+        pages_ahead: int = PAGES_AHEAD,
+    ) -> None:
+        """Prepare a listing; it is never divided if `divides` is false or with a delimiter."""
+        self._loop, self._prefix = loop, prefix
+        self._location = f"s3://{bucket}/{prefix}"
+        self._query = {"encoding-type": "url", "list-type": "2"}
+        if prefix:
+            self._query["prefix"] = prefix
+        if delimiter:
+            self._query["delimiter"] = delimiter
+        self._may_divide = divides and not delimiter
+        self._pages_ahead = pages_ahead
+        self._ranges = [_KeyRange(after, None)]
+        self._is_divided = self._has_restarted = False
+        # Keys up to this one are left out: S3-compatible stores may ignore start-after.
+        self._skip_to = after
+        self._last_returned = after
+
+    def pages(self) -> Generator[ListPage]:
+        """Yield all pages in order. Raises the errors of `list_objects`."""
+        ranges = self._ranges
+        while ranges:
+            head = ranges[0]
+            if head.pages:
+                page = head.pages.pop(0)
+                if page.objects:
+                    self._last_returned = page.objects[-1].key
+                yield page
+            elif head.is_done:
+                del ranges[0]
+            else:
+                self._send_requests()
+                self._take_responses()
+
+    def _send_requests(self) -> None:
+        """Request the next pages, first those that are returned soonest."""
+        free = self._loop.free()
+        held = sum(len(each.pages) + each.requested - each.taken for each in self._ranges)
+        for number, key_range in enumerate(self._ranges):
+            # The page that all others wait for is always requested.
+            is_awaited = not number and key_range.requested == key_range.taken
+            if free <= 0 or (held >= self._pages_ahead and not is_awaited):
+                return
+            if key_range.has_request():
+                self._send_request(key_range)
+                free -= 1
+                held += 1
+
+    def _send_request(self, key_range: _KeyRange) -> None:
+        query = dict(self._query)
+        if key_range.token is not None:
+            query["continuation-token"] = key_range.token
+        elif key_range.after is not None:
+            query["start-after"] = key_range.after
+        key_range.token = None
+        self._loop.send(PageRequest(key_range, query, self._location))
+
+    def _take_responses(self) -> None:
+        tokens, responses = self._loop.wait()
+        for request, token in tokens:
+            assert isinstance(request, PageRequest)  # noqa: S101 - for type checkers
+            key_range = request.key_range
+            # A range with an end may not need the next page.
+            if key_range.until is None and request.number == key_range.requested:
+                key_range.token = token
+        for request, response in responses:
+            assert isinstance(request, PageRequest)  # noqa: S101 - for type checkers
+            key_range = request.key_range
+            try:
+                page = read_page(response.body)
+            except BadPage as error:
+                self._loop.retry(request, failure_of_content(error))
+                continue
+            if request.number == key_range.requested:
+                key_range.token = page.token
+            key_range.early[request.number] = page
+            while not key_range.is_done and key_range.taken + 1 in key_range.early:
+                self._add_page(key_range, key_range.early.pop(key_range.taken + 1))
+
+    def _add_page(self, key_range: _KeyRange, page: ListPage) -> None:
+        """Add a range's next page, without keys outside the range."""
+        objects, is_last = page.objects, page.token is None
+        if objects:
+            if not self._is_next(key_range, objects):
+                return
+            key_range.first = key_range.first or objects[0].key
+            key_range.last = objects[-1].key
+            if self._skip_to is not None:
+                objects = [each for each in objects if each.key > self._skip_to]
+            if key_range.until is not None and key_range.last >= key_range.until:
+                objects = objects[: bisect_right(objects, key_range.until, key=itemgetter(0))]
+                is_last = True
+        key_range.taken += 1
+        if objects or page.folders:
+            key_range.pages.append(page._replace(objects=objects))
+        if is_last:
+            key_range.is_done = True
+            key_range.token = None
+            key_range.early.clear()
+        elif objects and self._may_divide:
+            # A page that was late is not the last received: pages beyond the cuts may be here.
+            is_latest = key_range.requested <= key_range.taken + 1
+            if is_latest and key_range.taken >= _PAGES_BEFORE_CUT:
+                self._divide(key_range, [each.key for each in objects])
+
+    def _divide(self, key_range: _KeyRange, page: list[str]) -> None:
+        """Divide the listing's only range, once."""
+        self._may_divide = False
+        cuts = cut_keys(self._prefix, key_range.first, page)
+        if cuts:
+            self._is_divided = True
+            key_range.until = cuts[0]
+            self._ranges += map(_KeyRange, cuts, [*cuts[1:], None])
+
+    def _is_next(self, key_range: _KeyRange, objects: list[ListedObject]) -> bool:
+        """Check that a page continues its range; if not, restart the listing and return False.
+
+        Some S3-compatible stores ignore start-after or list in another order.
+        """
+        start = key_range.last or key_range.after
+        in_order = is_sorted(objects)
+        if in_order and (start is None or objects[0].key > start):
+            return True
+        if not self._is_divided:
+            # The order of the store is kept.
+            self._may_divide = False
+            return True
+        if in_order and not key_range.taken and not self._has_restarted:
+            self._restart()
+            return False
+        raise SourceUnreadable(
+            f"{self._location}: the store does not list keys in S3's order, so it cannot be listed"
+            " in parallel; list it with one request at a time"
+        )
+
+    def _restart(self) -> None:
+        """List everything again page by page, without the keys that were returned already."""
+        self._has_restarted = True
+        self._skip_to = self._last_returned
+        for each in self._ranges:
+            each.is_done = True
+        self._ranges[:] = [_KeyRange(None, None)]
+
+
+# Entry points.
 
 
 def list_objects(
@@ -41,12 +318,13 @@ def list_objects(
     another order), `AccessDenied`, `AwsConfiguration` (a bucket in another region),
     `RequestRefused`, and `ServiceUnavailable` after several attempts.
     """
-    pages = _list_pages(client, signer, bucket, prefix, "", after, requests, retry_policy)
-    try:
+    if signer is None:
+        pages = _pages_by_client(client, bucket, prefix, "", after, retry_policy)
+    else:
+        pages = _pages_by_loop(signer, bucket, prefix, "", after, requests, retry_policy)
+    with closing(pages):
         for page in pages:
             yield from page.objects
-    finally:
-        pages.close()
 
 
 def list_level(
@@ -57,18 +335,18 @@ def list_level(
     signer: S3Signer | None = None,
 ) -> Generator[ListedObject | ListedFolder]:
     """List the objects and folders directly under a prefix, by name; see `list_objects`."""
-    pages = _list_pages(client, signer, bucket, prefix, "/", None, 1, DEFAULT_POLICY)
-    try:
+    if signer is None:
+        pages = _pages_by_client(client, bucket, prefix, "/", None, DEFAULT_POLICY)
+    else:
+        pages = _pages_by_loop(signer, bucket, prefix, "/", None, 1, DEFAULT_POLICY)
+    with closing(pages):
         for page in pages:
             entries: list[ListedObject | ListedFolder] = [*page.objects, *page.folders]
             yield from sorted(entries, key=itemgetter(0))
-    finally:
-        pages.close()
 
 
-def _list_pages(
-    client: S3Client,
-    signer: S3Signer | None,
+def _pages_by_loop(
+    signer: S3Signer,
     bucket: str,
     prefix: str,
     delimiter: str,
@@ -76,18 +354,12 @@ def _list_pages(
     requests: int,
     retry_policy: RetryPolicy,
 ) -> Generator[ListPage]:
-    if signer is None:
-        yield from _pages_by_client(client, bucket, prefix, delimiter, after, retry_policy)
-        return
     # At least two: the next page is requested while the present one is still being received.
-    loop = S3RequestLoop(signer, max(2, requests), retry_policy)
-    try:
-        listing = ParallelListing(
-            loop, bucket, prefix, after=after, delimiter=delimiter, divides=requests > 2
-        )
-        yield from listing.pages()
-    finally:
-        loop.close()
+    with closing(S3RequestLoop(signer, max(2, requests), retry_policy)) as loop:
+        divides = requests > 2
+        yield from ParallelListing(
+            loop, bucket, prefix, after=after, delimiter=delimiter, divides=divides
+        ).pages()
 
 
 def _pages_by_client(

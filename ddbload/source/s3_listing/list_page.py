@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from operator import lt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote_plus
+from xml.etree import ElementTree as ET
 
 from ddbload.aws.http_client.http1 import Response
 
@@ -94,23 +95,17 @@ def read_page(body: bytes) -> ListPage:
     if (truncated[1] == "true") != (token is not None):
         return _parse_xml(body)
     is_encoded = _ENCODED in text
-    if has_references or is_encoded:
-        objects = [
-            ListedObject(
-                _text(key, is_encoded),
-                int(size),
-                _text(etag, is_encoded=False),
-                _text(storage, is_encoded=False) or _STANDARD,
-                _text(modified, is_encoded=False),
-            )
-            for key, modified, etag, _, size, storage in found
-        ]
-    else:
-        objects = [
-            ListedObject(key, int(size), etag, storage or _STANDARD, modified)
-            for key, modified, etag, _, size, storage in found
-        ]
-    return ListPage(objects, [], None if token is None else _text(token[1], is_encoded=False))
+    objects = [
+        ListedObject(
+            _text(key, is_encoded),
+            int(size),
+            _text(etag),
+            _text(storage) or _STANDARD,
+            _text(modified),
+        )
+        for key, modified, etag, _, size, storage in found
+    ]
+    return ListPage(objects, [], None if token is None else _text(token[1]))
 
 
 def is_sorted(objects: list[ListedObject]) -> bool:
@@ -119,7 +114,7 @@ def is_sorted(objects: list[ListedObject]) -> bool:
     return all(map(lt, keys, keys[1:]))
 
 
-def _text(text: str, is_encoded: bool) -> str:
+def _text(text: str, is_encoded: bool = False) -> str:
     if "&" in text:
         text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&apos;", "'")
         text = text.replace("&amp;", "&")
@@ -137,58 +132,47 @@ def _url_decode(key: str) -> str:
 
 
 def _parse_xml(body: bytes) -> ListPage:
-    from xml.etree import ElementTree as ET
-
     try:
         root = ET.fromstring(body)  # noqa: S314 - the endpoint is trusted
     except (ET.ParseError, ValueError, LookupError):
         raise BadPage("the answer is not XML") from None
-    if _name(root) != "ListBucketResult":
+    space = root.tag[: root.tag.rfind("}") + 1]
+    if root.tag != f"{space}ListBucketResult":
         raise BadPage("the answer is not a listing")
-    said: dict[str, str] = {}
-    contents: list[dict[str, str]] = []
-    prefixes: list[dict[str, str]] = []
-    for child in root:
-        name = _name(child)
-        if name == "Contents":
-            contents.append(_fields(child))
-        elif name == "CommonPrefixes":
-            prefixes.append(_fields(child))
-        else:
-            said[name] = child.text or ""
-    is_encoded = said.get("EncodingType", "").strip() == "url"
-    is_truncated = said.get("IsTruncated", "").strip() == "true"
-    token = said.get("NextContinuationToken")
+    is_encoded = root.findtext(f"{space}EncodingType", "").strip() == "url"
+    is_truncated = root.findtext(f"{space}IsTruncated", "").strip() == "true"
+    token = root.findtext(f"{space}NextContinuationToken")
     if is_truncated and not token:
         raise BadPage("the answer does not say how to go on")
-    try:
-        objects = [
-            ListedObject(
-                _url_decode(each["Key"]) if is_encoded else each["Key"],
-                int(each["Size"]),
-                each.get("ETag", ""),
-                each.get("StorageClass") or _STANDARD,
-                each.get("LastModified", ""),
-            )
-            for each in contents
-        ]
-        folders = [
-            ListedFolder(_url_decode(each["Prefix"]) if is_encoded else each["Prefix"])
-            for each in prefixes
-        ]
-    except KeyError:
-        raise BadPage("an entry of the listing has no key or no size") from None
-    except ValueError as error:
-        raise BadPage(
-            str(error) if isinstance(error, BadPage) else "a size is not a number"
-        ) from None
+
+    def name_of(entry: ET.Element, field: str) -> str:
+        found = _required(entry.findtext(space + field))
+        return _url_decode(found) if is_encoded else found
+
+    objects = [
+        ListedObject(
+            name_of(each, "Key"),
+            _size(_required(each.findtext(f"{space}Size"))),
+            each.findtext(f"{space}ETag", ""),
+            each.findtext(f"{space}StorageClass") or _STANDARD,
+            each.findtext(f"{space}LastModified", ""),
+        )
+        for each in root.iterfind(f"{space}Contents")
+    ]
+    folders = [
+        ListedFolder(name_of(each, "Prefix")) for each in root.iterfind(f"{space}CommonPrefixes")
+    ]
     return ListPage(objects, folders, token if is_truncated else None)
 
 
-def _fields(element: Any) -> dict[str, str]:
-    return {_name(child): child.text or "" for child in element}
+def _required(found: str | None) -> str:
+    if found is None:
+        raise BadPage("an entry of the listing has no key or no size")
+    return found
 
 
-def _name(element: Any) -> str:
-    """Return an element's name without its namespace."""
-    return str(element.tag).rpartition("}")[2]
+def _size(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise BadPage("a size is not a number") from None

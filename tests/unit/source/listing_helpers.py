@@ -10,7 +10,7 @@ from urllib.parse import quote_plus
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.http_client.http1 import Response
-from ddbload.source.s3_listing.parallel_listing import PageRequest
+from ddbload.source.s3_listing.list_objects import PageRequest
 from ddbload.source.s3_requests import S3Request
 
 ENTRY = (

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ddbload.errors import SourceNotFound, SourceUnreadable
-from ddbload.source.catalogs.folders import FolderFiles, find_files
+from ddbload.source.catalogs.globs import FolderFiles, find_files
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 
 from ddbload.errors import BadManifest
-from ddbload.source.catalogs.manifests import ManifestEntry, read_manifest
+from ddbload.source.catalogs.manifests import ListedFile, read_manifest
 
 HERE = "lists/today.manifest"
 THERE = "s3://bucket/lists/today.manifest"
@@ -29,9 +29,9 @@ def test_redshift_manifest_is_read():
         "meta": {"record_count": 3},
     }
     assert read_manifest(json.dumps(data).encode(), HERE) == (
-        ManifestEntry("s3://bucket/a/0000_part_00", size=5956875),
-        ManifestEntry("s3://bucket/a/0001_part_00"),
-        ManifestEntry("s3://other/b c/é", optional=True),
+        ListedFile("s3://bucket/a/0000_part_00", size=5956875),
+        ListedFile("s3://bucket/a/0001_part_00"),
+        ListedFile("s3://other/b c/é", optional=True),
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from ddbload.errors import DamagedParquet, DdbloadError, ExpansionTooLarge, UnsupportedFormat
-from ddbload.source.parquet.page_headers import ColumnPages, GroupPages
+from ddbload.source.parquet.parquet_bytes import ColumnPages, GroupPages
 from ddbload.source.parquet.parquet_lines import ParquetLines
 from tests.unit.source import made_parquet as made
 from tests.unit.source.made_parquet import Says, made_file, page

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.errors import SourceUnreadable
-from ddbload.source.s3_listing.parallel_listing import ParallelListing, cut_keys
+from ddbload.source.s3_listing.list_objects import ParallelListing, cut_keys
 from tests.unit.source.listing_helpers import Lister
 
 SHAPES: dict[str, Callable[[int, random.Random], str]] = {

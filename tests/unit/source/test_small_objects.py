@@ -9,7 +9,7 @@ import pytest
 from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import ServiceUnavailable, SourceChanged, SourceNotFound
 from ddbload.source.s3_listing.list_objects import list_objects
-from ddbload.source.small_objects import pinned_version, read_objects
+from ddbload.source.s3_requests import pinned_version, read_ranges, whole_object
 from tests.fakes.s3 import FakeS3
 from tests.fakes.s3_faults import ends_after, resets_after, slow_down
 
@@ -32,8 +32,9 @@ def pinned(s3: FakeS3, *buckets: str) -> list[Any]:
     ]
 
 
-def read(s3: Any, wanted: Any, **how: Any) -> list[tuple[int, bytes]]:
-    return list(read_objects(wanted, s3, retry_policy=RetryPolicy(sleep=lambda _: None), **how))
+def read(s3: Any, wanted: Any, **how: Any) -> list[bytes]:
+    ranges = map(whole_object, wanted)
+    return list(read_ranges(ranges, s3, retry_policy=RetryPolicy(sleep=lambda _: None), **how))
 
 
 @pytest.mark.parametrize("concurrency", [1, 3, 64])
@@ -42,13 +43,13 @@ def test_objects_are_returned_in_order(s3, concurrency, ahead):
     wanted = pinned(s3, "b", "other", "b")
     found = read(s3, wanted, concurrency=concurrency, max_bytes_ahead=ahead)
     bodies = [b"%s%d" % (bucket, n) * n for bucket in (b"b", b"other", b"b") for n in range(20)]
-    assert found == list(enumerate(bodies))
+    assert found == bodies
     assert not s3.open_bodies()
 
 
 def test_broken_bodies_are_continued(s3):
     s3.faults.add("get_object", ends_after(3), None, resets_after(9), slow_down(), times=8)
-    assert [data for _, data in read(s3, pinned(s3))] == [b"b%d" % n * n for n in range(20)]
+    assert read(s3, pinned(s3)) == [b"b%d" % n * n for n in range(20)]
     assert s3.faults.left() == {}
 
 

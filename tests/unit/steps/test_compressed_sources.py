@@ -14,7 +14,7 @@ from ddbload import errors
 from ddbload.contracts import run_record
 from ddbload.contracts.results import ExecutionOutput
 from ddbload.contracts.states import ReportTask
-from ddbload.source.decoding import compression, decoded_source, seek_trail
+from ddbload.source.decoding import compression, decoded_source
 from ddbload.steps.report import report_execution
 from tests.fakes.s3_faults import Fault
 from tests.unit.source.gzip_files import bgzip, deflate, member, rows
@@ -116,7 +116,7 @@ def test_preflight_of_compressed_object_continues_at_seek_point(monkeypatch, kin
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 def test_chunk_continues_where_its_worker_stopped(monkeypatch, kind):
-    monkeypatch.setattr(seek_trail.SeekTrail.__init__, "__defaults__", (BLOCK,))
+    monkeypatch.setattr(compression.SeekTrail.__init__, "__defaults__", (BLOCK,))
     world = World(PACKED[kind], options=NO_INDEX, request_seconds=1.0)
     world.preflight()
     (chunk,) = world.manifest

@@ -89,7 +89,7 @@ def test_files_are_compared_by_what_they_are(tmp_path, monkeypatch):
     def listed(*names: str) -> list[str]:
         found = find_objects(Source.from_json({"sources": list(names)}), context)
         assert found is not None
-        return [Path(str(pinned["path"])).name for _, pinned in found.objects if pinned]
+        return [Path(str(pinned["path"])).name for _, pinned in found[0] if pinned]
 
     assert listed("b.csv", "a.csv") == ["b.csv", "a.csv"]
     assert listed("a.csv", "folder") == ["a.csv", "c.csv", "b.csv"]

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.source import Source
 from ddbload.reading.header import read_header
-from ddbload.source.byte_source import BytesSource
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.steps.prepare import detect_format
+from tests.unit.source.memory_source import MemorySource
 
 
 class Dripping(DecodedSource):
     """A source that comes in pieces of a few bytes."""
 
     def __init__(self, data: bytes, piece_bytes: int) -> None:
-        super().__init__(BytesSource("drip", {}, data))
+        super().__init__(MemorySource(data))
         self._piece_bytes = piece_bytes
 
     def stream(self, start, end, piece_bytes):
@@ -52,7 +52,7 @@ def test_first_line_is_the_same_in_any_pieces(lines, rest, skip, piece_bytes):
 def test_a_million_skipped_lines_take_a_second():
     """They took a minute: each line copied what came after it."""
     count = 1_500_000
-    raw = BytesSource("many", {}, b"\n" * count + b"id,a\n1,2\n")
+    raw = MemorySource(b"\n" * count + b"id,a\n1,2\n")
     source = Source(bucket="b", key="k", format="auto", delimiter="auto", skip_lines=count)
     detected = detect_format(raw, source, ())
     header = read_header(DecodedSource(raw), Source(bucket="b", key="k", skip_lines=count), 100)

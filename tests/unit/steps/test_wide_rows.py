@@ -14,15 +14,15 @@ from ddbload.reading.header import read_header
 from ddbload.rows.blocks import Block
 from ddbload.rows.columns import ColumnReader, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.source.byte_source import BytesSource
 from ddbload.source.decoding.decoded_source import DecodedSource
+from tests.unit.source.memory_source import MemorySource
 
 SOURCE = Source(bucket="b", key="k")
 PARSER = RowParser(Dialect.of(SOURCE), dialect_boundaries(Dialect.of(SOURCE)))
 
 
 def _refuse(data: bytes) -> None:
-    file = DecodedSource(BytesSource("wide", {}, data))
+    file = DecodedSource(MemorySource(data))
     with pytest.raises(TooManyColumns, match="at line 1, byte 0, has more than 100,000 fields"):
         read_header(file, SOURCE, 16 << 20)
 
