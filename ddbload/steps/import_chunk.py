@@ -36,8 +36,7 @@ from ddbload.errors import (
     TableReplaced,
     TooManyRejects,
 )
-from ddbload.ledger.attempts import Attempt
-from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.ledger import Attempt, Ledger
 from ddbload.reading.row_blocks import RunReader, rare_gc
 from ddbload.reading.source_objects import read_chunk
 from ddbload.run_worker import WorkerSession

@@ -16,7 +16,8 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import RunRequest
 from ddbload.errors import is_resumable
 from ddbload.ledger.counted_chunks import CountedChunks, reconcile
-from ddbload.ledger.ledger import Ledger, SeenWorker
+from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.run_objects import SeenWorker
 from ddbload.ledger.run_state import ALIVE, RunState, StateFacts, is_alive, judge
 from ddbload.source.local_file import is_removed_copy
 from ddbload.steps.executions import Execution

@@ -12,8 +12,8 @@ from ddbload.contracts.results import ExecutionOutput, Report
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ReportTask
-from ddbload.ledger import attempts
-from ddbload.ledger.attempts import Attempt
+from ddbload.ledger import ledger
+from ddbload.ledger.ledger import Attempt
 from ddbload.rows import block_splitter
 from ddbload.steps.report import report_execution
 from ddbload.write.scheduler.scheduler import Scheduler
@@ -53,7 +53,7 @@ def _small_steps(monkeypatch):
     """Read, offer and record a few rows at a time."""
     monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 14)
     monkeypatch.setattr(Scheduler, "READY_ROWS", 2)
-    monkeypatch.setattr(attempts, "AHEAD_ROWS", 2)
+    monkeypatch.setattr(ledger, "AHEAD_ROWS", 2)
 
 
 def attempts_of(world: World) -> list[str]:
