@@ -12,7 +12,7 @@ from ddbload.contracts.results import ExecutionOutput, Report
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ReportTask
-from ddbload.ledger import ledger
+from ddbload.ledger import ledger as ledger_module
 from ddbload.ledger.ledger import Attempt
 from ddbload.rows import block_splitter
 from ddbload.steps.report import report_execution
@@ -53,18 +53,18 @@ def _small_steps(monkeypatch):
     """Read, offer and record a few rows at a time."""
     monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 14)
     monkeypatch.setattr(Scheduler, "READY_ROWS", 2)
-    monkeypatch.setattr(ledger, "AHEAD_ROWS", 2)
+    monkeypatch.setattr(ledger_module, "AHEAD_ROWS", 2)
 
 
 def attempts_of(world: World) -> list[str]:
     return world.in_ledger("attempts/")
 
 
-def ranges(world: World) -> list[attempts.Range]:
+def ranges(world: World) -> list[ledger_module.Range]:
     """Return the last recorded range of each invocation."""
     # Each begins with the run's own mark.
     names = [name.rpartition("/")[2].partition("-")[2] for name in attempts_of(world)]
-    return list(attempts._last_ranges(names).values())
+    return list(ledger_module._last_ranges(names).values())
 
 
 def survive(world: World, *events: tuple[int, Event, int]) -> tuple[Chaos, Report]:
@@ -420,7 +420,7 @@ def test_attempt_excludes_rows_before_first_written():
     it = world(30, full=True)
     it.preflight()
     (chunk,) = it.manifest
-    told: list[attempts.Range] = []
+    told: list[ledger_module.Range] = []
 
     def look(_operation: str, _params: object) -> None:
         told.extend(each for each in ranges(it) if each not in told)
