@@ -19,7 +19,7 @@ from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import Source
-from ddbload.contracts.source_bucket import SourceBucket
+from ddbload.contracts.upload_rule import SourceBucket
 from ddbload.errors import BucketNotAllowed, TableNotAllowed
 from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.ledger.store import FolderStore, KeyReader, ListedKey, Store

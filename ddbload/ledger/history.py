@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ddbload.contracts.load_record import (
+from ddbload.contracts.run_record import (
     LoadRecord,
     ObjectVersion,
     load_folder,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ddbload.contracts.template import shown
+from ddbload.contracts.column_mapping import shown
 
 _SHOWN_NAMES = 6
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from ddbload.context import Context
+from ddbload.contracts.column_mapping import HMAC_KEY, key_fingerprint
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.messages import Message
 from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
 from ddbload.contracts.results import DONE, Report
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import LINES, LOCATION_FIELDS, UNCOMPRESSED, Source
-from ddbload.contracts.template import HMAC_KEY, key_fingerprint
 from ddbload.errors import BadRetryFile, InvalidPayload, LedgerDamaged, RunMismatch
 from ddbload.items.item_layout import item_layout
 from ddbload.items.row_encoder import row_boundaries_for

@@ -15,14 +15,15 @@ from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.column_mapping import row_writes
 from ddbload.contracts.results import Failure, ProgressSamples, Segment
 from ddbload.contracts.row_counts import WorkTotals
-from ddbload.contracts.run_notice import (
+from ddbload.contracts.run_record import Cursor, RunRecord
+from ddbload.contracts.states import (
     CONSUMED_WRITE_UNITS,
     ROW_METRICS,
     STALLED_INVOCATIONS,
     THROTTLED_REQUESTS,
+    ImportResult,
+    ImportTask,
 )
-from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.dynamodb.write_modes import PLAN, PUT, UPDATE
 from ddbload.errors import (
     TAKE_UP,

@@ -1,6 +1,6 @@
 """Write what a run has loaded into the history, find what a table has loaded, and claim objects.
 
-A load is the same as another if both ask the same (`contracts.load_record`) of the same object
+A load is the same as another if both ask the same (`contracts.run_record`) of the same object
 version and table.
 """
 
@@ -13,16 +13,18 @@ from functools import cached_property
 
 from ddbload.aws.backoff import full_jitter
 from ddbload.context import Context
-from ddbload.contracts.load_record import (
+from ddbload.contracts.results import ALREADY_LOADED, DONE, FAILED, SUCCEEDED_WITH_REJECTS, Report
+from ddbload.contracts.run_record import (
     LoadClaim,
     LoadClaims,
+    LoadedBefore,
     LoadRecord,
     ObjectVersion,
+    RunRecord,
+    Table,
     load_folder,
     same_ids,
 )
-from ddbload.contracts.results import ALREADY_LOADED, DONE, FAILED, SUCCEEDED_WITH_REJECTS, Report
-from ddbload.contracts.run_record import LoadedBefore, RunRecord, Table
 from ddbload.dynamodb.write_modes import DELETE, PLAN
 from ddbload.errors import AlreadyLoading
 from ddbload.ledger.history import History

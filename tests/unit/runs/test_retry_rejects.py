@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from ddbload.contracts.column_mapping import HMAC_KEY, key_fingerprint
 from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
 from ddbload.contracts.source import Source
-from ddbload.contracts.template import HMAC_KEY, key_fingerprint
 from ddbload.errors import BadRetryFile, RunMismatch
 from ddbload.runs.retry_rejects import check_hmac_key, payload_for, write_rows
 

@@ -10,8 +10,8 @@ import pytest
 from ddbload import errors
 from ddbload.context import AccessPolicy
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.states import PreflightTask
+from ddbload.contracts.upload_rule import SourceBucket
 from ddbload.reading.open_sources import list_bucket
 from ddbload.steps.checks import check_column_types
 from ddbload.steps.preflight import preflight

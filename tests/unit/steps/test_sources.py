@@ -18,7 +18,7 @@ from pyarrow import parquet
 from ddbload import errors
 from ddbload.context import AccessPolicy
 from ddbload.contracts.source import Source
-from ddbload.contracts.source_bucket import SourceBucket
+from ddbload.contracts.upload_rule import SourceBucket
 from ddbload.reading.open_sources import open_each, open_location, reopen
 from ddbload.source.parquet.parquet_lines import ParquetLines
 from ddbload.steps.find_objects import find_objects
