@@ -297,8 +297,8 @@ class RunRecord(Message):
 
 
 # Loads: what was asked of which object versions. Options that determine rows are declared as
-# decisive. They alone answer whether a table has loaded an object version, whether two runs load the
-# same, and whether a run id belongs to a command.
+# decisive. They alone answer whether a table has loaded an object version, whether two runs load
+# the same, and whether a run id belongs to a command.
 
 _HASH_DIGITS = 16
 

@@ -1,13 +1,16 @@
-"""Find a deployed stack, follow its executions, and read their final reports."""
+"""Find a deployed stack, follow its executions, read their reports and their logs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import heapq
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import ATTEMPTS, RetryPolicy, call_with_retries
+from ddbload.aws.retry import ATTEMPTS, DEFAULT_POLICY, RetryPolicy, call_with_retries
 from ddbload.context import Context
 from ddbload.contracts.results import Report
 from ddbload.errors import RunNotFound, StackNotFound
@@ -136,3 +139,136 @@ def attempt_report(run: str, execution: Execution, context: Context) -> Report:
     ending = execution.ending or Ending()
     status, error = judge_attempt(seen.state, ending, own=own)
     return replace(seen.report, status=status, error=error, seconds=execution.seconds)
+
+
+FAULTS = ("Task timed out", "Runtime exited")
+"""Words by which Lambda logs that a function was ended; these lines name a request, and no run."""
+LATE_SECONDS = 60.0
+"""Time for which events may come late: CloudWatch Logs takes a while to show what was logged."""
+_REQUEST = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+# A resumed run has executions of this name, of which the run id is the beginning.
+_RESUMED = re.compile("-r[0-9a-f]{8}")
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """Line that a function logged."""
+
+    id: str
+    at: float
+    """Seconds since the epoch."""
+    function: str
+    stream: str
+    message: str
+    fields: dict[str, Any] | None
+    """The message, if it is a JSON object."""
+
+
+class RunLogs:
+    """Reader of the logs of one run."""
+
+    def __init__(
+        self,
+        client: Any,
+        groups: Sequence[str],
+        run: str,
+        *,
+        retry_policy: RetryPolicy = DEFAULT_POLICY,
+        missing: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        """`client`: of CloudWatch Logs. `missing` is called with a log group that is gone."""
+        self._client = client
+        self._groups = list(groups)
+        self._run = run
+        self._retry_policy = retry_policy
+        self._missing = missing
+        self._requests: set[str] = set()
+        self._seen: dict[str, float] = {}
+
+    def events(self, since: float) -> Iterator[LogEvent]:
+        """Return the run's events from `since` on, in seconds since the epoch, by time.
+
+        An event is returned once, also by later calls. Raises `AccessDenied` and AWS's errors.
+        """
+        self._seen = {each: at for each, at in self._seen.items() if at >= since}
+        groups = [self._events_of(group, since) for group in list(self._groups)]
+        for event in heapq.merge(*groups, key=lambda event: event.at):
+            if event.id not in self._seen:
+                self._seen[event.id] = event.at
+                yield event
+
+    def _events_of(self, group: str, since: float) -> Iterator[LogEvent]:
+        """Return the events of one log group: CloudWatch Logs sorts them by time."""
+        function = group.rpartition("/")[2]
+        for page in self._pages(group, since):
+            for each in page.get("events", ()):
+                message = each.get("message", "").rstrip("\n")
+                fields = _json_object(message)
+                if self._is_of_run(message, fields):
+                    yield LogEvent(
+                        *(str(each.get("eventId", "")), each["timestamp"] / 1000, function),
+                        *(each.get("logStreamName", ""), message, fields),
+                    )
+
+    def _pages(self, group: str, since: float) -> Iterator[Any]:
+        # "Enclose exact phrases and terms that include non-alphanumeric characters in double
+        # quotation marks", and "?" matches any of several terms (FilterAndPatternSyntax).
+        pattern = " ".join(f'?"{term}"' for term in (self._run, *FAULTS))
+        token: dict[str, str] = {}
+
+        def read() -> Any:
+            return self._client.filter_log_events(
+                logGroupName=group,
+                startTime=max(0, int(since * 1000)),
+                filterPattern=pattern,
+                **token,
+            )
+
+        while True:
+            try:
+                page = call_with_retries(
+                    read,
+                    f"reading the log group {group}",
+                    policy=self._retry_policy,
+                    expected=_absent,
+                )
+            except _NoLogGroupError:
+                self._groups.remove(group)
+                self._missing(group)
+                return
+            yield page
+            # "This operation can return empty results while there are more log events available
+            # through the token."
+            if not page.get("nextToken"):
+                return
+            token = {"nextToken": page["nextToken"]}
+
+    def _is_of_run(self, message: str, fields: dict[str, Any] | None) -> bool:
+        """Tell whether an event is the run's: others may have ids that begin like the run's."""
+        if fields is not None:
+            named = fields.get("run")
+            if not isinstance(named, str) or not self._is_name(named):
+                return False
+            self._requests.update(_REQUEST.findall(message))
+            return True
+        return any(request in self._requests for request in _REQUEST.findall(message))
+
+    def _is_name(self, name: str) -> bool:
+        rest = name.removeprefix(self._run)
+        return name == self._run or (rest != name and bool(_RESUMED.fullmatch(rest)))
+
+
+def _json_object(message: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(message)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _absent(failure: AwsFailure) -> Exception | None:
+    return _NoLogGroupError() if failure.code == "ResourceNotFoundException" else None
+
+
+class _NoLogGroupError(Exception):
+    """The log group was deleted."""

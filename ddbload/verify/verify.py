@@ -30,12 +30,10 @@ from ddbload.verify.compare_digests import (
     DigestSpool,
     ItemMarks,
     KeyCounts,
-    choose_sample,
-    compare_digests,
-)
-from ddbload.verify.file_items import (
     MarkedItem,
     Watch,
+    choose_sample,
+    compare_digests,
     marked_items,
     read_digests,
     temporary_files_error,

@@ -19,9 +19,8 @@ from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask
 from ddbload.items.encode.batch_encoder import BatchEncoder
 from ddbload.rows.columns import Columns
-from ddbload.runs.chunk_worker import ChunkWorker
 from ddbload.runs.progress import FAILED_CHUNK, RunProgress
-from ddbload.runs.run_import import new_run_id, run_import
+from ddbload.runs.run_import import ChunkWorker, new_run_id, run_import
 from ddbload.steps.read_run import machine
 from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
 from tests.unit.runs.local_runs import Settings, conduct
