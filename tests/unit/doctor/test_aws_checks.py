@@ -312,4 +312,4 @@ def test_bucket_elsewhere_and_empty_prefix(clients):
     ],
 )
 def test_principal_of_a_session(arn, principal):
-    assert aws_checks._principal(Caller("1", arn, arn.split(":")[1])) == principal
+    assert checks._principal(Caller("1", arn, arn.split(":")[1])) == principal
