@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
+from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries, find_with_retries
 from ddbload.errors import LedgerDamaged, SourceNotFound
 from ddbload.ledger import store
 from ddbload.ledger.store import (
@@ -28,6 +28,7 @@ from ddbload.ledger.store import (
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+_NO_KEY = ("NoSuchKey", "404")
 HTML_TYPE = "text/html; charset=utf-8"
 READERS = 16
 """Objects that are read from S3 concurrently."""
@@ -64,15 +65,13 @@ class BucketStore(Store):
                 raise ConnectionError("the body ended early")
             return VersionedObject(data, answer["ETag"])
 
-        try:
-            return call_with_retries(
-                read,
-                f"reading {self.uri(name)}",
-                policy=self._retry_policy,
-                expected=self._not_found,
-            )
-        except _NotFoundError:
-            return None
+        return find_with_retries(
+            read,
+            f"reading {self.uri(name)}",
+            lambda failure: failure.code in _NO_KEY,
+            policy=self._retry_policy,
+            expected=self._no_bucket,
+        )
 
     def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
         """Read objects concurrently: 20,000 segments must not take 20,000 round trips."""
@@ -109,17 +108,12 @@ class BucketStore(Store):
             )
             return True
 
-        def changed(failure: AwsFailure) -> Exception | None:
+        def is_changed(failure: AwsFailure) -> bool:
             # S3 answers 404 to If-Match if the object was deleted.
-            is_changed = failure.status == 412 or failure.code in ("NoSuchKey", "404")
-            return _ChangedError() if condition and is_changed else None
+            return bool(condition) and (failure.status == 412 or failure.code in _NO_KEY)
 
-        try:
-            return call_with_retries(
-                write, f"writing {self.uri(name)}", policy=policy, expected=changed
-            )
-        except _ChangedError:
-            return tries > 1 and self.get(name) == data
+        written = find_with_retries(write, f"writing {self.uri(name)}", is_changed, policy=policy)
+        return written or (tries > 1 and self.get(name) == data)
 
     def pages(self, prefix: str, after: str = "", *, most: int = PAGE_NAMES) -> Iterator[AgesPage]:
         """List keys below the store's prefix, which is removed from them, as S3 sorts them.
@@ -197,15 +191,7 @@ class BucketStore(Store):
         """Return the s3:// URI."""
         return f"s3://{self._bucket}/{self._prefix}{name}"
 
-    def _not_found(self, failure: AwsFailure) -> Exception | None:
-        if failure.code == "NoSuchBucket":
-            return SourceNotFound(f"the ledger's bucket {self._bucket} does not exist")
-        return _NotFoundError() if failure.code in ("NoSuchKey", "404") else None
-
-
-class _NotFoundError(Exception):
-    pass
-
-
-class _ChangedError(Exception):
-    pass
+    def _no_bucket(self, failure: AwsFailure) -> Exception | None:
+        if failure.code != "NoSuchBucket":
+            return None
+        return SourceNotFound(f"the ledger's bucket {self._bucket} does not exist")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import ATTEMPTS, DEFAULT_POLICY, RetryPolicy, call_with_retries
+from ddbload.aws.retry import ATTEMPTS, DEFAULT_POLICY, RetryPolicy, find_with_retries
 from ddbload.context import Context
 from ddbload.contracts.results import Report
 from ddbload.errors import RunNotFound, StackNotFound
@@ -52,27 +52,32 @@ class Stack:
         return self.state_machine.split(":")[4]
 
 
+def describe_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEMPTS) -> Any:
+    """Describe a stack as CloudFormation does; None if it does not exist. Raises AWS's errors."""
+
+    def is_absent(failure: AwsFailure) -> bool:
+        # CloudFormation has no error code for a missing stack.
+        return failure.code == "ValidationError" and "does not exist" in failure.text
+
+    return find_with_retries(
+        lambda: client.describe_stacks(StackName=name)["Stacks"][0],
+        f"looking up stack {name}",
+        is_absent,
+        policy=RetryPolicy(attempts=attempts),
+    )
+
+
 def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEMPTS) -> Stack:
     """Look up a stack by name. Raises `StackNotFound` and AWS's errors."""
     where = client.meta.region_name
-
-    def absent(meant: AwsFailure) -> Exception | None:
-        # CloudFormation has no error code for a missing stack.
-        if meant.code == "ValidationError" and "does not exist" in meant.text:
-            return StackNotFound(
-                f"there is no stack {name} in {where}: deploy it (ddbload deploy), or name it with"
-                " --stack"
-            )
-        return None
-
-    answer: Any = call_with_retries(
-        lambda: client.describe_stacks(StackName=name),
-        f"looking up stack {name}",
-        policy=RetryPolicy(attempts=attempts),
-        expected=absent,
-    )
+    found = describe_stack(client, name, attempts=attempts)
+    if found is None:
+        raise StackNotFound(
+            f"there is no stack {name} in {where}: deploy it (ddbload deploy), or name it with"
+            " --stack"
+        )
     try:
-        given = {each["OutputKey"]: each["OutputValue"] for each in answer["Stacks"][0]["Outputs"]}
+        given = {each["OutputKey"]: each["OutputValue"] for each in found["Outputs"]}
         return Stack(
             name=name,
             state_machine=given[STATE_MACHINE_OUTPUT],
@@ -225,14 +230,13 @@ class RunLogs:
             )
 
         while True:
-            try:
-                page = call_with_retries(
-                    read,
-                    f"reading the log group {group}",
-                    policy=self._retry_policy,
-                    expected=_absent,
-                )
-            except _NoLogGroupError:
+            page = find_with_retries(
+                read,
+                f"reading the log group {group}",
+                lambda failure: failure.code == "ResourceNotFoundException",
+                policy=self._retry_policy,
+            )
+            if page is None:
                 self._groups.remove(group)
                 self._missing(group)
                 return
@@ -264,11 +268,3 @@ def _json_object(message: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def _absent(failure: AwsFailure) -> Exception | None:
-    return _NoLogGroupError() if failure.code == "ResourceNotFoundException" else None
-
-
-class _NoLogGroupError(Exception):
-    """The log group was deleted."""

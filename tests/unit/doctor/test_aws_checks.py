@@ -9,6 +9,7 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from ddbload import __version__
+from ddbload.doctor import checks
 from ddbload.doctor.checks import Caller, check_aws
 from ddbload.errors import AccessDenied
 
