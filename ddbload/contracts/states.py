@@ -131,6 +131,13 @@ class ReportCursor(Message):
             raise f.wrong("name", self.name, "the name of a part")
 
 
+def requested_run(given: object, name: str) -> str:
+    """Return the run id in an execution's unchecked input, if it is one; otherwise `name`."""
+    run = given.get("run") if isinstance(given, Mapping) else None
+    named = (run.get("id") or run.get("resume_of")) if isinstance(run, Mapping) else None
+    return named if isinstance(named, str) and is_run_id(named) else name
+
+
 @dataclass(frozen=True, slots=True)
 class ReportTask(Message):
     """Input of the Report state: the state after all chunks, or after a caught error."""
@@ -156,9 +163,7 @@ class ReportTask(Message):
 
     def requested_run(self) -> str:
         """Return the run id in the input if it is one, otherwise the execution's name."""
-        run = self.input.get("run") if isinstance(self.input, Mapping) else None
-        named = (run.get("id") or run.get("resume_of")) if isinstance(run, Mapping) else None
-        return named if isinstance(named, str) and is_run_id(named) else self.run
+        return requested_run(self.input, self.run)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
 from ddbload.contracts.results import DONE, Report
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import LINES, LOCATION_FIELDS, UNCOMPRESSED, Source
-from ddbload.errors import BadRetryFile, InvalidPayload, LedgerDamaged, RunMismatch
+from ddbload.errors import BadRetryFile, RunMismatch
 from ddbload.items.item_layout import item_layout
 from ddbload.items.row_encoder import row_boundaries_for
 from ddbload.items.typed_values import PLAIN_TYPES
 from ddbload.ledger.counted_chunks import counted_rejects
-from ddbload.ledger.store import encode_json
+from ddbload.ledger.store import decode_json, encode_json
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.dialect_grammar import RowSplitter
@@ -100,7 +100,8 @@ def earlier_retries(run: str, places: Iterable[str], context: Context) -> Earlie
     found: list[EarlierRetry] = []
     names = list(numbers.values())
     for name, data in zip(names, context.store.get_all(names), strict=True):
-        entry = _decode_places(data or b"", context.store.uri(name))
+        advice = "delete it, unless a retry imported rejects that are now imported again"
+        entry = decode_json(context.store.uri(name), data or b"", RetryPlaces.from_json, advice)
         same = wanted.intersection(entry.places)
         ledger = context.ledger(entry.run)
         if not same or (ledger.find_record() is None and not may_begin(ledger, entry.at, context)):
@@ -121,16 +122,6 @@ def put_retry(earlier: EarlierRetries, retry: str, places: Iterable[str], contex
     """Record which rejects a retry imports; False if another retry began since `earlier`."""
     entry = RetryPlaces(retry, context.now(), tuple(places))
     return context.store.put_new(earlier.name, encode_json(entry.to_json()))
-
-
-def _decode_places(data: bytes, uri: str) -> RetryPlaces:
-    try:
-        return RetryPlaces.from_json(json.loads(data))
-    except (InvalidPayload, ValueError):
-        raise LedgerDamaged(
-            f"{uri} is not what this version of ddbload writes: it is damaged, or of a later"
-            " version; delete it, unless a retry imported rejects that are now imported again"
-        ) from None
 
 
 def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: str) -> list[str]:

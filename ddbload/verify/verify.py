@@ -223,12 +223,16 @@ class Verification:
     def _key_of(self, item: Mapping[str, Any]) -> dict[str, Any]:
         return {name: item[name] for name in self._keys}
 
-    def _look_up(
-        self, reader: TableReader, items: Iterable[Mapping[str, Any]]
-    ) -> dict[str, dict[str, Any]]:
-        """Read the table's items with the keys of these, by the text of their keys."""
-        found = reader.get([self._key_of(item) for item in items])
-        return {reader.key_text(item): item for some in found for item in some}
+    def _with_the_table(
+        self, reader: TableReader, marked: Iterable[MarkedItem]
+    ) -> Iterator[tuple[MarkedItem, dict[str, Any] | None]]:
+        """Yield items of the source, each with the table's item of the same key, if it is there."""
+        marked = iter(marked)
+        while some := list(islice(marked, BATCH_KEYS)):
+            found = reader.get([self._key_of(each.item) for each in some])
+            there = {reader.key_text(item): item for items in found for item in items}
+            for each in some:
+                yield each, there.get(reader.key_text(each.item))
 
     def _counts(self, name: str, item: Mapping[str, Any]) -> bool:
         """Return whether an attribute is compared with that of an item of the source."""
@@ -253,37 +257,27 @@ class Verification:
         Digests cover the attributes of all rows, because only the key tells which row an item of
         the table belongs to.
         """
-        waiting = list[MarkedItem]()
-
-        def settle() -> None:
-            there = self._look_up(reader, [item for _, _, item in waiting])
-            for number, _, item in waiting:
-                other = there.get(reader.key_text(item))
-                if other is not None and not self._differing(item, other):
-                    marks.set(number, 0)
-                    verdict.keys.different -= 1
-                    verdict.keys.equal += 1
-            waiting.clear()
-
-        for marked in self._marked(marks, verdict):
-            if marked.mark == DIFFERENT_MARK and not names <= marked.item.keys():
-                waiting.append(marked)
-                if len(waiting) == BATCH_KEYS:
-                    settle()
-        settle()
+        partial = (
+            each
+            for each in self._marked(marks, verdict)
+            if each.mark == DIFFERENT_MARK and not names <= each.item.keys()
+        )
+        for (number, _, item), other in self._with_the_table(reader, partial):
+            if other is not None and not self._differing(item, other):
+                marks.set(number, 0)
+                verdict.keys.different -= 1
+                verdict.keys.equal += 1
 
     def _explain(self, verdict: Verdict, marks: ItemMarks, reader: TableReader) -> None:
         """Read some different items again, and count the attributes in which they differ."""
         most = min(EXPLAINED_ITEMS, verdict.keys.different)
         with closing(self._marked(marks, verdict)) as marked:
-            different = (each.item for each in marked if each.mark == DIFFERENT_MARK)
+            different = (each for each in marked if each.mark == DIFFERENT_MARK)
             items = list(islice(different, most))
-        there = self._look_up(reader, items)
-        for item in items:
-            other = there.get(reader.key_text(item))
+        for each, other in self._with_the_table(reader, items):
             if other is not None:
                 verdict.looked_at += 1
-                verdict.attributes.update(self._differing(item, other))
+                verdict.attributes.update(self._differing(each.item, other))
 
     def _write_marked(
         self, sink: DifferenceSink, verdict: Verdict, marks: ItemMarks, reader: TableReader
@@ -293,27 +287,22 @@ class Verification:
         Different items keep what the table has in attributes that are not compared: to put those of
         the source alone would delete it.
         """
-        settings, waiting = self._settings, list[dict[str, Any]]()
+        settings = self._settings
+        is_partial = bool(settings.ignored) or settings.ignore_extra_attributes
 
-        def write() -> None:
-            there = self._look_up(reader, waiting)
-            for item in waiting:
-                other = there.get(reader.key_text(item), item)
-                left = {n: value for n, value in other.items() if not self._counts(n, item)}
-                kept = {n: value for n, value in item.items() if self._counts(n, item)}
-                sink.write(DIFFERENT, {**kept, **left})
-            waiting.clear()
+        def waiting() -> Iterator[MarkedItem]:
+            for marked in self._marked(marks, verdict):
+                if marked.mark == MISSING_MARK:
+                    sink.write(MISSING, marked.item)
+                elif is_partial:
+                    yield marked
+                else:
+                    sink.write(DIFFERENT, marked.item)
 
-        for _, mark, item in self._marked(marks, verdict):
-            if mark == MISSING_MARK:
-                sink.write(MISSING, item)
-            elif not settings.ignored and not settings.ignore_extra_attributes:
-                sink.write(DIFFERENT, item)
-            else:
-                waiting.append(item)
-                if len(waiting) == BATCH_KEYS:
-                    write()
-        write()
+        for (_, _, item), other in self._with_the_table(reader, waiting()):
+            left = {n: v for n, v in (other or item).items() if not self._counts(n, item)}
+            kept = {n: value for n, value in item.items() if self._counts(n, item)}
+            sink.write(DIFFERENT, {**kept, **left})
 
     def _write_extra(
         self, sink: DifferenceSink, kept: _KeptKeys, extra: ItemMarks, reader: TableReader

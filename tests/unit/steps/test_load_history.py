@@ -528,16 +528,6 @@ def test_newest_runs_come_first_whatever_their_ids():
     assert newest_runs(store, 2) == ["zebra", "a-b-c"]
 
 
-def test_runs_of_earlier_versions_come_last_by_the_time_in_their_id():
-    store = MemoryStore()
-    for run in ("mine", "20251121T073000Z-1f2e3d", "20261121T073000Z-1f2e3d"):
-        store.put(f"runs/{run}/run.json", b"")
-    put_start(store, "new", 1000.0)
-    assert newest_runs(store, 5) == [
-        *("new", "20261121T073000Z-1f2e3d", "20251121T073000Z-1f2e3d", "mine")
-    ]
-
-
 def test_reports_of_a_load_are_the_same_each_time():
     """The time of a load is not that of the function that writes it."""
     world = World(FILE)
