@@ -51,9 +51,10 @@ def find_deployed_stack(client: CloudFormationClient, name: str) -> DeployedStac
 
     Raises `StackNotFound` for a stack that is not ddbload's, and AWS's errors.
     """
-    found = describe_stack(client, name)
-    if found is None:
+    answer = describe_stack(client, name)
+    if answer is None:
         return None
+    found = answer["Stacks"][0]
     if not str(found.get("Description", "")).startswith(_DESCRIPTION):
         raise StackNotFound(
             f"stack {name} in {client.meta.region_name} is not a ddbload stack: give another name"

@@ -393,50 +393,53 @@ def _principal(caller: Caller) -> str | None:
 
 
 def _check_quotas(clients: Clients) -> Iterator[Check]:
-    functions = _ask(lambda: clients.advisory("lambda").get_account_settings())
-    if isinstance(functions, str):
-        yield Check("lambda", WARN, f"concurrent executions were not checked: {functions}")
-    else:
-        many = functions["AccountLimit"]["ConcurrentExecutions"]
-        message = f"{many:,} concurrent executions"
-        few = many <= NEW_ACCOUNT_CONCURRENCY
-        advice = (
-            "new accounts have few, so a deployed run has few workers: ask for more in Service"
-            " Quotas (Lambda, Concurrent executions)"
-        )
-        yield Check("lambda", WARN if few else OK, message, advice if few else None)
-    limits = _ask(lambda: clients.advisory("dynamodb").describe_limits())
-    if isinstance(limits, str):
-        yield Check("dynamodb", WARN, f"write quotas were not checked: {limits}")
-    else:
-        units = limits["TableMaxWriteCapacityUnits"]
-        message = f"up to {units:,} write units a second for a table"
-        low = units < DEFAULT_TABLE_WCU
-        advice = "ask for more in Service Quotas (DynamoDB) if a load needs it"
-        yield Check("dynamodb", WARN if low else OK, message, advice if low else None)
-    yield _check_step_functions(clients)
+    yield _check_quota(
+        *("lambda", "concurrent executions were", NEW_ACCOUNT_CONCURRENCY + 1),
+        lambda: _concurrency(clients),
+        "{:,} concurrent executions",
+        "new accounts have few, so a deployed run has few workers: ask for more in Service"
+        " Quotas (Lambda, Concurrent executions)",
+    )
+    yield _check_quota(
+        *("dynamodb", "write quotas were", DEFAULT_TABLE_WCU),
+        lambda: clients.advisory("dynamodb").describe_limits()["TableMaxWriteCapacityUnits"],
+        "up to {:,} write units a second for a table",
+        "ask for more in Service Quotas (DynamoDB) if a load needs it",
+    )
+    yield _check_quota(
+        *("stepfunctions", "state transitions were", DEFAULT_TRANSITIONS),
+        lambda: _transition_rate(clients),
+        "{:,.0f} state transitions a second",
+        "new accounts have fewer, which AWS raises with use; runs of many chunks start slowly",
+    )
 
 
-def _check_step_functions(clients: Clients) -> Check:
-    client = clients.advisory("service-quotas")
-    found = _ask(lambda: client.list_service_quotas(ServiceCode="states", MaxResults=100))
+def _check_quota(
+    name: str, were: str, least: float, ask: Callable[[], Any], text: str, advice: str
+) -> Check:
+    """Check a quota: a warning below `least`, or if it is not known."""
+    found = _ask(ask)
     if isinstance(found, str):
-        return Check("stepfunctions", WARN, f"state transitions were not checked: {found}")
-    rates = [
-        each["Value"]
-        for each in found["Quotas"]
-        if "statetransition" in each["QuotaName"].lower().replace(" ", "")
-        and "refill" in each["QuotaName"].lower()
-    ]
-    if not rates:
-        return Check("stepfunctions", WARN, "Service Quotas names no rate of state transitions")
-    message = f"{min(rates):,.0f} state transitions a second"
-    if min(rates) < DEFAULT_TRANSITIONS:
-        advice = (
-            "new accounts have fewer, which AWS raises with use; runs of many chunks start slowly"
-        )
-        return Check("stepfunctions", WARN, message, advice)
-    return Check("stepfunctions", OK, message)
+        return Check(name, WARN, f"{were} not checked: {found}")
+    if found is None:
+        return Check(name, WARN, "Service Quotas names no rate of state transitions")
+    if found < least:
+        return Check(name, WARN, text.format(found), advice)
+    return Check(name, OK, text.format(found))
+
+
+def _concurrency(clients: Clients) -> int:
+    settings = clients.advisory("lambda").get_account_settings()
+    return int(settings["AccountLimit"]["ConcurrentExecutions"])
+
+
+def _transition_rate(clients: Clients) -> float | None:
+    """Return the quota for state transitions a second; None if Service Quotas names none."""
+    client = clients.advisory("service-quotas")
+    quotas = client.list_service_quotas(ServiceCode="states", MaxResults=100)["Quotas"]
+    named = ((each["QuotaName"].lower().replace(" ", ""), each["Value"]) for each in quotas)
+    rates = (value for name, value in named if "statetransition" in name and "refill" in name)
+    return min(rates, default=None)
 
 
 def _check_stack(clients: Clients, name: str) -> Check:

@@ -53,14 +53,17 @@ class Stack:
 
 
 def describe_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEMPTS) -> Any:
-    """Describe a stack as CloudFormation does; None if it does not exist. Raises AWS's errors."""
+    """Return CloudFormation's answer about a stack; None if it does not exist.
+
+    Raises AWS's errors.
+    """
 
     def is_absent(failure: AwsFailure) -> bool:
         # CloudFormation has no error code for a missing stack.
         return failure.code == "ValidationError" and "does not exist" in failure.text
 
     return find_with_retries(
-        lambda: client.describe_stacks(StackName=name)["Stacks"][0],
+        lambda: client.describe_stacks(StackName=name),
         f"looking up stack {name}",
         is_absent,
         policy=RetryPolicy(attempts=attempts),
@@ -77,7 +80,7 @@ def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEM
             " --stack"
         )
     try:
-        given = {each["OutputKey"]: each["OutputValue"] for each in found["Outputs"]}
+        given = {each["OutputKey"]: each["OutputValue"] for each in found["Stacks"][0]["Outputs"]}
         return Stack(
             name=name,
             state_machine=given[STATE_MACHINE_OUTPUT],

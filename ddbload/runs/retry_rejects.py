@@ -77,17 +77,12 @@ class EarlierRetry:
     """None while the run is not done."""
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierRetries:
-    """Retries of a run that may have written some of the same rejects, at one moment."""
-
-    found: tuple[EarlierRetry, ...]
-    name: str
-    """Name under which the next retry is entered."""
-
-
-def earlier_retries(run: str, places: Iterable[str], context: Context) -> EarlierRetries:
+def earlier_retries(
+    run: str, places: Iterable[str], context: Context
+) -> tuple[list[EarlierRetry], str]:
     """Find the retries of a run that may have written some of these rejects.
+
+    Returns them, and the name under which the next retry is entered.
 
     One that ended before it wrote a row does not count.
     """
@@ -115,13 +110,13 @@ def earlier_retries(run: str, places: Iterable[str], context: Context) -> Earlie
                 continue
             report = None
         found.append(EarlierRetry(entry.run, same, report))
-    return EarlierRetries(tuple(found), f"{prefix}{max(numbers, default=0) + 1:06d}.json")
+    return found, f"{prefix}{max(numbers, default=0) + 1:06d}.json"
 
 
-def put_retry(earlier: EarlierRetries, retry: str, places: Iterable[str], context: Context) -> bool:
-    """Record which rejects a retry imports; False if another retry began since `earlier`."""
+def put_retry(name: str, retry: str, places: Iterable[str], context: Context) -> bool:
+    """Record which rejects a retry imports; False if another retry has been entered as `name`."""
     entry = RetryPlaces(retry, context.now(), tuple(places))
-    return context.store.put_new(earlier.name, encode_json(entry.to_json()))
+    return context.store.put_new(name, encode_json(entry.to_json()))
 
 
 def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: str) -> list[str]:

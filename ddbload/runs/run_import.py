@@ -372,7 +372,7 @@ class LocalProgress:
         self._watch = watch
         self._meter = ProgressMeter(clock)
         self._step = CHECKING
-        self._running: dict[int, ChunkProgress] = {}
+        self._running: dict[int, WorkTotals] = {}
         self._positions: dict[int, int] = {}
 
     @property
@@ -387,9 +387,7 @@ class LocalProgress:
 
     def show(self) -> None:
         """Pass the progress to the watcher."""
-        totals = self.settled
-        for each in self._running.values():
-            totals += WorkTotals(each.rows, each.work, each.bytes)
+        totals = sum(self._running.values(), self.settled)
         now = self._meter.progress(self._step, totals)
         if self.heartbeat is not None and self._step != CHECKING:
             self.heartbeat.set_progress(now.totals.rows, now.totals.bytes, now.size)
@@ -397,13 +395,13 @@ class LocalProgress:
 
     def progress(self, now: ChunkProgress) -> None:
         """Replace the progress of a running task."""
-        states = self._meter.chunks
-        if states[now.chunk] == DONE_PERCENT:
+        states, (chunk, totals) = self._meter.chunks, now
+        if states[chunk] == DONE_PERCENT:
             # It was overtaken by the end of its task.
             return
-        self._running[now.chunk] = now
-        begin = self._positions.get(now.chunk, states.chunk(now.chunk).start)
-        states.set_position(now.chunk, min(begin + now.bytes, states.chunk(now.chunk).end - 1))
+        self._running[chunk] = totals
+        begin = self._positions.get(chunk, states.chunk(chunk).start)
+        states.set_position(chunk, min(begin + totals.bytes, states.chunk(chunk).end - 1))
         self.show()
 
     def finished(self, chunk: int) -> None:

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 
 from ddbload.aws.table_description import require_same_table
-from ddbload.context import ChunkProgress, Context
+from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.column_mapping import row_writes
 from ddbload.contracts.results import Failure, ProgressSamples, Segment
@@ -360,9 +360,9 @@ class _ChunkImport:
         frontier = self._scheduler.outcomes.frontier
         settled = self._feeder.settled_bytes(frontier)
         self._trail.discard_before(self._feeder.block_start(frontier))
-        self._context.progress(ChunkProgress(self._chunk.chunk, counts, work, settled))
+        totals = WorkTotals(counts, work, settled)
+        self._context.progress((self._chunk.chunk, totals))
         if self._session is not None:
-            totals = WorkTotals(counts, work, settled)
             self._session.progress(self._chunk.chunk, self._start.byte, totals)
 
     def _make_segment(self) -> Segment:

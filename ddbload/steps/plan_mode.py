@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 
-from ddbload.context import ChunkProgress, Context
+from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.results import PlanTotals, ProgressSamples, Segment
-from ddbload.contracts.row_counts import RowCounts, WriteStats
+from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import DdbloadError
 from ddbload.ledger.ledger import Ledger
@@ -95,7 +95,7 @@ class _ChunkPlan:
         self._end = end
         done, work = end.byte - self._start.byte - self._padding, WriteStats()
         self._samples.add(self._context.clock(), self._rows.read, work.consumed_wcu, work.throttled)
-        self._context.progress(ChunkProgress(self._chunk.chunk, self._rows, work, done))
+        self._context.progress((self._chunk.chunk, WorkTotals(self._rows, work, done)))
 
     def write(self, ledger: Ledger, trail: SeekTrail) -> Segment | None:
         """Write the segment, and the point to continue at; None if no row was checked."""

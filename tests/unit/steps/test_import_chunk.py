@@ -658,12 +658,12 @@ def test_progress_is_cumulative_and_ends_with_all_rows():
     world = World(rows(200), options={"max_rejects": 5}, request_seconds=0.5)
     chunk = only_chunk(world)
     world.import_step(chunk, context=world.context(progress=told.append))
-    assert {each.chunk for each in told} == {0}
-    reads = [each.rows.read for each in told]
+    assert {each for each, _ in told} == {0}
+    reads = [totals.rows.read for _, totals in told]
     assert reads == sorted(reads)
     assert reads[-1] == 200
-    assert told[-1].bytes == chunk.end - chunk.start
-    assert told[-1].work.requests == 8
+    assert told[-1][1].bytes == chunk.end - chunk.start
+    assert told[-1][1].work.requests == 8
 
 
 def test_progress_counts_bytes_of_settled_rows_and_not_those_read_ahead():
@@ -671,8 +671,8 @@ def test_progress_counts_bytes_of_settled_rows_and_not_those_read_ahead():
     data = b"id,a\n" + b"".join(b"r%03d,x\n" % n for n in range(200))
     world = World(data, request_seconds=0.5)
     world.import_step(only_chunk(world), context=world.context(progress=told.append))
-    assert len({each.rows.read for each in told}) > 2
-    assert all(each.bytes == 7 * each.rows.read for each in told)
+    assert len({totals.rows.read for _, totals in told}) > 2
+    assert all(totals.bytes == 7 * totals.rows.read for _, totals in told)
 
 
 def test_reject_lines_are_ascii_json():
