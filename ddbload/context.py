@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ddbload.aws.retry import RetryPolicy
-from ddbload.contracts.row_counts import RowCounts, WriteStats
+from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import Source
-from ddbload.contracts.source_bucket import SourceBucket
+from ddbload.contracts.upload_rule import SourceBucket
 from ddbload.errors import BucketNotAllowed, TableNotAllowed
 from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.ledger.store import FolderStore, KeyReader, ListedKey, Store
@@ -88,15 +88,8 @@ class AccessPolicy:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkProgress:
-    """Progress of one invocation on its chunk, cumulative since the invocation began."""
-
-    chunk: int
-    rows: RowCounts
-    work: WriteStats
-    bytes: int
-    """Bytes of the settled rows."""
+ChunkProgress = tuple[int, WorkTotals]
+"""Number of a chunk, and the totals of one invocation on it since that began."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -45,6 +45,11 @@ class DdbloadError(Exception):
     reading: Mapping[str, object] | None = None
     """Format that was detected of a source whose first row is refused, for plans."""
 
+    def __init_subclass__(cls, **traits: bool | int) -> None:
+        """Set what distinguishes an error: `class Name(DdbloadError, permanent=False)`."""
+        for name, value in traits.items():
+            setattr(cls, name, value)
+
     @property
     def name(self) -> str:
         """Name of the error, as in the state machine."""
@@ -66,11 +71,8 @@ class InvalidPayload(DdbloadError):
     """The execution's input or an option is invalid."""
 
 
-class InvalidUsage(DdbloadError):
+class InvalidUsage(DdbloadError, exit_code=2, raised_by_tasks=False):
     """The command line has invalid options or arguments."""
-
-    exit_code = 2
-    raised_by_tasks = False
 
 
 class BucketNotAllowed(DdbloadError):
@@ -81,10 +83,8 @@ class TableNotAllowed(DdbloadError):
     """The deployment may not write this table."""
 
 
-class ConditionRefused(DdbloadError):
+class ConditionRefused(DdbloadError, resumable=False):
     """DynamoDB refuses the run's condition, whatever the row."""
-
-    resumable = False
 
 
 # The source.
@@ -178,40 +178,33 @@ class UnknownColumn(DdbloadError):
     """A declared type, or the mapping, names a column that the file does not have."""
 
 
-class RowTooLong(DdbloadError):
+class RowTooLong(DdbloadError, chunk_local=True):
     """A row exceeds max_row_bytes, most often because of an unbalanced quote."""
-
-    chunk_local = True
 
 
 class UnterminatedQuote(DdbloadError):
     """The source ends inside a quoted field, which may have swallowed any number of rows."""
 
 
-class SplitMismatch(DdbloadError):
+class SplitMismatch(DdbloadError, chunk_local=True):
     """The last byte of a chunk is not the end of a row, so the split is wrong."""
-
-    chunk_local = True
 
 
 # The table.
 
 
-class TableNotFound(DdbloadError):
+class TableNotFound(DdbloadError, resumable=False):
     """DynamoDB has no such table here."""
 
     # A table that is created later under the same name is a different table.
-    resumable = False
 
 
 class TableNotActive(DdbloadError):
     """The table exists but does not accept writes now."""
 
 
-class TableReplaced(DdbloadError):
+class TableReplaced(DdbloadError, resumable=False):
     """The table was deleted and created again during the run."""
-
-    resumable = False
 
 
 class BackupRequired(DdbloadError):
@@ -241,10 +234,8 @@ class AwsConfiguration(DdbloadError):
     """The AWS settings are incomplete or contradict each other."""
 
 
-class ServiceUnavailable(DdbloadError):
+class ServiceUnavailable(DdbloadError, permanent=False):
     """An AWS endpoint is unreachable or keeps failing; a later attempt may succeed."""
-
-    permanent = False
 
 
 class RequestRefused(DdbloadError):
@@ -262,10 +253,8 @@ class TooManyRejects(DdbloadError):
     """More rows were rejected than max_rejects allows."""
 
 
-class Cancelled(DdbloadError):
+class Cancelled(DdbloadError, exit_code=130):
     """The run was cancelled; resuming it continues."""
-
-    exit_code = 130
 
     @classmethod
     def of(cls, run: str) -> Self:
@@ -277,10 +266,8 @@ class MaxCostReached(DdbloadError):
     """The run has consumed the write units that max_cost pays for."""
 
 
-class ControlLost(DdbloadError):
+class ControlLost(DdbloadError, permanent=False):
     """A worker with a limit could not tell the others, in the ledger, that it is alive."""
-
-    permanent = False
 
 
 _ADVICE = {
@@ -292,10 +279,8 @@ _ADVICE = {
 """Advice by the cause that rejects every row of a source."""
 
 
-class NothingWritten(DdbloadError):
+class NothingWritten(DdbloadError, resumable=False):
     """Every row was rejected."""
-
-    resumable = False
 
     @classmethod
     def of(cls, rows: int, hint: str, cause: str | None = None, word: str = "written") -> Self:
@@ -318,10 +303,8 @@ class NothingWritten(DdbloadError):
         )
 
 
-class NothingCompared(DdbloadError):
+class NothingCompared(DdbloadError, raised_by_tasks=False):
     """A source has no item to compare with the table's."""
-
-    raised_by_tasks = False
 
 
 class ConservationViolated(DdbloadError):
@@ -352,92 +335,62 @@ class AlreadyLoading(DdbloadError):
     """Another run is loading the same of an object that this run shall load once."""
 
 
-class UploadSuperseded(DdbloadError):
+class UploadSuperseded(DdbloadError, resumable=False):
     """A newer upload of the same key was loaded, or is being loaded."""
 
-    resumable = False
 
-
-class RunUnderWay(DdbloadError):
+class RunUnderWay(DdbloadError, raised_by_tasks=False):
     """Another process is working on the run."""
 
-    raised_by_tasks = False
 
-
-class ExecutionExists(DdbloadError):
+class ExecutionExists(DdbloadError, raised_by_tasks=False):
     """An execution of this name was started before; Step Functions keeps names for 90 days."""
 
     # on_upload, which is not a task, catches it.
-    raised_by_tasks = False
 
 
-class StackNotFound(DdbloadError):
+class StackNotFound(DdbloadError, raised_by_tasks=False):
     """CloudFormation has no such stack, or ddbload did not deploy it."""
 
-    raised_by_tasks = False
 
-
-class WorkerDied(DdbloadError):
+class WorkerDied(DdbloadError, permanent=False, raised_by_tasks=False):
     """A worker process ended without a result."""
 
-    permanent = False
-    raised_by_tasks = False
 
-
-class RejectsNotKept(DdbloadError):
+class RejectsNotKept(DdbloadError, raised_by_tasks=False):
     """The rejects file cannot be written; the ledger has the rejects."""
 
-    raised_by_tasks = False
 
-
-class BadRetryFile(DdbloadError):
+class BadRetryFile(DdbloadError, raised_by_tasks=False):
     """A file of corrected rejects has a line that is not a reject with exactly one row."""
 
-    raised_by_tasks = False
 
-
-class PrewarmUnfinished(DdbloadError):
+class PrewarmUnfinished(DdbloadError, raised_by_tasks=False):
     """DynamoDB has not raised the table's warm throughput within an hour."""
 
-    raised_by_tasks = False
 
-
-class OutputUnwritable(DdbloadError):
+class OutputUnwritable(DdbloadError, raised_by_tasks=False):
     """The output of a command cannot be written."""
 
-    raised_by_tasks = False
 
-
-class DemoUnavailable(DdbloadError):
+class DemoUnavailable(DdbloadError, raised_by_tasks=False):
     """The demo needs software that is not installed."""
 
-    raised_by_tasks = False
 
-
-class ToolsUnavailable(DdbloadError):
+class ToolsUnavailable(DdbloadError, raised_by_tasks=False):
     """Node.js, Python's venv, or the packages that a deployment needs cannot be had."""
 
-    raised_by_tasks = False
 
-
-class DeploymentFailed(DdbloadError):
+class DeploymentFailed(DdbloadError, raised_by_tasks=False):
     """The CDK, or CloudFormation, refuses a deployment or its removal."""
 
-    raised_by_tasks = False
 
-
-class UnexpectedError(DdbloadError):
+class UnexpectedError(DdbloadError, chunk_local=True):
     """A bug in ddbload."""
 
-    chunk_local = True
 
-
-class Interrupted(DdbloadError):
+class Interrupted(DdbloadError, exit_code=130, permanent=False, raised_by_tasks=False):
     """The user stopped the run; the same run id continues it."""
-
-    exit_code = 130
-    permanent = False
-    raised_by_tasks = False
 
 
 def is_resumable(name: str) -> bool:

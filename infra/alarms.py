@@ -8,7 +8,7 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from ddbload.contracts.run_notice import ROWS_REJECTED, RUNS_FAILED, STALLED_INVOCATIONS
+from ddbload.contracts.states import ROWS_REJECTED, RUNS_FAILED, STALLED_INVOCATIONS
 from infra.measures import longest_wait, own, waiting
 from infra.notice import Notice
 from infra.trigger import Trigger

@@ -8,7 +8,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from ddbload.contracts import run_notice
+from ddbload.contracts import states
 from ddbload.contracts.row_counts import OUTCOMES
 from infra.functions import Functions
 from infra.measures import own, waiting
@@ -20,10 +20,10 @@ WIDTH, HEIGHT = 12, 6
 """Size of a graph. CloudWatch's grid has 24 columns."""
 _COLORS = cloudwatch.Color
 RUNS = {
-    run_notice.RUNS_SUCCEEDED: ("succeeded", _COLORS.GREEN),
-    run_notice.RUNS_SUCCEEDED_WITH_REJECTS: ("succeeded with rejects", _COLORS.ORANGE),
-    run_notice.RUNS_FAILED: ("failed", _COLORS.RED),
-    run_notice.RUNS_CANCELLED: ("cancelled", _COLORS.GREY),
+    states.RUNS_SUCCEEDED: ("succeeded", _COLORS.GREEN),
+    states.RUNS_SUCCEEDED_WITH_REJECTS: ("succeeded with rejects", _COLORS.ORANGE),
+    states.RUNS_FAILED: ("failed", _COLORS.RED),
+    states.RUNS_CANCELLED: ("cancelled", _COLORS.GREY),
 }
 _ROW_COLORS = (
     *(_COLORS.GREEN, _COLORS.RED, _COLORS.GREY, _COLORS.PURPLE, _COLORS.BROWN),
@@ -31,7 +31,7 @@ _ROW_COLORS = (
 )
 ROWS = {
     metric: (name, color)
-    for metric, name, color in zip(run_notice.ROW_METRICS[1:], OUTCOMES, _ROW_COLORS, strict=False)
+    for metric, name, color in zip(states.ROW_METRICS[1:], OUTCOMES, _ROW_COLORS, strict=False)
 }
 """Label and color by metric."""
 
@@ -65,9 +65,7 @@ class Dashboard(Construct):
                         [
                             cloudwatch.MathExpression(
                                 expression="units / PERIOD(units)",
-                                using_metrics={
-                                    "units": own(run_notice.CONSUMED_WRITE_UNITS, PERIOD)
-                                },
+                                using_metrics={"units": own(states.CONSUMED_WRITE_UNITS, PERIOD)},
                                 label="write units a second",
                                 period=PERIOD,
                             )
@@ -75,8 +73,8 @@ class Dashboard(Construct):
                     ),
                     _graph(
                         "Throttled requests (left), invocations without progress (right)",
-                        _own({run_notice.THROTTLED_REQUESTS: ("throttled", _COLORS.ORANGE)}),
-                        _own({run_notice.STALLED_INVOCATIONS: ("no progress", _COLORS.RED)}),
+                        _own({states.THROTTLED_REQUESTS: ("throttled", _COLORS.ORANGE)}),
+                        _own({states.STALLED_INVOCATIONS: ("no progress", _COLORS.RED)}),
                     ),
                 ],
                 [

@@ -6,11 +6,11 @@ from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 
-from ddbload.contracts.run_notice import METRICS_NAMESPACE, SERVICE_DIMENSION
+from ddbload.contracts.states import METRICS_NAMESPACE, SERVICE_DIMENSION
 
 
 def own(name: str, period: Duration) -> cloudwatch.Metric:
-    """Return the sum of a metric that the functions emit (`ddbload.contracts.run_notice`)."""
+    """Return the sum of a metric that the functions emit (`ddbload.contracts.states`)."""
     return cloudwatch.Metric(
         namespace=METRICS_NAMESPACE,
         metric_name=name,

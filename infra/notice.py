@@ -10,7 +10,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from ddbload.contracts.run_notice import EVENT_SOURCE, RUN_COMPLETED
+from ddbload.contracts.states import EVENT_SOURCE, RUN_COMPLETED
 from infra import variables
 from infra.functions import REPORT_TIMEOUT, Functions
 from infra.policy_statements import allow, objects

@@ -18,7 +18,7 @@ from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
-from ddbload.contracts.source_bucket import SourceBucket
+from ddbload.contracts.upload_rule import SourceBucket
 from infra.errors import TooManySettings
 from infra.settings import Settings
 

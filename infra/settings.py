@@ -14,11 +14,11 @@ from typing import Any
 
 from ddbload.contracts.messages import MAX_WHOLE
 from ddbload.contracts.payload import TABLE_NAME
-from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import (
     DEFAULT_MEMORY_MB,
     DEFAULT_RESERVE_SECONDS,
     DEFAULT_TIMEOUT_SECONDS,
+    SourceBucket,
     UploadRule,
 )
 from ddbload.errors import DdbloadError

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Self
 from ddbload.aws.clients import Clients
 from ddbload.context import AccessPolicy, Context, segment_reader
 from ddbload.contracts.options import MAX_CONCURRENCY
-from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import (
     ACCOUNT,
     DEFAULT_RESERVE_SECONDS,
@@ -26,6 +25,7 @@ from ddbload.contracts.upload_rule import (
     TABLES,
     UPLOADS,
     WORK_BUCKET,
+    SourceBucket,
     UploadRule,
 )
 from ddbload.errors import AwsConfiguration, DdbloadError

@@ -16,7 +16,7 @@ from ddbload.context import Context
 from ddbload.contracts.messages import json_type_name
 from ddbload.contracts.payload import is_run_id
 from ddbload.contracts.results import MAX_CAUSE
-from ddbload.contracts.run_notice import METRICS_NAMESPACE
+from ddbload.contracts.states import METRICS_NAMESPACE
 from ddbload.errors import DdbloadError, InvalidPayload, unexpected, visible
 from lambdas.deployment import Deployment
 

@@ -89,6 +89,29 @@ def call_with_retries(
             policy.wait(failure, attempt, doing, expected)
 
 
+class _AbsentError(Exception):
+    """What was asked for does not exist."""
+
+
+def find_with_retries(
+    operation: Callable[[], T],
+    doing: str,
+    absent: Callable[[AwsFailure], bool],
+    *,
+    policy: RetryPolicy = DEFAULT_POLICY,
+    expected: Callable[[AwsFailure], Exception | None] = lambda _: None,
+) -> T | None:
+    """Call `operation` as `call_with_retries` does; return None for a failure that is `absent`."""
+
+    def found(failure: AwsFailure) -> Exception | None:
+        return _AbsentError() if absent(failure) else expected(failure)
+
+    try:
+        return call_with_retries(operation, doing, policy=policy, expected=found)
+    except _AbsentError:
+        return None
+
+
 def call_if_possible(operation: Callable[[], T], doing: str) -> T | None:
     """Call `operation` once for information that is not needed; None if it fails.
 

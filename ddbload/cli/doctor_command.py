@@ -17,8 +17,7 @@ from ddbload.cli.options import (
     stack_option,
 )
 from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, print_json, print_stdout
-from ddbload.doctor.aws_checks import check_aws
-from ddbload.doctor.local_checks import FAIL, Check, check_machine
+from ddbload.doctor.checks import FAIL, Check, check_aws, check_machine
 from ddbload.runs.deployed import DEFAULT_STACK
 from ddbload.runs.local_settings import default_ledger
 

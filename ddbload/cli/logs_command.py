@@ -16,7 +16,7 @@ from ddbload.cli.options import GroupedCommand, output_option, run_option
 from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, print_stderr, print_stdout, printable
 from ddbload.cli.run_location import Deployed, NamedRun, run_options
 from ddbload.errors import InvalidUsage, RunNotFound
-from ddbload.runs.run_logs import LATE_SECONDS, LogEvent, RunLogs
+from ddbload.runs.deployed import LATE_SECONDS, LogEvent, RunLogs
 
 LOG_POLL_SECONDS = 15.0
 """Seconds between two looks of --follow; each makes one request for each function."""

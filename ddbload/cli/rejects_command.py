@@ -223,8 +223,8 @@ def _retry(
     settings = LocalSettings(location, here.aws, record.payload.options.concurrency)
     context = settings.context()
     with _rows_file(mended, record, location) as (path, places):
-        earlier = earlier_retries(run, places, context)
-        done = _earlier_result(earlier.found, mended, places, here)
+        earlier, name = earlier_retries(run, places, context)
+        done = _earlier_result(earlier, mended, places, here)
         if done is not None:
             print_run(done.report.run, ledger=location, quiet=quiet)
             if not quiet:
@@ -239,7 +239,7 @@ def _retry(
         rows = path.with_name(f"{RETRY_PREFIX}{new_run}.rows")
         payload = payload_for(record, str(rows))
         check_hmac_key(record, payload)
-        if not put_retry(earlier, new_run, places, context):
+        if not put_retry(name, new_run, places, context):
             raise IncompleteRun(
                 f"another retry of run {run} began at the same time, so nothing was written now:"
                 " repeat this command, which says what the other did"

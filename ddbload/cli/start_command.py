@@ -42,9 +42,8 @@ from ddbload.cli.run_result import Result, RunOutput, finished_result, print_run
 from ddbload.cli.run_setup import prewarm, print_table_notices
 from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
 from ddbload.contracts.control import NewLimits
-from ddbload.contracts.load_record import differing
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.run_record import RunRecord, differing
 from ddbload.contracts.source import AUTO
 from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage
 from ddbload.ledger.history import History

@@ -52,8 +52,7 @@ from ddbload.contracts.results import Failure
 from ddbload.contracts.write_price import amount_text
 from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.verify.read_estimate import ReadEstimate, VerifySettings
-from ddbload.verify.verify import Verdict, Verification
+from ddbload.verify.verify import ReadEstimate, Verdict, Verification, VerifySettings
 
 FREE_DOLLARS = 0.10
 """Price up to which nobody is asked."""
@@ -308,7 +307,7 @@ def _verify(
             with live_reading(enabled=not quiet) as draw:
                 verification.run(
                     outcome.verdict,
-                    folder,
+                    None if folder is None else folder.write,
                     most_units=None if yes or not estimate.is_billed else most,
                     watch=lambda done, size: draw(done.bytes, size, done.rows.read),
                     processes=processes,

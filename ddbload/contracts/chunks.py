@@ -102,8 +102,12 @@ class ListingCursor(Message):
             raise f.wrong("listing", self.listing, "the name of a listing")
 
 
+def _read_open(f: JsonObjectReader) -> tuple[Mapping[str, Any], ...]:
+    return tuple(map(dict, f.items("open")))
+
+
 @dataclass(frozen=True, slots=True)
-class ListingPart:
+class ListingPart(Message):
     """Listing of a source's objects as far as invocations have come."""
 
     format: str | None = None
@@ -118,19 +122,19 @@ class ListingPart:
     """Objects on these pages."""
     bytes: int = 0
     """Bytes of these objects, as stored."""
-    sha256: str = ""
+    sha256: Annotated[str, JsonRule(read=lambda f: str(f.raw("sha256")))] = ""
     """Hash of the pages, each hashed together with the hash of those before."""
-    open: tuple[Mapping[str, Any], ...] = ()
+    open: Annotated[tuple[Mapping[str, Any], ...], JsonRule(read=_read_open)] = ()
     """Objects of the page that is not full yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestPart:
+class ManifestPart(Message):
     """The chunks that one preflight invocation cut; the last part has no cursor."""
 
     chunks: tuple[Chunk, ...]
     cursor: PreflightCursor | None
-    padded: bool = False
+    padded: Annotated[bool, SPARSE] = False
     """True if a chunk has an object that was not read, and that only reading tells the size of."""
 
 

@@ -35,12 +35,9 @@ WORKING, IDLE = "working", "idle"
 UNLIMITED = "none"
 """Word for no limit, where a limit can be replaced."""
 _NONE = "x"
-_STATE_LETTERS = {WORKING: "w", IDLE: "i"}
 _WHOLE, _LIMIT = "[0-9]{1,16}", r"(?:x|[0-9]{1,16}\.[0-9]{4})"
 _TOTALS = 3 + len(OUTCOMES)
 """Parts of a name that are one total."""
-_WORKER = 7
-"""Parts of a name before the totals."""
 _NAME = re.compile(
     f"[0-9a-f]{{1,64}}-{_WHOLE}-[wi](?:-{_LIMIT}){{2}}-(?:x|{_WHOLE})-{_WHOLE}"
     f"(?:-{_WHOLE}){{{2 * _TOTALS}}}"
@@ -127,32 +124,26 @@ class WorkerProgress:
 
     def to_name(self) -> str:
         """Return the name of the object, below `progress/`."""
-        fields = [
-            *(self.worker, f"{self.number:06d}", _STATE_LETTERS[self.state]),
-            *(_limit_text(self.wcu), _limit_text(self.unit_limit)),
-            *(_NONE if self.chunk is None else str(self.chunk), str(self.start)),
-            *_numbers_of(self.settled),
-            *_numbers_of(self.current),
-        ]
-        return "-".join(fields)
+        return "-".join(
+            (
+                *(self.worker, f"{self.number:06d}", self.state[0]),
+                *(_limit_text(self.wcu), _limit_text(self.unit_limit)),
+                *(_NONE if self.chunk is None else str(self.chunk), str(self.start)),
+                *_numbers_of(self.settled),
+                *_numbers_of(self.current),
+            )
+        )
 
     @classmethod
     def from_name(cls, name: str) -> Self | None:
         """Read a name that `to_name` made; None for a name of another kind."""
         if not _NAME.fullmatch(name):
             return None
-        fields = name.split("-")
-        last = _WORKER + _TOTALS
+        worker, number, state, wcu, unit_limit, chunk, start, *totals = name.split("-")
         return cls(
-            worker=fields[0],
-            number=int(fields[1]),
-            state=WORKING if fields[2] == _STATE_LETTERS[WORKING] else IDLE,
-            wcu=_limit_of(fields[3]),
-            unit_limit=_limit_of(fields[4]),
-            chunk=None if fields[5] == _NONE else int(fields[5]),
-            start=int(fields[6]),
-            settled=_totals_of(fields[_WORKER:last]),
-            current=_totals_of(fields[last:]),
+            *(worker, int(number), WORKING if state == WORKING[0] else IDLE),
+            *(_limit_of(wcu), _limit_of(unit_limit), _totals_of(totals[:_TOTALS])),
+            *(None if chunk == _NONE else int(chunk), int(start), _totals_of(totals[_TOTALS:])),
         )
 
 

@@ -90,42 +90,32 @@ class JsonObjectReader:
         self._read.add(name)
         return self._value.get(name, default)
 
-    def required(self, name: str) -> Any:
-        """Return the value of a field; raise `InvalidPayload` if it is missing or null."""
-        value = self.raw(name)
+    def required(self, name: str, default: object = None) -> Any:
+        """Return the value of a field, or the default; raise `InvalidPayload` if both are null."""
+        value = self._given(name, default)
         if value is None:
             raise self._missing(name)
         return value
+
+    def _given(self, name: str, default: object) -> Any:
+        value = self.raw(name)
+        return default if value is None else value
 
     def nested(self, name: str) -> JsonObjectReader:
         """Return a reader of a nested object; a missing one reads as empty."""
         value = self.raw(name)
         return JsonObjectReader({} if value is None else value, self.path(name))
 
-    def optional_path(self, name: str) -> str | None:
-        """Read a file name or null.
-
-        Bytes of a file name that are not UTF-8 are surrogates in Python, and allowed here.
-        """
-        value = self.raw(name)
-        if value is not None and (not isinstance(value, str) or not value):
-            raise self.wrong(name, value, "a string that is not empty")
-        return value
-
     def text(self, name: str, default: str | None = None) -> str:
         """Read a string that is not empty."""
-        value = self.raw(name)
-        if value is None:
-            value = default
-        if value is None:
-            raise self._missing(name)
+        value = self.required(name, default)
         if not isinstance(value, str) or not value:
             raise self.wrong(name, value, "a string that is not empty")
         return self._utf8(name, value)
 
     def optional_text(self, name: str) -> str | None:
         """Read a string that is not empty, or null."""
-        return None if self._is_null(name) else self.text(name)
+        return None if self.raw(name) is None else self.text(name)
 
     def choice(self, name: str, known: Iterable[str], default: str | None = None) -> str:
         """Read one of the known words."""
@@ -137,9 +127,7 @@ class JsonObjectReader:
 
     def flag(self, name: str, default: bool | None = None) -> bool:
         """Read true or false."""
-        value = self.raw(name)
-        if value is None:
-            value = default
+        value = self._given(name, default)
         if not isinstance(value, bool):
             raise self.wrong(name, value, "true or false")
         return value
@@ -148,9 +136,7 @@ class JsonObjectReader:
         self, name: str, default: int | None = None, least: int = 0, most: int = MAX_WHOLE
     ) -> int:
         """Read a whole number from `least` to `most`."""
-        value = self.raw(name)
-        if value is None:
-            value = default
+        value = self._given(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             limit = f"at least {least}" if most == MAX_WHOLE else f"from {least} to {most}"
             raise self.wrong(name, value, f"a whole number {limit}")
@@ -158,13 +144,11 @@ class JsonObjectReader:
 
     def optional_whole(self, name: str, least: int = 0, most: int = MAX_WHOLE) -> int | None:
         """Read a whole number from `least` to `most`, or null."""
-        return None if self._is_null(name) else self.whole(name, None, least, most)
+        return None if self.raw(name) is None else self.whole(name, None, least, most)
 
     def number(self, name: str, default: float | None = None, least: float = 0.0) -> float:
         """Read a finite number of at least `least`."""
-        value = self.raw(name)
-        if value is None:
-            value = default
+        value = self._given(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.wrong(name, value, "a number")
         if not least <= value <= sys.float_info.max:
@@ -173,24 +157,18 @@ class JsonObjectReader:
 
     def optional_number(self, name: str, least: float = 0.0) -> float | None:
         """Read a finite number of at least `least`, or null."""
-        return None if self._is_null(name) else self.number(name, None, least)
+        return None if self.raw(name) is None else self.number(name, None, least)
 
     def texts(self, name: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
         """Read a list of strings."""
-        value = self.raw(name)
-        if value is None:
-            value = default
-        if value is None:
-            raise self._missing(name)
+        value = self.required(name, default)
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
             raise self.wrong(name, value, "a list of strings")
         return tuple(self._utf8(name, each) for each in value)
 
     def text_map(self, name: str) -> dict[str, str]:
         """Read an object whose values are strings; a missing one reads as empty."""
-        value = self.raw(name)
-        if value is None:
-            return {}
+        value = self._given(name, {})
         if not isinstance(value, Mapping):
             raise self.wrong(name, value, "an object of strings")
         for key, each in value.items():
@@ -200,9 +178,7 @@ class JsonObjectReader:
 
     def mapping(self, name: str, default: dict[str, Any] | None = None) -> dict[str, Any]:
         """Read an object whose fields are not checked."""
-        value = self.required(name) if default is None else self.raw(name)
-        if value is None:
-            return dict(default or {})
+        value = self.required(name, default)
         if not isinstance(value, Mapping):
             raise self.wrong(name, value, "an object")
         return dict(value)
@@ -228,9 +204,6 @@ class JsonObjectReader:
         if not is_text(value):
             raise self.wrong(name, value, "text that UTF-8 can write")
         return value
-
-    def _is_null(self, name: str) -> bool:
-        return self.raw(name) is None
 
 
 def is_text(value: str) -> bool:

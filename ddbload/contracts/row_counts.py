@@ -7,7 +7,7 @@ follow from the fields.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from typing import Annotated, Any, Self, cast
 
 from ddbload.contracts.messages import SPARSE, Message
@@ -85,6 +85,10 @@ class RowCounts(Message):
     def __add__(self, other: RowCounts) -> RowCounts:
         return type(self)(*_sums(self, other))
 
+    def greatest(self, other: RowCounts) -> RowCounts:
+        """Return the greater number of each outcome; `read` is their sum, as always."""
+        return type(self).of(map(max, self.outcomes.values(), other.outcomes.values()))
+
 
 OUTCOMES = tuple(each.name for each in fields(RowCounts) if each.name != "read")
 """Names of the outcomes, in the order in which they are shown."""
@@ -119,6 +123,11 @@ class WorkTotals:
 
     def __add__(self, other: WorkTotals) -> WorkTotals:
         return type(self)(*_sums(self, other))
+
+    def greatest(self, other: WorkTotals) -> WorkTotals:
+        """Return the greater of each figure."""
+        work = WriteStats(*map(max, astuple(self.work), astuple(other.work)))
+        return type(self)(self.rows.greatest(other.rows), work, max(self.bytes, other.bytes))
 
 
 def _sums(one: object, other: object) -> Iterator[Any]:

@@ -125,7 +125,11 @@ def _read_prefix(f: JsonObjectReader) -> str | None:
 
 
 def _read_path(f: JsonObjectReader) -> str | None:
-    return f.optional_path("path")
+    # Bytes of a file name that are not UTF-8 are surrogates in Python, and allowed here.
+    path = f.raw("path")
+    if path is not None and (not isinstance(path, str) or not path):
+        raise f.wrong("path", path, "a string that is not empty")
+    return path
 
 
 def _read_sources(f: JsonObjectReader) -> tuple[str, ...] | None:

@@ -1,18 +1,19 @@
-"""Messages between the states of the state machine: each step's task and result."""
+"""Messages between the states of the state machine, and the events and metrics of runs."""
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import Payload, check_run_id, is_run_id
 from ddbload.contracts.results import ExecutionAttempt, Failure, Segment
-from ddbload.contracts.run_record import Cursor
+from ddbload.contracts.row_counts import OUTCOMES, RowCounts
+from ddbload.contracts.run_record import Cursor, LoadedBefore
 
 
 def _read_run(f: JsonObjectReader) -> str:
@@ -130,6 +131,13 @@ class ReportCursor(Message):
             raise f.wrong("name", self.name, "the name of a part")
 
 
+def requested_run(given: object, name: str) -> str:
+    """Return the run id in an execution's unchecked input, if it is one; otherwise `name`."""
+    run = given.get("run") if isinstance(given, Mapping) else None
+    named = (run.get("id") or run.get("resume_of")) if isinstance(run, Mapping) else None
+    return named if isinstance(named, str) and is_run_id(named) else name
+
+
 @dataclass(frozen=True, slots=True)
 class ReportTask(Message):
     """Input of the Report state: the state after all chunks, or after a caught error."""
@@ -155,9 +163,7 @@ class ReportTask(Message):
 
     def requested_run(self) -> str:
         """Return the run id in the input if it is one, otherwise the execution's name."""
-        run = self.input.get("run") if isinstance(self.input, Mapping) else None
-        named = (run.get("id") or run.get("resume_of")) if isinstance(run, Mapping) else None
-        return named if isinstance(named, str) and is_run_id(named) else self.run
+        return requested_run(self.input, self.run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +217,70 @@ class RunRequest(Message):
     def join(self, path: str) -> str:
         """Return the absolute path of a local file that the source names."""
         return path if path == "-" else posixpath.join(self.folder or "", path)
+
+
+EVENT_SOURCE = "ddbload"
+"""Source of ddbload's events."""
+RUN_COMPLETED = "ddbload.run.completed"
+"""Detail type of `RunCompleted`."""
+
+# Names of the CloudWatch metrics that the functions emit, and alarms and dashboards read.
+METRICS_NAMESPACE = "ddbload"
+SERVICE_DIMENSION = "service"
+"""The one dimension of each metric: the stack's name."""
+ROW_METRICS = tuple(f"Rows{name.capitalize()}" for name in ("read", *OUTCOMES))
+"""Settled rows, by `RowCounts`' fields."""
+ROWS_READ, ROWS_REJECTED = "RowsRead", "RowsRejected"
+THROTTLED_REQUESTS = "ThrottledRequests"
+CONSUMED_WRITE_UNITS = "ConsumedWriteUnits"
+STALLED_INVOCATIONS = "StalledInvocations"
+"""Invocations of ImportChunk that settled no row."""
+RUNS_SUCCEEDED = "RunsSucceeded"
+RUNS_SUCCEEDED_WITH_REJECTS = "RunsSucceededWithRejects"
+RUNS_FAILED = "RunsFailed"
+RUNS_CANCELLED = "RunsCancelled"
+RUN_METRICS = (RUNS_SUCCEEDED, RUNS_SUCCEEDED_WITH_REJECTS, RUNS_FAILED, RUNS_CANCELLED)
+
+
+@dataclass(frozen=True, slots=True)
+class RunCompleted(Message):
+    """Detail of the event `ddbload.run.completed`. It has names and counts, and no row data."""
+
+    run: str
+    status: str
+    """One of `results.STATUSES`."""
+    table: str | None
+    """None if the run never began; so is `source`."""
+    source: str | None
+    """Location of the source, such as s3://bucket/key."""
+    rows: RowCounts
+    uncertain: int
+    """Written rows whose item may have been there before: an attempt was killed, or a request got
+    no answer."""
+    chunks: int
+    chunks_done: int
+    rejects: str | None
+    """Folder of the rejects in the ledger; None without rejects."""
+    error: str | None
+    """Name of the error; its message may name a column, and is in the report."""
+    execution: str | None
+    """ARN of the execution. With `redrives` it tells the attempts of a run apart."""
+    redrives: int
+    """Number of times that the execution was redriven before."""
+    loaded_before: Annotated[LoadedBefore | None, SPARSE] = None
+    """Objects that the run left out, because the table had loaded them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedExecution:
+    """Step Functions' event "Execution Status Change" for an execution that has ended."""
+
+    arn: str
+    redrives: int | None
+    """Number of times that the execution was redriven before it ended; None if not told."""
+
+    @classmethod
+    def of(cls, event: object) -> Self:
+        """Read EventBridge's event. Unknown fields are allowed: the event belongs to AWS."""
+        detail = JsonObjectReader(event, "event").nested("detail")
+        return cls(detail.text("executionArn"), detail.optional_whole("redriveCount"))

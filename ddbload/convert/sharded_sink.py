@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
+from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries, find_with_retries
 from ddbload.convert.sinks import SUFFIXES, open_compressor
 from ddbload.errors import DdbloadError, OutputUnwritable
 from ddbload.parallel import map_in_threads
@@ -389,7 +389,7 @@ class BucketShards:
         upload.completing = True
         tries = 0
 
-        def complete() -> None:
+        def complete() -> bool:
             nonlocal tries
             tries += 1
             self._client.complete_multipart_upload(
@@ -398,13 +398,17 @@ class BucketShards:
                 UploadId=upload.id,
                 MultipartUpload={"Parts": [{"ETag": upload.etag, "PartNumber": 1}]},
             )
+            return True
 
         doing = f"writing s3://{self._bucket}/{upload.key}"
-        try:
-            call_with_retries(
-                complete, doing, expected=self._expected_in_retry, policy=self._retry_policy
-            )
-        except _NoUploadError:
+        done = find_with_retries(
+            complete,
+            doing,
+            lambda failure: failure.code == "NoSuchUpload",
+            policy=self._retry_policy,
+            expected=self._expected,
+        )
+        if done is None:
             # An earlier try may have succeeded although its answer was lost: look for the object.
             head: Any = {}
             if tries > 1:
@@ -412,7 +416,7 @@ class BucketShards:
                     lambda: self._client.head_object(Bucket=self._bucket, Key=upload.key), doing
                 )
             if head.get("ContentLength") != upload.size:
-                raise OutputUnwritable(f"{doing}: the upload was aborted from outside") from None
+                raise OutputUnwritable(f"{doing}: the upload was aborted from outside")
 
     def _call(self, operation: Callable[[], T], doing: str) -> T:
         return call_with_retries(
@@ -423,10 +427,3 @@ class BucketShards:
         if meant.code == "NoSuchBucket":
             return OutputUnwritable(f"there is no bucket {self._bucket}")
         return None
-
-    def _expected_in_retry(self, meant: AwsFailure) -> Exception | None:
-        return _NoUploadError() if meant.code == "NoSuchUpload" else self._expected(meant)
-
-
-class _NoUploadError(Exception):
-    pass

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,41 +103,35 @@ class Cdk:
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or _home_cache(),
         }
 
-    @contextmanager
-    def synth(self) -> Iterator[Command]:
+    def synth(self) -> AbstractContextManager[Command]:
         """Synthesize the assembly, which needs no AWS."""
         arguments = ["--app", f"{shlex.quote(self._tools.python)} app.py", "--quiet"]
         arguments += ["--output", str(self._assembly)]
         for name, value in self._context.items():
             arguments += ["--context", f"{name}={value}"]
-        with self._command("synth", arguments, {}, folder=self._app) as command:
-            yield command
+        return self._command("synth", arguments, {}, folder=self._app)
 
-    @contextmanager
     def bootstrap(
         self, account: str, region: str, environment: Mapping[str, str]
-    ) -> Iterator[Command]:
+    ) -> AbstractContextManager[Command]:
         """Bootstrap an account and region, which the variables lead to."""
         where = f"aws://{account}/{region}"
         # In a folder without cdk.json: otherwise cdk would synthesize the app first.
-        with self._command("bootstrap", [where], environment, folder=self._folder) as command:
-            yield command
+        return self._command("bootstrap", [where], environment)
 
-    @contextmanager
-    def diff(self, environment: Mapping[str, str], *, security: bool) -> Iterator[Command]:
+    def diff(
+        self, environment: Mapping[str, str], *, security: bool
+    ) -> AbstractContextManager[Command]:
         """Compare the assembly with what is deployed, or only what it may do; changes nothing."""
         arguments = ["--app", str(self._assembly), "--method", "template"]
         arguments += ["--security-only"] if security else []
-        with self._command("diff", arguments, environment, folder=self._folder) as command:
-            yield command
+        return self._command("diff", arguments, environment)
 
-    @contextmanager
-    def deploy(self, environment: Mapping[str, str]) -> Iterator[Command]:
+    def deploy(self, environment: Mapping[str, str]) -> AbstractContextManager[Command]:
         """Deploy the assembly."""
         arguments = ["--app", str(self._assembly), "--require-approval", "never"]
         arguments += ["--method", "direct", "--progress", "events"]
-        with self._command("deploy", arguments, environment, folder=self._folder) as command:
-            yield command
+        return self._command("deploy", arguments, environment)
 
     @contextmanager
     def _command(
@@ -145,15 +139,14 @@ class Cdk:
         name: str,
         arguments: Sequence[str],
         environment: Mapping[str, str],
-        *,
-        folder: Path,
+        folder: Path | None = None,
     ) -> Iterator[Command]:
         log = self._folder / f"cdk-{name}.log"
         line = [str(self._tools.cdk), name, *arguments, "--no-notices"]
         with log.open("wb") as out:
             process = subprocess.Popen(  # noqa: S603 - cdk of the toolchain
                 [sys.executable, "-I", str(_CHILD_PROCESS), *line],
-                cwd=folder,
+                cwd=folder or self._folder,
                 env={**self._environment, **environment},
                 stdin=subprocess.PIPE,
                 stdout=out,

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import call_with_retries
 from ddbload.deploy.toolchain import app_folder, environment_without_aws
 from ddbload.errors import DeploymentFailed, InvalidUsage, StackNotFound
+from ddbload.runs.deployed import describe_stack
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -51,14 +51,10 @@ def find_deployed_stack(client: CloudFormationClient, name: str) -> DeployedStac
 
     Raises `StackNotFound` for a stack that is not ddbload's, and AWS's errors.
     """
-    try:
-        found: Any = call_with_retries(
-            lambda: client.describe_stacks(StackName=name)["Stacks"][0],
-            f"looking up stack {name}",
-            expected=_absent,
-        )
-    except _NoStack:
+    answer = describe_stack(client, name)
+    if answer is None:
         return None
+    found = answer["Stacks"][0]
     if not str(found.get("Description", "")).startswith(_DESCRIPTION):
         raise StackNotFound(
             f"stack {name} in {client.meta.region_name} is not a ddbload stack: give another name"
@@ -95,16 +91,6 @@ def first_failure(client: CloudFormationClient, name: str) -> str:
     # The newest event comes first, and the stack's own failure names no cause.
     own = f"{name}: "
     return next((each for each in reversed(reasons) if not each.startswith(own)), "no reason given")
-
-
-class _NoStack(Exception):
-    """CloudFormation has no such stack."""
-
-
-def _absent(failure: AwsFailure) -> Exception | None:
-    # CloudFormation has no error code for a missing stack.
-    missing = failure.code == "ValidationError" and "does not exist" in failure.text
-    return _NoStack() if missing else None
 
 
 def default_settings() -> dict[str, Any]:

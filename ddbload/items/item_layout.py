@@ -12,9 +12,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from ddbload.contracts.column_mapping import ColumnChanges, encoded_changes
+from ddbload.contracts.column_mapping import (
+    ColumnChanges,
+    Template,
+    TemplatePart,
+    encoded_changes,
+    shown,
+)
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.template import Template, TemplatePart, shown
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import (
     DuplicateColumn,

@@ -13,8 +13,8 @@ from decimal import Decimal
 from itertools import compress
 from typing import Any
 
-from ddbload.contracts.column_mapping import ColumnChanges
-from ddbload.contracts.comparison import (
+from ddbload.contracts.column_mapping import ColumnChanges, shown
+from ddbload.contracts.payload import (
     AT_LEAST,
     AT_MOST,
     EQUAL,
@@ -22,9 +22,8 @@ from ddbload.contracts.comparison import (
     LESS,
     UNEQUAL,
     Comparison,
+    Payload,
 )
-from ddbload.contracts.payload import Payload
-from ddbload.contracts.template import shown
 from ddbload.dynamodb.attribute_values import AttributeValue
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.errors import InvalidPayload, UnknownColumn

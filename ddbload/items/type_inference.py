@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Self
 
-from ddbload.contracts.template import shown
+from ddbload.contracts.column_mapping import shown
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.item_layout import ItemLayout
 from ddbload.items.json_values import parse

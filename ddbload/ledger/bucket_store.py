@@ -9,26 +9,32 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
+from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries, find_with_retries
 from ddbload.errors import LedgerDamaged, SourceNotFound
 from ddbload.ledger import store
-from ddbload.ledger.store import AgesPage, KeyReader, ListedKey, VersionedObject, too_large
+from ddbload.ledger.store import (
+    PAGE_NAMES,
+    AgesPage,
+    KeyReader,
+    ListedKey,
+    Store,
+    VersionedObject,
+    too_large,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+_NO_KEY = ("NoSuchKey", "404")
 HTML_TYPE = "text/html; charset=utf-8"
 READERS = 16
 """Objects that are read from S3 concurrently."""
-PAGE_KEYS = 1000
-"""Most keys that S3 returns to one request."""
 
 
-class BucketStore:
+class BucketStore(Store):
     """Store below a prefix of an S3 bucket."""
 
     def __init__(
@@ -47,11 +53,6 @@ class BucketStore:
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._retry_policy = retry_policy
 
-    def get(self, name: str) -> bytes | None:
-        """Read an object."""
-        found = self.get_version(name)
-        return None if found is None else found.data
-
     def get_version(self, name: str) -> VersionedObject | None:
         """Read an object, with its ETag."""
 
@@ -64,15 +65,13 @@ class BucketStore:
                 raise ConnectionError("the body ended early")
             return VersionedObject(data, answer["ETag"])
 
-        try:
-            return call_with_retries(
-                read,
-                f"reading {self.uri(name)}",
-                policy=self._retry_policy,
-                expected=self._not_found,
-            )
-        except _NotFoundError:
-            return None
+        return find_with_retries(
+            read,
+            f"reading {self.uri(name)}",
+            lambda failure: failure.code in _NO_KEY,
+            policy=self._retry_policy,
+            expected=self._no_bucket,
+        )
 
     def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
         """Read objects concurrently: 20,000 segments must not take 20,000 round trips."""
@@ -82,10 +81,6 @@ class BucketStore:
     def put(self, name: str, data: bytes) -> None:
         """Write or replace an object."""
         self._put(name, data, {}, self._retry_policy)
-
-    def put_new(self, name: str, data: bytes) -> bool:
-        """Write with If-None-Match."""
-        return self._put(name, data, {"IfNoneMatch": "*"}, self._retry_policy)
 
     def put_over(
         self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
@@ -113,78 +108,55 @@ class BucketStore:
             )
             return True
 
-        def changed(failure: AwsFailure) -> Exception | None:
+        def is_changed(failure: AwsFailure) -> bool:
             # S3 answers 404 to If-Match if the object was deleted.
-            is_changed = failure.status == 412 or failure.code in ("NoSuchKey", "404")
-            return _ChangedError() if condition and is_changed else None
+            return bool(condition) and (failure.status == 412 or failure.code in _NO_KEY)
 
-        try:
-            return call_with_retries(
-                write, f"writing {self.uri(name)}", policy=policy, expected=changed
-            )
-        except _ChangedError:
-            return tries > 1 and self.get(name) == data
+        written = find_with_retries(write, f"writing {self.uri(name)}", is_changed, policy=policy)
+        return written or (tries > 1 and self.get(name) == data)
 
-    def names(self, prefix: str) -> list[str]:
-        """List keys below the store's prefix, which is removed from them."""
-        return sorted(name for page in self._pages(prefix) for name, _ in self._entries(page))
+    def pages(self, prefix: str, after: str = "", *, most: int = PAGE_NAMES) -> Iterator[AgesPage]:
+        """List keys below the store's prefix, which is removed from them, as S3 sorts them.
 
-    def first_names(self, prefix: str, most: int) -> list[str]:
-        """List the first keys, which S3 sorts; up to 1,000 take one request."""
-        entries = (
-            name for page in self._pages(prefix, most=most) for name, _ in self._entries(page)
-        )
-        return list(islice(entries, most))
+        Ages are by the clock of S3's answers.
+        """
+        for answer in self._answers(prefix, after, most=most):
+            date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+            now = datetime.now(UTC) if date is None else parsedate_to_datetime(date)
+            ages = {
+                each["Key"][len(self._prefix) :]: max(
+                    0.0, (now - each["LastModified"]).total_seconds()
+                )
+                for each in answer.get("Contents", ())
+            }
+            yield AgesPage(ages, more=bool(answer.get("IsTruncated")))
 
     def folders(self, prefix: str) -> list[str]:
         """List common prefixes, up to 1,000 a request, whatever is below them."""
         start = len(self._prefix + prefix)
         return [
             each["Prefix"][start:].rstrip("/")
-            for page in self._pages(prefix, delimiter="/")
+            for page in self._answers(prefix, delimiter="/")
             for each in page.get("CommonPrefixes", ())
         ]
 
-    def ages(self, prefix: str) -> dict[str, float]:
-        """List keys with the seconds since they were written, by the clock of S3's answers."""
-        return {
-            name: age for page in self._pages(prefix) for name, age in self._ages_of(page).items()
-        }
-
-    def page(self, folder: str, after: str = "") -> AgesPage:
-        """List a page of up to 1,000 keys after a name, with their ages."""
-        page = next(self._pages(folder, after))
-        ages = {name.removeprefix(folder): age for name, age in self._ages_of(page).items()}
-        return AgesPage(ages, more=bool(page.get("IsTruncated")))
-
     def read_folder(self, folder: str, after: str = "") -> Generator[tuple[str, bytes | None]]:
         """List keys after a name, page by page, and read their objects while more are listed."""
-        start = len(self._prefix + folder)
         if self._read_many is None:
-            for page in self._pages(folder, after):
-                names = [name for name, _ in self._entries(page)]
-                found = zip(names, self.get_all(names), strict=True)
-                yield from ((name[len(folder) :], data) for name, data in found)
+            yield from super().read_folder(folder, after)
             return
+        start = len(self._prefix + folder)
         listed: deque[str] = deque()
 
         def each() -> Iterator[ListedKey]:
-            for page in self._pages(folder, after):
-                for key in page.get("Contents", ()):
+            for answer in self._answers(folder, after):
+                for key in answer.get("Contents", ()):
                     listed.append(key["Key"][start:])
                     yield key["Key"], key["ETag"], int(key["Size"])
 
         with closing(self._read_many(self._bucket, each())) as contents:
             for data in contents:
                 yield listed.popleft(), data
-
-    def _ages_of(self, page: Any) -> dict[str, float]:
-        date = page["ResponseMetadata"]["HTTPHeaders"].get("date")
-        now = datetime.now(UTC) if date is None else parsedate_to_datetime(date)
-        return {
-            name: max(0.0, (now - modified).total_seconds())
-            for name, modified in self._entries(page)
-        }
 
     def delete(self, name: str) -> None:
         """Delete an object."""
@@ -194,16 +166,12 @@ class BucketStore:
             policy=self._retry_policy,
         )
 
-    def _entries(self, page: Any) -> Iterator[tuple[str, datetime]]:
-        for each in page.get("Contents", ()):
-            yield each["Key"][len(self._prefix) :], each["LastModified"]
-
-    def _pages(
-        self, prefix: str, after: str = "", *, most: int = PAGE_KEYS, delimiter: str | None = None
+    def _answers(
+        self, prefix: str, after: str = "", *, most: int = PAGE_NAMES, delimiter: str | None = None
     ) -> Iterator[Any]:
         """List page by page, one request each; `after` is relative to the prefix."""
         more: Any = {} if delimiter is None else {"Delimiter": delimiter}
-        if most < PAGE_KEYS:
+        if most < PAGE_NAMES:
             more["MaxKeys"] = most
         start: Any = {"StartAfter": self._prefix + prefix + after} if after else {}
 
@@ -223,15 +191,7 @@ class BucketStore:
         """Return the s3:// URI."""
         return f"s3://{self._bucket}/{self._prefix}{name}"
 
-    def _not_found(self, failure: AwsFailure) -> Exception | None:
-        if failure.code == "NoSuchBucket":
-            return SourceNotFound(f"the ledger's bucket {self._bucket} does not exist")
-        return _NotFoundError() if failure.code in ("NoSuchKey", "404") else None
-
-
-class _NotFoundError(Exception):
-    pass
-
-
-class _ChangedError(Exception):
-    pass
+    def _no_bucket(self, failure: AwsFailure) -> Exception | None:
+        if failure.code != "NoSuchBucket":
+            return None
+        return SourceNotFound(f"the ledger's bucket {self._bucket} does not exist")

@@ -255,7 +255,10 @@ class CountedChunks:
         with closing(iter_chains(ledger, self.chunks or (), self.sums.chunks)) as chains:
             for chunk, chain in chains:
                 segments += self.sums.add(chunk, chain)
-                self._keep(chain)
+                if self.chains is not None:
+                    self.chains.append(chain)
+                    if self.sums.segments > MAX_KEPT_SEGMENTS:
+                        self.chains = None
                 added += len(chain) + _SEGMENTS_AT_ONCE / _CHUNKS_AT_ONCE
                 if added >= _SEGMENTS_AT_ONCE:
                     self._read_rejects(ledger, segments, watch)
@@ -264,12 +267,6 @@ class CountedChunks:
                         return False
         self._read_rejects(ledger, segments, watch)
         return True
-
-    def _keep(self, chain: Chain) -> None:
-        if self.chains is not None:
-            self.chains.append(chain)
-            if self.sums.segments > MAX_KEPT_SEGMENTS:
-                self.chains = None
 
     def _read_rejects(
         self, ledger: Ledger, segments: Sequence[_Numbered], watch: Callable[[bytes], object]

@@ -2,8 +2,7 @@
 
 Run ids that ddbload generates sort by time, those of uploads and users do not, and a store may
 have thousands. So each run that begins leaves an empty object `started/<milliseconds>-<run id>`,
-whose number counts down: one listing finds the newest. Runs of versions without this index are
-found by the listing of `runs/`; they come after the others, by the time in their id if it has one.
+whose number counts down: one listing finds the newest.
 
 Objects of the loads are written once and never changed. All are below
 `history/<table>/<table id>/`, so that one table's are listed alone:
@@ -29,7 +28,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ddbload.contracts.load_record import (
+from ddbload.contracts.run_record import (
     LoadRecord,
     ObjectVersion,
     load_folder,
@@ -50,7 +49,6 @@ _PAGE = re.compile(rf"{_ROOT}[^/]+/[^/]+/objects?/[^/]+/[^/]+\.jsonl")
 """Names of the history. Others are not ddbload's."""
 _STARTED = "started/"
 _LAST_MILLISECOND = 10**14 - 1
-_GENERATED = re.compile(r"(\d{8}T\d{6}Z)-[0-9a-f]{6}", re.ASCII)
 
 
 def put_start(store: Store, run: str, created: float) -> None:
@@ -59,13 +57,9 @@ def put_start(store: Store, run: str, created: float) -> None:
 
 
 def newest_runs(store: Store, most: int | None = None) -> list[str]:
-    """List run ids, newest first; with `most`, in one request if the index has as many."""
+    """List run ids, newest first; with `most`, up to as many, in one request."""
     names = store.names(_STARTED) if most is None else store.first_names(_STARTED, most)
-    known = dict.fromkeys(name.removeprefix(_STARTED).partition("-")[2] for name in names)
-    if most is not None and len(names) >= most:
-        return list(known)
-    older = sorted((run for run in store.folders("runs/") if run not in known), key=_time_in_id)
-    return [*known, *reversed(older)][:most]
+    return list(dict.fromkeys(each.removeprefix(_STARTED).partition("-")[2] for each in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +189,3 @@ def _version(value: Any) -> ObjectVersion:
     # Read now, so that a damaged line is noticed here.
     version.hash  # noqa: B018 - raises LookupError
     return version
-
-
-def _time_in_id(run: str) -> tuple[str, str]:
-    generated = _GENERATED.fullmatch(run)
-    return ("" if generated is None else generated[1], run)

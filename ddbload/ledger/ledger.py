@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,141 +24,30 @@ from ddbload.contracts.chunks import (
     ListingPart,
     ManifestPart,
     ObjectSlice,
-    PreflightCursor,
     SeekPoint,
 )
-from ddbload.contracts.control import IDLE, Control, WorkerProgress, silence_limit
-from ddbload.contracts.results import Failure, Heartbeat, Segment
-from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.results import Failure, Segment
+from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.states import ReportCursor
-from ddbload.errors import LedgerDamaged, ServiceUnavailable
+from ddbload.errors import DdbloadError, LedgerDamaged
 from ddbload.ledger.run_objects import RunObjects
-from ddbload.ledger.store import AgesPage, FolderStore, encode_json
+from ddbload.ledger.store import FolderStore, encode_json
 
 T = TypeVar("T")
-_WORKERS = "progress/"
-FOLDER_PROGRESS_SECONDS, BUCKET_PROGRESS_SECONDS = 1.0, 5.0
-"""Seconds between two writes of a worker's progress, for a ledger in a folder and in S3."""
-_CONTROL_ATTEMPTS = 30
-_LIMITS_OF_PAYLOAD = {"state": "payload"}
-"""Takes back a control. Deleting it would take no condition, and so back what it has not seen."""
 _PAGES_AT_ONCE = 8
 """Pages of a listing, a thousand objects each, that are read concurrently."""
 REJECTS_AT_ONCE = 8
 """Objects of rejects, up to 32 MiB each, that are read concurrently and kept in memory."""
+AHEAD_ROWS = 5_000
+"""Approximate number of rows that one record covers in advance. More make fewer records, but after
+a kill up to this number of rows may count as written although their items existed before."""
 
-
-@dataclass(frozen=True, slots=True)
-class SeenWorker:
-    """Worker of a run, as a listing shows it."""
-
-    progress: WorkerProgress
-    age: float
-    """Seconds since the worker wrote its progress."""
-    alive: bool
-    """False if it has been silent for so long that it died, or stopped by itself."""
-
-    @property
-    def working(self) -> bool:
-        """True if the worker may send requests."""
-        return self.alive and self.progress.state != IDLE
+Range = tuple[int, int]
+"""A byte range: start inclusive, end exclusive."""
 
 
 class Ledger(RunObjects):
     """Ledger of one run. Reading raises `LedgerDamaged` for an object that cannot be decoded."""
-
-    # The run.
-
-    def put_execution(self, arn: str) -> None:
-        """Write the ARN of the execution that works on the run."""
-        self._put("execution.json", {"execution": arn})
-
-    def find_execution(self) -> str | None:
-        """Read the ARN of the last execution that worked on the run; None for a local run."""
-        return self._read("execution.json", lambda value: str(value["execution"]))
-
-    def put_heartbeat(self, heartbeat: Heartbeat) -> None:
-        """Replace the heartbeat of a local run."""
-        self._put("progress.json", heartbeat.to_json())
-
-    def find_heartbeat(self) -> Heartbeat | None:
-        """Read the last heartbeat of a local run; None if missing or damaged."""
-        try:
-            return self._read("progress.json", Heartbeat.from_json)
-        except LedgerDamaged:
-            return None
-
-    # Control and progress.
-
-    def change_control(self, change: Callable[[Control | None], Control | None]) -> Control | None:
-        """Replace the limits that the run's workers obey by what `change` makes of them.
-
-        It gets None if those of the payload hold, and is called again if another write came first,
-        so that no change overwrites one that it has not seen. Raises `LedgerDamaged`, what `change`
-        raises, and `ServiceUnavailable` after too many attempts.
-        """
-        name = self._root + "control.json"
-        for _ in range(_CONTROL_ATTEMPTS):
-            found = self._store.get_version(name)
-            before = None if found is None else self._decode_control(found.data)
-            after = change(before)
-            value = _LIMITS_OF_PAYLOAD if after is None else after.to_json()
-            if after == before or self._store.put_over(
-                name, encode_json(value), None if found is None else found.version
-            ):
-                return after
-        raise ServiceUnavailable(
-            f"the limits in {self._uri('control.json')} were changed {_CONTROL_ATTEMPTS} times"
-            " meanwhile; repeat the command"
-        )
-
-    def find_control(self) -> Control | None:
-        """Read the limits that the run's workers obey; None if those of the payload hold.
-
-        Raises `LedgerDamaged` for limits that cannot be read: they may not be guessed.
-        """
-        data = self._store.get(self._root + "control.json")
-        return None if data is None else self._decode_control(data)
-
-    def _decode_control(self, data: bytes) -> Control | None:
-        def decode(value: Any) -> Control | None:
-            return None if value == _LIMITS_OF_PAYLOAD else Control.from_json(value)
-
-        try:
-            return self._decode(self._root + "control.json", data, decode)
-        except LedgerDamaged:
-            raise LedgerDamaged(
-                f"{self._uri('control.json')} is not what this version of ddbload writes, so the"
-                f" limits of run {self.run} are unknown: delete it, and resume the run with the"
-                " limits that it should have"
-            ) from None
-
-    def put_worker(self, progress: WorkerProgress, earlier: WorkerProgress | None) -> None:
-        """Write the progress of a worker, and delete its earlier one."""
-        self._store.put(f"{self._root}{_WORKERS}{progress.to_name()}", b"")
-        if earlier is not None:
-            self._store.delete(f"{self._root}{_WORKERS}{earlier.to_name()}")
-
-    def workers(self) -> list[SeenWorker]:
-        """List all workers that the run ever had, with their last progress, by one listing."""
-        last: dict[str, tuple[WorkerProgress, float]] = {}
-        folder = self._root + _WORKERS
-        for name, age in sorted(self._store.ages(folder).items()):
-            progress = WorkerProgress.from_name(name.removeprefix(folder))
-            # Sorted by worker, then by number: the last one counts.
-            if progress is not None:
-                last[progress.worker] = progress, age
-        silent = silence_limit(self.progress_seconds, [age for _, age in last.values()])
-        return [SeenWorker(progress, age, age <= silent) for progress, age in last.values()]
-
-    @property
-    def progress_seconds(self) -> float:
-        """Seconds between two writes of a worker's progress, while there are few workers."""
-        return BUCKET_PROGRESS_SECONDS if self.in_bucket else FOLDER_PROGRESS_SECONDS
-
-    def page(self, folder: str, after: str = "") -> AgesPage:
-        """List a page of the names in a folder of the run, relative to it, by one request."""
-        return self._store.page(f"{self._root}{folder}/", after)
 
     # Sources of several objects.
 
@@ -176,7 +65,7 @@ class Ledger(RunObjects):
 
     def put_listing_part(self, cursor: ListingCursor, part: ListingPart) -> None:
         """Write where an invocation stopped to list, unless another did so before."""
-        self._put_new(_listing_part(cursor), {"run": self.run, **asdict(part)})
+        self._put_new(_listing_part(cursor), {"run": self.run, **part.to_json()})
 
     def find_listing_part(self, cursor: ListingCursor) -> ListingPart | None:
         """Read where an invocation stopped to list; None if missing. Raises `LedgerDamaged`."""
@@ -184,7 +73,7 @@ class Ledger(RunObjects):
 
         def decode(value: dict[str, Any]) -> ListingPart:
             self._require_own(name, value.pop("run") == self.run)
-            return ListingPart(**{**value, "open": tuple(value["open"])})
+            return ListingPart.from_json(value)
 
         return self._read(name, decode)
 
@@ -226,7 +115,7 @@ class Ledger(RunObjects):
         def decode(value: Any) -> list[ObjectSlice]:
             return [ObjectSlice.from_json(each) for each in value["parts"]]
 
-        slices = self._read(name, self._owned(name, decode))
+        slices = self._read_own(name, decode)
         if not slices:
             raise LedgerDamaged(f"{self._uri(name)} is missing or empty; start a new run")
         return slices
@@ -237,24 +126,13 @@ class Ledger(RunObjects):
 
     def find_seek_point(self, byte: int) -> SeekPoint | None:
         """Read the point of a compressed object from which the row at a byte is read."""
-        name = f"seek/{byte}.json"
-        return self._read(name, self._owned(name, SeekPoint.from_json))
+        return self._read_own(f"seek/{byte}.json", SeekPoint.from_json)
 
     # The manifest.
 
     def find_manifest_part(self, byte: int) -> ManifestPart | None:
         """Read the part of the manifest that begins at a byte; None if missing."""
-
-        def decode(value: dict[str, Any]) -> ManifestPart:
-            cursor = value["cursor"]
-            return ManifestPart(
-                _chunks(value["chunks"]),
-                None if cursor is None else PreflightCursor.from_json(cursor),
-                bool(value.get("padded", False)),
-            )
-
-        name = f"manifest/{byte}.json"
-        return self._read(name, self._owned(name, decode))
+        return self._read_own(f"manifest/{byte}.json", ManifestPart.from_json)
 
     def manifest_part_before(self, byte: int) -> ManifestPart | None:
         """Read the last part of the manifest that begins before a byte."""
@@ -263,13 +141,7 @@ class Ledger(RunObjects):
 
     def put_manifest_part(self, byte: int, part: ManifestPart) -> ManifestPart:
         """Write a part of the manifest unless there is one, and return the part that counts."""
-        value = {
-            "chunks": [chunk.to_json() for chunk in part.chunks],
-            "cursor": None if part.cursor is None else part.cursor.to_json(),
-            **({"padded": True} if part.padded else {}),
-            **self._stamp,
-        }
-        if self._put_new(f"manifest/{byte}.json", value):
+        if self._put_new(f"manifest/{byte}.json", {**part.to_json(), **self._stamp}):
             return part
         return self.find_manifest_part(byte) or part
 
@@ -320,7 +192,7 @@ class Ledger(RunObjects):
     # Attempts, in mode `insert`.
 
     def put_attempt(self, chunk: int, name: str) -> None:
-        """Write an empty object whose name says which rows were sent (`ledger.attempts`)."""
+        """Write an empty object whose name says which rows were sent (`Attempt`)."""
         self._store.put(f"{self._root}attempts/{chunk:05d}/{self._mark}-{name}", b"")
 
     def attempt_names(self, chunk: int) -> list[str]:
@@ -401,7 +273,10 @@ class Ledger(RunObjects):
     def failures(self) -> list[Failure]:
         """Read the failures of chunks, in the order of the chunks."""
         names = self._store.names(self._root + "failures/")
-        return self._read_each(names, lambda _: Failure.from_json)
+        found = zip(names, self._store.get_all(names), strict=True)
+        return [
+            self._decode(name, data, Failure.from_json) for name, data in found if data is not None
+        ]
 
     def put_report_part(self, cursor: ReportCursor, sums: Mapping[str, Any]) -> None:
         """Write the sums over a run's first chunks, unless they are written."""
@@ -410,7 +285,7 @@ class Ledger(RunObjects):
     def report_part(self, cursor: ReportCursor, decode: Callable[[Any], T]) -> T:
         """Read the sums over a run's first chunks. Raises `LedgerDamaged`."""
         name = _report_part(cursor)
-        sums = self._read(name, self._owned(name, lambda value: decode(value["sums"])))
+        sums = self._read_own(name, lambda value: decode(value["sums"]))
         if sums is None:
             raise LedgerDamaged(f"{self._uri(name)} is missing; report the run again")
         return sums
@@ -452,6 +327,97 @@ class ManifestCache:
         if self._record != record or wanted not in self._text:
             self._record, self._text = record, ledger.manifest_text()
         return wanted in self._text
+
+
+class Attempt:
+    """Record of the rows that an invocation may have sent, to recognize the run's own items.
+
+    `insert` skips rows whose item is already in the table and identical. But an invocation that was
+    killed has written items without counting them, and the next one finds these. So each invocation
+    records in the ledger the byte range of the rows that it may send: before it sends the first
+    one, and again before it sends one beyond the range. When its segment is written, it records
+    which rows it sent beyond the segment, usually none.
+
+    An identical item for a row in the range of another invocation may be the run's own, and counts
+    as written. An invocation reads the ranges before it writes its segment: another one that sends
+    a row at the same time has recorded it before sending, and keeps the record until a segment
+    counts it.
+
+    Nothing is overwritten, because a write that seemed lost may arrive late: each record is an
+    empty object, named `<run>-<invocation>-<number>-<from>-<to>`. The record of an invocation with
+    the highest number counts. One listing of the names reads them all.
+    """
+
+    def __init__(self, ledger: Ledger, chunk: Chunk, start: Cursor) -> None:
+        self._ledger = ledger
+        self._chunk = chunk
+        # Random: the same invocation may run twice, and each needs records of its own.
+        self._name = secrets.token_hex(8)
+        self._number = 0
+        self._start = start.byte
+        self._recorded_from = self._recorded_to = start.byte
+
+    def cover(self, end: int, rows: int, untouched_before: Callable[[], int | None]) -> None:
+        """Record that rows before byte `end` may be sent from now on.
+
+        `rows`: the number of rows from the start to `end`. `untouched_before` returns the byte
+        before which this invocation has sent no row and never will; None if it has. Raises the
+        error that keeps the ledger from being written: the rows must not be sent then.
+        """
+        if end <= self._recorded_to:
+            return
+        ahead = (end - self._start) * AHEAD_ROWS // max(1, rows)
+        untouched = untouched_before()
+        # Rows that were sent since the last record lie after the bytes untouched then.
+        self._record(
+            self._recorded_from if untouched is None else untouched,
+            max(end, min(end + ahead, self._chunk.end)),
+        )
+
+    def trim(self, start: int, end: int) -> None:
+        """Record that sent rows without a segment lie between these bytes, if any were sent.
+
+        An error is ignored: then more rows count as written than should, but no row that was
+        written counts as skipped.
+        """
+        if self._number:
+            with suppress(DdbloadError):
+                self._record(start, end)
+
+    def others(self, before: int) -> list[Range]:
+        """List the byte ranges before a byte that other invocations may have sent, merged."""
+        ranges = _last_ranges(self._ledger.attempt_names(self._chunk.chunk))
+        ranges.pop(self._name, None)
+        merged: list[Range] = []
+        for start, end in sorted((start, min(end, before)) for start, end in ranges.values()):
+            if merged and start <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            elif start < end:
+                merged.append((start, end))
+        return merged
+
+    def _record(self, start: int, end: int) -> None:
+        name = f"{self._name}-{self._number:06d}-{start}-{end}"
+        # Counted before writing: an object may exist although writing it failed.
+        self._number += 1
+        self._ledger.put_attempt(self._chunk.chunk, name)
+        self._recorded_from, self._recorded_to = start, end
+
+
+def _last_ranges(names: Sequence[str]) -> dict[str, Range]:
+    """Return the last recorded range of each invocation."""
+    last: dict[str, Range] = {}
+    # Sorted by invocation, then by number.
+    for name in sorted(names):
+        try:
+            invocation, _, start, end = name.split("-")
+            last[invocation] = int(start), int(end)
+        except ValueError:
+            raise LedgerDamaged(
+                f"attempts/ has {name!r}, which is not what this version of ddbload writes; start a"
+                " new run (another run id)"
+            ) from None
+    return last
 
 
 @contextmanager

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ddbload.contracts.results import Report
+from ddbload.contracts.control import IDLE, Control, WorkerProgress, silence_limit
+from ddbload.contracts.results import Heartbeat, Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import RunRequest
-from ddbload.errors import LedgerDamaged, RunNotFound
-from ddbload.ledger.store import Store, decode_json, encode_json
+from ddbload.errors import LedgerDamaged, RunNotFound, ServiceUnavailable
+from ddbload.ledger.store import AgesPage, Store, decode_json, encode_json
 
 T = TypeVar("T")
+_WORKERS = "progress/"
+FOLDER_PROGRESS_SECONDS, BUCKET_PROGRESS_SECONDS = 1.0, 5.0
+"""Seconds between two writes of a worker's progress, for a ledger in a folder and in S3."""
+_CONTROL_ATTEMPTS = 30
+_LIMITS_OF_PAYLOAD = {"state": "payload"}
+"""Takes back a control. Deleting it would take no condition, and so back what it has not seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +30,22 @@ class LastReport:
     """None if missing or damaged."""
     version: str | None
     """None if missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenWorker:
+    """Worker of a run, as a listing shows it."""
+
+    progress: WorkerProgress
+    age: float
+    """Seconds since the worker wrote its progress."""
+    alive: bool
+    """False if it has been silent for so long that it died, or stopped by itself."""
+
+    @property
+    def working(self) -> bool:
+        """True if the worker may send requests."""
+        return self.alive and self.progress.state != IDLE
 
 
 class RunObjects:
@@ -124,6 +147,99 @@ class RunObjects:
             if self._store.put_over(name, page.encode(), version, attempts=attempts):
                 return
 
+    # The run.
+
+    def put_execution(self, arn: str) -> None:
+        """Write the ARN of the execution that works on the run."""
+        self._put("execution.json", {"execution": arn})
+
+    def find_execution(self) -> str | None:
+        """Read the ARN of the last execution that worked on the run; None for a local run."""
+        return self._read("execution.json", lambda value: str(value["execution"]))
+
+    def put_heartbeat(self, heartbeat: Heartbeat) -> None:
+        """Replace the heartbeat of a local run."""
+        self._put("progress.json", heartbeat.to_json())
+
+    def find_heartbeat(self) -> Heartbeat | None:
+        """Read the last heartbeat of a local run; None if missing or damaged."""
+        try:
+            return self._read("progress.json", Heartbeat.from_json)
+        except LedgerDamaged:
+            return None
+
+    # Control and progress.
+
+    def change_control(self, change: Callable[[Control | None], Control | None]) -> Control | None:
+        """Replace the limits that the run's workers obey by what `change` makes of them.
+
+        It gets None if those of the payload hold, and is called again if another write came first,
+        so that no change overwrites one that it has not seen. Raises `LedgerDamaged`, what `change`
+        raises, and `ServiceUnavailable` after too many attempts.
+        """
+        name = self._root + "control.json"
+        for _ in range(_CONTROL_ATTEMPTS):
+            found = self._store.get_version(name)
+            before = None if found is None else self._decode_control(found.data)
+            after = change(before)
+            value = _LIMITS_OF_PAYLOAD if after is None else after.to_json()
+            if after == before or self._store.put_over(
+                name, encode_json(value), None if found is None else found.version
+            ):
+                return after
+        raise ServiceUnavailable(
+            f"the limits in {self._uri('control.json')} were changed {_CONTROL_ATTEMPTS} times"
+            " meanwhile; repeat the command"
+        )
+
+    def find_control(self) -> Control | None:
+        """Read the limits that the run's workers obey; None if those of the payload hold.
+
+        Raises `LedgerDamaged` for limits that cannot be read: they may not be guessed.
+        """
+        data = self._store.get(self._root + "control.json")
+        return None if data is None else self._decode_control(data)
+
+    def _decode_control(self, data: bytes) -> Control | None:
+        def decode(value: Any) -> Control | None:
+            return None if value == _LIMITS_OF_PAYLOAD else Control.from_json(value)
+
+        try:
+            return self._decode(self._root + "control.json", data, decode)
+        except LedgerDamaged:
+            raise LedgerDamaged(
+                f"{self._uri('control.json')} is not what this version of ddbload writes, so the"
+                f" limits of run {self.run} are unknown: delete it, and resume the run with the"
+                " limits that it should have"
+            ) from None
+
+    def put_worker(self, progress: WorkerProgress, earlier: WorkerProgress | None) -> None:
+        """Write the progress of a worker, and delete its earlier one."""
+        self._store.put(f"{self._root}{_WORKERS}{progress.to_name()}", b"")
+        if earlier is not None:
+            self._store.delete(f"{self._root}{_WORKERS}{earlier.to_name()}")
+
+    def workers(self) -> list[SeenWorker]:
+        """List all workers that the run ever had, with their last progress, by one listing."""
+        last: dict[str, tuple[WorkerProgress, float]] = {}
+        folder = self._root + _WORKERS
+        for name, age in sorted(self._store.ages(folder).items()):
+            progress = WorkerProgress.from_name(name.removeprefix(folder))
+            # Sorted by worker, then by number: the last one counts.
+            if progress is not None:
+                last[progress.worker] = progress, age
+        silent = silence_limit(self.progress_seconds, [age for _, age in last.values()])
+        return [SeenWorker(progress, age, age <= silent) for progress, age in last.values()]
+
+    @property
+    def progress_seconds(self) -> float:
+        """Seconds between two writes of a worker's progress, while there are few workers."""
+        return BUCKET_PROGRESS_SECONDS if self.in_bucket else FOLDER_PROGRESS_SECONDS
+
+    def page(self, folder: str, after: str = "") -> AgesPage:
+        """List a page of the names in a folder of the run, relative to it, by one request."""
+        return self._store.page(f"{self._root}{folder}/", after)
+
     def _start_before(self, folder: str, byte: int) -> int | None:
         """Find the greatest number below `byte` that names an object of a folder."""
         names = self._store.names(self._root + folder)
@@ -167,14 +283,9 @@ class RunObjects:
         data = self._store.get(self._root + name)
         return None if data is None else self._decode(self._root + name, data, decode)
 
-    def _read_each(
-        self, names: Sequence[str], decoder: Callable[[str], Callable[[Any], T]]
-    ) -> list[T]:
-        return [
-            self._decode(name, data, decoder(name))
-            for name, data in zip(names, self._store.get_all(names), strict=True)
-            if data is not None
-        ]
+    def _read_own(self, name: str, decode: Callable[[Any], T]) -> T | None:
+        """Read an object that carries the run's stamp. Raises `LedgerDamaged` for another's."""
+        return self._read(name, self._owned(name, decode))
 
     def _decode(self, name: str, data: bytes, decode: Callable[[Any], T]) -> T:
         advice = "start a new run (another run id)"

@@ -11,10 +11,12 @@ import os
 import stat
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ddbload.contracts.messages import Message
 from ddbload.errors import (
@@ -31,6 +33,8 @@ T = TypeVar("T")
 MAX_OBJECT_BYTES = 512 * 1024 * 1024
 """Size limit of an object that is read; ddbload writes none that is nearly as large."""
 
+PAGE_NAMES = 1000
+"""Most names that S3 returns to one request."""
 _FIRST_NUMBER = 10**9 - 1
 _ATTEMPTS = 30
 
@@ -59,24 +63,31 @@ KeyReader = Callable[[str, Iterable[ListedKey]], Generator[bytes]]
 """Reader of many objects of a bucket, concurrently and in order."""
 
 
-class Store(Protocol):
+class Store(ABC):
     """Store of byte strings by name. Names are relative paths with slashes."""
 
     def get(self, name: str) -> bytes | None:
         """Read an object; None if it does not exist."""
+        found = self.get_version(name)
+        return None if found is None else found.data
 
-    def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
-        """Read objects, in order."""
-
+    @abstractmethod
     def get_version(self, name: str) -> VersionedObject | None:
         """Read an object with the mark of its content; None if it does not exist."""
 
+    def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
+        """Read objects, in order."""
+        return map(self.get, names)
+
+    @abstractmethod
     def put(self, name: str, data: bytes) -> None:
         """Write or replace an object. Readers see either the old or the new content."""
 
     def put_new(self, name: str, data: bytes) -> bool:
         """Write an object unless it exists; True if written. Of two concurrent writes one wins."""
+        return self.put_over(name, data, None)
 
+    @abstractmethod
     def put_over(
         self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
     ) -> bool:
@@ -86,41 +97,60 @@ class Store(Protocol):
         `attempts`: tries where writing may be repeated, instead of the store's own number.
         """
 
+    @abstractmethod
+    def pages(self, prefix: str, after: str = "", *, most: int = PAGE_NAMES) -> Iterator[AgesPage]:
+        """List names that begin with `prefix`, and come after `prefix + after`, sorted.
+
+        Yields at least one page; each takes one request at most. Ages are by one clock, the
+        store's, to about a second. `most`: names that the caller needs.
+        """
+
     def names(self, prefix: str) -> list[str]:
         """List all names that begin with `prefix`, sorted."""
+        return sorted(self.ages(prefix))
 
     def first_names(self, prefix: str, most: int) -> list[str]:
         """List the first names that begin with `prefix`, at most `most`, sorted."""
-
-    def folders(self, prefix: str) -> list[str]:
-        """List the names directly below a prefix that ends in a slash, sorted, without files."""
+        names = (name for page in self.pages(prefix, most=most) for name in page.ages)
+        return list(islice(names, most))
 
     def ages(self, prefix: str) -> dict[str, float]:
-        """List names that begin with `prefix`, each with the seconds since it was written.
-
-        Ages are by one clock, the store's, to about a second.
-        """
+        """List names that begin with `prefix`, each with the seconds since it was written."""
+        return {name: age for page in self.pages(prefix) for name, age in page.ages.items()}
 
     def page(self, folder: str, after: str = "") -> AgesPage:
         """List names in a folder, relative to it, those after `after`, by one request at most.
 
         `folder` ends with a slash.
         """
+        page = next(self.pages(folder, after))
+        ages = {name.removeprefix(folder): age for name, age in page.ages.items()}
+        return AgesPage(ages, page.more)
 
     def read_folder(self, folder: str, after: str = "") -> Generator[tuple[str, bytes | None]]:
-        """List names as `page` does, page by page, and read the objects concurrently, in order."""
+        """List names as `page` does, page by page, and read the objects, in order."""
+        for page in self.pages(folder, after):
+            names = list(page.ages)
+            for name, data in zip(names, self.get_all(names), strict=True):
+                yield name.removeprefix(folder), data
 
+    @abstractmethod
+    def folders(self, prefix: str) -> list[str]:
+        """List the names directly below a prefix that ends in a slash, sorted, without files."""
+
+    @abstractmethod
     def delete(self, name: str) -> None:
         """Delete an object; do nothing if it does not exist."""
 
+    @abstractmethod
     def uri(self, name: str) -> str:
         """Return the path or s3:// URI of an object."""
 
 
-class FolderStore:
+class FolderStore(Store):
     """Store in a local folder, which is created by the first write.
 
-    When `put` or `put_new` returns, the file is on the disk and survives a loss of power. Raises
+    When a write returns, the file is on the disk and survives a loss of power. Raises
     `LedgerUnwritable` for a failed write, and `LedgerDamaged` for a failed read.
 
     Rejects quote rows, so files and new folders are for their owner alone. Symbolic links below
@@ -133,46 +163,19 @@ class FolderStore:
     def get(self, name: str) -> bytes | None:
         """Read a file."""
         self._refuse_links(name)
-        try:
+        with self._errors(name), contextlib.suppress(FileNotFoundError, NotADirectoryError):
             return _read_regular(self._root / name)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise self._damaged(name, error) from None
+        return None
 
     def get_version(self, name: str) -> VersionedObject | None:
         """Read a file, with the hash of its content."""
         data = self.get(name)
         return None if data is None else VersionedObject(data, hashlib.sha256(data).hexdigest())
 
-    def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
-        """Read files one after the other: a disk does not gain from concurrent reads."""
-        return map(self.get, names)
-
     def put(self, name: str, data: bytes) -> None:
         """Write a temporary file, then rename it."""
-        temporary = self._write_beside(name, data)
-        try:
+        with self._temporary(name, data) as temporary:
             temporary.replace(self._root / name)
-            self._sync_folder(name)
-        except OSError as error:
-            _remove(temporary)
-            raise self._unwritable(name, error) from None
-
-    def put_new(self, name: str, data: bytes) -> bool:
-        """Write a temporary file, then link it: linking fails if the name exists."""
-        temporary = self._write_beside(name, data)
-        try:
-            os.link(temporary, self._root / name)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            raise self._unwritable(name, error) from None
-        else:
-            self._sync_folder(name)
-            return True
-        finally:
-            _remove(temporary)
 
     def put_over(
         self,
@@ -182,100 +185,91 @@ class FolderStore:
         *,
         attempts: int | None = None,  # noqa: ARG002 - a folder is written once
     ) -> bool:
-        """Replace a file while no other process that does so holds its folder's lock."""
+        """Link a temporary file as a new name, or replace a file under its folder's lock.
+
+        Linking fails if the name exists.
+        """
         if version is None:
-            return self.put_new(name, data)
-        try:
-            with _locked((self._root / name).parent):
-                found = self.get_version(name)
-                if found is None or found.version != version:
+            with self._temporary(name, data) as temporary:
+                try:
+                    os.link(temporary, self._root / name)
+                except FileExistsError:
                     return False
+            return True
+        with (
+            self._errors(name, writes=True),
+            contextlib.suppress(FileNotFoundError),
+            _locked((self._root / name).parent),
+        ):
+            found = self.get_version(name)
+            if found is not None and found.version == version:
                 self.put(name, data)
                 return True
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise self._unwritable(name, error) from None
+        return False
 
-    def names(self, prefix: str) -> list[str]:
-        """List the names of files, without temporary ones."""
+    def pages(
+        self,
+        prefix: str,
+        after: str = "",
+        *,
+        most: int = PAGE_NAMES,  # noqa: ARG002 - a folder has no shorter way than to list all
+    ) -> Iterator[AgesPage]:
+        """List all files, without temporary ones, as one page."""
         folder = prefix.rpartition("/")[0]
         self._refuse_links(folder)
-        names = (
-            path.relative_to(self._root).as_posix()
-            for path in (self._root / folder).rglob("*")
-            if not path.name.startswith(".") and path.is_file() and not path.is_symlink()
-        )
-        try:
-            return sorted(name for name in names if name.startswith(prefix))
-        except OSError as error:
-            raise self._damaged(folder, error) from None
-
-    def first_names(self, prefix: str, most: int) -> list[str]:
-        """List the first files: a folder has no shorter way than to list all."""
-        return self.names(prefix)[:most]
+        now, ages = time.time(), dict[str, float]()
+        with self._errors(folder):
+            for path in (self._root / folder).rglob("*"):
+                # A file may be deleted meanwhile.
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    found, name = path.lstat(), path.relative_to(self._root).as_posix()
+                    if stat.S_ISREG(found.st_mode) and not path.name.startswith("."):
+                        ages[name] = max(0.0, now - found.st_mtime)
+        first = prefix + after
+        names = [
+            each for each in sorted(ages) if each.startswith(prefix) and (each > first or not after)
+        ]
+        yield AgesPage({each: ages[each] for each in names}, more=False)
 
     def folders(self, prefix: str) -> list[str]:
         """List the folders in a folder."""
         self._refuse_links(prefix.rstrip("/"))
-        try:
+        with self._errors(prefix), contextlib.suppress(FileNotFoundError, NotADirectoryError):
             return sorted(path.name for path in (self._root / prefix).iterdir() if path.is_dir())
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except OSError as error:
-            raise self._damaged(prefix, error) from None
-
-    def ages(self, prefix: str) -> dict[str, float]:
-        """List files with the seconds since their last change."""
-        now, found = time.time(), {}
-        for name in self.names(prefix):
-            # A file may be deleted meanwhile.
-            with contextlib.suppress(FileNotFoundError):
-                found[name] = max(0.0, now - (self._root / name).stat().st_mtime)
-        return found
-
-    def page(self, folder: str, after: str = "") -> AgesPage:
-        """List all files after a name: a folder is read at once."""
-        ages = {name.removeprefix(folder): age for name, age in self.ages(folder).items()}
-        return AgesPage({name: age for name, age in ages.items() if name > after}, more=False)
-
-    def read_folder(self, folder: str, after: str = "") -> Generator[tuple[str, bytes | None]]:
-        """Read all files after a name, one after the other."""
-        for path in self.names(folder):
-            name = path.removeprefix(folder)
-            if name > after:
-                yield name, self.get(path)
+        return []
 
     def delete(self, name: str) -> None:
         """Delete a file."""
         self._refuse_links(name)
-        try:
+        with self._errors(name, writes=True), contextlib.suppress(NotADirectoryError):
             (self._root / name).unlink(missing_ok=True)
-        except NotADirectoryError:
-            pass
-        except OSError as error:
-            raise self._unwritable(name, error) from None
 
     def uri(self, name: str) -> str:
         """Return the absolute path."""
         return str((self._root / name).absolute())
 
-    def _write_beside(self, name: str, data: bytes) -> Path:
+    @contextlib.contextmanager
+    def _temporary(self, name: str, data: bytes) -> Iterator[Path]:
+        """Write a temporary file beside a name, and sync the folder once it has the name.
+
+        The folder is synced so that the name survives a loss of power.
+        """
         self._refuse_links(name)
-        path = self._root / name
-        temporary = None
+        folder, temporary = (self._root / name).parent, None
         try:
-            _make_folder(path.parent)
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
-                temporary = Path(file.name)
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            return temporary
-        except OSError as error:
+            with self._errors(name, writes=True):
+                _make_folder(folder)
+                with tempfile.NamedTemporaryFile(dir=folder, prefix=".", delete=False) as file:
+                    temporary = Path(file.name)
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                yield temporary
+                _sync(folder)
+        finally:
             if temporary is not None:
-                _remove(temporary)
-            raise self._unwritable(name, error) from None
+                with contextlib.suppress(OSError):
+                    temporary.unlink()
 
     def _refuse_links(self, name: str) -> None:
         path = self._root
@@ -287,24 +281,21 @@ class FolderStore:
                     " remove it, or choose another folder for the ledger"
                 )
 
-    def _sync_folder(self, name: str) -> None:
-        """Sync the folder of a file, so that its name survives a loss of power."""
+    @contextlib.contextmanager
+    def _errors(self, name: str, *, writes: bool = False) -> Iterator[None]:
+        """Raise `LedgerDamaged` or, where it `writes`, `LedgerUnwritable` for an `OSError`."""
         try:
-            _sync((self._root / name).parent)
+            yield
         except OSError as error:
-            raise self._unwritable(name, error) from None
-
-    def _damaged(self, name: str, error: OSError) -> LedgerDamaged:
-        return LedgerDamaged(f"the ledger at {self.uri(name)}: {error.strerror}")
-
-    def _unwritable(self, name: str, error: OSError) -> LedgerDamaged | LedgerUnwritable:
-        if isinstance(error, IsADirectoryError | NotADirectoryError | FileExistsError):
-            # A folder has the file's name, or the reverse.
-            return self._damaged(name, error)
-        return LedgerUnwritable(
-            f"the ledger cannot be written at {self.uri(name)}: {error.strerror}; make room or mend"
-            f" the permissions (its file system must know hard links), and {TAKE_UP}"
-        )
+            # A folder may have the file's name, or the reverse.
+            wrong_kind = isinstance(error, IsADirectoryError | NotADirectoryError | FileExistsError)
+            if not writes or wrong_kind:
+                message = f"the ledger at {self.uri(name)}: {error.strerror}"
+                raise LedgerDamaged(message) from None
+            raise LedgerUnwritable(
+                f"the ledger cannot be written at {self.uri(name)}: {error.strerror}; make room or"
+                f" mend the permissions (its file system must know hard links), and {TAKE_UP}"
+            ) from None
 
 
 def _read_regular(path: Path) -> bytes:
@@ -353,11 +344,6 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _remove(temporary: Path) -> None:
-    with contextlib.suppress(OSError):
-        temporary.unlink()
 
 
 # JSON.

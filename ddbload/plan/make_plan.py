@@ -11,12 +11,12 @@ from typing import Any
 
 from ddbload.aws.table_description import describe_table_with_response, recent_traffic
 from ddbload.context import Context
+from ddbload.contracts.column_mapping import shown
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import ColumnMapping, Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import ZSTD
-from ddbload.contracts.template import shown
 from ddbload.errors import (
     DdbloadError,
     Interrupted,

@@ -8,11 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ddbload.contracts.column_mapping import ColumnChanges, ColumnNames
+from ddbload.contracts.column_mapping import ColumnChanges, ColumnNames, shown
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor, Table
 from ddbload.contracts.source import ARRAY, AUTO, BY_NAME, NUMBER, VALUES, Source
-from ddbload.contracts.template import shown
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import (
     AmbiguousDelimiter,

@@ -1,13 +1,16 @@
-"""Find a deployed stack, follow its executions, and read their final reports."""
+"""Find a deployed stack, follow its executions, read their reports and their logs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import heapq
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import ATTEMPTS, RetryPolicy, call_with_retries
+from ddbload.aws.retry import ATTEMPTS, DEFAULT_POLICY, RetryPolicy, find_with_retries
 from ddbload.context import Context
 from ddbload.contracts.results import Report
 from ddbload.errors import RunNotFound, StackNotFound
@@ -49,27 +52,35 @@ class Stack:
         return self.state_machine.split(":")[4]
 
 
+def describe_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEMPTS) -> Any:
+    """Return CloudFormation's answer about a stack; None if it does not exist.
+
+    Raises AWS's errors.
+    """
+
+    def is_absent(failure: AwsFailure) -> bool:
+        # CloudFormation has no error code for a missing stack.
+        return failure.code == "ValidationError" and "does not exist" in failure.text
+
+    return find_with_retries(
+        lambda: client.describe_stacks(StackName=name),
+        f"looking up stack {name}",
+        is_absent,
+        policy=RetryPolicy(attempts=attempts),
+    )
+
+
 def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEMPTS) -> Stack:
     """Look up a stack by name. Raises `StackNotFound` and AWS's errors."""
     where = client.meta.region_name
-
-    def absent(meant: AwsFailure) -> Exception | None:
-        # CloudFormation has no error code for a missing stack.
-        if meant.code == "ValidationError" and "does not exist" in meant.text:
-            return StackNotFound(
-                f"there is no stack {name} in {where}: deploy it (ddbload deploy), or name it with"
-                " --stack"
-            )
-        return None
-
-    answer: Any = call_with_retries(
-        lambda: client.describe_stacks(StackName=name),
-        f"looking up stack {name}",
-        policy=RetryPolicy(attempts=attempts),
-        expected=absent,
-    )
+    found = describe_stack(client, name, attempts=attempts)
+    if found is None:
+        raise StackNotFound(
+            f"there is no stack {name} in {where}: deploy it (ddbload deploy), or name it with"
+            " --stack"
+        )
     try:
-        given = {each["OutputKey"]: each["OutputValue"] for each in answer["Stacks"][0]["Outputs"]}
+        given = {each["OutputKey"]: each["OutputValue"] for each in found["Stacks"][0]["Outputs"]}
         return Stack(
             name=name,
             state_machine=given[STATE_MACHINE_OUTPUT],
@@ -136,3 +147,127 @@ def attempt_report(run: str, execution: Execution, context: Context) -> Report:
     ending = execution.ending or Ending()
     status, error = judge_attempt(seen.state, ending, own=own)
     return replace(seen.report, status=status, error=error, seconds=execution.seconds)
+
+
+FAULTS = ("Task timed out", "Runtime exited")
+"""Words by which Lambda logs that a function was ended; these lines name a request, and no run."""
+LATE_SECONDS = 60.0
+"""Time for which events may come late: CloudWatch Logs takes a while to show what was logged."""
+_REQUEST = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+# A resumed run has executions of this name, of which the run id is the beginning.
+_RESUMED = re.compile("-r[0-9a-f]{8}")
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """Line that a function logged."""
+
+    id: str
+    at: float
+    """Seconds since the epoch."""
+    function: str
+    stream: str
+    message: str
+    fields: dict[str, Any] | None
+    """The message, if it is a JSON object."""
+
+
+class RunLogs:
+    """Reader of the logs of one run."""
+
+    def __init__(
+        self,
+        client: Any,
+        groups: Sequence[str],
+        run: str,
+        *,
+        retry_policy: RetryPolicy = DEFAULT_POLICY,
+        missing: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        """`client`: of CloudWatch Logs. `missing` is called with a log group that is gone."""
+        self._client = client
+        self._groups = list(groups)
+        self._run = run
+        self._retry_policy = retry_policy
+        self._missing = missing
+        self._requests: set[str] = set()
+        self._seen: dict[str, float] = {}
+
+    def events(self, since: float) -> Iterator[LogEvent]:
+        """Return the run's events from `since` on, in seconds since the epoch, by time.
+
+        An event is returned once, also by later calls. Raises `AccessDenied` and AWS's errors.
+        """
+        self._seen = {each: at for each, at in self._seen.items() if at >= since}
+        groups = [self._events_of(group, since) for group in list(self._groups)]
+        for event in heapq.merge(*groups, key=lambda event: event.at):
+            if event.id not in self._seen:
+                self._seen[event.id] = event.at
+                yield event
+
+    def _events_of(self, group: str, since: float) -> Iterator[LogEvent]:
+        """Return the events of one log group: CloudWatch Logs sorts them by time."""
+        function = group.rpartition("/")[2]
+        for page in self._pages(group, since):
+            for each in page.get("events", ()):
+                message = each.get("message", "").rstrip("\n")
+                fields = _json_object(message)
+                if self._is_of_run(message, fields):
+                    yield LogEvent(
+                        *(str(each.get("eventId", "")), each["timestamp"] / 1000, function),
+                        *(each.get("logStreamName", ""), message, fields),
+                    )
+
+    def _pages(self, group: str, since: float) -> Iterator[Any]:
+        # "Enclose exact phrases and terms that include non-alphanumeric characters in double
+        # quotation marks", and "?" matches any of several terms (FilterAndPatternSyntax).
+        pattern = " ".join(f'?"{term}"' for term in (self._run, *FAULTS))
+        token: dict[str, str] = {}
+
+        def read() -> Any:
+            return self._client.filter_log_events(
+                logGroupName=group,
+                startTime=max(0, int(since * 1000)),
+                filterPattern=pattern,
+                **token,
+            )
+
+        while True:
+            page = find_with_retries(
+                read,
+                f"reading the log group {group}",
+                lambda failure: failure.code == "ResourceNotFoundException",
+                policy=self._retry_policy,
+            )
+            if page is None:
+                self._groups.remove(group)
+                self._missing(group)
+                return
+            yield page
+            # "This operation can return empty results while there are more log events available
+            # through the token."
+            if not page.get("nextToken"):
+                return
+            token = {"nextToken": page["nextToken"]}
+
+    def _is_of_run(self, message: str, fields: dict[str, Any] | None) -> bool:
+        """Tell whether an event is the run's: others may have ids that begin like the run's."""
+        if fields is not None:
+            named = fields.get("run")
+            if not isinstance(named, str) or not self._is_name(named):
+                return False
+            self._requests.update(_REQUEST.findall(message))
+            return True
+        return any(request in self._requests for request in _REQUEST.findall(message))
+
+    def _is_name(self, name: str) -> bool:
+        rest = name.removeprefix(self._run)
+        return name == self._run or (rest != name and bool(_RESUMED.fullmatch(rest)))
+
+
+def _json_object(message: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(message)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

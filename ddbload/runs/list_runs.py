@@ -15,10 +15,10 @@ from itertools import islice
 from typing import Any
 
 from ddbload.context import Context
-from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import DONE, Report
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.errors import InvalidPayload, LedgerDamaged, RunNotFound
+from ddbload.contracts.states import requested_run
+from ddbload.errors import LedgerDamaged, RunNotFound
 from ddbload.ledger.history import History, newest_runs
 from ddbload.ledger.run_state import StateFacts, judge
 from ddbload.steps.executions import EXECUTION_RUNNING, Execution, Executions
@@ -170,7 +170,7 @@ def _without_record(
         execution = executions.find(arn)
         if execution is None:
             return None
-        run = _requested_run(execution, name)
+        run = requested_run(execution.input, name)
         ledger = context.ledger(run)
         if run in known or ledger.find_record() is not None or ledger.find_request() is not None:
             return None
@@ -179,16 +179,6 @@ def _without_record(
     newest = [each for each in executions.newest(limit) if each.name not in known]
     found = pool.map(lambda each: summarize(each.name, each.arn), newest)
     return [each for each in found if each is not None]
-
-
-def _requested_run(execution: Execution, name: str) -> str:
-    """Return the run that an execution was started for: its name, unless its input says more."""
-    given = execution.input.get("run") if isinstance(execution.input, dict) else None
-    named = (given.get("id") or given.get("resume_of")) if isinstance(given, dict) else None
-    try:
-        return check_run_id(named) if isinstance(named, str) else name
-    except InvalidPayload:
-        return name
 
 
 def _of_execution(run: str, execution: Execution) -> RunSummary:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
+from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import NOT_BILLED, amount_text
 
@@ -137,7 +137,7 @@ class ProgressMeter:
         """
         now, record = self._clock() if at is None else at, self._record
         size = 0 if record is None else record.size or 0
-        shown = self._totals = _greatest(self._totals, totals)
+        shown = self._totals = self._totals.greatest(totals)
         begin = 0 if record is None else record.data_start.byte
         read = begin + shown.bytes
         shown = WorkTotals(shown.rows, shown.work, min(read, size) if size else read)
@@ -184,22 +184,6 @@ class ProgressMeter:
             (totals.work.consumed_wcu - earlier.work.consumed_wcu) / seconds,
             (totals.bytes - earlier.bytes) / seconds,
         )
-
-
-def _greatest(one: WorkTotals, other: WorkTotals) -> WorkTotals:
-    """Return the greater of each figure; `read` is the sum of the others, as always."""
-    others = other.rows.outcomes
-    outcomes = {name: max(count, others[name]) for name, count in one.rows.outcomes.items()}
-    return WorkTotals(
-        RowCounts(read=sum(outcomes.values()), **outcomes),
-        WriteStats(
-            requests=max(one.work.requests, other.work.requests),
-            throttled=max(one.work.throttled, other.work.throttled),
-            retries=max(one.work.retries, other.work.retries),
-            consumed_wcu=max(one.work.consumed_wcu, other.work.consumed_wcu),
-        ),
-        max(one.bytes, other.bytes),
-    )
 
 
 _USUAL_OUTCOMES = ("written", "superseded", "skipped")

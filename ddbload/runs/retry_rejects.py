@@ -10,19 +10,19 @@ from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from ddbload.context import Context
+from ddbload.contracts.column_mapping import HMAC_KEY, key_fingerprint
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.messages import Message
 from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
 from ddbload.contracts.results import DONE, Report
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import LINES, LOCATION_FIELDS, UNCOMPRESSED, Source
-from ddbload.contracts.template import HMAC_KEY, key_fingerprint
-from ddbload.errors import BadRetryFile, InvalidPayload, LedgerDamaged, RunMismatch
+from ddbload.errors import BadRetryFile, RunMismatch
 from ddbload.items.item_layout import item_layout
 from ddbload.items.row_encoder import row_boundaries_for
 from ddbload.items.typed_values import PLAIN_TYPES
 from ddbload.ledger.counted_chunks import counted_rejects
-from ddbload.ledger.store import encode_json
+from ddbload.ledger.store import decode_json, encode_json
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.blocks import Block, RowBoundaries, RowPositions
 from ddbload.rows.dialect_grammar import RowSplitter
@@ -75,17 +75,12 @@ class EarlierRetry:
     """None while the run is not done."""
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierRetries:
-    """Retries of a run that may have written some of the same rejects, at one moment."""
-
-    found: tuple[EarlierRetry, ...]
-    name: str
-    """Name under which the next retry is entered."""
-
-
-def earlier_retries(run: str, places: Iterable[str], context: Context) -> EarlierRetries:
+def earlier_retries(
+    run: str, places: Iterable[str], context: Context
+) -> tuple[list[EarlierRetry], str]:
     """Find the retries of a run that may have written some of these rejects.
+
+    Returns them, and the name under which the next retry is entered.
 
     One that ended before it wrote a row does not count.
     """
@@ -98,7 +93,8 @@ def earlier_retries(run: str, places: Iterable[str], context: Context) -> Earlie
     found: list[EarlierRetry] = []
     names = list(numbers.values())
     for name, data in zip(names, context.store.get_all(names), strict=True):
-        entry = _decode_places(data or b"", context.store.uri(name))
+        advice = "delete it, unless a retry imported rejects that are now imported again"
+        entry = decode_json(context.store.uri(name), data or b"", RetryPlaces.from_json, advice)
         same = wanted.intersection(entry.places)
         ledger = context.ledger(entry.run)
         if not same or (ledger.find_record() is None and not may_begin(ledger, entry.at, context)):
@@ -112,23 +108,13 @@ def earlier_retries(run: str, places: Iterable[str], context: Context) -> Earlie
                 continue
             report = None
         found.append(EarlierRetry(entry.run, same, report))
-    return EarlierRetries(tuple(found), f"{prefix}{max(numbers, default=0) + 1:06d}.json")
+    return found, f"{prefix}{max(numbers, default=0) + 1:06d}.json"
 
 
-def put_retry(earlier: EarlierRetries, retry: str, places: Iterable[str], context: Context) -> bool:
-    """Record which rejects a retry imports; False if another retry began since `earlier`."""
+def put_retry(name: str, retry: str, places: Iterable[str], context: Context) -> bool:
+    """Record which rejects a retry imports; False if another retry has been entered as `name`."""
     entry = RetryPlaces(retry, context.now(), tuple(places))
-    return context.store.put_new(earlier.name, encode_json(entry.to_json()))
-
-
-def _decode_places(data: bytes, uri: str) -> RetryPlaces:
-    try:
-        return RetryPlaces.from_json(json.loads(data))
-    except (InvalidPayload, ValueError):
-        raise LedgerDamaged(
-            f"{uri} is not what this version of ddbload writes: it is damaged, or of a later"
-            " version; delete it, unless a retry imported rejects that are now imported again"
-        ) from None
+    return context.store.put_new(name, encode_json(entry.to_json()))
 
 
 def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: str) -> list[str]:

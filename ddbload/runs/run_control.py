@@ -29,7 +29,8 @@ from ddbload.errors import (
     RunNotFound,
     RunUnderWay,
 )
-from ddbload.ledger.ledger import Ledger, SeenWorker
+from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.run_objects import SeenWorker
 from ddbload.runs.run_status import live_heartbeat
 from ddbload.steps.executions import Execution, Executions
 from ddbload.steps.load_history import keep_failure

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from ddbload.aws.clients import Clients
+from ddbload.aws.table_description import has_statements
 from ddbload.context import ChunkProgress, Context
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.control import NewLimits
@@ -21,11 +22,11 @@ from ddbload.contracts.results import Failure, Report, Segment
 from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, PreflightTask
-from ddbload.errors import Cancelled, DdbloadError, Interrupted, RunUnderWay
+from ddbload.errors import Cancelled, DdbloadError, Interrupted, RunUnderWay, unexpected
 from ddbload.ledger.counted_chunks import iter_chains
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import MISSED
-from ddbload.runs.chunk_worker import TASKS_OF_PROCESS, ChunkWorker, make_chunk_worker
+from ddbload.reading.row_blocks import RunReader
 from ddbload.runs.local_settings import LocalSettings, step_seconds
 from ddbload.runs.progress import (
     CHECKING,
@@ -39,9 +40,81 @@ from ddbload.runs.progress import (
 )
 from ddbload.runs.run_control import take_up
 from ddbload.runs.run_status import HeartbeatWriter, live_heartbeat, works
+from ddbload.steps.import_chunk import import_chunk, worker_pacing
 from ddbload.steps.load_history import keep_request, kept_failure
 from ddbload.steps.preflight import preflight
 from ddbload.steps.report import finished_report, is_another, write_report
+from ddbload.write.drivers import driver_for
+from ddbload.write.requests import EndpointFeatures
+
+PROCESS_REPORT_SECONDS = 0.1
+"""Seconds between two progress reports of a process, at least."""
+TASKS_OF_PROCESS = 2
+"""Tasks of a process that are queued or under way."""
+
+
+class ChunkWorker:
+    """Worker that imports chunks one after the other, with one driver for the whole run."""
+
+    def __init__(self, settings: LocalSettings, context: Context, run: str) -> None:
+        record = context.ledger(run).record()
+        options = record.payload.options
+        self._settings = settings
+        self._context = replace(
+            context,
+            driver=driver_for(options),
+            pacing=worker_pacing(record, context),
+            endpoint=EndpointFeatures(
+                has_statements=not record.mode.inserts or has_statements(context.clients)
+            ),
+        )
+        self._reader = RunReader(record)
+
+    def __call__(self, task: ImportTask) -> ImportResult | DdbloadError:
+        """Import a chunk until a deadline; return an error instead of raising it."""
+        context = self._context
+        start = task.chunk.start if task.cursor is None else task.cursor.byte
+        begin = task.chunk.start if self._reader.is_ranged or self._reader.is_seekable else 0
+        deadline = context.clock() + step_seconds(self._settings.segment_seconds, start - begin)
+        try:
+            return import_chunk(task, replace(context, deadline=deadline), self._reader)
+        except DdbloadError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - its text may quote row data: only its place is kept
+            return unexpected(error, f"importing chunk {task.chunk.chunk}")
+
+    def close(self) -> None:
+        """End the threads, and tell the others that this worker sends nothing any more."""
+        if self._context.driver is not None:
+            self._context.driver.close()
+        if self._context.control is not None:
+            self._context.control.close()
+
+
+def make_chunk_worker(
+    settings: LocalSettings,
+    run: str,
+    should_stop: Callable[[], bool],
+    report: Callable[[ChunkProgress], None],
+) -> ChunkWorker:
+    """Make the worker of a process, which is closed when the process ends."""
+    # A run in one process does not need multiprocessing, which takes time to load.
+    from multiprocessing import util
+
+    last = 0.0
+
+    def progress(now: ChunkProgress) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PROCESS_REPORT_SECONDS:
+            last = time.monotonic()
+            report(now)
+
+    worker = ChunkWorker(
+        settings, settings.context(should_stop=should_stop, progress=progress), run
+    )
+    # Called when the pool shuts down; at-exit functions are not, in processes of a pool.
+    util.Finalize(worker, worker.close, exitpriority=0)
+    return worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +370,7 @@ class LocalProgress:
         self._watch = watch
         self._meter = ProgressMeter(clock)
         self._step = CHECKING
-        self._running: dict[int, ChunkProgress] = {}
+        self._running: dict[int, WorkTotals] = {}
         self._positions: dict[int, int] = {}
 
     @property
@@ -312,9 +385,7 @@ class LocalProgress:
 
     def show(self) -> None:
         """Pass the progress to the watcher."""
-        totals = self.settled
-        for each in self._running.values():
-            totals += WorkTotals(each.rows, each.work, each.bytes)
+        totals = sum(self._running.values(), self.settled)
         now = self._meter.progress(self._step, totals)
         if self.heartbeat is not None and self._step != CHECKING:
             self.heartbeat.set_progress(now.totals.rows, now.totals.bytes, now.size)
@@ -322,13 +393,13 @@ class LocalProgress:
 
     def progress(self, now: ChunkProgress) -> None:
         """Replace the progress of a running task."""
-        states = self._meter.chunks
-        if states[now.chunk] == DONE_PERCENT:
+        states, (chunk, totals) = self._meter.chunks, now
+        if states[chunk] == DONE_PERCENT:
             # It was overtaken by the end of its task.
             return
-        self._running[now.chunk] = now
-        begin = self._positions.get(now.chunk, states.chunk(now.chunk).start)
-        states.set_position(now.chunk, min(begin + now.bytes, states.chunk(now.chunk).end - 1))
+        self._running[chunk] = totals
+        begin = self._positions.get(chunk, states.chunk(chunk).start)
+        states.set_position(chunk, min(begin + totals.bytes, states.chunk(chunk).end - 1))
         self.show()
 
     def finished(self, chunk: int) -> None:

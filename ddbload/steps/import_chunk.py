@@ -9,19 +9,20 @@ from contextlib import closing, suppress
 from dataclasses import replace
 
 from ddbload.aws.table_description import require_same_table
-from ddbload.context import ChunkProgress, Context
+from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.column_mapping import row_writes
 from ddbload.contracts.results import Failure, ProgressSamples, Segment
 from ddbload.contracts.row_counts import WorkTotals
-from ddbload.contracts.run_notice import (
+from ddbload.contracts.run_record import Cursor, RunRecord
+from ddbload.contracts.states import (
     CONSUMED_WRITE_UNITS,
     ROW_METRICS,
     STALLED_INVOCATIONS,
     THROTTLED_REQUESTS,
+    ImportResult,
+    ImportTask,
 )
-from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.errors import (
     TAKE_UP,
     Cancelled,
@@ -34,8 +35,7 @@ from ddbload.errors import (
     TableReplaced,
     TooManyRejects,
 )
-from ddbload.ledger.attempts import Attempt
-from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.ledger import Attempt, Ledger
 from ddbload.reading.row_blocks import RunReader, rare_gc, read_chunk
 from ddbload.run_worker import WorkerSession
 from ddbload.source.decoding.compression import SeekTrail
@@ -352,9 +352,9 @@ class _ChunkImport:
         frontier = self._scheduler.outcomes.frontier
         settled = self._feeder.settled_bytes(frontier)
         self._trail.discard_before(self._feeder.block_start(frontier))
-        self._context.progress(ChunkProgress(self._chunk.chunk, counts, work, settled))
+        totals = WorkTotals(counts, work, settled)
+        self._context.progress((self._chunk.chunk, totals))
         if self._session is not None:
-            totals = WorkTotals(counts, work, settled)
             self._session.progress(self._chunk.chunk, self._start.byte, totals)
 
     def _make_segment(self) -> Segment:

@@ -1,7 +1,7 @@
 """Keep what was asked of runs, and what they have loaded; claim the objects of a run.
 
 A request is kept before anything can fail, and started over where a run has no record. A load is
-the same as another if both ask the same (`contracts.load_record`) of the same object version and
+the same as another if both ask the same (`contracts.run_record`) of the same object version and
 table.
 """
 
@@ -16,14 +16,6 @@ from pathlib import Path
 
 from ddbload.aws.backoff import full_jitter
 from ddbload.context import Context
-from ddbload.contracts.load_record import (
-    LoadClaim,
-    LoadClaims,
-    LoadRecord,
-    ObjectVersion,
-    load_folder,
-    same_ids,
-)
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import (
     ALREADY_LOADED,
@@ -33,7 +25,18 @@ from ddbload.contracts.results import (
     Failure,
     Report,
 )
-from ddbload.contracts.run_record import LoadedBefore, Resume, RunRecord, Table
+from ddbload.contracts.run_record import (
+    LoadClaim,
+    LoadClaims,
+    LoadedBefore,
+    LoadRecord,
+    ObjectVersion,
+    Resume,
+    RunRecord,
+    Table,
+    load_folder,
+    same_ids,
+)
 from ddbload.contracts.states import RunRequest
 from ddbload.dynamodb.modes import WriteMode
 from ddbload.errors import AlreadyLoading, DdbloadError, LedgerDamaged, RunUnderWay

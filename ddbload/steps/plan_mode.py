@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 
-from ddbload.context import ChunkProgress, Context
+from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.results import PlanTotals, ProgressSamples, Segment
-from ddbload.contracts.row_counts import RowCounts, WriteStats
+from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import DdbloadError
 from ddbload.ledger.ledger import Ledger
@@ -60,7 +60,7 @@ def plan_chunk(
                 end = block.end
                 samples.add(context.clock(), rows.read, work.consumed_wcu, work.throttled)
                 done = end.byte - start.byte - padding
-                context.progress(ChunkProgress(chunk.chunk, rows, work, done))
+                context.progress((chunk.chunk, WorkTotals(rows, work, done)))
                 trail.discard_before(end.byte)
                 if context.must_end() or reject_bytes > MAX_REJECT_BYTES:
                     break

@@ -9,14 +9,12 @@ from itertools import chain, islice
 from typing import Any
 
 from ddbload.context import Context
-from ddbload.contracts.column_mapping import check_column_names, column_changes
+from ddbload.contracts.column_mapping import check_column_names, column_changes, key_fingerprint
 from ddbload.contracts.dialect import Dialect, placeholder_delimiter
-from ddbload.contracts.load_record import asked_hash
 from ddbload.contracts.options import EDGES, Options
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.run_record import Cursor, RunRecord, Table
+from ddbload.contracts.run_record import Cursor, RunRecord, Table, asked_hash
 from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, PARQUET, TSV, Source
-from ddbload.contracts.template import key_fingerprint
 from ddbload.errors import DdbloadError
 from ddbload.items.type_inference import SettledCells
 from ddbload.ledger.ledger import Ledger

@@ -30,8 +30,8 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ReportCursor, ReportTask, RunRequest
 from ddbload.errors import Cancelled, DdbloadError, InvalidPayload, RunNotFound, is_resumable
 from ddbload.ledger.counted_chunks import CountedChunks, SegmentSums, reconcile
-from ddbload.ledger.ledger import Ledger, SeenWorker
-from ddbload.ledger.run_objects import LastReport
+from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.run_objects import LastReport, SeenWorker
 from ddbload.ledger.run_state import (
     ALIVE,
     Ending,

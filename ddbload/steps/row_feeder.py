@@ -23,7 +23,7 @@ from ddbload.items.encode.batch_encoder import MAX_ROW_BYTES, EncodedRows
 from ddbload.items.encode.request_json import batch_request, item_of_request, put_request
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import RowEncoder
-from ddbload.ledger.attempts import Attempt
+from ddbload.ledger.ledger import Attempt
 from ddbload.reading.row_blocks import ChunkBlock, RunReader
 from ddbload.rows.blocks import Block, Defect, RowPositions, reject_line
 from ddbload.write.scheduler.scheduler import Scheduler

@@ -23,18 +23,19 @@ from ddbload.contracts.results import (
     ExecutionAttempt,
     ExecutionOutput,
 )
-from ddbload.contracts.run_notice import (
+from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.states import (
     EVENT_SOURCE,
     RUN_COMPLETED,
     RUNS_CANCELLED,
     RUNS_FAILED,
     RUNS_SUCCEEDED,
     RUNS_SUCCEEDED_WITH_REJECTS,
+    ReportCursor,
+    ReportTask,
     RunCompleted,
     StoppedExecution,
 )
-from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.states import ReportCursor, ReportTask
 from ddbload.errors import DdbloadError, Interrupted, InvalidPayload, LedgerDamaged
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import Ending, judge_attempt

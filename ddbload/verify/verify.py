@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections import Counter
@@ -10,12 +11,25 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import IO, Any, Protocol, Self
+from typing import IO, Any, Self
 
-from ddbload.aws.table_description import describe_table_with_response
+from ddbload.aws.table_description import (
+    STANDARD_IA,
+    describe_table_with_response,
+    is_on_demand,
+    read_capacity,
+    table_class_of,
+)
 from ddbload.context import Context
+from ddbload.contracts.options import parse_percent
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import RunRecord, Table
+from ddbload.contracts.write_price import (
+    LIST_PRICE_REGION,
+    READ_UNIT_PRICE,
+    READ_UNIT_PRICE_IA,
+    amount_text,
+)
 from ddbload.dynamodb.item_digest import SALT_BYTES, ItemDigests
 from ddbload.dynamodb.item_equality import same
 from ddbload.errors import InvalidUsage, MaxCostReached, NothingCompared
@@ -29,18 +43,133 @@ from ddbload.verify.compare_digests import (
     DigestSpool,
     ItemMarks,
     KeyCounts,
-    choose_sample,
-    compare_digests,
-)
-from ddbload.verify.file_items import (
     MarkedItem,
     Watch,
+    choose_sample,
+    compare_digests,
     marked_items,
     read_digests,
     temporary_files_error,
 )
-from ddbload.verify.read_estimate import VerifySettings, estimate_reads
-from ddbload.verify.table_reader import BATCH_KEYS, RawReads, ReadUsage, TableReader
+from ddbload.verify.table_reader import (
+    BATCH_KEYS,
+    READ_UNIT_BYTES,
+    RawReads,
+    ReadUsage,
+    TableReader,
+)
+
+DEFAULT_PERCENT = 50.0
+"""Share of a provisioned table's read capacity that a comparison uses unless told otherwise."""
+_SMALL_ITEM_BYTES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class VerifySettings:
+    """Settings of a comparison."""
+
+    sample: float | None = None
+    """Keys of the source to look up: a number, or as a float a share; None for all of the table."""
+    ignored: frozenset[str] = frozenset()
+    """Attributes that are left out."""
+    ignore_extra_attributes: bool = False
+    """Compare only the attributes that the row of an item has."""
+    consistent: bool = True
+    max_rcu: float | str | None = None
+    """Most read units a second, or a share of the table's such as `50%`; None for the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEstimate:
+    """Read units that a comparison needs, by AWS's last count of the table."""
+
+    table_items: int
+    table_bytes: int
+    units: float
+    unit_price: float
+    """Dollars for a million read units by us-east-1's list price."""
+    is_billed: bool
+    """False for a provisioned table, which bills no units."""
+    units_per_second: float | None
+    """Limit of the rate; None for as many as the table gives."""
+
+    @property
+    def dollars(self) -> float:
+        """Price of the comparison."""
+        return self.price(self.units)
+
+    def price(self, units: float) -> float:
+        """Return the price of read units; 0 if they are not billed."""
+        return units * self.unit_price / 1e6 if self.is_billed else 0.0
+
+    def units_for(self, dollars: float) -> float:
+        """Return the read units that an amount buys."""
+        return dollars * 1e6 / self.unit_price
+
+    @property
+    def item_bytes(self) -> float:
+        """Size of an average item; one read unit's if it is not known."""
+        return self.table_bytes / self.table_items if self.table_items else float(READ_UNIT_BYTES)
+
+    def text(self, table: str, *, consistent: bool) -> str:
+        """Say what the comparison needs and costs, in one line."""
+        amount = amount_text(self.dollars)
+        about = "" if amount.startswith("less") else "about "
+        price = " of its provisioned capacity"
+        if self.is_billed:
+            price = f", {about}{amount} by {LIST_PRICE_REGION}'s list price"
+        rate, limit = self.units_per_second, ""
+        if rate is not None:
+            seconds = max(1.0, self.units / rate)
+            limit = f", at most {rate:,.0f} a second, which takes about {seconds:,.0f} s"
+        units = f"{self.units:,.0f} read unit{'s' * (round(self.units) != 1)}"
+        how = "" if consistent else ", eventually consistent"
+        return (
+            f"reading table {table} takes about {units}{how}{price}{limit}; AWS last counted"
+            f" {self.table_items:,} items and {self.table_bytes:,} bytes there, and counts about"
+            " every six hours"
+        )
+
+
+def estimate_reads(
+    described: Mapping[str, Any], settings: VerifySettings, source_bytes: int
+) -> ReadEstimate:
+    """Estimate the read units of a comparison. `described`: the `Table` of DescribeTable."""
+    items = int(described.get("ItemCount") or 0)
+    counted = int(described.get("TableSizeBytes") or 0)
+    # AWS counts every six hours: a table that was loaded just now may count as empty.
+    table_bytes = max(counted, source_bytes)
+    weight = 1.0 if settings.consistent else 0.5
+    if settings.sample is None:
+        units = weight * math.ceil(table_bytes / READ_UNIT_BYTES)
+    else:
+        each = counted / items if items else 0.0
+        keys = settings.sample
+        if isinstance(keys, float):
+            keys = math.ceil(keys * max(items, source_bytes / max(each, _SMALL_ITEM_BYTES)))
+        units = weight * keys * max(1, math.ceil(each / READ_UNIT_BYTES))
+    billed = is_on_demand(described)
+    price = READ_UNIT_PRICE_IA if table_class_of(described) == STANDARD_IA else READ_UNIT_PRICE
+    return ReadEstimate(
+        items,
+        counted,
+        units,
+        price,
+        billed,
+        _rate_limit(described, settings.max_rcu, on_demand=billed),
+    )
+
+
+def _rate_limit(
+    described: Mapping[str, Any], max_rcu: float | str | None, *, on_demand: bool
+) -> float | None:
+    if isinstance(max_rcu, float | int):
+        return float(max_rcu)
+    if max_rcu is None and on_demand:
+        return None
+    percent = DEFAULT_PERCENT if max_rcu is None else parse_percent(max_rcu)
+    return max(1.0, read_capacity(described) * (percent or DEFAULT_PERCENT) / 100)
+
 
 EXPLAINED_ITEMS = 100
 """Most different items that are read again to tell which attributes differ."""
@@ -49,11 +178,11 @@ MAX_SEGMENTS = 64
 MISSING, DIFFERENT, EXTRA = "missing", "different", "extra"
 
 
-class DifferenceSink(Protocol):
-    """Consumer of the items that are not equal."""
+DifferenceSink = Callable[[str, Mapping[str, Any]], None]
+"""Called with each item that is not equal, and the kind of its difference.
 
-    def write(self, kind: str, item: Mapping[str, Any]) -> None:
-        """Write an item: missing and different as it should be, extra as it is in the table."""
+Items that are missing or different are given as they should be, extra ones as they are.
+"""
 
 
 @dataclass(slots=True)
@@ -224,12 +353,16 @@ class Verification:
     def _key_of(self, item: Mapping[str, Any]) -> dict[str, Any]:
         return {name: item[name] for name in self._keys}
 
-    def _look_up(
-        self, reader: TableReader, items: Iterable[Mapping[str, Any]]
-    ) -> dict[str, dict[str, Any]]:
-        """Read the table's items with the keys of these, by the text of their keys."""
-        found = reader.get([self._key_of(item) for item in items])
-        return {reader.key_text(item): item for some in found for item in some}
+    def _with_the_table(
+        self, reader: TableReader, marked: Iterable[MarkedItem]
+    ) -> Iterator[tuple[MarkedItem, dict[str, Any] | None]]:
+        """Yield items of the source, each with the table's item of the same key, if it is there."""
+        marked = iter(marked)
+        while some := list(islice(marked, BATCH_KEYS)):
+            found = reader.get([self._key_of(each.item) for each in some])
+            there = {reader.key_text(item): item for items in found for item in items}
+            for each in some:
+                yield each, there.get(reader.key_text(each.item))
 
     def _counts(self, name: str, item: Mapping[str, Any]) -> bool:
         """Return whether an attribute is compared with that of an item of the source."""
@@ -254,37 +387,27 @@ class Verification:
         Digests cover the attributes of all rows, because only the key tells which row an item of
         the table belongs to.
         """
-        waiting = list[MarkedItem]()
-
-        def settle() -> None:
-            there = self._look_up(reader, [item for _, _, item in waiting])
-            for number, _, item in waiting:
-                other = there.get(reader.key_text(item))
-                if other is not None and not self._differing(item, other):
-                    marks.set(number, 0)
-                    verdict.keys.different -= 1
-                    verdict.keys.equal += 1
-            waiting.clear()
-
-        for marked in self._marked(marks, verdict):
-            if marked.mark == DIFFERENT_MARK and not names <= marked.item.keys():
-                waiting.append(marked)
-                if len(waiting) == BATCH_KEYS:
-                    settle()
-        settle()
+        partial = (
+            each
+            for each in self._marked(marks, verdict)
+            if each.mark == DIFFERENT_MARK and not names <= each.item.keys()
+        )
+        for (number, _, item), other in self._with_the_table(reader, partial):
+            if other is not None and not self._differing(item, other):
+                marks.set(number, 0)
+                verdict.keys.different -= 1
+                verdict.keys.equal += 1
 
     def _explain(self, verdict: Verdict, marks: ItemMarks, reader: TableReader) -> None:
         """Read some different items again, and count the attributes in which they differ."""
         most = min(EXPLAINED_ITEMS, verdict.keys.different)
         with closing(self._marked(marks, verdict)) as marked:
-            different = (each.item for each in marked if each.mark == DIFFERENT_MARK)
+            different = (each for each in marked if each.mark == DIFFERENT_MARK)
             items = list(islice(different, most))
-        there = self._look_up(reader, items)
-        for item in items:
-            other = there.get(reader.key_text(item))
+        for each, other in self._with_the_table(reader, items):
             if other is not None:
                 verdict.looked_at += 1
-                verdict.attributes.update(self._differing(item, other))
+                verdict.attributes.update(self._differing(each.item, other))
 
     def _write_marked(
         self, sink: DifferenceSink, verdict: Verdict, marks: ItemMarks, reader: TableReader
@@ -294,27 +417,22 @@ class Verification:
         Different items keep what the table has in attributes that are not compared: to put those of
         the source alone would delete it.
         """
-        settings, waiting = self._settings, list[dict[str, Any]]()
+        settings = self._settings
+        is_partial = bool(settings.ignored) or settings.ignore_extra_attributes
 
-        def write() -> None:
-            there = self._look_up(reader, waiting)
-            for item in waiting:
-                other = there.get(reader.key_text(item), item)
-                left = {n: value for n, value in other.items() if not self._counts(n, item)}
-                kept = {n: value for n, value in item.items() if self._counts(n, item)}
-                sink.write(DIFFERENT, {**kept, **left})
-            waiting.clear()
+        def waiting() -> Iterator[MarkedItem]:
+            for marked in self._marked(marks, verdict):
+                if marked.mark == MISSING_MARK:
+                    sink(MISSING, marked.item)
+                elif is_partial:
+                    yield marked
+                else:
+                    sink(DIFFERENT, marked.item)
 
-        for _, mark, item in self._marked(marks, verdict):
-            if mark == MISSING_MARK:
-                sink.write(MISSING, item)
-            elif not settings.ignored and not settings.ignore_extra_attributes:
-                sink.write(DIFFERENT, item)
-            else:
-                waiting.append(item)
-                if len(waiting) == BATCH_KEYS:
-                    write()
-        write()
+        for (_, _, item), other in self._with_the_table(reader, waiting()):
+            left = {n: v for n, v in (other or item).items() if not self._counts(n, item)}
+            kept = {n: value for n, value in item.items() if self._counts(n, item)}
+            sink(DIFFERENT, {**kept, **left})
 
     def _write_extra(
         self, sink: DifferenceSink, kept: _KeptKeys, extra: ItemMarks, reader: TableReader
@@ -326,7 +444,7 @@ class Verification:
         found = 0
         for items in reader.get(kept.marked(extra)):
             for item in items:
-                sink.write(EXTRA, item)
+                sink(EXTRA, item)
             found += len(items)
         return found
 

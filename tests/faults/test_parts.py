@@ -33,8 +33,7 @@ from ddbload.plan.make_plan import make_plan
 from ddbload.reading import parts
 from ddbload.reading.parts import ReadCounts, iter_parts
 from ddbload.reading.row_blocks import RunReader
-from ddbload.verify.compare_digests import ItemMarks
-from ddbload.verify.file_items import marked_items, read_digests
+from ddbload.verify.compare_digests import ItemMarks, marked_items, read_digests
 from tests.unit.steps.world import World
 from tests.unit.steps.worlds import ManyObjects
 

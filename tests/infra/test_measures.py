@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts import run_notice
+from ddbload.contracts import states
 from tests.infra.template import Template
 
 
@@ -26,26 +26,26 @@ def shown(template: Template) -> list[dict[str, Any]]:
 def own_metrics(template: Template) -> Iterator[tuple[str, dict[str, str]]]:
     """Find every use of ddbload's own metrics: name, and values by dimension."""
     for alarm in alarms(template).values():
-        if alarm["Namespace"] == run_notice.METRICS_NAMESPACE:
+        if alarm["Namespace"] == states.METRICS_NAMESPACE:
             dimensions = {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
             yield alarm["MetricName"], dimensions
     for widget in shown(template):
         for line in widget["properties"]["metrics"]:
-            if line[0] == run_notice.METRICS_NAMESPACE:
+            if line[0] == states.METRICS_NAMESPACE:
                 yield line[1], {line[2]: line[3]}
 
 
 def test_own_metrics_are_those_that_the_functions_emit(template_with_all: Template):
-    """tests/unit/lambdas holds the names in `contracts.run_notice` to what handlers print."""
+    """tests/unit/lambdas holds the names in `contracts.states` to what handlers print."""
     emitted = {
-        *run_notice.ROW_METRICS,
-        *run_notice.RUN_METRICS,
-        run_notice.THROTTLED_REQUESTS,
-        run_notice.CONSUMED_WRITE_UNITS,
-        run_notice.STALLED_INVOCATIONS,
+        *states.ROW_METRICS,
+        *states.RUN_METRICS,
+        states.THROTTLED_REQUESTS,
+        states.CONSUMED_WRITE_UNITS,
+        states.STALLED_INVOCATIONS,
     }
     used = list(own_metrics(template_with_all))
-    assert {name for name, _ in used} == emitted - {run_notice.ROWS_READ}
+    assert {name for name, _ in used} == emitted - {states.ROWS_READ}
     # The functions' environment names the same service.
     for function in template_with_all.of_type("AWS::Lambda::Function").values():
         service = function["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
@@ -55,9 +55,9 @@ def test_own_metrics_are_those_that_the_functions_emit(template_with_all: Templa
 @pytest.mark.parametrize(
     ("name", "metric", "seconds", "threshold"),
     [
-        ("AlarmsRunsFailed", run_notice.RUNS_FAILED, 300, 1),
-        ("AlarmsRowsRejected", run_notice.ROWS_REJECTED, 300, 1),
-        ("AlarmsNoProgress", run_notice.STALLED_INVOCATIONS, 900, 1),
+        ("AlarmsRunsFailed", states.RUNS_FAILED, 300, 1),
+        ("AlarmsRowsRejected", states.ROWS_REJECTED, 300, 1),
+        ("AlarmsNoProgress", states.STALLED_INVOCATIONS, 900, 1),
         ("AlarmsOldestUpload", "ApproximateAgeOfOldestMessage", 300, 600),
         ("AlarmsDeadLetters", "ApproximateNumberOfMessagesVisible", 300, 1),
         ("AlarmsUndelivered", "ApproximateNumberOfMessagesVisible", 300, 1),

@@ -34,8 +34,7 @@ from ddbload.contracts.source import (
     MATCHES,
     Source,
 )
-from ddbload.contracts.source_bucket import SourceBucket
-from ddbload.contracts.upload_rule import Upload, UploadRule
+from ddbload.contracts.upload_rule import SourceBucket, Upload, UploadRule
 from ddbload.dynamodb.modes import MODES
 from ddbload.errors import DdbloadError
 from infra import ROOT

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts.comparison import Comparison
-from ddbload.contracts.load_record import DECISIVE, asked_hash, differing
 from ddbload.contracts.options import Options
-from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
+from ddbload.contracts.payload import ColumnMapping, Comparison, NullHandling, Payload
+from ddbload.contracts.run_record import DECISIVE, asked_hash, differing
 from ddbload.contracts.source import LOCATION_FIELDS, Source
 
 WORDS = st.text("abcXYZ #{}", min_size=1, max_size=5)

@@ -43,7 +43,7 @@ def test_ledger_function_loads_few_modules(function, step):
         ("ddbload.cli.commands", {"botocore", "ssl"}),
         ("ddbload.runs.run_import", {"botocore", "click"}),
         *(
-            (f"lambdas.{name}", {"click", "ddbload.runs.chunk_worker"})
+            (f"lambdas.{name}", {"click", "ddbload.runs.run_import"})
             for name in ("preflight", "import_chunk", "report", "on_upload")
         ),
     ],

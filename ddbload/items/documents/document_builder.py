@@ -11,11 +11,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from ddbload.contracts.column_mapping import ColumnChanges
-from ddbload.contracts.comparison import Comparison
-from ddbload.contracts.payload import OMIT
+from ddbload.contracts.column_mapping import ColumnChanges, Template
+from ddbload.contracts.payload import OMIT, Comparison
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.contracts.template import Template
 from ddbload.dynamodb.attribute_values import (
     VALUE_TYPES,
     Attributes,

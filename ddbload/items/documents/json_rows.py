@@ -12,7 +12,7 @@ from functools import partial
 from json.encoder import encode_basestring as quoted
 from typing import Any, NamedTuple
 
-from ddbload.contracts.template import Template
+from ddbload.contracts.column_mapping import Template
 from ddbload.dynamodb.attribute_values import AttributeValue, check_name
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.items.documents.document_builder import AttributeDefect, DocumentBuilder, identity

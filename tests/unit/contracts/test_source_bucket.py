@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts.source_bucket import SourceBucket
+from ddbload.contracts.upload_rule import SourceBucket
 from ddbload.errors import InvalidPayload
 
 

@@ -9,7 +9,7 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from ddbload import __version__
-from ddbload.doctor.aws_checks import check_aws
+from ddbload.doctor.checks import check_aws
 from ddbload.errors import AccessDenied
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.doctor import local_checks
-from ddbload.doctor.local_checks import check_machine
+from ddbload.doctor import checks
+from ddbload.doctor.checks import check_machine
 
 
 def run(tmp_path, *, source=None, ledger=None, **environment):
@@ -16,7 +16,7 @@ def run(tmp_path, *, source=None, ledger=None, **environment):
 
 
 def test_all_is_well(tmp_path, monkeypatch):
-    monkeypatch.setattr(local_checks, "node_version", lambda: (22, 0, 0))
+    monkeypatch.setattr(checks, "node_version", lambda: (22, 0, 0))
     (tmp_path / "a.csv").write_text("a\n1\n")
     found = run(tmp_path, source=str(tmp_path / "a.csv"))
     assert {each.status for each in found.values()} == {"ok"}
@@ -25,7 +25,7 @@ def test_all_is_well(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("version", [(20, 20, 2), (21, 0, 0)])
 def test_node_past_its_end_is_told_in_one_line(tmp_path, monkeypatch, version):
-    monkeypatch.setattr(local_checks, "node_version", lambda: version)
+    monkeypatch.setattr(checks, "node_version", lambda: version)
     found = run(tmp_path)["node"]
     shown = ".".join(map(str, version))
     assert (found.status, found.advice) == ("warn", None)
@@ -34,7 +34,7 @@ def test_node_past_its_end_is_told_in_one_line(tmp_path, monkeypatch, version):
 
 
 def test_extra_that_the_source_needs(tmp_path, monkeypatch):
-    monkeypatch.setattr(local_checks, "find_spec", lambda _: None)
+    monkeypatch.setattr(checks, "find_spec", lambda _: None)
     found = run(tmp_path, source="s3://b/a.PARQUET")
     assert (found["parquet"].status, found["zstd"].status) == ("fail", "ok")
     assert found["parquet"].advice == "pipx inject ddbload pyarrow"

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from ddbload.context import AccessPolicy
-from ddbload.contracts import run_notice as measures
+from ddbload.contracts import states as measures
 from ddbload.contracts import upload_rule as deployed
 from ddbload.contracts.results import MAX_CAUSE, STATUSES, ExecutionOutput
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.contracts.source_bucket import SourceBucket
+from ddbload.contracts.upload_rule import SourceBucket
 from ddbload.errors import (
     AwsConfiguration,
     DdbloadError,

@@ -9,7 +9,7 @@ import pytest
 
 from ddbload.cli.logs_command import parse_time, text_line
 from ddbload.errors import InvalidUsage
-from ddbload.runs.run_logs import LogEvent, RunLogs
+from ddbload.runs.deployed import LogEvent, RunLogs
 from tests.fakes.stepfunctions import client_error
 
 REQUESTS = [f"{n:08x}-1111-2222-3333-444444444444" for n in range(4)]

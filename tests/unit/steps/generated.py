@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ddbload.contracts.dialect import Dialect
 from ddbload.dynamodb import limits
-from ddbload.ledger import attempts
+from ddbload.ledger import ledger as ledger_module
 from ddbload.rows import blocks
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK
 from ddbload.source import s3_object
@@ -235,7 +235,7 @@ class Sizes:
     batch_rows: int
     ready_rows: int
     spread_rows: int
-    attempt_rows: int = attempts.AHEAD_ROWS
+    attempt_rows: int = ledger_module.AHEAD_ROWS
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
@@ -245,7 +245,7 @@ class Sizes:
             mock.patch.object(limits, "MAX_BATCH_ROWS", self.batch_rows),
             mock.patch.object(Scheduler, "READY_ROWS", self.ready_rows),
             mock.patch.object(Scheduler, "SPREAD_ROWS", self.spread_rows),
-            mock.patch.object(attempts, "AHEAD_ROWS", self.attempt_rows),
+            mock.patch.object(ledger_module, "AHEAD_ROWS", self.attempt_rows),
         ):
             yield
 

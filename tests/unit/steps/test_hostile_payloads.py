@@ -8,7 +8,7 @@ from typing import Any
 from ddbload import errors
 from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import is_run_id
-from ddbload.contracts.source_bucket import SourceBucket
+from ddbload.contracts.upload_rule import SourceBucket
 from ddbload.errors import DdbloadError
 from tests.unit.steps.hostile_payloads import events, payloads
 from tests.unit.steps.machine import execute

@@ -11,7 +11,7 @@ from ddbload import errors
 from ddbload.contracts.results import ExecutionOutput, Report
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ReportTask
-from ddbload.ledger import attempts
+from ddbload.ledger import ledger as ledger_module
 from ddbload.rows import blocks
 from ddbload.steps.report import report_execution
 from ddbload.write.scheduler.scheduler import Scheduler
@@ -50,18 +50,18 @@ def _small_steps(monkeypatch):
     """Read, offer and record a few rows at a time."""
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 14)
     monkeypatch.setattr(Scheduler, "READY_ROWS", 2)
-    monkeypatch.setattr(attempts, "AHEAD_ROWS", 2)
+    monkeypatch.setattr(ledger_module, "AHEAD_ROWS", 2)
 
 
 def attempts_of(world: World) -> list[str]:
     return world.in_ledger("attempts/")
 
 
-def ranges(world: World) -> list[attempts.Range]:
+def ranges(world: World) -> list[ledger_module.Range]:
     """Return the last recorded range of each invocation."""
     # Each begins with the run's own mark.
     names = [name.rpartition("/")[2].partition("-")[2] for name in attempts_of(world)]
-    return list(attempts._last_ranges(names).values())
+    return list(ledger_module._last_ranges(names).values())
 
 
 def survive(world: World, *events: tuple[int, Event, int]) -> tuple[Chaos, Report]:

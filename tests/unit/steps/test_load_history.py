@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.load_record import LoadRecord, ObjectVersion
 from ddbload.contracts.row_counts import RowCounts
+from ddbload.contracts.run_record import LoadRecord, ObjectVersion
 from ddbload.contracts.states import PreflightTask
 from ddbload.ledger.history import History
 from ddbload.steps.preflight import preflight

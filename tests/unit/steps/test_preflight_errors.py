@@ -9,8 +9,8 @@ import pytest
 
 from ddbload import errors
 from ddbload.context import AccessPolicy
-from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.states import PreflightTask
+from ddbload.contracts.upload_rule import SourceBucket
 from ddbload.reading.open_sources import list_bucket
 from ddbload.steps.preflight import preflight
 from tests.fakes.client import ServiceError

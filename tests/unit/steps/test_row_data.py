@@ -22,7 +22,7 @@ from ddbload.errors import (
 )
 from ddbload.items.encode.batch_encoder import BatchEncoder
 from ddbload.rows.columns import Columns
-from ddbload.runs.chunk_worker import ChunkWorker
+from ddbload.runs.run_import import ChunkWorker
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails, never_sent, nothing_processed
 from tests.fakes.s3_faults import slow_down

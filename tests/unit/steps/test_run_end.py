@@ -9,8 +9,7 @@ import pytest
 
 from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
 from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput, Failure
-from ddbload.contracts.run_notice import StoppedExecution
-from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
+from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask, StoppedExecution
 from ddbload.runs.run_control import change_limits, take_up
 from ddbload.steps.executions import Executions
 from ddbload.steps.import_chunk import import_chunk

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from ddbload import errors
-from ddbload.contracts.source_bucket import SourceBucket
+from ddbload.contracts.upload_rule import SourceBucket
 from ddbload.source.parquet.parquet_lines import ParquetLines
 from tests.unit.steps.exports import EXPORT, exported_files
 from tests.unit.steps.world import BUCKET, TABLE, World

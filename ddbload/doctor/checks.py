@@ -1,27 +1,153 @@
-"""Check what AWS says: credentials, clock, table, bucket, permissions, quotas, the stack.
+"""Check this machine and what AWS says: tools, credentials, clock, table, bucket, quotas, stack.
 
-Every call reads. A call that is not allowed makes a warning, since the command that is meant may
-not need it.
+Every call to AWS reads. A call that is not allowed makes a warning, since the command that is meant
+may not need it.
 """
 
 from __future__ import annotations
 
+import os
+import platform
 import re
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from ddbload import __version__
 from ddbload.aws.failures import classify_failure
 from ddbload.aws.retry import RetryPolicy, call_with_retries
-from ddbload.doctor.local_checks import FAIL, OK, WARN, Check
+from ddbload.deploy.toolchain import OLDEST_NODE, SUPPORTED_NODE, node_version
 from ddbload.errors import DdbloadError, StackNotFound
 from ddbload.runs.deployed import find_stack
 
 if TYPE_CHECKING:
     from ddbload.aws.clients import Clients
+
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Result of one check."""
+
+    name: str
+    status: str
+    """`ok`; `warn` for what may matter later; `fail` for what a command would fail with."""
+    message: str
+    advice: str | None = None
+    """Command or change that helps."""
+
+    def to_json(self) -> dict[str, str | None]:
+        """Return the check as JSON."""
+        return {
+            "check": self.name,
+            "status": self.status,
+            "message": self.message,
+            "advice": self.advice,
+        }
+
+
+def check_machine(
+    *, source: str | None, ledger: str, environment: Mapping[str, str] = os.environ
+) -> Iterator[Check]:
+    """Yield the checks of this machine, none of which needs AWS."""
+    yield Check("version", OK, f"ddbload {__version__}, {sys.executable}")
+    yield Check("python", OK, f"Python {platform.python_version()}")
+    yield _check_node()
+    yield from _check_extras(source or "")
+    yield _check_ledger(ledger)
+    yield _check_proxy(environment)
+    if source is not None and not source.startswith("s3://") and source != "-":
+        yield _check_file(Path(source))
+
+
+def _check_node() -> Check:
+    found = node_version()
+    if found is None:
+        return Check(
+            "node",
+            WARN,
+            "Node.js was not found",
+            f"only `ddbload deploy` and `ddbload demo` need it: install Node.js {SUPPORTED_NODE}"
+            " or newer",
+        )
+    shown = f"Node.js {'.'.join(map(str, found))}"
+    if found[0] < OLDEST_NODE:
+        return Check(
+            *("node", WARN, shown),
+            f"`ddbload deploy` and `ddbload demo` need {SUPPORTED_NODE} or newer",
+        )
+    if found[0] < SUPPORTED_NODE:
+        message = f"{shown} works, but is past its end of life: install {SUPPORTED_NODE} or newer"
+        return Check("node", WARN, message)
+    return Check("node", OK, shown)
+
+
+def _check_extras(source: str) -> Iterator[Check]:
+    for name, module, package, endings in (
+        ("parquet", "pyarrow", "pyarrow", (".parquet",)),
+        ("zstd", "zstandard", "zstandard", (".zst", ".zstd")),
+    ):
+        if find_spec(module) is not None:
+            yield Check(name, OK, f"the package {package} is installed")
+            continue
+        needed = source.lower().endswith(endings)
+        yield Check(
+            name,
+            FAIL if needed else OK,
+            f"the package {package} is not installed, which only {endings[0]} files need",
+            f"pipx inject ddbload {package}" if needed else None,
+        )
+
+
+def _check_ledger(ledger: str) -> Check:
+    if ledger.startswith("s3://"):
+        return Check("ledger", OK, f"{ledger} (written to by an import only, so not tried)")
+    folder = Path(ledger).expanduser()
+    nearest = folder
+    while not nearest.exists() and nearest != nearest.parent:
+        nearest = nearest.parent
+    if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
+        return Check("ledger", OK, str(folder))
+    return Check(
+        "ledger",
+        FAIL,
+        f"{folder} cannot be written to",
+        "allow it, or name another folder by --ledger or DDBLOAD_LEDGER",
+    )
+
+
+def _check_proxy(environment: Mapping[str, str]) -> Check:
+    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"):
+        if environment.get(name):
+            # A password may stand before the host.
+            host = urlsplit(environment[name]).hostname or "an address that cannot be read"
+            return Check(
+                "proxy",
+                WARN,
+                f"{name} leads through {host}",
+                "the default engine needs a direct connection, so imports use slower threads;"
+                " name AWS's hosts in NO_PROXY if they can be reached directly",
+            )
+    return Check("proxy", OK, "none")
+
+
+def _check_file(path: Path) -> Check:
+    if not path.exists():
+        return Check("source", FAIL, f"{path} does not exist", "check the path")
+    if path.is_dir():
+        return Check("source", FAIL, f"{path} is a folder", "name the files in it, like *.csv")
+    if not os.access(path, os.R_OK):
+        return Check("source", FAIL, f"{path} cannot be read", "allow it")
+    return Check("source", OK, f"{path}, {path.stat().st_size:,} bytes")
+
 
 _ONCE = RetryPolicy(attempts=2)
 SKEW_WARN, SKEW_FAIL = 60, 240
@@ -267,50 +393,53 @@ def _principal(caller: Caller) -> str | None:
 
 
 def _check_quotas(clients: Clients) -> Iterator[Check]:
-    functions = _ask(lambda: clients.advisory("lambda").get_account_settings())
-    if isinstance(functions, str):
-        yield Check("lambda", WARN, f"concurrent executions were not checked: {functions}")
-    else:
-        many = functions["AccountLimit"]["ConcurrentExecutions"]
-        message = f"{many:,} concurrent executions"
-        few = many <= NEW_ACCOUNT_CONCURRENCY
-        advice = (
-            "new accounts have few, so a deployed run has few workers: ask for more in Service"
-            " Quotas (Lambda, Concurrent executions)"
-        )
-        yield Check("lambda", WARN if few else OK, message, advice if few else None)
-    limits = _ask(lambda: clients.advisory("dynamodb").describe_limits())
-    if isinstance(limits, str):
-        yield Check("dynamodb", WARN, f"write quotas were not checked: {limits}")
-    else:
-        units = limits["TableMaxWriteCapacityUnits"]
-        message = f"up to {units:,} write units a second for a table"
-        low = units < DEFAULT_TABLE_WCU
-        advice = "ask for more in Service Quotas (DynamoDB) if a load needs it"
-        yield Check("dynamodb", WARN if low else OK, message, advice if low else None)
-    yield _check_step_functions(clients)
+    yield _check_quota(
+        *("lambda", "concurrent executions were", NEW_ACCOUNT_CONCURRENCY + 1),
+        lambda: _concurrency(clients),
+        "{:,} concurrent executions",
+        "new accounts have few, so a deployed run has few workers: ask for more in Service"
+        " Quotas (Lambda, Concurrent executions)",
+    )
+    yield _check_quota(
+        *("dynamodb", "write quotas were", DEFAULT_TABLE_WCU),
+        lambda: clients.advisory("dynamodb").describe_limits()["TableMaxWriteCapacityUnits"],
+        "up to {:,} write units a second for a table",
+        "ask for more in Service Quotas (DynamoDB) if a load needs it",
+    )
+    yield _check_quota(
+        *("stepfunctions", "state transitions were", DEFAULT_TRANSITIONS),
+        lambda: _transition_rate(clients),
+        "{:,.0f} state transitions a second",
+        "new accounts have fewer, which AWS raises with use; runs of many chunks start slowly",
+    )
 
 
-def _check_step_functions(clients: Clients) -> Check:
-    client = clients.advisory("service-quotas")
-    found = _ask(lambda: client.list_service_quotas(ServiceCode="states", MaxResults=100))
+def _check_quota(
+    name: str, were: str, least: float, ask: Callable[[], Any], text: str, advice: str
+) -> Check:
+    """Check a quota: a warning below `least`, or if it is not known."""
+    found = _ask(ask)
     if isinstance(found, str):
-        return Check("stepfunctions", WARN, f"state transitions were not checked: {found}")
-    rates = [
-        each["Value"]
-        for each in found["Quotas"]
-        if "statetransition" in each["QuotaName"].lower().replace(" ", "")
-        and "refill" in each["QuotaName"].lower()
-    ]
-    if not rates:
-        return Check("stepfunctions", WARN, "Service Quotas names no rate of state transitions")
-    message = f"{min(rates):,.0f} state transitions a second"
-    if min(rates) < DEFAULT_TRANSITIONS:
-        advice = (
-            "new accounts have fewer, which AWS raises with use; runs of many chunks start slowly"
-        )
-        return Check("stepfunctions", WARN, message, advice)
-    return Check("stepfunctions", OK, message)
+        return Check(name, WARN, f"{were} not checked: {found}")
+    if found is None:
+        return Check(name, WARN, "Service Quotas names no rate of state transitions")
+    if found < least:
+        return Check(name, WARN, text.format(found), advice)
+    return Check(name, OK, text.format(found))
+
+
+def _concurrency(clients: Clients) -> int:
+    settings = clients.advisory("lambda").get_account_settings()
+    return int(settings["AccountLimit"]["ConcurrentExecutions"])
+
+
+def _transition_rate(clients: Clients) -> float | None:
+    """Return the quota for state transitions a second; None if Service Quotas names none."""
+    client = clients.advisory("service-quotas")
+    quotas = client.list_service_quotas(ServiceCode="states", MaxResults=100)["Quotas"]
+    named = ((each["QuotaName"].lower().replace(" ", ""), each["Value"]) for each in quotas)
+    rates = (value for name, value in named if "statetransition" in name and "refill" in name)
+    return min(rates, default=None)
 
 
 def _check_stack(clients: Clients, name: str) -> Check:
