@@ -70,23 +70,6 @@ def test_import_loads_awkward_file(console, dynamodb, seed, engine, scan):
     assert chunks > 10
 
 
-@pytest.mark.parametrize("name", ["quoted_rows", "invalid_utf8"])
-def test_import_loads_file_with_one_row_per_chunk(console, dynamodb, name):
-    golden = GOLDEN[name]
-    table = f"row-{name}"
-    columns = golden.rows[0].fields
-    make_table(dynamodb, table, f"{columns[0]}:S")
-    wanted = expected(golden.data, golden.rows[1:], columns)
-    console.write("a.csv", golden.data)
-
-    _, found = imported(console, "a.csv", table, "--chunk-bytes", "1")
-
-    assert by_key(items(dynamodb, table), columns[0]) == wanted.items
-    assert read_rejects(console.ddbload("rejects", "e2e").out.splitlines()) == wanted.rejects
-    chunks = json.loads(console.ddbload("status", "e2e", "--json").out)["chunks"]
-    assert chunks == found["rows"]["read"] == wanted.rows
-
-
 def in_this_process(golden, table, folder):
     """Import a file without a header, with one row per chunk."""
     source = {"path": str(golden.path), "delimiter": golden.delimiter, "quote": golden.quote}

@@ -12,7 +12,7 @@ from itertools import count
 import pytest
 
 from tests.cli.console import PROGRAM, without_progress
-from tests.cli.transcript import items, make_table
+from tests.cli.transcript import make_table
 from tests.e2e.interrupted import ARRAY, FILE, ROWS, SLOWLY, LongRun
 from tests.e2e.processes import alive, command_of, started, until
 from tests.faults.server import FaultServer
@@ -112,20 +112,6 @@ def test_run_of_a_pipe_cannot_be_resumed(long):
         ended = running.ended()
     assert ended.code == 130
     assert ended.err.endswith("ddbload: interrupted; start again\n")
-
-
-def test_json_of_interrupted_run(long):
-    with long.started("--json", processes=1) as running:
-        long.reaches("manifest.json", running)
-        running.ctrl_c()
-        ended = running.ended()
-    assert ended.code == 130
-    assert '"status": "INTERRUPTED"' in ended.out
-    assert '"error": null' in ended.out
-    assert long.console.ddbload("status", "long", "--ledger", "ledger").out.startswith(
-        "run long: INTERRUPTED\n"
-    )
-    long.continued()
 
 
 def test_second_ctrl_c_ends_run_at_once(console):
@@ -248,38 +234,6 @@ def test_status_shows_killed_run_that_resume_completes(console, dynamodb, chunk_
         assert told["seconds"] == pytest.approx(seconds, abs=0.001)
         assert told["rows_per_second"] == pytest.approx(4000 / seconds, abs=0.1)
     assert report_json.read_bytes() == before
-
-
-def test_resumed_insert_recognizes_rows_it_wrote(console, dynamodb):
-    """Rows of killed attempts count as written, and in another run as skipped."""
-    table = f"interrupted-{next(NUMBERS)}"
-    make_table(dynamodb, table, "id:N")
-    long = LongRun(console, dynamodb, table, rows=2400)
-    long.command += ["--mode", "insert"]
-    rng = random.Random(9)
-
-    def written() -> int:
-        return sum(1 for _ in items(dynamodb, table))
-
-    for number in range(6):
-        with long.started("--processes", "2", "--engine", "async") as running:
-            if number % 2:
-                before = written()
-                until(lambda least=before: written() > least, "nothing is written")
-            time.sleep(rng.uniform(0.0, 0.8))
-            running.kill()
-            assert running.process.wait() == -signal.SIGKILL, "it had ended"
-            until(lambda run=running: not run.members(), "processes are left")
-    assert written(), "nothing was written before the kills"
-    found = long.continued()
-    assert found["rows"] == {**dict.fromkeys(found["rows"], 0), "read": 2400, "written": 2400}
-    assert found["identical"] == 0
-    long.command[long.command.index("long")] = "again"
-    ended = console.ddbload(*map(str, long.command[1:]), "--processes", "1", "--json")
-    found = json.loads(ended.out)
-    assert found["rows"] == {**dict.fromkeys(found["rows"], 0), "read": 2400, "skipped": 2400}
-    assert found["identical"] == 2400
-    long.table_is_right()
 
 
 def test_run_fails_when_worker_is_killed(long):

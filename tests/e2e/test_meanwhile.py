@@ -37,18 +37,6 @@ def test_import_fails_when_source_changes(long):
     assert again.told.startswith("ddbload: SourceChanged: run long began with another version")
 
 
-def test_import_fails_when_table_is_deleted(long):
-    """The table is DELETING for a moment, which a worker may or may not see."""
-    with long.started() as running:
-        long.reaches("chunks/*/*.json", running)
-        long.dynamodb.delete_table(TableName=long.table)
-        ended = running.ended()
-    assert ended.code == 1
-    found = f"ddbload: TableNotFound: table {long.table} is "
-    assert ended.told.startswith((f"{found}not there any more", f"{found}being deleted"))
-    assert ended.out.startswith("run long: FAILED\n")
-
-
 def test_second_process_is_refused_when_run_is_running(long):
     """Segments are written once: rows that one process has settled are adopted by the other.
 

@@ -54,26 +54,6 @@ def test_second_retry_writes_nothing_and_says_how_to_finish_the_first(console, d
     assert runs == {"bad", "first"}
 
 
-def test_retry_that_failed_before_it_wrote_does_not_count(console, dynamodb):
-    table = f"retried-{next(NUMBERS)}"
-    make_table(dynamodb, table, "id:N")
-    console.write("a.csv", "id,n\n1,2\nx,3\n")
-    assert console.ddbload("import", "a.csv", table, "--run-id", "bad2").code == 3
-    rejects = console.ddbload("rejects", "bad2").out
-    console.write("worse.jsonl", rejects.replace("x,3", "y,3"))
-    console.write("mended.jsonl", rejects.replace("x,3", "2,3"))
-    first = console.ddbload("rejects", "bad2", "--retry", "worse.jsonl", "--run-id", "worse")
-    assert first.code == 1
-    assert "NothingWritten" in first.err
-    second = console.ddbload("rejects", "bad2", "--retry", "mended.jsonl", "--json")
-    assert second.code == 0
-    assert json.loads(second.out)["rows"]["written"] == 1
-    third = console.ddbload("rejects", "bad2", "--retry", "mended.jsonl")
-    assert third.code == 0
-    assert "  rows      1 read: 1 written\n" in third.out
-    assert sum(1 for _ in items(dynamodb, table)) == 2
-
-
 def test_retries_at_the_same_time_import_once(console, dynamodb):
     table = f"retried-{next(NUMBERS)}"
     make_table(dynamodb, table, "id:N")

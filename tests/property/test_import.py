@@ -29,52 +29,21 @@ FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
 """Fewer examples: an import takes thirty times as long as a split."""
 
 
-@FEWER
 @given(cases(), chunk_sizes(), seconds(), sizes())
-def test_table_holds_the_last_row_of_each_key(
+def test_import_is_that_of_the_oracle(
     case: Case, chunk_bytes: int, time: float, at_once: Sizes
 ) -> None:
-    world = case.world(chunk_bytes)
+    """Table, rejects with positions, and counts of each segment, which cover the file."""
+    world, expected = case.world(chunk_bytes), case.outcome
     with at_once():
         report = world.run(time)
     assert report.status == status_for(report.rows)
-    assert table_of(world) == case.outcome.last_of_each_key
-
-
-@FEWER
-@given(cases(), chunk_sizes(), seconds(), sizes())
-def test_rejects_are_the_other_rows_with_their_positions(
-    case: Case, chunk_bytes: int, time: float, at_once: Sizes
-) -> None:
-    world = case.world(chunk_bytes)
-    with at_once():
-        world.run(time)
-    assert_rejects_are(case.outcome.rejects, world.rejects())
-
-
-@FEWER
-@given(cases(), chunk_sizes(), seconds(), sizes())
-def test_segment_counts_the_rows_of_its_range(
-    case: Case, chunk_bytes: int, time: float, at_once: Sizes
-) -> None:
-    world = case.world(chunk_bytes)
-    expected = case.outcome
-    with at_once():
-        report = world.run(time)
+    assert table_of(world) == expected.last_of_each_key
+    assert_rejects_are(expected.rejects, world.rejects())
     assert_segments_tell_the_truth(world, expected)
     assert report.rows.read == len(expected.rows)
     assert report.rows.rejected == len(expected.rejects)
     assert report.rows.conserved
-
-
-@FEWER
-@given(cases(), chunk_sizes(), seconds(), sizes())
-def test_segments_cover_the_file_without_gaps(
-    case: Case, chunk_bytes: int, time: float, at_once: Sizes
-) -> None:
-    world = case.world(chunk_bytes)
-    with at_once():
-        world.run(time)
     position = world.ledger.record().data_start
     for segment in counted(world):
         assert segment.start == position

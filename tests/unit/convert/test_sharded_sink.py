@@ -143,14 +143,6 @@ def test_sharded_sink_writes_equal_parts_to_folder(tmp_path: Path) -> None:
     assert sorted(found) == sorted(LINES)
 
 
-def test_sharded_sink_order_depends_on_seed(tmp_path: Path) -> None:
-    contents = []
-    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        sink(FolderShards(str(tmp_path / name)), seed=seed).finish()
-        contents.append([path.read_bytes() for path in sorted((tmp_path / name).iterdir())])
-    assert contents[0] == contents[1] != contents[2]
-
-
 def test_folder_shards_refuse_folder_with_files(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()

@@ -83,17 +83,6 @@ def test_plan_has_error_that_import_would_fail_with():
     assert [each["name"] for each in plan["columns"]] == ["id", "name"]
 
 
-def test_plan_shows_reading_that_it_refuses():
-    source = {"format": "auto", "delimiter": "auto"}
-    plan = plan_of(World(b"a,b;c,d\n1,2;3,4\n5,6;7,8\n", source=source))
-    assert plan["error"]["name"] == "AmbiguousDelimiter"
-    assert plan["dialect"]["delimiter"] == ","
-    assert plan["dialect"]["readings"] == [
-        {"delimiter": ",", "columns": 3, "names": ["a", "b;c", "d"]},
-        {"delimiter": ";", "columns": 2, "names": ["a,b", "c,d"]},
-    ]
-
-
 @pytest.mark.parametrize(
     ("data", "name"),
     [

@@ -85,23 +85,6 @@ def test_follow_passes_on_progress_until_end():
     assert steps == ["checking the source", "importing", "reporting"]
 
 
-def test_follow_reads_no_segment():
-    watched = Watched()
-    reads: list[str] = []
-    watched.world.store.hook = lambda moment, name, _: (
-        reads.append(name) if moment.startswith("get") else None
-    )
-    during: list[str] = []
-
-    def sleep(seconds: float) -> None:
-        during.extend(reads)
-        watched.sleep(seconds)
-        reads.clear()
-
-    watched.follow(sleep)
-    assert {name.rpartition("/")[2] for name in during} == {"run.json", "manifest.json"}
-
-
 @pytest.mark.parametrize("seconds", [1, 5, 55])
 def test_follow_waits_when_execution_is_unknown_at_first(seconds):
     """DescribeExecution is eventually consistent."""

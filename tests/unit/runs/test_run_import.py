@@ -149,23 +149,6 @@ def test_run_import_writes_heartbeats_from_first_object_to_report():
     assert (first["at"], last["at"]) == (1000.0, world.clock.time)
 
 
-def test_run_import_leaves_no_heartbeat_when_refused():
-    world = World(DATA, keys=[("isbn", "S")])
-    with pytest.raises(errors.KeyColumnMissing):
-        conduct(world)
-    assert world.beyond_request == {}
-
-
-def test_run_import_ends_heartbeat_when_run_fails():
-    world = World(DATA)
-    conduct(world)
-    world.overwrite(DATA + b"x,1\n")
-    found = heartbeats_of(world)
-    with pytest.raises(errors.SourceChanged):
-        conduct(world)
-    assert found[-1]["state"] == "ended"
-
-
 def living(world: World, **changes: Any) -> None:
     """Write a fresh heartbeat of another live process, the parent of this one."""
     world.preflight()

@@ -211,23 +211,6 @@ def many_chunks() -> RunFacts:
     )
 
 
-def most_chunks(parts: int = 3, workers: int = 300) -> RunFacts:
-    """The most chunks that a run has, each with continuations and samples."""
-    chunks, chains = work(20_000, workers, parts=parts, seconds=30.0)
-    return facts(chunks, chains, made=record(20_000, workers=workers))
-
-
-def no_rows() -> RunFacts:
-    """A file with nothing but a header."""
-    return facts([], [], made=record(0, size=40))
-
-
-def no_times() -> RunFacts:
-    """A run of a version that did not record times."""
-    chunks, chains = work(3, 1)
-    return facts(chunks, [[replace(each, times=None) for each in chain] for chain in chains])
-
-
 def failed_preflight() -> RunFacts:
     """A run that ended before its record was written."""
     made = facts([], [])
@@ -239,8 +222,5 @@ def failed_preflight() -> RunFacts:
 SCENES = {
     "one-chunk": one_chunk,
     "many-chunks": many_chunks,
-    "most-chunks": most_chunks,
-    "no-rows": no_rows,
-    "no-times": no_times,
     "failed-preflight": failed_preflight,
 }

@@ -11,24 +11,23 @@ from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import BucketNotAllowed, InvalidPayload
 from ddbload.steps.preflight import preflight
-from tests.unit.steps.exports import exported
+from tests.unit.steps.exports import EXPORT, exported_files
 from tests.unit.steps.world import BUCKET, World
 from tests.unit.steps.worlds import ManyObjects, only_chunk
 
+FOLDER = f"2020-Nov/AWSDynamoDB/{EXPORT}/"
 ITEMS = [{"Item": {"id": {"S": "secret"}}}]
 
 
 def _forged(within: str) -> ManyObjects:
     """An export whose manifest, in one folder, names a file in the folder beside it."""
-    return ManyObjects(
-        files=exported(ITEMS, incremental=True),
-        source={"prefix": "many/AWSDynamoDB/01/", "format": "auto", "within": within},
-    )
+    source = {"prefix": f"many/{FOLDER}", "format": "auto", "within": within}
+    return ManyObjects(files=exported_files(ITEMS, incremental=True), source=source)
 
 
 def test_manifest_that_names_a_file_outside_is_refused_before_anything_is_written():
-    world = _forged(f"{BUCKET}/many/AWSDynamoDB/01/")
-    with pytest.raises(BucketNotAllowed, match=r"is outside of s3://.*01/, which the run is"):
+    world = _forged(f"{BUCKET}/many/{FOLDER}")
+    with pytest.raises(BucketNotAllowed, match=f"is outside of s3://.*{EXPORT}/, which the run is"):
         world.preflight()
     assert (world.items, world.in_ledger("run.json")) == ([], [])
     assert _forged(f"{BUCKET}/many/").run().rows.written == 1

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.context import AccessPolicy
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.run_record import Cursor
 from ddbload.write.pacing.pacing import Pacing
@@ -313,27 +312,6 @@ def test_import_raises_source_changed_when_overwritten_within_chunk(gone, monkey
     assert 198 < segment.end.byte <= 205
     assert_segments_tell_the_truth(world, expected)
     assert set(table_of(world)) == {row.key for row in expected.rows[: segment.rows.read]}
-    assert world.report().error.name == "SourceChanged"
-
-
-def test_import_raises_source_changed_when_local_file_changed(tmp_path):
-    path = tmp_path / "f.csv"
-    path.write_bytes(rows(40))
-
-    class Local(World):
-        @property
-        def payload(self) -> dict[str, Any]:
-            return {**super().payload, "source": {"path": str(path)}}
-
-    world = Local(rows(40), options={"chunk_bytes": 60}, access=AccessPolicy(paths=True))
-    world.preflight()
-    world.import_one(world.manifest[0])
-    path.write_bytes(rows(40) + b"x,y\n")
-    with pytest.raises(errors.SourceChanged, match="is not the file that this run began with"):
-        world.import_one(world.manifest[1])
-    path.unlink()
-    with pytest.raises(errors.SourceNotFound):
-        world.import_one(world.manifest[2])
     assert world.report().error.name == "SourceChanged"
 
 

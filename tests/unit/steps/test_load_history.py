@@ -174,32 +174,6 @@ def begin(world: World, run: str) -> None:
     preflight(PreflightTask(given(world, run, once=True), run), world.context())
 
 
-@pytest.mark.parametrize("moment", ["names", "get", "put_new"])
-def test_of_two_runs_that_begin_at_the_same_time_once_refuses_one(moment):
-    """The other run begins at each of the first one's accesses to the claims."""
-    world = World(FILE)
-    refused: list[str] = []
-
-    def hook(what: str, name: str, _: bytes) -> None:
-        if what == moment and name.startswith("once/"):
-            world.store.hook = lambda *_: None
-            begin(world, "r2")
-
-    if moment == "get":
-        # A claim that is there, of a run that never began.
-        begin_claim(world, "r0")
-        world.clock.time += 3600
-    world.store.hook = hook
-    try:
-        begin(world, "r1")
-    except errors.AlreadyLoading as error:
-        refused.append(error.message)
-    assert len(refused) == 1
-    assert "by run r2, which has not finished" in refused[0]
-    assert not world.store.names("runs/r1/run.json")
-    assert world.store.names("runs/r2/run.json")
-
-
 def begin_claim(world: World, run: str) -> None:
     """Begin a run that dies between its claim and its record."""
 
@@ -253,45 +227,6 @@ def test_once_loads_the_new_objects_alone():
         assert single["status"] == "ALREADY_LOADED"
 
 
-def begin_over(world: World, run: str, *keys: str) -> None:
-    sources = [f"s3://{BUCKET}/many/{key}.csv" for key in keys]
-    source = {"key": f"many/{keys[0]}.csv", "bucket": BUCKET} if len(keys) == 1 else None
-    payload = {**given(world, run, once=True), "source": source or {"sources": sources}}
-    preflight(PreflightTask(payload, run), world.context())
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "shared"),
-    [
-        (("0", "1"), ("1", "2"), "1"),
-        (("0",), ("0", "1"), "0"),
-        (("0", "1"), ("1",), "1"),
-        (("0", "1"), ("2", "3"), None),
-        (("0",), ("1",), None),
-    ],
-)
-@pytest.mark.parametrize("at_once", [False, True])
-def test_runs_that_share_some_objects_do_not_both_load_them(first, second, shared, at_once):
-    world = several()
-    if at_once:
-
-        def hook(what: str, name: str, _: bytes) -> None:
-            if what == "put_new" and name.startswith("once/"):
-                world.store.hook = lambda *_: None
-                begin_over(world, "r2", *second)
-
-        world.store.hook = hook
-        begun, refused = "r2", lambda: begin_over(world, "r1", *first)
-    else:
-        begin_over(world, "r1", *first)
-        begun, refused = "r1", lambda: begin_over(world, "r2", *second)
-    if shared is None:
-        refused()
-        return
-    with pytest.raises(errors.AlreadyLoading, match=rf"many/{shared}.csv is .* by run {begun}"):
-        refused()
-
-
 @pytest.mark.parametrize("moment", ["put_new", "done"])
 def test_load_that_ends_while_another_begins_is_noticed(moment):
     """The other run begins and ends before this one's claim can be seen, or just after."""
@@ -331,27 +266,6 @@ def test_forced_run_gets_the_executions_name_if_its_id_is_done():
         preflight(task, world.context())
     # A resumed run is not forced again.
     assert execute(world, {"run": {"resume_of": "again"}}, "again-r1")["run"] == "again"
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ({}, {}, True),
-        ({}, {"etag": '"f"'}, False),
-        # A listing tells no version.
-        ({}, {"version_id": "v1"}, True),
-        ({"version_id": "null"}, {"version_id": "v1"}, True),
-        ({"version_id": "v1"}, {"version_id": "v1"}, True),
-        ({"version_id": "v1"}, {"version_id": "v2"}, False),
-    ],
-)
-def test_version_ids_decide_where_both_are_known(one, other, same):
-    store = MemoryStore()
-    history = History(store)
-    history.put(LOAD, [version(0, **one)])
-    assert bool(found_in(history, version(0, **other))) == same
-    names = history.table_names("books", "id-1")
-    assert bool(list(history.find_each(names, [version(0, **other)]))) == same
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]\n", b"\xff", b'{"run": 1}\n'])

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows import blocks
 from ddbload.steps import prepare as module
@@ -56,13 +55,6 @@ def test_header_gives_columns_and_data_start(data, source, columns, start):
     assert record.size == len(data)
 
 
-def test_header_is_read_when_it_comes_in_many_pieces(monkeypatch):
-    monkeypatch.setattr("ddbload.reading.header.HEADER_READ_BYTES", 3)
-    world = World(b'\n\nid,"a ""long"" name",\xc3\xa9\r\n1,2,3\n')
-    world.preflight()
-    assert world.ledger.record().columns == ("id", 'a "long" name', "é")
-
-
 # Pinning.
 
 
@@ -105,18 +97,6 @@ def test_local_file_gives_every_process_a_chunk(workers, chunks, tmp_path, monke
     assert len(world.manifest) == chunks
     sizes = [chunk.end - chunk.start for chunk in world.manifest]
     assert max(sizes) - min(sizes) <= 30
-
-
-def test_chunks_are_rows_when_chunk_bytes_is_one():
-    data = b'id,a\n1,2\n\n3,"\n"\r\n4,5'
-    world = World(data, options={"chunk_bytes": 1})
-    world.preflight()
-    assert world.manifest == (
-        Chunk(0, 5, 9, 2),
-        Chunk(1, 9, 10, 3),
-        Chunk(2, 10, 17, 4),
-        Chunk(3, 17, 20, 6),
-    )
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5, 6, 49, 50, 1000])

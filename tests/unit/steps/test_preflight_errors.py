@@ -106,23 +106,6 @@ def test_error_shows_no_columns_that_may_be_a_row():
 # The source.
 
 
-@pytest.mark.parametrize(
-    ("start", "words"),
-    [
-        (b"\x1f\x8b\x08", "gzip"),
-        (b"\x28\xb5\x2f\xfd\0", "Zstandard"),
-        (b"PK\x03\x04\x14\0", "ZIP"),
-        (b"PAR1\x15\x04", "Parquet"),
-        ("id,año\n".encode("utf-16"), "UTF-16"),
-        (b"\xfe\xff" + "id,a\n".encode("utf-16-be"), "UTF-16"),
-    ],
-)
-@pytest.mark.parametrize("source", [{}, {"columns": ["id", "x"]}, {"header": False}])
-def test_preflight_refuses_binary_files(start, words, source):
-    world = World(start + b"x" * 100, source={**source, "compression": "none"})
-    assert_refused(world, errors.UnsupportedFormat, words)
-
-
 @pytest.mark.parametrize("row", [b"1," + b"x" * 2000, b'1,"' + b"x\n" * 1000 + b'"'])
 @pytest.mark.parametrize("after", [b"\n", b""])
 def test_preflight_refuses_row_that_is_too_long(row, after):

@@ -14,14 +14,11 @@ from ddbload.contracts.states import (
     ReportCursor,
     ReportTask,
 )
-from ddbload.errors import Interrupted, LedgerDamaged
+from ddbload.errors import LedgerDamaged
 from ddbload.ledger import counted_chunks
-from ddbload.steps.executions import Executions
 from ddbload.steps.import_chunk import import_chunk
 from ddbload.steps.preflight import preflight
 from ddbload.steps.report import report_execution
-from ddbload.steps.run_end import conclude_stopped
-from tests.fakes.stepfunctions import FakeStepFunctions
 from tests.unit.steps.world import RUN, World
 
 DATA = b"id,n\n" + b"".join(b"%d,%s\n" % (n, b"x" if n % 9 == 4 else b"1") for n in range(60))
@@ -107,44 +104,3 @@ def test_part_of_another_run_is_refused(world: World, change: str) -> None:
         world.write_json(name, {**world.read_json(name), change: "another"})
     with pytest.raises(LedgerDamaged):
         report_execution(ReportTask(RUN, report=cursor), world.context(SOON))
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("chunks", -1), ("chunks", 10**6), ("causes", 1), ("open", []), ("stopped", None)],
-)
-def test_sums_that_contradict_each_other_are_refused(
-    world: World, name: str, value: object
-) -> None:
-    """Wrong sums could prove chunks that are open."""
-    for segment in world.in_ledger("chunks/00000/"):
-        del world.store.objects[f"runs/{RUN}/{segment}"]
-    cursor = report_execution(ReportTask(RUN), world.context(SOON))
-    assert isinstance(cursor, ReportCursor)
-    (part,) = world.in_ledger("report-parts/")
-    found = world.read_json(part)
-    assert found["sums"]["open"] == [0]
-    world.write_json(part, {**found, "sums": {**found["sums"], name: value}})
-    with pytest.raises(LedgerDamaged):
-        report_execution(ReportTask(RUN, report=cursor), world.context(SOON))
-
-
-def test_end_of_a_stopped_execution_continues_in_repeated_invocations(world: World) -> None:
-    machine = FakeStepFunctions()
-    executions = Executions(machine, machine.machine)  # type: ignore[arg-type]
-    arn = executions.start("name", {"run": {"id": RUN}})
-    world.ledger.put_execution(arn)
-    machine.end(arn, "ABORTED")
-    detail = {"executionArn": arn, "stopDate": world.clock.time * 1000}
-    tries = 0
-    while tries < 99:
-        try:
-            tries += 1
-            event = {"detail": detail}
-            concluded = conclude_stopped(event, world.context(SOON), executions)
-            break
-        except Interrupted:
-            continue
-    assert tries > 3
-    assert concluded is not None
-    assert concluded[0].chunks_done == len(world.manifest) - 1

@@ -8,11 +8,9 @@ import random
 import pytest
 
 from ddbload import errors
-from ddbload.ledger.object_listing import iter_objects
 from tests.unit.steps.chaos import Chaos, plan
 from tests.unit.steps.expected import status_for
 from tests.unit.steps.many_files import HEADER, assert_imported, expected, files_of, found
-from tests.unit.steps.world import RUN
 from tests.unit.steps.worlds import ManyObjects
 
 
@@ -89,28 +87,3 @@ def test_columns_are_those_of_first_object_with_rows(first, format_):
 def test_empty_prefix_raises_source_not_found():
     with pytest.raises(errors.SourceNotFound, match="s3://bucket/many/: no object"):
         ManyObjects(files={"1.csv": b"", "folder/": b""}).preflight()
-
-
-@pytest.mark.parametrize("kind", ["parts", "listing"])
-def test_listing_and_slices_of_another_run_are_refused(kind):
-    """Files of equal sizes: nothing else would tell."""
-    one, other = (
-        ManyObjects(files={f"{n}.csv": HEADER + f"{key}{n},1\n".encode() for n in range(3)})
-        for key in ("a", "b")
-    )
-    for world in (one, other):
-        world.preflight()
-    record = one.ledger.record()
-    for name in other.in_ledger(f"{kind}/"):
-        mine = f"runs/{RUN}/{name}"
-        if kind == "listing":
-            page = {**other.read_json(name), "run": "another"}
-            mine = f"runs/{RUN}/listing/{record.listing}/00000.json"
-            one.write_json(mine.removeprefix(f"runs/{RUN}/"), page)
-        else:
-            one.store.objects[mine] = other.store.objects[f"runs/{RUN}/{name}"]
-    with pytest.raises(errors.LedgerDamaged, match="was not written by this run"):
-        one.import_one(one.manifest[0]) if kind == "parts" else list(
-            iter_objects(record, one.ledger, 0)
-        )
-    assert one.items == []
