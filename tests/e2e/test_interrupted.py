@@ -248,31 +248,6 @@ def test_run_fails_when_worker_is_killed(long):
     assert found["rows"]["read"] == ROWS
 
 
-def test_status_shows_run_that_reads_standard_input(console, dynamodb):
-    """Standard input may last for hours before the run has a record."""
-    table = f"interrupted-{next(NUMBERS)}"
-    make_table(dynamodb, table, "id:N")
-    fifo = console.path("fifo")
-    os.mkfifo(fifo)
-    words = [PROGRAM, "import", "fifo", table, "--run-id", "piped"]
-    with started(console, words) as running:
-        with fifo.open("wb") as pipe:
-            pipe.write(b"id,name\n1,one\n")
-            pipe.flush()
-            until(lambda: "RUNNING" in console.ddbload("status", "piped").out, "it is not seen")
-            shown = console.ddbload("status", "piped").out
-        ended = running.ended()
-    assert shown.startswith(
-        "run piped: RUNNING\n"
-        "  from      fifo\n"
-        f"  into      {table}\n"
-        "  chunks    none yet, standard input is being copied to a temporary file\n"
-        f"  process   {running.pid} on "
-    )
-    assert (ended.code, ended.told) == (0, "")
-    assert console.ddbload("status", "piped").out.startswith("run piped: SUCCEEDED\n")
-
-
 def test_interrupted_spool_leaves_no_file(console):
     """Standard input is copied to disk first; the fixture checks that the copy is removed."""
     for number in (signal.SIGINT, signal.SIGTERM):

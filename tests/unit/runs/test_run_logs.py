@@ -10,7 +10,6 @@ import pytest
 from ddbload.cli.logs_command import parse_time, text_line
 from ddbload.errors import InvalidUsage
 from ddbload.runs.deployed import LogEvent, RunLogs
-from tests.fakes.stepfunctions import client_error
 
 REQUESTS = [f"{n:08x}-1111-2222-3333-444444444444" for n in range(4)]
 IMPORTS, REPORTS = "/ddbload/ddbload/import_chunk", "/ddbload/ddbload/report"
@@ -103,18 +102,6 @@ def test_events_are_returned_once_when_followed():
     client.groups["import_chunk"].append((2.5, line("r", "c")))
     assert messages(logs, 1.5) == ["c"]
     assert messages(logs, 1.5) == []
-
-
-def test_missing_group_is_told_once_and_left_out():
-    gone: list[str] = []
-    client = FakeLogs(
-        import_chunk=client_error("ResourceNotFoundException", "no such group"),
-        report=[(1.0, line("r", "reported"))],
-    )
-    logs = RunLogs(client, [IMPORTS, REPORTS], "r", missing=gone.append)
-    assert messages(logs) == ["reported"]
-    assert messages(logs) == []
-    assert gone == [IMPORTS]
 
 
 def test_line_of_text_shows_what_it_is_about_and_controls_no_terminal():

@@ -7,7 +7,7 @@ import pytest
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import UploadRule
-from ddbload.errors import InvalidPayload, ServiceUnavailable
+from ddbload.errors import ServiceUnavailable
 from ddbload.steps.executions import (
     LOADED_BEFORE,
     NOT_MAPPED,
@@ -135,22 +135,6 @@ def test_file_that_resembles_export_starts_run(trigger, key, said):
     trigger.rules = (UploadRule("in/", TABLE, source={"format": said}),)
     assert trigger(event(key=key))["outcome"] == STARTED
     assert trigger.inputs()[0]["source"]["format"] == said
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        None,
-        [],
-        {},
-        {"detail": []},
-        {"detail": {"bucket": {"name": "b"}, "object": {"key": "k"}}},
-        {"detail": {"bucket": {}, "object": {"key": "k", "etag": "e"}}},
-    ],
-)
-def test_invalid_event_raises_invalid_payload(trigger, given):
-    with pytest.raises(InvalidPayload):
-        trigger(given)
 
 
 def test_failed_start_is_raised_so_that_event_is_redelivered(trigger):

@@ -140,49 +140,6 @@ def test_manifest_is_the_same_however_often_preflight_continues(chunk_bytes, sec
 
 
 @pytest.mark.usefixtures("_small_reads")
-def test_preflight_adopts_manifest_parts_when_run_twice():
-    world = ticking(ROWS, 10)
-    first = world.preflight_step(context=world.context(0.5))
-    before = dict(world.store.objects)
-    again = world.preflight_step(context=world.context(20.0))
-    assert again == first
-    assert world.store.objects == before
-    second = world.preflight_step(first.cursor, world.context(20.0))
-    assert world.preflight_step(first.cursor, world.context(0.5)) == second
-
-
-@pytest.mark.usefixtures("_small_reads")
-def test_one_manifest_part_counts_of_two_concurrent_preflights():
-    world = ticking(ROWS, 10)
-    inner = []
-
-    def other(_moment: str, name: str, data: bytes) -> None:
-        if data and "/manifest/" in name and not inner:
-            inner.append(None)
-            inner[0] = world.preflight_step(context=world.context(30.0))
-
-    world.store.hook = other
-    outer = world.preflight_step(context=world.context(0.5))
-    assert outer == inner[0]
-    world.preflight(2.5)
-    tiles(world)
-
-
-@pytest.mark.usefixtures("_small_reads")
-def test_preflight_writes_manifest_when_earlier_one_was_killed():
-    world = ticking(ROWS, 10)
-    world.preflight(2.5)
-    whole = world.store.objects.pop("runs/run-1/manifest.json")
-    parts = world.in_ledger("manifest/")
-    reads = len(world.s3.calls)
-    world.preflight(2.5)
-    assert world.store.objects["runs/run-1/manifest.json"] == whole
-    assert world.in_ledger("manifest/") == parts
-    # The version is looked at again; nothing is read again.
-    assert len(world.s3.calls) - reads == 1
-
-
-@pytest.mark.usefixtures("_small_reads")
 def test_preflight_raises_no_progress_when_no_row_ends_before_deadline():
     world = ticking(b"id,a\n1," + b"x" * 300 + b"\n", 10)
     with pytest.raises(errors.NoProgress, match="no row's end was found between byte 5"):

@@ -297,18 +297,6 @@ def test_segment_under_wrong_name_is_damage(world):
 # Rejects.
 
 
-def test_rejects_are_in_order_of_source():
-    data = b"id,n\n" + b"".join(b"r%d,%s\n" % (n, b"x" if n % 3 else b"1") for n in range(60))
-    world = World(data, types={"n": "N"}, options={"chunk_bytes": 70}, request_seconds=1.0)
-    world.preflight()
-    for chunk in reversed(world.manifest):
-        world.import_one(chunk, seconds=0.5)
-    lines = [json.loads(line) for line in iter_rejects(RUN, world.context())]
-    assert [line["byte"] for line in lines] == [
-        row.byte for row in outcome(data, types={"n": "N"}).rejects
-    ]
-
-
 @pytest.mark.parametrize("data", [b"", b'{"a": 1}\n{"a": 2}\n', b'{"a": 1}\n{"a'])
 def test_report_fails_when_number_of_rejects_differs(world, data):
     (name,) = world.in_ledger("rejects/")

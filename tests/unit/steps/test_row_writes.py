@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -183,21 +182,6 @@ def test_refused_condition_ends_the_run_after_one_request(mode, engine, conditio
     assert "secret" not in raised.value.message
     assert calls(it, "put_item", "update_item", "delete_item") == 1
     assert it.items == []
-
-
-@pytest.mark.parametrize(
-    ("condition", "rows"),
-    [
-        ("attribute_not_exists(id) OR attribute_type(a, {a})", ["N", "secret"]),
-        ("attribute_not_exists(id) OR begins_with(a, {a})", ["N", 5]),
-    ],
-)
-def test_value_that_a_function_does_not_take_rejects_its_row(condition, rows):
-    """It comes first, so that it might be taken for a fault of the condition."""
-    lines = [{"id": f"k{place}", "a": value} for place, value in enumerate(reversed(rows))]
-    data = "\n".join(map(json.dumps, lines)).encode()
-    it = world("put", condition, data, source={"format": "json"})
-    assert run(it).rows == RowCounts(read=2, written=1, rejected=1)
 
 
 # Refused beforehand.

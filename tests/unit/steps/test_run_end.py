@@ -9,7 +9,7 @@ import pytest
 
 from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
 from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput, Failure
-from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask, StoppedExecution
+from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
 from ddbload.runs.run_control import change_limits, take_up
 from ddbload.steps.executions import Executions
 from ddbload.steps.import_chunk import import_chunk
@@ -94,43 +94,6 @@ def test_refused_event_is_sent_again_and_marked_only_then():
 
 
 # Executions that ended without Report.
-
-DOCUMENTED: dict[str, Any] = {
-    "version": "0",
-    "id": "315c1398-40ff-a850-213b-158f73e60175",
-    "detail-type": "Step Functions Execution Status Change",
-    "source": "aws.states",
-    "account": "012345678912",
-    "time": "2019-02-26T19:42:21Z",
-    "region": "us-east-1",
-    "resources": [
-        "arn:aws:states:us-east-1:012345678912:execution:state-machine-name:execution-name"
-    ],
-    "detail": {
-        "executionArn": (
-            "arn:aws:states:us-east-1:012345678912:execution:state-machine-name:execution-name"
-        ),
-        "stateMachineArn": "arn:aws:states:us-east-1:012345678912:stateMachine:state-machine",
-        "name": "execution-name",
-        "status": "ABORTED",
-        "startDate": 1551225014968,
-        "stopDate": 1551225017576,
-        "input": "{}",
-        "output": None,
-    },
-}
-"""Event of the Step Functions Developer Guide, "Execution Aborted".
-
-The guide says: "the `detail` section in the event data provides the same information as the
-DescribeExecution API", which has `redriveCount`: "The number of times you've redriven an execution.
-If you have not yet redriven an execution, the `redriveCount` is 0."
-"""
-
-
-@pytest.mark.parametrize(("more", "redrives"), [({}, None), ({"redriveCount": 2}, 2)])
-def test_documented_event_is_read(more: dict[str, Any], redrives: int | None):
-    stopped = StoppedExecution.of({**DOCUMENTED, "detail": {**DOCUMENTED["detail"], **more}})
-    assert stopped == StoppedExecution(DOCUMENTED["detail"]["executionArn"], redrives)
 
 
 class Aborted:

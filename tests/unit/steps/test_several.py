@@ -9,28 +9,8 @@ import pytest
 
 from ddbload import errors
 from tests.unit.steps.chaos import Chaos, plan
-from tests.unit.steps.expected import status_for
 from tests.unit.steps.many_files import HEADER, assert_imported, expected, files_of, found
 from tests.unit.steps.worlds import ManyObjects
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_rows_are_read_once_wherever_invocations_end(seed, monkeypatch):
-    monkeypatch.setattr("ddbload.rows.blocks.BLOCK_BYTES", 32)
-    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 32)
-    monkeypatch.setattr("ddbload.steps.chunker.BLOCK_BYTES", 32)
-    monkeypatch.setattr(
-        "ddbload.reading.open_sources.SMALL_BYTES",
-        random.Random(seed).choice((0, 50, 10**6)),
-    )
-    rng = random.Random(seed)
-    files = files_of(seed, 8, compressed=rng.random() < 0.3)
-    world = ManyObjects(
-        files=files, options={"chunk_bytes": rng.choice((20, 200, 10**6))}, ticks=0.2
-    )
-    report = world.run(rng.choice((12.5, 20.5, 60.5)))
-    assert report.status == status_for(report.rows)
-    assert found(world) == expected(files)
 
 
 @pytest.mark.parametrize("seed", range(16))

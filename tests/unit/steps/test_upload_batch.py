@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ddbload.aws.retry import RetryPolicy
-from ddbload.errors import AccessDenied, ServiceUnavailable
+from ddbload.errors import ServiceUnavailable
 from ddbload.steps.executions import Executions, handle_batch
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error
 
@@ -36,18 +36,6 @@ class Batch:
         )
         assert set(answer) == {"batchItemFailures"}
         return [each["itemIdentifier"] for each in answer["batchItemFailures"]]
-
-
-def test_only_the_message_that_failed_comes_again():
-    def start(event: object) -> str:
-        if event == 1:
-            raise AccessDenied("no")
-        return "started"
-
-    batch = Batch(3)
-    assert batch.handle(start) == ["m1"]
-    assert batch.begun == [0, 1, 2]
-    assert batch.failures == {"m1": "AccessDenied"}
 
 
 def test_messages_that_are_not_begun_in_time_come_again():
