@@ -21,20 +21,6 @@ def test_delimiter_may_have_two_bytes() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "marks",
-    [
-        *(("", '"'), ("\n", '"'), ("\r\n", '"'), ("a\r", '"'), (",", ""), (",", "\r"), (",", ",")),
-        *((",", "''"), ('",', '"'), (",", '"', '"'), (",", '"', ","), ("|\\", '"', "\\")),
-        *((",", '"', "\\\\"), (",", '"', None, ""), (",", '"', None, "#\n"), (",", '"', None, ",")),
-        *((",", '"', None, '"'), (",", '"', "#", "#")),
-    ],
-)
-def test_ambiguous_dialect_is_refused(marks: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match=r"marks: |quote, escape: "):
-        read_rows(b"a", *marks)
-
-
 def test_long_delimiter_is_found_leftmost() -> None:
     assert read_rows(b'a||b|||c|"d"||"e||"|||"\n|', delimiter="||") == [
         Row(1, 0, 24, ["a", "b", '|c|"d"', "e||", '|"'], None),

@@ -2,79 +2,33 @@
 
 from __future__ import annotations
 
-import io
-import json
 import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ddbload.context import AccessPolicy
-from ddbload.contracts.payload import Payload
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.convert.convert import convert, prepare_conversion
-from ddbload.convert.sinks import StreamSink
 from ddbload.errors import (
     KeyColumnMissing,
     RowTooLong,
     TooManyRejects,
     UnterminatedQuote,
 )
-from ddbload.ledger.ledger import temporary_ledger
-from ddbload.reading.parts import ReadCounts
-from tests.unit.steps.world import TABLE, World
+from tests.unit.convert.conversion import Conversion
+from tests.unit.steps.world import TABLE
 
 
-class Conversion:
-    """Convert a file; return its lines."""
-
-    def __init__(
-        self,
-        folder: Path,
-        data: str | bytes,
-        *,
-        table: str | None = None,
-        types: dict[str, str] | None = None,
-        source: dict[str, Any] | None = None,
-        first: int | None = None,
-        **options: Any,
-    ) -> None:
-        path = folder / f"{random.getrandbits(64)}.csv"
-        path.write_bytes(data.encode() if isinstance(data, str) else data)
-        value = {
-            "source": {"path": str(path), **(source or {})},
-            "target": {"table": table or "none"},
-            "types": types or {},
-            "options": options,
-        }
-        context = World(b"", access=AccessPolicy(paths=True)).context()
-        self.rejects: list[dict[str, Any]] = []
-        self.converted, out = ReadCounts(), io.BytesIO()
-        self.watched: list[RowCounts] = []
-        self.out = out
-        with temporary_ledger() as ledger:
-            convert(
-                prepare_conversion(Payload.from_json(value), table, ledger, context),
-                ledger,
-                context,
-                StreamSink(out, "out"),
-                self.converted,
-                reject=lambda line: self.rejects.append(json.loads(line)),
-                watch=lambda totals, _: self.watched.append(totals.rows),
-                first=first,
-            )
-
-    @property
-    def items(self) -> list[Any]:
-        lines = self.out.getvalue().decode().splitlines()
-        found = [json.loads(line) for line in lines]
-        assert all(each.keys() == {"Item"} for each in found)
-        return [each["Item"] for each in found]
+def converted(
+    folder: Path, data: str | bytes, *, first: int | None = None, **how: Any
+) -> Conversion:
+    path = folder / f"{random.getrandbits(64)}.csv"
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return Conversion(str(path), **how).run(first)
 
 
 def test_convert_writes_item_of_each_row(tmp_path: Path) -> None:
-    made = Conversion(
+    made = converted(
         tmp_path, 'id,year,ok\n1,1900,yes\n"é\n",,\n', types={"year": "N", "ok": "BOOL"}
     )
     assert made.items == [
@@ -88,7 +42,7 @@ def test_convert_writes_item_of_each_row(tmp_path: Path) -> None:
 
 def test_convert_rejects_bad_rows_with_position(tmp_path: Path) -> None:
     data = b"id,year\n1,x\n2,5,6\n\n,\n\xff,1\n3,1\n"
-    made = Conversion(tmp_path, data, types={"year": "N"})
+    made = converted(tmp_path, data, types={"year": "N"})
     assert made.items == [{"id": {"S": "3"}, "year": {"N": "1"}}]
     told = [(each["line"], each["byte"], each["column"], each["cause"]) for each in made.rejects]
     assert told == [
@@ -110,7 +64,7 @@ def test_convert_rejects_bad_rows_with_position(tmp_path: Path) -> None:
 def test_causes_do_not_name_attributes_that_only_rows_have(tmp_path: Path) -> None:
     """The summary is printed, and names in JSON rows are row data. The rejects have them."""
     rows = '{"id":"1"}\n{"id":"2","secret":1,"secret":2}\n{"id":"3","year":"x"}\n'
-    made = Conversion(tmp_path, rows, types={"year": "N"}, source={"format": "json"})
+    made = converted(tmp_path, rows, types={"year": "N"}, source={"format": "json"})
     assert [each["column"] for each in made.rejects] == ["secret", "year"]
     assert made.converted.causes == {("duplicate_name", None): 1, ("not_a_number", "year"): 1}
 
@@ -123,21 +77,21 @@ def test_convert_ends_exactly_after_the_first_rows(
     monkeypatch.setattr("ddbload.convert.convert.FEED_READ_BYTES", rng.choice((7, 64, 10**6)))
     rows = [rng.choice(("%d,a\n", '%d,"b\n"\r\n', "\n%d,c\n", "# x\n%d,\n")) for _ in range(40)]
     data = "id,x\n" + "".join(row % number for number, row in enumerate(rows))
-    whole = Conversion(tmp_path, data, source={"comment": "#"})
+    whole = converted(tmp_path, data, source={"comment": "#"})
     for first in (1, 2, rng.randrange(3, 40), 40, 41):
-        made = Conversion(tmp_path, data, source={"comment": "#"}, first=first)
+        made = converted(tmp_path, data, source={"comment": "#"}, first=first)
         assert made.items == whole.items[:first]
         assert made.converted.rows.read == min(first, 40)
 
 
 def test_convert_takes_key_types_of_table(tmp_path: Path) -> None:
-    made = Conversion(tmp_path, "id,x\n1,a\n,b\n" + "k" * 3000 + ",c\n", table=TABLE)
+    made = converted(tmp_path, "id,x\n1,a\n,b\n" + "k" * 3000 + ",c\n", table=TABLE)
     assert made.items == [{"id": {"S": "1"}, "x": {"S": "a"}}]
     assert [each["cause"] for each in made.rejects] == ["empty_key", "key_too_long"]
     # For no table in particular they are items.
-    assert Conversion(tmp_path, "id,x\n,b\n" + "k" * 3000 + ",c\n").rejects == []
+    assert converted(tmp_path, "id,x\n,b\n" + "k" * 3000 + ",c\n").rejects == []
     with pytest.raises(KeyColumnMissing):
-        Conversion(tmp_path, "x\n1\n", table=TABLE)
+        converted(tmp_path, "x\n1\n", table=TABLE)
 
 
 @pytest.mark.parametrize(
@@ -154,13 +108,13 @@ def test_convert_raises_when_source_or_payload_is_bad(
     tmp_path: Path, data: str, options: Any, error: type[Exception]
 ) -> None:
     with pytest.raises(error) as caught:
-        Conversion(tmp_path, data, **options)
+        converted(tmp_path, data, options=options)
     assert "xxx" not in str(caught.value)
 
 
 @pytest.mark.parametrize("data", ["", "a,b\n", "a,b"])
 def test_convert_writes_nothing_when_file_has_no_rows(tmp_path: Path, data: str) -> None:
-    made = Conversion(tmp_path, data)
+    made = converted(tmp_path, data)
     assert (made.items, made.converted.rows) == ([], RowCounts())
     assert made.converted.bytes == len(data)
 
@@ -171,5 +125,5 @@ def test_large_source_may_have_rows_longer_than_a_scan_by_edges_allows(
     monkeypatch.setattr("ddbload.steps.prepare.EDGES_ABOVE_BYTES", 10)
     long = "x" * (1024 * 1024 + 1)
     # Too large for an item, so it is a reject.
-    made = Conversion(tmp_path, f"id,a\n1,{long}\n2,b\n")
+    made = converted(tmp_path, f"id,a\n1,{long}\n2,b\n")
     assert (len(made.items), len(made.rejects)) == (1, 1)

@@ -18,6 +18,7 @@ from ddbload.runs.run_status import HeartbeatWriter
 from ddbload.steps.report import (
     SeenRun,
     is_another,
+    is_gone,
     read_run,
 )
 from tests.unit.steps.world import RUN, World
@@ -123,3 +124,14 @@ def test_earlier_attempt_has_not_overtaken_one_that_cannot_write():
         heart.look()
         assert not heart.stopped
     assert world.ledger.find_heartbeat() == earlier
+
+
+def test_process_of_another_user_counts_as_alive(monkeypatch):
+    def refused(_pid: int, _signal: int) -> None:
+        raise PermissionError
+
+    world = World(DATA)
+    left = beat(world, pid=1)
+    monkeypatch.setattr(reader.os, "kill", refused)
+    assert not is_gone(left)
+    assert works(left, left.at)

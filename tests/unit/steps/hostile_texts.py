@@ -31,14 +31,10 @@ HOSTILE = [
 ]
 
 
-def hostile_facts(*, show_rows: bool = False, image: str | None = None) -> RunFacts:
-    """Make a run in which everything that a user, a file or AWS writes is hostile.
-
-    `image`: URL of an image that a text asks for.
-    """
-    texts = [*HOSTILE, *([f'<img src="{image}"><a href="{image}">'] if image else [])]
-    whole = " ".join(text for text in texts if len(text) < 1000)
-    columns = tuple(f"{text[:2000]} {place}" for place, text in enumerate(texts))
+def hostile_facts(*, show_rows: bool = False) -> RunFacts:
+    """Make a run in which everything that a user, a file or AWS writes is hostile."""
+    whole = " ".join(text for text in HOSTILE if len(text) < 1000)
+    columns = tuple(f"{text[:2000]} {place}" for place, text in enumerate(HOSTILE))
     source = Source(bucket=whole, key=whole, delimiter="<", quote='"', encoding=whole)
     made = record(
         1,
@@ -49,15 +45,15 @@ def hostile_facts(*, show_rows: bool = False, image: str | None = None) -> RunFa
         table=Table(whole, whole, (KeyAttribute(whole, "S", 2048),)),
         run=whole,
     )
-    chunks, chains = work(1, 1, rejected=len(texts))
+    chunks, chains = work(1, 1, rejected=len(HOSTILE))
     (segment,) = chains[0]
     assert segment.times is not None
     times = SegmentTimes(whole, segment.times.began, segment.times.ended)
     lines = [
         reject(place, cause=text[:3000], column=columns[place], detail=text, raw=text, source=text)
-        for place, text in enumerate(texts)
+        for place, text in enumerate(HOSTILE)
     ]
-    failures = tuple(Failure(text, text, 0, segment.times.began) for text in texts)
+    failures = tuple(Failure(text, text, 0, segment.times.began) for text in HOSTILE)
     return facts(
         chunks,
         [[replace(segment, times=times, proven=False)]],

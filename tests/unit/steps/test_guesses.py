@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +11,11 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import Payload
-from ddbload.convert.convert import convert, prepare_conversion
-from ddbload.convert.sinks import StreamSink
+from ddbload.convert.convert import prepare_conversion
 from ddbload.errors import DdbloadError, NothingWritten
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.reading.parts import ReadCounts
+from tests.unit.convert.conversion import Conversion
 from tests.unit.steps.world import TABLE, World
 
 GUESSED = {"format": "auto", "delimiter": "auto", "encoding": "auto"}
@@ -60,31 +57,15 @@ def converted(
 
 def converted_place(place: str, table: str = "", **source: Any) -> Outcome:
     """Convert a file or a folder."""
-    value = {
-        "source": {"path": place, **GUESSED, **source},
-        "target": {"table": table or "none"},
-    }
-    context = World(b"", access=AccessPolicy(paths=True)).context()
-    rejects: list[dict[str, Any]] = []
-    out = io.BytesIO()
-    with temporary_ledger() as ledger:
-        try:
-            record = prepare_conversion(Payload.from_json(value), table or None, ledger, context)
-            convert(
-                record,
-                ledger,
-                context,
-                StreamSink(out, "out"),
-                ReadCounts(),
-                reject=lambda line: rejects.append(json.loads(line)),
-            )
-        except NothingWritten:
-            # What was rejected, and why, tells more here.
-            assert rejects
-        except DdbloadError as error:
-            return Outcome(error=error)
-    items = [json.loads(line)["Item"] for line in out.getvalue().splitlines()]
-    return Outcome(items, rejects)
+    made = Conversion(place, table or None, source={**GUESSED, **source})
+    try:
+        made.run()
+    except NothingWritten:
+        # What was rejected, and why, tells more here.
+        assert made.rejects
+    except DdbloadError as error:
+        return Outcome(error=error)
+    return Outcome(made.items, made.rejects)
 
 
 # Quotes.

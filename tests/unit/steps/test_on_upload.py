@@ -143,3 +143,12 @@ def test_failed_start_is_raised_so_that_event_is_redelivered(trigger):
         trigger(event())
     trigger.stepfunctions.failures = []
     assert trigger(event())["outcome"] == STARTED
+
+
+def test_old_content_uploaded_again_starts_another_run(trigger):
+    """Unversioned bucket: deliveries of one upload have the same sequencer."""
+    first, again = event(), event(sequencer="01")
+    runs = [trigger(each)["run"] for each in (first, again, first, again)]
+    assert runs[0] != runs[1]
+    assert runs[2:] == runs[:2]
+    assert len(trigger.stepfunctions.started) == 2

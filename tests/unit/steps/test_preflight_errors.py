@@ -12,6 +12,7 @@ from ddbload.context import AccessPolicy
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import SourceBucket
 from ddbload.reading.open_sources import list_bucket
+from ddbload.steps.checks import check_column_types
 from ddbload.steps.preflight import preflight
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails
@@ -200,3 +201,9 @@ def test_input_that_leaves_no_room_for_an_error_is_refused(letter):
     with pytest.raises(errors.DdbloadError) as raised:
         run(200_000)
     assert "220,000" not in raised.value.message
+
+
+def test_preflight_refuses_key_of_unknown_type():
+    table = Table("books", "id", (KeyAttribute("id", "M", 2048),))
+    with pytest.raises(errors.UnsupportedKeyType, match="a key of type M in table books"):
+        check_column_types(["id"], {}, table)

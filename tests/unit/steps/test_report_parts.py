@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from ddbload.contracts.results import ExecutionOutput, Report
+from ddbload.contracts.results import ExecutionOutput, Failure, Report
 from ddbload.contracts.states import (
     ImportTask,
     PreflightTask,
@@ -16,6 +17,7 @@ from ddbload.contracts.states import (
 )
 from ddbload.errors import LedgerDamaged
 from ddbload.ledger import counted_chunks
+from ddbload.ledger.counted_chunks import SegmentSums
 from ddbload.steps.import_chunk import import_chunk
 from ddbload.steps.preflight import preflight
 from ddbload.steps.report import report_execution
@@ -104,3 +106,13 @@ def test_part_of_another_run_is_refused(world: World, change: str) -> None:
         world.write_json(name, {**world.read_json(name), change: "another"})
     with pytest.raises(LedgerDamaged):
         report_execution(ReportTask(RUN, report=cursor), world.context(SOON))
+
+
+def test_parts_keep_all_sums(world: World) -> None:
+    """A sum that is not kept would begin anew in each invocation."""
+    import_last(world)
+    found = counted_chunks.CountedChunks.read(world.ledger).sums
+    found.damaged, found.reached, found.following = Failure("LedgerDamaged", "why"), 7, 8
+    again = SegmentSums.from_json(json.loads(json.dumps(found.to_json())))
+    assert vars(again) == vars(found)
+    assert found.to_json().keys() == vars(found).keys()

@@ -215,3 +215,12 @@ def test_too_many_columns_for_an_update_are_refused():
     it = World(f"id,{names}\nk{',1' * 500}\n".encode(), options=UPDATE)
     with pytest.raises(errors.InvalidPayload, match="--drop"):
         it.preflight()
+
+
+def test_condition_that_fits_some_rows_only_rejects_the_others():
+    """DynamoDB's message quotes the bounds: it is for the rejects, not for an error."""
+    data = b"id,v,a,b\nk1,1,z,a\nk2,1,a,z\n"
+    it = world("put", "attribute_not_exists(id) OR id BETWEEN {a} AND {b}", data)
+    report = run(it)
+    assert report.rows == RowCounts(read=2, written=1, rejected=1)
+    assert [each["cause"] for each in it.rejects()] == ["refused_by_dynamodb"]

@@ -220,3 +220,23 @@ def test_redriven_execution_is_concluded_again():
     assert failed.conclude() is None
     sent = [(each["status"], each["redrives"]) for each in failed.world.events.details]
     assert sent == [("FAILED", 0), ("CANCELLED", 1)]
+
+
+def test_run_whose_limits_were_changed_since_is_cancelled():
+    """`ddbload limit` after a stop in the console is no resume: functions must still stop."""
+    aborted = Aborted()
+    aborted.world.clock.sleep(3)
+    change_limits(RUN, aborted.world.context(), max_wcu=70)
+    outcome = aborted.conclude()
+    assert outcome is not None
+    assert outcome.status == "CANCELLED"
+    assert aborted.world.ledger.find_control() == Control(CANCELLED_CONTROL, max_wcu=70)
+
+
+def test_event_from_before_a_redrive_cancels_nothing():
+    """Events come late and out of order; the redriven attempt's own event concludes it."""
+    aborted = Aborted()
+    aborted.redrive("ABORTED")
+    assert aborted.conclude(redrives=0) is None
+    assert aborted.world.ledger.find_control() is None
+    assert aborted.conclude() is not None

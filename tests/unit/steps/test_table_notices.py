@@ -13,7 +13,9 @@ from ddbload.aws.table_description import (
     table_notices,
 )
 from ddbload.contracts.options import Options
+from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb import FakeDynamoDB
+from tests.fakes.dynamodb_faults import Fault
 from tests.unit.steps.stubbed_clients import Clients
 
 NOW = 1_800_000_000.0
@@ -119,3 +121,10 @@ def test_aws_is_not_asked_whether_it_knows_statements():
     dynamodb = FakeDynamoDB()
     assert has_statements(OfEndpoint(dynamodb, "https://dynamodb.eu-west-1.amazonaws.com"))
     assert dynamodb.calls == []
+
+
+def test_endpoint_that_fails_by_any_statement_is_sent_none():
+    """moto answers with a page and status 500, whatever the statement is."""
+    dynamodb = FakeDynamoDB()
+    dynamodb.faults.add("batch_execute_statement", Fault(raises=ServiceError("500", 500, "page")))
+    assert not has_statements(OfEndpoint(dynamodb))
