@@ -127,8 +127,8 @@ def _small_reads(monkeypatch):
 
 
 @pytest.mark.usefixtures("_small_reads")
-@pytest.mark.parametrize("chunk_bytes", [1, 10, 20])
-@pytest.mark.parametrize("seconds", [0.5, 2.5, 7.5])
+@pytest.mark.parametrize("chunk_bytes", [1, 20])
+@pytest.mark.parametrize("seconds", [0.5, 7.5])
 def test_manifest_is_the_same_however_often_preflight_continues(chunk_bytes, seconds):
     whole, world = ticking(ROWS, chunk_bytes), ticking(ROWS, chunk_bytes)
     whole.preflight()

@@ -35,9 +35,8 @@ def test_share_is_compared_exactly(seed):
         assert limit.exceeded(rejected, read) == exact
 
 
-@pytest.mark.parametrize("chunk_bytes", [10**6, 3000])
-def test_bad_rows_at_the_beginning_fail_no_run_within_its_share(chunk_bytes):
-    it = world(lines((1500, "x"), (30_000, "1")), "5%", chunk_bytes=chunk_bytes)
+def test_bad_rows_at_the_beginning_fail_no_run_within_its_share():
+    it = world(lines((1500, "x"), (30_000, "1")), "5%", chunk_bytes=30_000)
     report = it.run()
     assert (report.status, report.rows.rejected) == (SUCCEEDED_WITH_REJECTS, 1500)
 
