@@ -71,13 +71,13 @@ def test_import_loads_awkward_file(console, dynamodb, seed, engine, scan):
 
 
 def in_this_process(golden, table, folder):
-    """Import a file without a header, with one row per chunk."""
+    """Import a file without a header, with a row or two per chunk."""
     source = {"path": str(golden.path), "delimiter": golden.delimiter, "quote": golden.quote}
     return run_import(
         {
             "source": {**source, "columns": numbered(golden)},
             "target": {"table": table},
-            "options": {"chunk_bytes": 1},
+            "options": {"chunk_bytes": 20},
         },
         LocalSettings(str(folder)),
         run="golden",

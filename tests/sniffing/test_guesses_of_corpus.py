@@ -16,8 +16,9 @@ from ddbload.reading.open_sources import open_decoded
 from ddbload.source.local_file import open_local
 from ddbload.steps.prepare import detect_format
 from tests.sniffing.corpus import SAMPLES, Sample
+from tests.sniffing.polluted import polluted
 
-WRONG = {"colon", "one column of prose"}
+WRONG = {"colon", "one column of prose", "delimiter '\\\\t'"}
 """Refused, with a hint, but guessed wrong."""
 Guess = str | bool | None
 
@@ -62,9 +63,12 @@ def write_files(samples: list[Sample], folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("keys", [[], ["no such column"]], ids=["no keys", "other keys"])
-def test_files_are_guessed_right_or_refused(tmp_path: Path, keys: list[str]) -> None:
+@pytest.mark.parametrize("samples", [SAMPLES, list(polluted())], ids=["own", "polluted"])
+def test_files_are_guessed_right_or_refused(
+    tmp_path: Path, samples: list[Sample], keys: list[str]
+) -> None:
     wrong, silent = set(), set()
-    for sample, path in zip(SAMPLES, write_files(SAMPLES, tmp_path), strict=True):
+    for sample, path in zip(samples, write_files(samples, tmp_path), strict=True):
         found, error = guess(path, keys)
         if not is_right(sample, found):
             wrong.add(sample.name)
@@ -75,7 +79,7 @@ def test_files_are_guessed_right_or_refused(tmp_path: Path, keys: list[str]) -> 
 
 
 def test_refusals_say_how_many_lines_come_before_the_header(tmp_path: Path) -> None:
-    titled = [sample for sample in SAMPLES if sample.skip_lines]
+    titled = [sample for sample in (*SAMPLES, *polluted()) if sample.skip_lines]
     for sample, path in zip(titled, write_files(titled, tmp_path), strict=True):
         _, error = guess(path)
         assert error is not None, sample.name

@@ -55,23 +55,6 @@ def parameters(command: str) -> dict[str, Any]:
     return given
 
 
-@pytest.mark.parametrize(
-    ("facts", "rate", "how"),
-    [
-        (on_demand(), 4000, "assumed"),
-        (on_demand(WarmThroughput={"WriteUnitsPerSecond": 10_000}), 10_000, "warm"),
-        (on_demand(OnDemandThroughput={"MaxWriteRequestUnits": 50}), 50, "maximum"),
-        (on_demand(OnDemandThroughput={"MaxWriteRequestUnits": 5000}), 4000, "assumed"),
-        (provisioned(250), 250, "provisioned"),
-    ],
-)
-def test_rank_limits_has_rate_of_table(facts, rate, how):
-    (first, *_) = rank_limits(facts, load(1_000_000))
-    assert (first.what, first.per_second) == ("table", rate)
-    assert first.seconds == 1_000_000 / rate
-    assert how in first.how
-
-
 def test_rank_limits_sorts_slowest_first():
     slow = index(write_capacity=10)
     facts = provisioned(1000)

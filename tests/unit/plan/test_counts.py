@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ddbload.plan.distinct_keys import KeyCounter
-from ddbload.plan.hot_partitions import HeavyHitters, KeyOrder
+from ddbload.plan.hot_partitions import HeavyHitters
 from ddbload.reading.measure import SizeHistogram
 
 KEYS = st.lists(st.binary(max_size=2), max_size=200)
@@ -66,27 +66,6 @@ def test_heavy_hitters_count_is_within_error(keys, capacity):
     assert found.error <= 1 / capacity
     if hot.distinct is not None:
         assert (hot.distinct, found.rows) == (len(counts), most)
-
-
-@pytest.mark.parametrize(
-    ("keys", "told", "together"),
-    [
-        ([1, 2, 3, 4], "ascending", 0.0),
-        ([4, 3, 3, 1], "descending", 1 / 3),
-        ([*range(100), 3], "mostly ascending", 0.0),
-        ([2, 1, 2, 1], "no", 0.0),
-        ([1], "no", 0.0),
-        ([], "no", 0.0),
-        ([5, 5, 5], "no", 1.0),
-    ],
-)
-@pytest.mark.parametrize("block", [1, 3, 1000])
-def test_key_order_tells_sorted_and_adjacent_rows(keys, told, together, block):
-    order = KeyOrder()
-    for start in range(0, len(keys), block):
-        order.add(keys[start : start + block])
-    assert order.sorted == told
-    assert order.adjacent_share == pytest.approx(together)
 
 
 @given(st.lists(st.integers(1, 9000), min_size=1), st.floats(0.01, 1.0))

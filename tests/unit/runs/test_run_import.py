@@ -243,22 +243,6 @@ def test_run_import_stops_all_chunks_when_rejects_exceed_limit(limit):
 
 
 # What is shown meanwhile.
-def test_totals_grow_to_whole_file():
-    told: list[RunProgress] = []
-    world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
-    conduct(world, seconds=2.0, watch=told.append)
-    for name in ("read", "written"):
-        values = [getattr(each.totals.rows, name) for each in told]
-        assert values == sorted(values)
-        assert values[-1] == 300
-    last = told[-1]
-    assert (last.totals.bytes, last.size, last.share) == (len(DATA), len(DATA), 1.0)
-    assert (last.step, last.chunks.done) == ("reporting", len(world.manifest))
-    assert last.totals.work.requests == len(
-        [call for call in world.dynamodb.calls if call.operation == "batch_write_item"]
-    )
-
-
 # Workers.
 def test_run_ids_sort_by_time():
     early = new_run_id(datetime(2026, 11, 21, 7, 30, tzinfo=UTC))

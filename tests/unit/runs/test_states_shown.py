@@ -326,33 +326,6 @@ def test_all_commands_show_the_same_state(make, status, error, ddbload):
     assert shown.world.store.objects == before
 
 
-@pytest.mark.parametrize(
-    "make", [table_replaced, complete_without_report("FAILED", "States.Runtime")]
-)
-def test_run_that_cannot_or_need_not_be_resumed_is_cancelled_without_that_advice(make, ddbload):
-    code, out, _ = ddbload(make(), "cancel", RUN)
-    status = "FAILED" if make is table_replaced else "SUCCEEDED"
-    assert (code, out) == (0, f"run {RUN}: {status}\n  40 rows are done\n")
-
-
-def test_refused_execution_has_failed_over_a_done_run(ddbload):
-    shown = executed()
-    arn = shown.start("second")
-    failure = shown.preflight({**shown.world.payload, "types": {"n": "N"}}, arn)
-    assert failure is not None
-    assert failure.name == "RunMismatch"
-    shown.report(failure, arn)
-    shown.end("FAILED", failure.name, arn)
-    execution = Executions(shown.stepfunctions, MACHINE).describe(arn)
-    attempt = attempt_report(RUN, execution, shown.world.context())
-    assert attempt.error is not None
-    assert (attempt.status, attempt.error.name) == ("FAILED", "RunMismatch")
-    for words in (("status", RUN, "--json"), ("report", RUN, "--json")):
-        assert json.loads(ddbload(shown, *words)[1])["status"] == "SUCCEEDED"
-    found = json.loads(ddbload(shown, "runs", "--json")[1])["runs"]
-    assert [(each["run"], each["status"]) for each in found] == [(RUN, "SUCCEEDED")]
-
-
 @pytest.mark.parametrize("make", [refused, refused_execution])
 def test_run_that_failed_before_its_record_is_not_cancelled(make, ddbload):
     shown = make()

@@ -72,16 +72,6 @@ def test_rejects_are_stored_without_a_line_and_shown_with_it():
     assert_rejects_are(rows, world.rejects())
 
 
-def test_line_is_null_while_a_chunk_before_is_not_imported():
-    world = World(quoted(200), options={**EDGES, "chunk_bytes": 700})
-    world.preflight()
-    for chunk in world.manifest[1:]:
-        world.import_one(chunk)
-    assert {each["line"] for each in world.rejects()} == {None}
-    world.import_one(world.manifest[0])
-    assert_rejects_are(outcome(quoted(200)).rejects, world.rejects())
-
-
 @pytest.mark.parametrize("scan", ["whole", "edges"])
 def test_open_quote_at_the_end_fails_the_import_itself(scan):
     data = PLAIN + b'9,"open\n10,x\n'

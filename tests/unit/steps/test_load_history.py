@@ -8,19 +8,16 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.contracts.run_record import LoadRecord, ObjectVersion
+from ddbload.contracts.run_record import ObjectVersion
 from ddbload.contracts.states import PreflightTask
 from ddbload.ledger.history import History
 from ddbload.steps.preflight import preflight
 from ddbload.steps.report import read_run
 from tests.unit.steps.machine import execute
-from tests.unit.steps.world import BUCKET, KEY, TABLE, MemoryStore, World
+from tests.unit.steps.world import BUCKET, KEY, TABLE, World
 from tests.unit.steps.worlds import ManyObjects
 
 FILE = b"id,n\na,1\nb,2\n"
-LOAD = LoadRecord(
-    *("r1", "books", "id-1", "put", "asked", "SUCCEEDED", RowCounts(3, 3), 1000.0, "s3://b/in/", 3)
-)
 
 
 def given(world: World, run: str, **more: Any) -> dict[str, Any]:
@@ -245,11 +242,6 @@ def test_load_that_ends_while_another_begins_is_noticed(moment):
     assert (outcome["rows"]["written"], outcome["loaded_before"]["run"]) == (1, "r2")
 
 
-def found_in(history: History, version: ObjectVersion, table_id: str = "id-1") -> list[LoadRecord]:
-    names = history.version_names("books", table_id, version)
-    return [load for _, load in history.find_each(names, [version])]
-
-
 def test_forced_run_gets_the_executions_name_if_its_id_is_done():
     world = World(FILE)
     execute(world, given(world, "r1"), "r1")
@@ -266,14 +258,3 @@ def test_forced_run_gets_the_executions_name_if_its_id_is_done():
         preflight(task, world.context())
     # A resumed run is not forced again.
     assert execute(world, {"run": {"resume_of": "again"}}, "again-r1")["run"] == "again"
-
-
-@pytest.mark.parametrize("data", [b"", b"{}", b"[]\n", b"\xff", b'{"run": 1}\n'])
-def test_damaged_history_is_a_named_error(data):
-    store = MemoryStore()
-    history = History(store)
-    history.put(LOAD, [version(0)])
-    (name,) = store.names("")
-    store.put(name, data)
-    with pytest.raises(errors.LedgerDamaged, match="history/books/id-1"):
-        found_in(history, version(0))

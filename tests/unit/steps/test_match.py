@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import random
 
 import pytest
 
 from ddbload import errors
-from ddbload.runs.retry_rejects import write_rows
 from tests.unit.steps.world import World
 from tests.unit.steps.worlds import ManyObjects
 
@@ -127,19 +125,3 @@ def test_match_by_position_names_first_column_that_differs(second, words):
     with pytest.raises(errors.HeaderMismatch, match=words) as raised:
         world.preflight()
     assert "secret" not in str(raised.value)
-
-
-def test_retry_puts_fields_of_other_order_in_their_columns():
-    files = {"1.csv": b"id,a,b\n1,x,y\n", "2.csv": b'b,id\n"b,2",\nb3,\n'}
-    world = ManyObjects(files=files)
-    world.run()
-    lines = [json.dumps({**each, "raw": each["raw"] + "9"}).encode() for each in world.rejects()]
-    out = io.BytesIO()
-    assert len(write_rows(world.ledger.record(), lines, out, "rejects")) == 2
-    rows = list(csv.DictReader(io.StringIO(out.getvalue().decode()), ("id", "a", "b")))
-    assert rows == [{"id": "9", "a": "", "b": "b,2"}, {"id": "9", "a": "", "b": "b3"}]
-    lines[0] = lines[0].replace(b"9", b"9,9")
-    with pytest.raises(
-        errors.BadRetryFile, match="line 1: its 'raw' is not a row of the 2 columns"
-    ):
-        write_rows(world.ledger.record(), lines, out, "rejects")

@@ -14,10 +14,8 @@ from ddbload.context import Context
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import Upload, UploadRule, sequencer_rank
-from ddbload.errors import InvalidPayload, UploadSuperseded
+from ddbload.errors import UploadSuperseded
 from ddbload.steps.executions import (
-    CLAIM_SECONDS,
-    OLDER,
     Executions,
     on_upload,
     wait_for_turn,
@@ -159,19 +157,6 @@ def test_newer_upload_waits_longer_each_time_until_the_older_one_has_ended():
     inbox.stepfunctions.end(first, "ABORTED")
     assert inbox.step(second) is None
     assert inbox.loaded[-1] == run_of(event("02", "v2"))
-
-
-def test_run_that_was_claimed_and_never_started_does_not_hold_up_others():
-    inbox = Inbox()
-    inbox.stepfunctions.failures = [InvalidPayload("dies before it starts an execution")]
-    with pytest.raises(InvalidPayload):
-        inbox.deliver(event("01", "v1"))
-    inbox.deliver(event("02", "v2"))
-    (second,) = inbox.running
-    assert inbox.step(second) is not None
-    inbox.clock.sleep(CLAIM_SECONDS)
-    assert inbox.step(second) is None
-    assert inbox.deliver(event("01", "v1")) == OLDER
 
 
 def test_run_of_an_older_upload_is_not_resumed_over_a_newer_one():
