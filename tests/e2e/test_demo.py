@@ -37,21 +37,6 @@ def endpoint_in(out):
     return found[1]
 
 
-def test_demo_imports_generated_rows(demo):
-    ended = demo.ddbload("demo", "--import-only", "--rows", "400")
-    assert (ended.code, ended.err) == (0, "")
-    assert re.fullmatch(
-        r"generated 400 rows, [\d,]+ bytes, tab-separated\n"
-        rf"{LISTENS.pattern}"
-        r"run \w+-\w+: SUCCEEDED\n"
-        r"  rows      400 read: 400 written\n"
-        r"  time .*\n  requests .*\n  units .*\n"
-        r"verified by a scan: 400 items, one for each of the file's 400 keys, equal cell by cell\n",
-        ended.out,
-    )
-    assert not listens(endpoint_in(ended.out))
-
-
 def test_demo_imports_file_with_rejects(demo):
     rows = 'id,größe,name\n1,5,"a\nb"\n2,,b\nx,7,c\n3,1,"d"d\n2,9,\n,,\n4,"8",é\n'
     demo.write("meine Datei.csv", rows)

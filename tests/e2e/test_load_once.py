@@ -45,18 +45,3 @@ def test_run_whose_id_was_printed_is_listed(console, dynamodb):
     assert "ddbload resume seen starts it over" in limit.err
     resumed = console.ddbload("resume", "seen", "--json")
     assert json.loads(resumed.out)["rows"]["written"] == 1
-
-
-def test_same_command_notices_that_one_of_several_files_changed(console, dynamodb):
-    make_table(dynamodb, "severally", "id:N")
-    for number in range(3):
-        console.write(f"{number}.json", json.dumps({"id": number}) + "\n")
-    command = ("import", "0.json", "1.json", "2.json", "severally", "--run-id", "three")
-    assert console.ddbload(*command).code == 0
-    assert console.ddbload(*command).code == 0
-    console.write("1.json", json.dumps({"id": 17}) + "\n")
-    again = console.ddbload(*command)
-    assert (again.code, again.out) == (1, "")
-    assert "SourceChanged: " in again.err
-    assert "1.json is not the file that this run began with" in again.err
-    assert console.ddbload("resume", "three").code == 0

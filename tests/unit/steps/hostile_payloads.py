@@ -1,4 +1,4 @@
-"""Payloads and upload events that nobody should send, by name."""
+"""Payloads that nobody should send, by name."""
 
 from __future__ import annotations
 
@@ -116,45 +116,6 @@ _COMBINATIONS: dict[str, dict[str, Any]] = {
     "a skip past the end": {"source.skip_lines": 2**53},
     "a row limit of one byte": {"options.max_row_bytes": 1},
 }
-
-
-def good_event() -> dict[str, Any]:
-    return {
-        "version": "0",
-        "detail-type": "Object Created",
-        "source": "aws.s3",
-        "detail": {
-            "version": "0",
-            "bucket": {"name": BUCKET},
-            "object": {"key": KEY, "size": 3, "etag": "e1", "sequencer": "00"},
-            "reason": "PutObject",
-        },
-    }
-
-
-_EVENT_FIELDS = (
-    *("detail", "detail.bucket", "detail.bucket.name", "detail.object", "detail.object.key"),
-    *("detail.object.etag", "detail.object.version-id", "detail.object.sequencer"),
-    *("detail.object.size", "detail.surprise", "source", "detail-type"),
-)
-_EVENT_TEXTS = (
-    *("detail.bucket.name", "detail.object.key", "detail.object.etag"),
-    *("detail.object.version-id", "detail.object.sequencer"),
-)
-
-
-def events() -> Iterator[tuple[str, Any]]:
-    """Yield each upload event with its name."""
-    for name, value in WRONG_TYPES.items():
-        yield f"the event is {name}", value
-        for field in _EVENT_FIELDS:
-            yield f"{field} is {name}", _with(field, value, good_event())
-    for name, value in TEXTS.items():
-        yield f"the event is {name}", value
-        for field in _EVENT_TEXTS:
-            yield f"{field} is {name}", _with(field, value, good_event())
-            if field == "detail.object.key":
-                yield f"{field} is in/ and {name}", _with(field, f"in/{value}", good_event())
 
 
 def _with(field: str, value: Any, made: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -9,11 +9,9 @@ from ddbload import errors
 from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import is_run_id
 from ddbload.contracts.upload_rule import SourceBucket
-from ddbload.errors import DdbloadError
-from tests.unit.steps.hostile_payloads import events, payloads
+from tests.unit.steps.hostile_payloads import payloads
 from tests.unit.steps.machine import execute
-from tests.unit.steps.uploads import Trigger
-from tests.unit.steps.world import BUCKET, KEY, TABLE, World
+from tests.unit.steps.world import BUCKET, TABLE, World
 
 NAMED = {name for name, kind in vars(errors).items() if isinstance(kind, type)} - {
     "DdbloadError",
@@ -72,31 +70,3 @@ def test_each_payload_is_refused_by_name_before_anything_is_written_or_accepted_
     assert not wrong, "\n".join(wrong)
     # Most are refused; the others are fields left out, and texts that mean nothing there.
     assert len(accepted) < len(cases) / 2, accepted
-
-
-def test_each_upload_event_is_refused_by_name_or_starts_a_run_of_its_object():
-    cases = dict(events())
-    assert len(cases) >= 250
-    wrong = []
-    for name, event in cases.items():
-        trigger = Trigger()
-        try:
-            outcome = trigger(event)
-        except DdbloadError as error:
-            if error.name not in NAMED or trigger.stepfunctions.started:
-                wrong.append(f"{name}: {error.name}: {error.message[:200]}")
-            continue
-        except Exception as error:  # noqa: BLE001 - which is what must not happen
-            wrong.append(f"{name}: {type(error).__name__}: {error!s:.200}")
-            continue
-        for given in trigger.inputs():
-            world = _world()
-            ended = execute(world, given, outcome["run"])
-            location = f"{given['source']['bucket']}/{given['source']['key']}"
-            if not is_run_id(outcome["run"]) or ended["run"] != outcome["run"]:
-                wrong.append(f"{name}: started {given!r:.200}")
-            elif ended["error"] is None and location != f"{BUCKET}/{KEY}":
-                wrong.append(f"{name}: loaded {location:.200}")
-            elif ended["error"] is not None and ended["error"]["name"] not in NAMED:
-                wrong.append(f"{name}: {ended['error']}")
-    assert not wrong, "\n".join(wrong)

@@ -37,50 +37,6 @@ def rows(count: int, first: int = 0, wide: int = 1) -> bytes:
 # What a file becomes.
 
 
-def test_rejects_have_positions_for_every_cause():
-    data = (
-        "id,n,ok,é\r\n"
-        "a,1,true,x\r\n"
-        "\r\n"
-        ",1,true,no key\r\n"
-        "b,one,true,x\r\n"
-        "c,1,maybe,x\r\n"
-        'd,1,"tr"ue,x\r\n'
-        "e,1,true\r\n"
-        "f,1,true,x,y\r\n"
-        f"{'g' * 2049},1,true,x\r\n"
-        f"h,{'9' * 39},true,x\r\n"
-        "i,1e126,true,x\r\n"
-        'j,1,true,"two\r\nlines","'
-    ).encode() + b'"\r\nk,\xff,true,x\r\n'
-    types = {"n": "N", "ok": "BOOL"}
-    world = World(data, types=types)
-    report = world.run()
-    lines = world.rejects()
-    assert [(line["line"], line["cause"], line["column"]) for line in lines] == [
-        (4, "empty_key", "id"),
-        (5, "not_a_number", "n"),
-        (6, "not_a_boolean", "ok"),
-        (7, "bad_quote", "ok"),
-        (8, "field_count", None),
-        (9, "field_count", None),
-        (10, "key_too_long", "id"),
-        (11, "number_too_long", "n"),
-        (12, "number_out_of_range", "n"),
-        (13, "field_count", None),
-        (15, "bad_encoding", "n"),
-    ]
-    assert_rejects_are(outcome(data, types=types).rejects, lines)
-    assert [line["raw"] for line in lines[3:5]] == ['d,1,"tr"ue,x', "e,1,true"]
-    assert lines[9]["raw"] == 'j,1,true,"two\r\nlines",""'
-    assert lines[10]["raw"] == "k,\udcff,true,x"
-    assert report.rows == counts(outcome(data, types=types))
-    assert report.rejects == "memory:runs/run-1/rejects/"
-    assert world.items == [
-        {"id": {"S": "a"}, "n": {"N": "1"}, "ok": {"BOOL": True}, "é": {"S": "x"}}
-    ]
-
-
 def test_equal_numbers_are_one_key():
     world = World(b"id,a\n1,first\n1.0,second\n1e0,third\n+01,last\n", keys=[("id", "N")])
     report = world.run()

@@ -119,35 +119,6 @@ def test_once_is_done_over_what_the_table_has_and_writes_nothing():
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "status"),
-    [
-        ({"where": ["n=1"]}, {"where": ["n=2"]}, "SUCCEEDED"),
-        ({"where": ["n=1"]}, {}, "SUCCEEDED"),
-        # Nothing was written, as nothing would be now: it is the same load.
-        ({"where": ["n=9"]}, {"where": ["n=9"]}, "ALREADY_LOADED"),
-        ({"where": ["n=9"]}, {"where": ["n=1"]}, "SUCCEEDED"),
-        ({"options": {"mode": "update", "only_existing": True}}, {}, "SUCCEEDED"),
-        ({"options": {"mode": "insert"}}, {}, "SUCCEEDED"),
-        ({"types": {"n": "N"}}, {}, "SUCCEEDED"),
-        ({"mapping": {"drop": ["n"]}}, {}, "SUCCEEDED"),
-        ({"infer_types": True}, {"infer_types": True}, "ALREADY_LOADED"),
-        ({"options": {"mode": "put", "max_rejects": 5, "chunk_bytes": 4}}, {}, "ALREADY_LOADED"),
-    ],
-)
-def test_once_asks_for_the_same_rows(first, second, status):
-    world = World(FILE)
-    execute(world, {**given(world, "r1"), **with_engine(first)}, "r1")
-    assert once(world, "r2", **with_engine(second))["status"] == status
-    # Detected or not, what is asked again is the same.
-    assert once(world, "r3", **with_engine(second))["status"] == "ALREADY_LOADED"
-
-
-def with_engine(more: dict[str, Any]) -> dict[str, Any]:
-    options = {"engine": "sync", **more.get("options", {})}
-    return {**more, "options": options}
-
-
-@pytest.mark.parametrize(
     ("modes", "status"),
     [
         (["put", "delete"], "SUCCEEDED"),

@@ -108,15 +108,6 @@ def test_delete_uses_keys_only():
 # Which mode
 
 
-@pytest.mark.parametrize("mode", [INSERT, LAST_WINS, DELETE])
-def test_run_cannot_resume_in_other_mode(mode):
-    it = world(FILE, mode)
-    it.preflight()
-    it.options = {"engine": "sync"}
-    with pytest.raises(errors.RunMismatch, match="began with another mode"):
-        it.preflight()
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [

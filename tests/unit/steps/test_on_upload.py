@@ -152,3 +152,19 @@ def test_old_content_uploaded_again_starts_another_run(trigger):
     assert runs[0] != runs[1]
     assert runs[2:] == runs[:2]
     assert len(trigger.stepfunctions.started) == 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        [],
+        {},
+        {"detail": []},
+        {"detail": {"bucket": {"name": "b"}, "object": {"key": "k"}}},
+        {"detail": {"bucket": {}, "object": {"key": "k", "etag": "e"}}},
+    ],
+)
+def test_invalid_event_raises_invalid_payload(trigger, given):
+    with pytest.raises(InvalidPayload):
+        trigger(given)

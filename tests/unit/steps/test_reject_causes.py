@@ -66,21 +66,6 @@ def test_message_of_dynamodb_is_not_quoted():
     assert "secret" in tally_of(line, show_rows=True).groups[0].examples[0].detail
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *(b"", b"{", b"[]", b"7\n", b"\xff", b"[" * 100_000, b"{}"),
-        {**reject(1), "raw": 7},
-        {**reject(1), "column": ["x"]},
-        {**reject(1), "line": "x"},
-        {**reject(1), "source": {}},
-    ],
-)
-def test_damaged_lines_are_counted(line):
-    tally = tally_of(line, reject(1))
-    assert (tally.counted, tally.others) == (1, 1)
-
-
 def test_work_and_memory_are_bounded(monkeypatch):
     monkeypatch.setattr(reject_causes, "MAX_GROUPS", 2)
     monkeypatch.setattr(reject_causes, "MAX_BYTES", 1000)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ddbload.contracts.results import (
     ProgressSample,
@@ -16,28 +13,11 @@ from ddbload.contracts.results import (
     SegmentTimes,
 )
 from ddbload.report_page.timeline import (
-    TimeAxis,
     Timeline,
     make_timeline,
 )
 from ddbload.write.pacing.wcu_budget import WcuBudget
 from tests.unit.steps.page_scenes import BEGAN, work
-
-moments = st.floats(0, 253_402_300_799.0) | st.floats(BEGAN, BEGAN + 1000)
-periods = st.lists(st.tuples(moments, moments).map(sorted).map(tuple), min_size=1, max_size=30)
-
-
-@settings(max_examples=40)
-@given(periods, st.floats(0.01, 1e6))
-def test_windows_cover_the_work_in_order(busy, shortest):
-    axis = TimeAxis(busy)
-    windows = axis.windows(shortest)
-    assert sum(ended - began for began, ended in windows) == pytest.approx(axis.seconds)
-    assert all(one[1] <= other[0] + 1e-4 for one, other in pairwise(windows))
-    starts = {began for began, _ in axis.spans}
-    for began, ended in windows:
-        # The times of the year 9999 are known to some hundred thousandths of a second.
-        assert began in starts or ended - began >= shortest * 0.999 - 1e-4
 
 
 def segment(**changes: object) -> Segment:
