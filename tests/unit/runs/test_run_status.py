@@ -14,7 +14,8 @@ from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.ledger.run_state import is_alive
 from ddbload.runs import run_status as module
-from ddbload.runs.run_status import HeartbeatWriter
+from ddbload.runs.run_status import HeartbeatWriter, works
+from ddbload.steps import report as reader
 from ddbload.steps.report import (
     SeenRun,
     is_another,

@@ -7,7 +7,7 @@ import pytest
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import UploadRule
-from ddbload.errors import ServiceUnavailable
+from ddbload.errors import InvalidPayload, ServiceUnavailable
 from ddbload.steps.executions import (
     LOADED_BEFORE,
     NOT_MAPPED,

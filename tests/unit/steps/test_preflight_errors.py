@@ -9,6 +9,7 @@ import pytest
 
 from ddbload import errors
 from ddbload.context import AccessPolicy
+from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import SourceBucket
 from ddbload.reading.open_sources import list_bucket
