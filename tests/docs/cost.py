@@ -101,8 +101,7 @@ def page() -> str:
 
 <!-- `python -m tests.docs.cost > docs/cost.md` writes this page, and a test compares the two. -->
 
-This page is for those who need to know the price of an import before they deploy ddbload. `ddbload plan`
-calculates the price of importing a given file.
+What an import costs on the deployed stack. `ddbload plan` calculates the price of importing a given file.
 
 The figures are estimates: calculated, and not measured on AWS. They assume new items of up to 1 KB, a
 table in us-east-1 with on-demand capacity and without indexes, no free tiers, a file of {ROW_BYTES}
