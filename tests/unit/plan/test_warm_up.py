@@ -58,24 +58,17 @@ def test_table_and_its_slower_indexes_are_warmed():
     }
 
 
+PROVISIONED = {"ProvisionedThroughput": {"WriteCapacityUnits": 5}}
+AT_MOST = {"OnDemandThroughput": {"MaxWriteRequestUnits": 100}}
+
+
 @pytest.mark.parametrize(
     ("described", "why"),
     [
+        (PROVISIONED, "books has provisioned capacity"),
+        (table(4000, **AT_MOST), "books has an on-demand maximum of 100"),
         (
-            {"ProvisionedThroughput": {"WriteCapacityUnits": 5}},
-            "books has provisioned capacity",
-        ),
-        (
-            table(4000, OnDemandThroughput={"MaxWriteRequestUnits": 6000}),
-            "books has an on-demand maximum of 6,000",
-        ),
-        (
-            table(
-                4000,
-                GlobalSecondaryIndexes=[
-                    index("i", 4000, OnDemandThroughput={"MaxWriteRequestUnits": 100})
-                ],
-            ),
+            table(4000, GlobalSecondaryIndexes=[index("i", 4000, **AT_MOST)]),
             "i has an on-demand maximum of 100",
         ),
     ],

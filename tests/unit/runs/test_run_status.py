@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,6 @@ from ddbload.contracts.control import WORKING, WorkerProgress
 from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.ledger.run_state import is_alive
-from ddbload.runs import run_status as module
 from ddbload.runs.run_status import HeartbeatWriter, works
 from ddbload.steps.report import (
     SeenRun,
@@ -63,31 +61,6 @@ def test_heartbeat_of_another_machine_is_judged_by_its_age():
     assert is_another(left)
     assert is_another(beat(world, boot="another"))
     assert not is_another(beat(world))
-
-
-def test_heartbeats_repeat_and_last_one_says_ended(monkeypatch):
-    monkeypatch.setattr(module, "FOLDER_SECONDS", 0.001)
-    world, enough = World(DATA), threading.Event()
-    found: list[str] = []
-
-    def hook(moment: str, name: str, _data: bytes) -> None:
-        if moment == "done":
-            found.append(name)
-            if len(found) == 3:
-                enough.set()
-
-    world.store.hook = hook
-    with HeartbeatWriter(world.ledger, world.context()) as heart:
-        assert enough.wait(60)
-        heart.set_progress(RowCounts(3, 3), 30, 300)
-    left = world.ledger.find_heartbeat()
-    assert (left.state, left.step, left.rows, left.bytes) == (
-        "ended",
-        "import",
-        RowCounts(3, 3),
-        30,
-    )
-    assert set(found) == {f"runs/{RUN}/progress.json"}
 
 
 @pytest.mark.parametrize("state", ["running", "ended"])

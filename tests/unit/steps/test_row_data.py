@@ -17,7 +17,6 @@ from ddbload.errors import (
     KeyColumnMissing,
     LedgerDamaged,
     RowTooLong,
-    TooManyRejects,
     UnexpectedError,
 )
 from ddbload.items.encode.batch_encoder import BatchEncoder
@@ -154,17 +153,6 @@ def test_errors_and_ledger_contain_no_row_data(change, types, error):
     assert leaks(world) == []
     if types.get("a", "S") != "S":
         assert SECRET in str(world.rejects())
-
-
-def test_too_many_rejects_error_contains_no_row_data():
-    world = World(DATA, types={"a": "N"}, options={"max_rejects": 3})
-    world.preflight()
-    (error,) = steps(world)
-    assert isinstance(error, TooManyRejects)
-    assert SECRET not in told(error)
-    assert SECRET in str(world.rejects())
-    world.report()
-    assert leaks(world) == []
 
 
 @pytest.mark.parametrize(
