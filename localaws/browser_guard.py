@@ -6,7 +6,7 @@ page's domain when it uses DNS rebinding; and a page needs a preflight OPTIONS r
 may send an Authorization header or choose its User-Agent.
 
 Every listening port has a guard: `browser_refusal` in front of moto, `BrowserGuard` in Python's
-HTTP servers, `NODE_GUARD` in front of dynalite.
+HTTP servers, the same checks in `dynalite_server.cjs` in front of dynalite.
 """
 
 from __future__ import annotations
@@ -21,30 +21,6 @@ from localaws.settings import HOST
 # No AWS client sends these. `Sec-Fetch-Site: none` is refused too: browsers send it for a typed
 # address, and keep it when that address redirects here.
 _BROWSER_HEADERS = ("origin", "referer", "sec-fetch-site")
-
-NODE_GUARD = """
-const guard = server => {
-  const refusal = ({method, headers}) => {
-    if (method === 'OPTIONS') return 'OPTIONS requests come from browsers'
-    for (const name of ['origin', 'referer', 'sec-fetch-site'])
-      if (name in headers) return `the header ${name} comes from a browser`
-    const port = server.address().port
-    const names = ['127.0.0.1', 'localhost'].map(name => port === 80 ? name : `${name}:${port}`)
-    if (!names.includes((headers.host || '').toLowerCase()))
-      return `the Host is ${headers.host || 'missing'}, and must be ${names.join(' or ')}`
-  }
-  const [serve] = server.listeners('request')
-  server.removeAllListeners('request').on('request', (request, response) => {
-    const why = refusal(request)
-    if (why === undefined) return serve(request, response)
-    request.resume()
-    response.writeHead(403, {'Content-Type': 'application/json', 'Connection': 'close'})
-    response.end(JSON.stringify({__type: 'AccessDeniedException', message: `localaws: ${why}`}))
-  })
-  return server
-}
-"""
-"""JavaScript function `guard(server)`: the same checks for a Node.js server, before it listens."""
 
 
 def browser_refusal(method: str, headers: Mapping[str, str], port: int) -> str | None:

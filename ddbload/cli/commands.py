@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import os
 import sys
@@ -35,13 +34,13 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "plan": ("plan_command", "Check a source, and estimate price and time; no writes."),
         "verify": ("verify_command", "Compare a source's items with a table's; no writes."),
         "convert": ("convert_command", "Write a source's items as DynamoDB JSON lines."),
-        "ls": ("ls_command", "List objects in S3, in parallel."),
+        "ls": ("listing_commands", "List objects in S3, in parallel."),
     },
     "Runs": {
         "status": ("run_commands", "Show the progress of a run."),
         "report": ("run_commands", "Check a run's ledger, and show the run's result."),
         "rejects": ("rejects_command", "Show rejected rows, or import corrected ones."),
-        "resume": ("resume_command", "Resume a run that was interrupted, killed or failed."),
+        "resume": ("start_command", "Resume a run that was interrupted, killed or failed."),
         "cancel": ("run_commands", "Stop a run and all of its workers."),
         "limit": ("run_commands", "Change the limits of a run."),
         "runs": ("listing_commands", "List runs, the newest first."),
@@ -49,16 +48,13 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Stack on AWS": {
         "deploy": ("deploy_command", "Deploy the pipeline to AWS, or update it."),
         "start": ("start_command", "Import S3 objects on the deployed stack."),
-        "logs": ("logs_command", "Show what the functions of a run logged."),
-        "destroy": ("destroy_command", "Remove the stack that deploy made."),
+        "logs": ("listing_commands", "Show what the functions of a run logged."),
+        "destroy": ("deploy_command", "Remove the stack that deploy made."),
     },
     "More": {
         "demo": ("demo.command", "Try the whole pipeline here, without an AWS account."),
         "doctor": ("doctor_command", "Check credentials, permissions, quotas, table and bucket."),
-        "completion": (
-            "completion_command",
-            "Print a script that completes commands in a shell.",
-        ),
+        "completion": ("doctor_command", "Print a script that completes commands in a shell."),
     },
 }
 """Module and short help of each command, in the sections of `ddbload --help`."""
@@ -95,45 +91,6 @@ def command_hint(word: str) -> str | None:
     return None
 
 
-def refuse_two_values(
-    command: click.Command, context: click.Context, arguments: Sequence[str]
-) -> None:
-    """Raise `InvalidUsage` if an option that takes one value is given two different ones.
-
-    By default click keeps the last value and drops the others silently. Most options here decide
-    what is read or written, so a dropped value could load the wrong data.
-    """
-    # A copy of the command that collects every value of every option.
-    collecting = copy.copy(command)
-    collecting.params = [_repeatable(each) for each in command.params]
-    try:
-        given, _, _ = collecting.make_parser(context).parse_args(list(arguments))
-    except click.UsageError:
-        # The command itself reports other mistakes.
-        return
-    for parameter in command.params:
-        values = given.get(parameter.name or "")
-        if not isinstance(parameter, click.Option) or parameter.multiple or not values:
-            continue
-        other = next((each for each in values if each != values[0]), None)
-        if other is None:
-            continue
-        if parameter.is_flag:
-            yes, no = parameter.opts[0], parameter.secondary_opts[0]
-            raise InvalidUsage(f"{yes} and {no} contradict each other: give one")
-        raise InvalidUsage(
-            f"{parameter.opts[0]} is given twice, as {values[0]!r} and as {other!r}: give it once"
-        )
-
-
-def _repeatable(parameter: click.Parameter) -> click.Parameter:
-    if not isinstance(parameter, click.Option):
-        return parameter
-    copied = copy.copy(parameter)
-    copied.multiple = True
-    return copied
-
-
 class LoadedCommands(Mapping[str, click.Command]):
     """Commands by name, whose modules are imported when they are looked up."""
 
@@ -153,20 +110,17 @@ class LoadedCommands(Mapping[str, click.Command]):
 
 
 class Commands(click.Group):
-    """Group of the commands, which refuse two values for an option that takes one."""
+    """Group of the commands, listed in sections."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the named command, and check its arguments. Raises `InvalidUsage`."""
+        """Find the named command. Raises `InvalidUsage` with a hint for a name of other tools."""
         if args[0] not in self.commands and not ctx.resilient_parsing:
             hint = command_hint(args[0])
             if hint is not None:
                 raise InvalidUsage(hint)
-        name, command, rest = super().resolve_command(ctx, args)
-        if command is not None:
-            refuse_two_values(command, click.Context(command, parent=ctx), rest)
-        return name, command, rest
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """List commands in the order of use, not of the alphabet."""
@@ -231,7 +185,7 @@ def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
     try:
         asked = os.environ.get(COMPLETE_VARIABLE)
         if asked:
-            from ddbload.cli.completion_command import answer_completion
+            from ddbload.cli.doctor_command import answer_completion
 
             return answer_completion(commands, asked)
         result = commands.main(list(arguments), prog_name="ddbload", standalone_mode=False)

@@ -1,106 +1,202 @@
-"""`ddbload deploy`: make or update the stack, from an installed ddbload."""
+"""`ddbload deploy` and `ddbload destroy`: make, update or remove the stack."""
 
 from __future__ import annotations
 
+import os
 import shlex
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
-
 from ddbload import __version__
-from ddbload.aws.clients import AwsSettings
-from ddbload.cli.options import GroupedCommand, aws_options, deployment_option, json_option
-from ddbload.cli.output import EXIT_DONE, has_terminal_input, print_json, print_stderr, print_stdout
-from ddbload.cli.stack_place import (
-    BOOTSTRAP_STACK,
-    StackPlace,
-    agree_option,
-    confirm,
-    find_stack_place,
-    stack_name_option,
-    tell,
+from ddbload.aws.clients import AwsSettings, Clients
+from ddbload.aws.retry import call_if_possible, call_with_retries
+from ddbload.cli import options
+from ddbload.cli.output import (
+    EXIT_DONE,
+    Output,
+    ask_to_agree,
+    has_terminal_input,
+    print_stderr,
+    print_stdout,
 )
+from ddbload.cli.run_location import option_words, stack_name
 from ddbload.deploy import stack_settings as known
+from ddbload.deploy import toolchain
 from ddbload.deploy.cdk import Cdk
-from ddbload.deploy.stack_settings import DeployedStack
-from ddbload.deploy.toolchain import (
-    DEPLOY_TOOLS,
-    ToolSet,
-    check_node,
-    copy_app,
-    install,
-    is_installed,
-    tools_folder,
+from ddbload.deploy.stack_settings import DeployedStack, find_deployed_stack, first_failure
+from ddbload.errors import (
+    AccessDenied,
+    DdbloadError,
+    DeploymentFailed,
+    RequestRefused,
+    StackNotFound,
 )
-from ddbload.errors import InvalidUsage
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack
 
+BOOTSTRAP_STACK = "CDKToolkit"
+"""Stack of the AWS CDK, which all its apps of an account and region share."""
 
-@click.command(
-    "deploy",
-    cls=GroupedCommand,
-    examples=(
-        "ddbload deploy --table books --source-bucket my-bucket --upload books/=books",
-        "ddbload deploy --table films --dry-run",
-        "ddbload deploy --set tables=films --set dashboard=true",
-    ),
-)
-@deployment_option(
-    "--table",
-    "tables",
+stack_name_option = options.deployment_option(
+    "--stack",
+    "--stack-name",
     metavar="NAME",
-    multiple=True,
-    help="Table that runs may write (repeatable).",
+    help="Name of the stack.",
+    show_default="$DDBLOAD_STACK, or ddbload",
 )
-@deployment_option(
-    "--source-bucket",
-    "source_buckets",
-    metavar="BUCKET[/PREFIX]",
-    multiple=True,
-    help="Bucket that runs may read, besides the stack's inbox (repeatable).",
+
+
+agree_option = partial(options.deployment_option, "--yes", is_flag=True)
+
+
+@dataclass(frozen=True, slots=True)
+class StackPlace:
+    """Account and region of a stack, and what is deployed there."""
+
+    stack: str
+    account: str
+    region: str
+    deployed: DeployedStack | None
+    bootstrapped: bool
+    clients: Clients
+    environment: Mapping[str, str]
+    """Variables by which programs reach the same account with the same credentials."""
+
+    @property
+    def known_settings(self) -> Mapping[str, Any] | None:
+        return None if self.deployed is None else self.deployed.settings
+
+    def describe(self) -> list[str]:
+        where = f"stack {self.stack} in account {self.account}, {self.region}"
+        if self.deployed is None:
+            return [f"{where}: new, by ddbload {__version__}"]
+        by = self.deployed.version or "an earlier version"
+        return [f"{where}: deployed by ddbload {by}, to be updated by {__version__}"]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"stack": self.stack, "account": self.account, "region": self.region}
+
+
+def find_stack_place(aws: AwsSettings, stack: str | None) -> StackPlace:
+    """Ask AWS who calls and what is deployed. Raises AWS's errors."""
+    clients = Clients(aws)
+    name = stack_name(stack)
+    sts = clients.service("sts")
+    identity: Any = call_with_retries(sts.get_caller_identity, "asking for the caller's account")
+    return StackPlace(
+        stack=name,
+        account=identity["Account"],
+        region=sts.meta.region_name,
+        deployed=find_deployed_stack(clients.cloudformation, name),
+        bootstrapped=_is_bootstrapped(clients),
+        clients=clients,
+        environment=_variables(clients, aws, sts.meta.region_name),
+    )
+
+
+def _is_bootstrapped(clients: Clients) -> bool:
+    client = clients.cloudformation
+    try:
+        call_with_retries(
+            lambda: client.describe_stacks(StackName=BOOTSTRAP_STACK),
+            f"looking up stack {BOOTSTRAP_STACK}",
+        )
+    except RequestRefused:
+        return False
+    except AccessDenied:
+        # Who may not look may not bootstrap either: cdk will say what is missing.
+        return True
+    return True
+
+
+def _variables(clients: Clients, aws: AwsSettings, region: str) -> dict[str, str]:
+    """Return variables with these very credentials, so that cdk cannot find others.
+
+    They go to cdk's process only, never into a file.
+    """
+    session = clients.session()
+    credentials = session.get_credentials()
+    if credentials is None:
+        raise AccessDenied("no AWS credentials were found; set AWS_PROFILE or give --profile")
+    frozen = credentials.get_frozen_credentials()
+    given = {
+        "AWS_ACCESS_KEY_ID": frozen.access_key,
+        "AWS_SECRET_ACCESS_KEY": frozen.secret_key,
+        "AWS_SESSION_TOKEN": frozen.token,
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CA_BUNDLE": session.get_config_variable("ca_bundle"),
+        "AWS_ENDPOINT_URL": aws.endpoint_url,
+    }
+    endpoints = {
+        name: value for name, value in os.environ.items() if name.startswith("AWS_ENDPOINT_URL")
+    }
+    return {**endpoints, **{name: value for name, value in given.items() if value}}
+
+
+def confirm(what: str, question: str, *, yes: bool) -> None:
+    """Tell what will be done, and ask. Raises `InvalidUsage` for a no, or without a terminal."""
+    tell(what)
+    if yes:
+        return
+    ask_to_agree(
+        question,
+        unasked="there is no terminal to ask on: give --yes to agree",
+        declined="declined: nothing was done",
+    )
+
+
+def tell(text: str) -> None:
+    """Print a line on stderr, in the name of ddbload."""
+    print_stderr(f"ddbload: {text}")
+
+
+@options.command(
+    "ddbload deploy --table books --source-bucket my-bucket --upload books/=books",
+    "ddbload deploy --table films --dry-run",
+    "ddbload deploy --set tables=films --set dashboard=true",
 )
-@deployment_option(
-    "--upload",
-    "uploads",
-    metavar="PREFIX=TABLE",
-    multiple=True,
-    help="Load uploads to the inbox whose keys begin with PREFIX into TABLE (repeatable).",
-)
-@deployment_option(
-    "--set",
-    "assignments",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Set any setting of docs/deploy.md, such as dashboard=true, or a whole list, such as"
-    " tables=books,films; an empty VALUE restores the default. Repeatable.",
-)
-@deployment_option(
-    "--replace",
-    is_flag=True,
-    help="Start from the defaults, not from the settings that the stack was deployed with.",
-)
-@stack_name_option
-@deployment_option(
-    "--dry-run", is_flag=True, help="Show what would change, by `cdk diff`, and change nothing."
-)
-@agree_option(help="Do not ask before installing tools, bootstrapping, and deploying.")
-@aws_options
-@json_option
 def deploy_command(
-    *,
-    tables: tuple[str, ...],
-    source_buckets: tuple[str, ...],
-    uploads: tuple[str, ...],
-    assignments: tuple[str, ...],
-    replace: bool,
-    stack: str | None,
-    dry_run: bool,
-    yes: bool,
-    aws: AwsSettings,
-    as_json: bool,
+    tables: tuple[str, ...] = options.deployment_option(
+        "--table", metavar="NAME", multiple=True, help="Table that runs may write (repeatable)."
+    ),
+    source_buckets: tuple[str, ...] = options.deployment_option(
+        "--source-bucket",
+        metavar="BUCKET[/PREFIX]",
+        multiple=True,
+        help="Bucket that runs may read, besides the stack's inbox (repeatable).",
+    ),
+    uploads: tuple[str, ...] = options.deployment_option(
+        "--upload",
+        metavar="PREFIX=TABLE",
+        multiple=True,
+        help="Load uploads to the inbox whose keys begin with PREFIX into TABLE (repeatable).",
+    ),
+    assignments: tuple[str, ...] = options.deployment_option(
+        "--set",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Set any setting of docs/deploy.md, such as dashboard=true, or a whole list, such as"
+        " tables=books,films; an empty VALUE restores the default. Repeatable.",
+    ),
+    replace: bool = options.deployment_option(
+        is_flag=True,
+        help="Start from the defaults, not from the settings that the stack was deployed with.",
+    ),
+    stack: str | None = stack_name_option,
+    dry_run: bool = options.deployment_option(
+        is_flag=True, help="Show what would change, by `cdk diff`, and change nothing."
+    ),
+    yes: bool = agree_option(
+        help="Do not ask before installing tools, bootstrapping, and deploying."
+    ),
+    aws: AwsSettings = options.aws_options,
+    output: Output = options.output_options(),
 ) -> int:
     """Deploy the state machine, its functions, an inbox bucket and a work bucket.
 
@@ -115,25 +211,28 @@ def deploy_command(
     """
     assigned = known.parse_assignments(assignments)
     rules = [known.parse_upload(each) for each in uploads]
-    check_node()
+    toolchain.check_node()
     place = find_stack_place(aws, stack)
-    recorded = _recorded(place.deployed, replace=replace)
     settings = known.merge_settings(
-        recorded, tables=tables, source_buckets=source_buckets, uploads=rules, assigned=assigned
+        (place.known_settings if not replace else None) or {},
+        tables=tables,
+        source_buckets=source_buckets,
+        uploads=rules,
+        assigned=assigned,
     )
     with tempfile.TemporaryDirectory(prefix="ddbload-deploy-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         app = folder / "app"
-        copy_app(app, {**settings, "stack_name": place.stack})
+        toolchain.copy_app(app, {**settings, "stack_name": place.stack})
         known.check_app_settings(app, {**settings, "stack_name": place.stack})
-        show = print_stdout if dry_run and not as_json else print_stderr
+        show = print_stdout if dry_run and not output.as_json else print_stderr
         show(
             *place.describe(),
             *known.describe_changes(place.known_settings, settings),
             *([] if settings.get("tables") else ["no table may be written: give --table"]),
         )
-        agree_to_tools(DEPLOY_TOOLS, yes=yes)
-        tools = install(DEPLOY_TOOLS, show)
+        agree_to_tools(toolchain.DEPLOY_TOOLS, yes=yes)
+        tools = toolchain.install(toolchain.DEPLOY_TOOLS, show)
         cdk = Cdk(folder, tools, app, {})
         show("synthesizing ...")
         with cdk.synth() as synth:
@@ -141,10 +240,8 @@ def deploy_command(
         if dry_run:
             with cdk.diff(place.environment, security=False) as diff:
                 shown = diff.wait()
-            if as_json:
-                print_json({**place.to_json(), "settings": settings, "changes": shown})
-            else:
-                print_stdout(*shown.splitlines(), "nothing was changed")
+            value = {**place.to_json(), "settings": settings, "changes": shown}
+            output.show(value, *shown.splitlines(), "nothing was changed")
             return EXIT_DONE
         _agree_to_deployment(place, cdk, yes=yes)
         if not place.bootstrapped:
@@ -154,32 +251,20 @@ def deploy_command(
         show(f"deploying stack {place.stack} ...")
         with cdk.deploy(place.environment) as deploy:
             deploy.wait(_show_event)
-    return _print_deployed(place, settings, aws, as_json=as_json)
+    return _print_deployed(place, settings, aws, output)
 
 
-def _recorded(deployed: DeployedStack | None, *, replace: bool) -> Mapping[str, Any]:
-    """Return the settings to start from. Raises `InvalidUsage` if they are not recorded."""
-    if deployed is None or replace:
-        return {}
-    if deployed.settings is None:
-        raise InvalidUsage(
-            f"stack {deployed.name} was deployed by an earlier version, which did not record its"
-            " settings: give all that it should have, and --replace"
-        )
-    return deployed.settings
-
-
-def agree_to_tools(tools: ToolSet, *, yes: bool) -> None:
+def agree_to_tools(tools: toolchain.ToolSet, *, yes: bool) -> None:
     """Tell what will be installed, and ask, unless it is there.
 
     Raises `InvalidUsage` for a no, and `ToolsUnavailable`.
     """
-    check_node()
-    if is_installed(tools):
+    toolchain.check_node()
+    if toolchain.is_installed(tools):
         return
     what = (
         f"{tools.purpose} ({tools.megabytes} MB on disk) will be installed into"
-        f" {tools_folder(tools)}; delete that folder to remove it"
+        f" {toolchain.tools_folder(tools)}; delete that folder to remove it"
     )
     confirm(what, "Install it?", yes=yes)
 
@@ -213,40 +298,33 @@ def _show_event(line: str) -> None:
 
 
 def _print_deployed(
-    place: StackPlace, settings: Mapping[str, Any], aws: AwsSettings, *, as_json: bool
+    place: StackPlace, settings: Mapping[str, Any], aws: AwsSettings, output: Output
 ) -> int:
-
     stack = find_stack(place.clients.cloudformation, place.stack)
-    if as_json:
-        print_json(
-            {
-                **place.to_json(),
-                "version": __version__,
-                "state_machine": stack.state_machine,
-                "inbox_bucket": stack.inbox_bucket,
-                "work_bucket": stack.work_bucket,
-                "settings": settings,
-            }
-        )
-        return EXIT_DONE
-    lines = [
+    value = {
+        **place.to_json(),
+        "version": __version__,
+        "state_machine": stack.state_machine,
+        "inbox_bucket": stack.inbox_bucket,
+        "work_bucket": stack.work_bucket,
+        "settings": settings,
+    }
+    output.show(
+        value,
         f"stack {stack.name}: deployed by ddbload {__version__}",
         f"  inbox     s3://{stack.inbox_bucket}",
         f"  work      s3://{stack.work_bucket}",
         f"  machine   {stack.state_machine}",
-    ]
-    print_stdout(*lines, *_next_commands(stack, settings, aws))
+        *_next_commands(stack, settings, aws),
+    )
     return EXIT_DONE
 
 
 def _next_commands(stack: Stack, settings: Mapping[str, Any], aws: AwsSettings) -> Iterator[str]:
     """Yield commands that use the stack as it was deployed."""
-    given = {
-        "--stack": stack.name if stack.name != DEFAULT_STACK else None,
-        "--profile": aws.profile,
-        "--region": aws.region,
-    }
-    more = "".join(f" {name} {shlex.quote(value)}" for name, value in given.items() if value)
+    named = stack.name if stack.name != DEFAULT_STACK else None
+    words = option_words(aws, stack=named)
+    more = f" {shlex.join(words)}" if words else ""
     tables = settings.get("tables", [])
     if not tables:
         return
@@ -259,3 +337,99 @@ def _next_commands(stack: Stack, settings: Mapping[str, Any], aws: AwsSettings) 
             break
     yield f"  ddbload start s3://BUCKET/KEY {tables[0]}{more}"
     yield f"  ddbload doctor {tables[0]}{more}"
+
+
+@options.command(
+    "ddbload destroy",
+    "ddbload destroy --stack staging",
+    "ddbload destroy --stack staging --yes --json",
+)
+def destroy_command(
+    stack: str | None = stack_name_option,
+    yes: bool = agree_option(help="Do not ask before removing the stack."),
+    aws: AwsSettings = options.aws_options,
+    output: Output = options.output_options(),
+) -> int:
+    """Remove the deployed stack: the state machine, its functions, queues, rules and roles.
+
+    The inbox and the work bucket stay, with your uploads and the record of your runs; so do your
+    tables. The command prints how to delete the buckets. The stack CDKToolkit stays too: all CDK
+    apps of the account and region share it.
+    """
+    place = find_stack_place(aws, stack)
+    if place.deployed is None:
+        raise StackNotFound(f"there is no stack {place.stack} in {place.region}: nothing to remove")
+    if place.deployed.protected:
+        raise DeploymentFailed(
+            f"stack {place.stack} is protected from deletion: switch its termination protection off"
+            " first (aws cloudformation update-termination-protection)"
+        )
+    client = place.clients.cloudformation
+    kept = _buckets(client, place.stack)
+    running = _count_running(place)
+    tell(
+        "these stay, with what is in them: "
+        + ", ".join([*(f"s3://{each}" for each in kept), "your tables", BOOTSTRAP_STACK])
+    )
+    if running:
+        tell(f"{running} runs are under way, and will end unfinished")
+    confirm(
+        f"stack {place.stack} in account {place.account}, {place.region} will be removed",
+        "Remove it?",
+        yes=yes,
+    )
+    call_with_retries(
+        lambda: client.delete_stack(StackName=place.stack), f"removing stack {place.stack}"
+    )
+    _wait_until_removed(place)
+    lines = [f"stack {place.stack}: removed"]
+    if kept:
+        lines.append("kept; once you need nothing in them any more, empty and delete them:")
+    lines += [f"  s3://{each}" for each in kept]
+    output.show({**place.to_json(), "kept_buckets": kept}, *lines)
+    return EXIT_DONE
+
+
+def _buckets(client: Any, stack: str) -> list[str]:
+    """List the buckets of a stack, which its template retains."""
+
+    def find() -> list[str]:
+        pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
+        return [
+            each["PhysicalResourceId"]
+            for page in pages
+            for each in page["StackResourceSummaries"]
+            if each["ResourceType"] == "AWS::S3::Bucket" and each.get("PhysicalResourceId")
+        ]
+
+    return sorted(call_with_retries(find, f"listing the resources of stack {stack}"))
+
+
+def _count_running(place: StackPlace) -> int:
+    """Count running executions, at most a hundred; 0 where they cannot be read."""
+    try:
+        stack = find_stack(place.clients.cloudformation, place.stack)
+    except DdbloadError:
+        return 0
+    found: Any = call_if_possible(
+        lambda: place.clients.stepfunctions.list_executions(
+            stateMachineArn=stack.state_machine, statusFilter="RUNNING", maxResults=100
+        ),
+        "listing running executions",
+    )
+    return len(found["executions"]) if found else 0
+
+
+def _wait_until_removed(place: StackPlace) -> None:
+    """Wait for the end of the removal. Raises `DeploymentFailed` with the first reason."""
+    client = place.clients.cloudformation
+    while True:
+        found = find_deployed_stack(client, place.stack)
+        if found is None or found.status == "DELETE_COMPLETE":
+            return
+        if found.status.endswith("_FAILED"):
+            raise DeploymentFailed(
+                f"stack {place.stack} could not be removed: {first_failure(client, place.stack)};"
+                " remove the cause, and repeat ddbload destroy"
+            )
+        time.sleep(2)

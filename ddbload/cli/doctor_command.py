@@ -1,50 +1,35 @@
-"""`ddbload doctor`: check what commands need, without changing anything."""
+"""`ddbload doctor` and `ddbload completion`: check this machine, and complete in its shell."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import chain
 
 import click
+from click.shell_completion import ShellComplete, get_completion_class, shell_complete
 
 from ddbload.aws.clients import AwsSettings, Clients
-from ddbload.cli.options import (
-    GroupedCommand,
-    aws_options,
-    json_option,
-    ledger_option,
-    stack_option,
-)
-from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, print_json, print_stdout
+from ddbload.cli import COMPLETE_VARIABLE, options
+from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, Output, print_json, print_stdout
+from ddbload.cli.run_location import stack_name
 from ddbload.doctor.checks import FAIL, Check, check_aws, check_machine
-from ddbload.runs.deployed import DEFAULT_STACK
 from ddbload.runs.local_settings import default_ledger
 
+PROGRAM = "ddbload"
 
-@click.command(
-    "doctor",
-    cls=GroupedCommand,
-    examples=(
-        "ddbload doctor",
-        "ddbload doctor books",
-        "ddbload doctor books s3://my-bucket/in/ --profile staging",
-    ),
+
+@options.command(
+    "ddbload doctor",
+    "ddbload doctor books",
+    "ddbload doctor books s3://my-bucket/in/ --profile staging",
 )
-@click.argument("table", required=False)
-@click.argument("source", required=False)
-@ledger_option
-@stack_option
-@aws_options
-@json_option
 def doctor_command(
-    *,
-    table: str | None,
-    source: str | None,
-    ledger: str | None,
-    stack: str | None,
-    aws: AwsSettings,
-    as_json: bool,
+    table: str | None = options.argument(required=False),
+    source: str | None = options.argument(required=False),
+    ledger: str | None = options.ledger_option,
+    stack: str | None = options.stack_option,
+    aws: AwsSettings = options.aws_options,
+    output: Output = options.output_options(),
 ) -> int:
     """Check what commands need: one line each, with what to do about it.
 
@@ -56,32 +41,50 @@ def doctor_command(
     """
     if table is not None and table.startswith("s3://"):
         table, source = source, table
+    wanted = chain(
+        check_machine(source=source, ledger=ledger or default_ledger()),
+        check_aws(
+            Clients(aws),
+            table=table,
+            source=source,
+            stack=stack_name(stack),
+            now=lambda: datetime.now(UTC),
+        ),
+    )
     checks: list[Check] = []
-    for check in _checks(table, source, ledger, stack, aws):
+    for check in wanted:
         checks.append(check)
-        if not as_json:
+        if not output.as_json:
             print_stdout(f"{check.status:4}  {check.name:13} {check.message}")
             if check.advice is not None:
                 print_stdout(f"{'':20}-> {check.advice}")
     failed = any(check.status == FAIL for check in checks)
-    if as_json:
+    if output.as_json:
         print_json({"ok": not failed, "checks": [check.to_json() for check in checks]})
     return EXIT_FAILED if failed else EXIT_DONE
 
 
-def _checks(
-    table: str | None,
-    source: str | None,
-    ledger: str | None,
-    stack: str | None,
-    aws: AwsSettings,
-) -> Iterator[Check]:
+@options.command(
+    "ddbload completion bash > ~/.local/share/bash-completion/completions/ddbload",
+    "ddbload completion zsh > ~/.zfunc/_ddbload",
+    "ddbload completion fish > ~/.config/fish/completions/ddbload.fish",
+)
+def completion_command(
+    shell: str = options.argument(type=click.Choice(["bash", "zsh", "fish"])),
+) -> int:
+    """Print the script that completes ddbload's commands, options and files in SHELL.
 
-    yield from check_machine(source=source, ledger=ledger or default_ledger())
-    yield from check_aws(
-        Clients(aws),
-        table=table,
-        source=source,
-        stack=stack or os.environ.get("DDBLOAD_STACK") or DEFAULT_STACK,
-        now=lambda: datetime.now(UTC),
-    )
+    To try it in this bash: source <(ddbload completion bash). New shells find it in the folders of
+    the examples. With zsh, ~/.zfunc must be in fpath before compinit is called.
+    """
+    kind = get_completion_class(shell) or ShellComplete
+    root = click.get_current_context().find_root().command
+    complete = kind(root, {}, PROGRAM, COMPLETE_VARIABLE)
+    # Not the class's own: that of bash runs a bash, to warn of old versions.
+    print_stdout(*ShellComplete.source(complete).split("\n"))
+    return EXIT_DONE
+
+
+def answer_completion(commands: click.Command, instruction: str) -> int:
+    """Print the completions that a script asks for; return the exit status."""
+    return shell_complete(commands, {}, PROGRAM, COMPLETE_VARIABLE, instruction)

@@ -5,52 +5,26 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import click
-
 from ddbload.aws.clients import AwsSettings, Clients
-from ddbload.cli.interrupts import stop_on_interrupt
-from ddbload.cli.options import (
-    GroupedCommand,
-    aws_options,
-    cores,
-    dry_run_option,
-    is_given,
-    json_option,
-    ledger_option,
-    once_option,
-    processes_option,
-    quiet_option,
-    rejects_option,
-    run_option,
-    sources_argument,
-    verbose_option,
-    yes_option,
-)
-from ddbload.cli.output import print_error, print_notice, print_stderr
+from ddbload.cli import options
+from ddbload.cli.output import Output, print_error, print_stderr, stop_on_interrupt
 from ddbload.cli.payload import build_payload, check_order, import_options, is_pipe
 from ddbload.cli.plan_command import plan_import
-from ddbload.cli.progress import Steps
-from ddbload.cli.progress import show_progress as show_run
+from ddbload.cli.progress import show_progress, show_record
 from ddbload.cli.run_location import NamedRun
-from ddbload.cli.run_result import (
-    Result,
-    RunOutput,
-    already_done,
-    print_detected,
-    print_run,
-    source_format,
-)
+from ddbload.cli.run_result import Result, already_done, print_run, show_result, source_format
 from ddbload.cli.run_setup import (
+    choose_engine,
     prewarm,
     private_file,
     rejects_file,
     require_not_stopped,
-    settle_engine,
     spooled,
 )
 from ddbload.contracts.control import NewLimits
@@ -59,7 +33,7 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import AUTO
 from ddbload.dynamodb.modes import PUT
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
-from ddbload.runs.local_settings import LocalSettings, default_ledger
+from ddbload.runs.local_settings import LocalSettings
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import asked_for, new_run_id, run_import
@@ -67,49 +41,28 @@ from ddbload.runs.run_status import SPOOL, HeartbeatWriter
 from ddbload.steps.report import finished_report
 
 
-@click.command(
-    "import",
-    cls=GroupedCommand,
-    examples=(
-        "ddbload import books.csv books --types year=N,price=N",
-        "ddbload import jan.csv feb.csv mar.csv books --max-wcu 500",
-        "ddbload import s3://my-bucket/books/ books --mode insert --max-rejects 1%",
-    ),
+@options.command(
+    "ddbload import books.csv books --types year=N,price=N",
+    "ddbload import jan.csv feb.csv mar.csv books --max-wcu 500",
+    "ddbload import s3://my-bucket/books/ books --mode insert --max-rejects 1%",
 )
-@sources_argument
-@click.argument("table")
-@dry_run_option
-@import_options
-@processes_option
-@run_option(
-    "--run-id",
-    metavar="ID",
-    help="Id of the run; the id of an unfinished run resumes it.",
-    show_default="generated",
-)
-@yes_option
-@once_option
-@ledger_option
-@rejects_option
-@aws_options
-@json_option
-@quiet_option
-@verbose_option
 def import_command(
-    sources: tuple[str, ...],
-    table: str,
-    dry_run: bool,
-    processes: int | None,
-    rejects: str | None,
-    run_id: str | None,
-    yes: bool,
-    once: bool,
-    ledger: str | None,
-    aws: AwsSettings,
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
-    **given: Any,
+    sources: tuple[str, ...] = options.sources_argument,
+    table: str = options.argument(),
+    dry_run: bool = options.dry_run_option,
+    given: Mapping[str, Any] = import_options,
+    processes: int | None = options.processes_option,
+    run_id: str | None = options.run_option(
+        metavar="ID",
+        help="Id of the run; the id of an unfinished run resumes it.",
+        show_default="generated",
+    ),
+    yes: bool = options.yes_option,
+    once: bool = options.once_option,
+    ledger: str | None = options.ledger_option,
+    rejects: str | None = options.rejects_option,
+    aws: AwsSettings = options.aws_options,
+    output: Output = options.output_options(quiet=options.QUIET, verbose=True),
 ) -> int:
     """Import SOURCE into TABLE from this machine.
 
@@ -126,21 +79,16 @@ def import_command(
     imported again.
     """
     if dry_run:
-        return plan_import(
-            *(sources, table, processes, aws, given), as_json=as_json, quiet=quiet, verbose=verbose
-        )
-    count = processes or cores()
+        return plan_import(sources, table, processes, aws, output, given)
+    count = processes or options.cores()
     check_order(sources, table)
     payload = build_payload(sources, table, run_id, count, given)
     payload["run"]["once"] = once
     is_stream = sources[0] == "-" or is_pipe(sources[0])
     if once and is_stream:
         raise InvalidUsage("--once knows files and objects, and the source is a stream")
-    settings = LocalSettings(
-        ledger=ledger or default_ledger(), aws=aws, concurrency=given["concurrency"]
-    )
-    run = run_id or new_run_id()
-    named = NamedRun(run, ledger, None, aws)
+    named = NamedRun(run_id or new_run_id(), ledger, None, aws)
+    run, settings = named.run, named.settings(payload)
     clients = settings.clients()
     resume = heart = None
     if is_stream:
@@ -150,93 +98,66 @@ def import_command(
     with ExitStack() as stack:
         stack.enter_context(asked_for(payload, settings, run, clients))
         # Not before the ledger knows the id, so that it is of use whatever comes.
-        print_run(run, ledger=settings.ledger, quiet=quiet)
-        if given["prewarm"] is not None and not _is_done(run_id, settings):
-            prewarm(table, given["prewarm"], clients, yes=yes, quiet=quiet)
-        reject_file = stack.enter_context(rejects_file(rejects, sources))
+        print_run(run, output, ledger=settings.ledger)
+        # A run that is done needs no capacity.
+        if given["prewarm"] is not None and (
+            run_id is None or finished_report(run, settings.context()) is None
+        ):
+            prewarm(table, given["prewarm"], clients, output, yes=yes)
+        file = stack.enter_context(rejects_file(rejects, sources))
         stack.enter_context(spooled(payload, heart))
         if heart is not None:
             # The import would take up a run that it finds cancelled.
             heart.look()
             require_not_stopped(heart)
         result = import_with_progress(
-            payload,
-            settings,
-            run=run,
-            processes=count,
-            rejects=reject_file,
-            show_progress=not quiet,
-            steps=Steps(enabled=verbose),
-            resume=resume,
-            clients=clients,
-            keep_engine=is_given("engine"),
+            *(payload, named, output, count), rejects=file, resume=resume, clients=clients
         )
-    return RunOutput(as_json, quiet, named.command("rejects")).show(result)
-
-
-def _is_done(run_id: str | None, settings: LocalSettings) -> bool:
-    """Tell whether a run needs no capacity, because it is done."""
-    return run_id is not None and finished_report(run_id, settings.context()) is not None
+    return show_result(result, output, named.command("rejects"))
 
 
 def import_with_progress(
     payload: dict[str, Any],
-    settings: LocalSettings,
-    *,
-    run: str,
+    named: NamedRun,
+    output: Output,
     processes: int,
+    *,
     rejects: BinaryIO | None = None,
-    show_progress: bool = True,
-    steps: Steps | None = None,
     resume: str | None = None,
     limits: NewLimits | None = None,
     clients: Clients | None = None,
-    keep_engine: bool = False,
 ) -> Result:
     """Import with live progress; Ctrl-C stops the run, and errors are printed on stderr.
 
     Args:
         payload: Input of the run.
-        settings: Ledger, AWS settings and concurrency.
-        run: Run id.
+        named: Run id, ledger and AWS settings.
+        output: Form in which progress, and the detected format and types, are printed.
         processes: Worker processes.
         rejects: File for the rejected rows.
-        show_progress: Draw progress, and print the detected format and types.
-        steps: Printer of each step.
         resume: Command that resumes the run, if one can.
         limits: Limits given to `resume`.
         clients: Clients of the settings, if the caller has made them.
-        keep_engine: Keep the payload's engine even where it cannot be used.
 
     Raises:
         InvalidUsage: If the payload does not fit the run of this id.
     """
-    started = time.monotonic()
+    started, run, settings = time.monotonic(), named.run, named.settings(payload)
     last: RunProgress | None = None
-    steps = steps or Steps(enabled=False)
-    steps.say(f"run {run}: looking at the source and the table; worker processes: {processes:,}")
+    output.step(f"run {run}: looking at the source and the table; worker processes: {processes:,}")
     clients = clients or settings.clients()
-    if not keep_engine:
-        settle_engine(payload, clients, quiet=not show_progress)
-
+    choose_engine(payload, clients, output)
     try:
-        with (
-            stop_on_interrupt() as should_stop,
-            show_run(enabled=show_progress and not steps.enabled) as draw,
-        ):
+        with stop_on_interrupt() as should_stop, show_progress(output) as show:
 
             def watch(progress: RunProgress) -> None:
                 nonlocal last
                 last = progress
-                draw(progress)
-                steps.show_progress(progress)
+                show(progress)
 
             def begun(record: RunRecord) -> None:
-                if record.loads_nothing:
-                    return
-                if show_progress:
-                    print_detected(record, payload)
-                steps.show_record(record)
+                if not record.loads_nothing:
+                    show_record(output, record, payload)
 
             ended = run_import(
                 payload,
@@ -246,7 +167,7 @@ def import_with_progress(
                 should_stop=should_stop,
                 watch=watch,
                 begun=begun,
-                notice=print_notice if show_progress else None,
+                notice=output.notice,
                 limits=limits,
                 clients=clients,
             )
@@ -257,7 +178,7 @@ def import_with_progress(
         result = Result.from_error(run, mode, error, time.monotonic() - started, last)
     else:
         if ended.already_done:
-            result = already_done(ended.report, quiet=not show_progress)
+            result = already_done(ended.report, output)
         else:
             result = Result(ended.report, time.monotonic() - started, ended.adopted_rows)
         if AUTO in payload["source"].values() and not ended.record.loads_nothing:
@@ -303,7 +224,6 @@ def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None)
 
 
 def _copy_rejects(run: str, settings: LocalSettings, file: BinaryIO) -> None:
-
     file.writelines(iter_rejects(run, settings.context()))
     file.flush()
 

@@ -1,92 +1,101 @@
-"""`ddbload runs`: what was run, and what loaded an object."""
+"""`ddbload runs`, `ddbload ls` and `ddbload logs`: list runs, objects, and what a run logged."""
 
 from __future__ import annotations
 
+import json
 import os.path
-from collections.abc import Iterator
+import re
+import sys
+import time
+from collections.abc import Generator, Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
 
 import click
 from rich.text import Text
 
-from ddbload.aws.clients import AwsSettings
-from ddbload.cli.options import (
-    GroupedCommand,
-    aws_options,
-    json_option,
-    ledger_option,
-    output_option,
-    stack_option,
+from ddbload.aws.clients import AwsSettings, Clients
+from ddbload.cli import options
+from ddbload.cli.output import (
+    EXIT_DONE,
+    EXIT_INTERRUPTED,
+    Output,
+    print_json,
+    print_stderr,
+    print_stdout,
+    printable,
+    report_stdout_error,
+    stdout_error,
 )
-from ddbload.cli.output import EXIT_DONE, print_json, print_stderr, printable
-from ddbload.cli.run_location import RunLocation, find_deployed
+from ddbload.cli.run_location import Deployed, NamedRun, RunLocation, find_runs, run_options
 from ddbload.cli.tables import STATUS_STYLES, draw, make_table
 from ddbload.contracts.results import ALREADY_LOADED, STATUSES
 from ddbload.dynamodb.modes import mode_of
-from ddbload.errors import InvalidUsage
+from ddbload.errors import InvalidUsage, RunNotFound
+from ddbload.runs.deployed import LATE_SECONDS, LogEvent, RunLogs
 from ddbload.runs.list_runs import RunSummary, list_runs
-from ddbload.runs.local_settings import LocalSettings, default_ledger
+from ddbload.source.catalogs.globs import Glob, has_wildcards
 from ddbload.source.local_file import name_for_user
+from ddbload.source.s3_listing.list_objects import list_level, list_objects
+from ddbload.source.s3_listing.list_page import ListedFolder, ListedObject
+
+_LINES_PER_WRITE = 1000
+LOG_POLL_SECONDS = 15.0
+"""Seconds between two looks of --follow; each makes one request for each function."""
+BEFORE_SECONDS = 900.0
+"""Time before a run's record was written in which its first functions may have logged."""
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_SHOWN_FIRST = ("timestamp", "level", "message")
+_LEFT_OUT = frozenset(
+    (*_SHOWN_FIRST, "location", "service", "correlation_id", "run", "xray_trace_id")
+)
+"""Fields that a line does not show: --json has them."""
 
 
-@click.command(
-    "runs",
-    cls=GroupedCommand,
-    examples=(
-        "ddbload runs",
-        "ddbload runs --status FAILED --table books",
-        "ddbload runs --source s3://my-bucket/books.csv --stack my-loader",
-    ),
+@options.command(
+    "ddbload runs",
+    "ddbload runs --status FAILED --table books",
+    "ddbload runs --source s3://my-bucket/books.csv --stack my-loader",
 )
-@output_option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1, 1000),
-    default=20,
-    show_default=True,
-    help="Show at most N, the newest.",
-)
-@output_option(
-    "--status",
-    "statuses",
-    metavar="STATUS",
-    type=click.Choice(["RUNNING", *STATUSES], case_sensitive=False),
-    multiple=True,
-    help=f"Show runs of this status: RUNNING, {', '.join(STATUSES)}. May be repeated.",
-)
-@output_option("--table", metavar="TABLE", help="Show runs into this table.")
-@output_option(
-    "--source",
-    metavar="SOURCE",
-    help="Show runs that have loaded this file or s3://bucket/key, alone or with others.",
-)
-@ledger_option
-@stack_option
-@aws_options
-@json_option
 def runs_command(
-    limit: int,
-    statuses: tuple[str, ...],
-    table: str | None,
-    source: str | None,
-    ledger: str | None,
-    stack: str | None,
-    aws: AwsSettings,
-    as_json: bool,
+    limit: int = options.output_option(
+        metavar="N",
+        type=click.IntRange(1, 1000),
+        default=20,
+        show_default=True,
+        help="Show at most N, the newest.",
+    ),
+    statuses: tuple[str, ...] = options.output_option(
+        "--status",
+        metavar="STATUS",
+        type=click.Choice(["RUNNING", *STATUSES], case_sensitive=False),
+        multiple=True,
+        help=f"Show runs of this status: RUNNING, {', '.join(STATUSES)}. May be repeated.",
+    ),
+    table: str | None = options.output_option(metavar="TABLE", help="Show runs into this table."),
+    source: str | None = options.output_option(
+        metavar="SOURCE",
+        help="Show runs that have loaded this file or s3://bucket/key, alone or with others.",
+    ),
+    ledger: str | None = options.ledger_option,
+    stack: str | None = options.stack_option,
+    aws: AwsSettings = options.aws_options,
+    output: Output = options.output_options(),
 ) -> int:
     """List the runs of this machine, or with --stack those of a deployed stack.
 
     Each line has a run's status, begin, duration, rows, table and source. A run of corrected
     rejects names the run that rejected them.
     """
-    there = _location(ledger, stack, aws)
-    executions = None if there.deployed is None else there.deployed.executions
+    there = find_runs(ledger, stack, aws)
+    executions = there.executions if isinstance(there, Deployed) else None
     if source is not None and not source.startswith("s3://"):
         source = os.path.realpath(source)
     found = list_runs(
         there.context, executions, limit, statuses=statuses, table=table, source=source
     )
-    if as_json:
+    if output.as_json:
         print_json({"runs": [each.to_json() for each in found]})
         return EXIT_DONE
     if not found:
@@ -133,19 +142,9 @@ def _source(run: RunSummary) -> str:
     return "" if run.source is None else name_for_user(run.source)
 
 
-def _location(ledger: str | None, stack: str | None, aws: AwsSettings) -> RunLocation:
-
-    if ledger is not None and stack is not None:
-        raise InvalidUsage("--ledger and --stack exclude each other; runs are in one of them")
-    if stack is not None:
-        deployed = find_deployed(stack, aws)
-        return RunLocation(deployed.context, deployed)
-    return RunLocation(LocalSettings(ledger or default_ledger(), aws).context())
-
-
 def _where(there: RunLocation) -> str:
-    if there.deployed is not None:
-        return f"stack {there.deployed.stack.name}"
+    if isinstance(there, Deployed):
+        return f"stack {there.stack.name}"
     uri = there.context.store.uri("")
     return f"the ledger at {uri}; --stack NAME lists those of a deployed stack"
 
@@ -162,3 +161,254 @@ def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+@options.command(
+    "ddbload ls s3://my-bucket/books/",
+    "ddbload ls s3://my-bucket --folders",
+    "ddbload ls 's3://my-bucket/in/**/*.csv' --count",
+)
+def ls_command(
+    place: str = options.argument(),
+    folders: bool = options.input_option(
+        is_flag=True,
+        help="List one level: objects and folders directly under PLACE; folders end with /.",
+    ),
+    after: str | None = options.input_option(
+        metavar="KEY", help="List only keys that sort after KEY."
+    ),
+    requests: int = options.input_option(
+        metavar="N",
+        type=click.IntRange(1, 256),
+        default=16,
+        show_default=True,
+        help="Concurrent requests for pages; 1 lists page by page.",
+    ),
+    is_long: bool = options.output_option(
+        "--long", "-l", is_flag=True, help="Show size, time and storage class as well."
+    ),
+    only_count: bool = options.output_option(
+        "--count", is_flag=True, help="Show only the number of objects and their bytes."
+    ),
+    output: Output = options.output_options(
+        json="Print JSON lines; with --count, one JSON object."
+    ),
+    aws: AwsSettings = options.aws_options,
+) -> int:
+    """List the objects under PLACE: s3://bucket, s3://bucket/prefix or s3://bucket/in/*.csv.
+
+    Prints one URI a line, in key order, for everything below the prefix. In a pattern, * and ?
+    match characters except /, ** matches any characters, [..] one of those listed.
+    """
+    bucket, name = _parse_place(place)
+    found = _list(bucket, name, folders, after, requests, aws)
+    try:
+        if only_count:
+            print_stdout(_count(found, output.as_json))
+        elif output.as_json:
+            return _write(json.dumps(each._asdict(), ensure_ascii=False) for each in found)
+        else:
+            return _write(_lines(found, f"s3://{bucket}/", is_long))
+    finally:
+        found.close()
+    return EXIT_DONE
+
+
+def _parse_place(place: str) -> tuple[str, str]:
+    bucket, _, name = place.removeprefix("s3://").partition("/")
+    if not place.startswith("s3://") or not bucket:
+        raise InvalidUsage(f"{place} is not an S3 URI: write s3://bucket or s3://bucket/prefix")
+    return bucket, name
+
+
+def _list(
+    bucket: str, name: str, folders: bool, after: str | None, requests: int, aws: AwsSettings
+) -> Generator[ListedObject | ListedFolder]:
+    glob = Glob(name) if has_wildcards(name) else None
+    if folders and (glob is not None or after is not None):
+        raise InvalidUsage(
+            "--folders needs a prefix, and cannot be combined with a pattern or --after"
+        )
+    clients = Clients(aws)
+    signer = clients.s3_signer(bucket)
+    if folders:
+        yield from list_level(clients.s3, bucket, name, signer=signer)
+        return
+    prefix = name if glob is None else glob.prefix
+    objects = list_objects(
+        clients.s3, bucket, prefix, signer=signer, after=after, requests=requests
+    )
+    try:
+        if glob is None:
+            yield from objects
+        else:
+            matches = glob.matches
+            yield from (each for each in objects if matches(each.key))
+    finally:
+        objects.close()
+
+
+def _count(found: Iterable[ListedObject | ListedFolder], as_json: bool) -> str:
+    objects = folders = size = 0
+    for each in found:
+        # A folder is a tuple of its prefix alone.
+        if len(each) > 1:
+            objects += 1
+            size += each[1]
+        else:
+            folders += 1
+    if as_json:
+        return json.dumps({"objects": objects, "folders": folders, "bytes": size})
+    counts = {"folder": folders, "object": objects, "byte": size}
+    if not folders:
+        del counts["folder"]
+    return ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in counts.items())
+
+
+def _lines(
+    found: Iterable[ListedObject | ListedFolder], start: str, is_long: bool
+) -> Iterator[str]:
+    # A pipe gets keys unescaped.
+    show = printable if sys.stdout.isatty() else str
+    for each in found:
+        uri = show(start + each[0])
+        if not is_long:
+            yield uri
+        elif len(each) > 1:
+            _, size, _, storage, modified = each
+            yield f"{size:>15}  {show(modified):24}  {show(storage):12}  {uri}"
+        else:
+            yield f"{'folder':>15}  {'':24}  {'':12}  {uri}"
+
+
+def _write(lines: Iterator[str]) -> int:
+    """Write lines on stdout; return the exit status."""
+    # The first line is written at once.
+    size = 1
+    while some := list(islice(lines, size)):
+        try:
+            sys.stdout.write("\n".join([*some, ""]))
+            sys.stdout.flush()
+        except OSError as error:
+            return report_stdout_error(stdout_error() or error)
+        size = _LINES_PER_WRITE
+    return EXIT_DONE
+
+
+@options.command(
+    "ddbload logs 20261121T073000Z-1f2e3d",
+    "ddbload logs 20261121T073000Z-1f2e3d --follow",
+    "ddbload logs 20261121T073000Z-1f2e3d --since 10m --json",
+)
+def logs_command(
+    since: str | None = options.run_option(
+        metavar="TIME",
+        help="Show lines from then on: 10m, 2h, 3d ago, or a time such as 2026-11-22T10:00.",
+        show_default="the run's beginning",
+    ),
+    follow: bool = options.run_option(is_flag=True, help="Show new lines until the run ends."),
+    named: NamedRun = run_options,
+    output: Output = options.output_options(json="Print each line as a JSON object."),
+) -> int:
+    """Show what the functions of RUN logged, by time: all of its attempts.
+
+    A line has its time (UTC), function, level and message, and what the message is about. Row data
+    is never logged. CloudWatch Logs shows a line some seconds after it was logged.
+
+    A run of this machine has no logs: `ddbload status` and `ddbload report` have its errors.
+    """
+    begin = None if since is None else parse_time(since, time.time())
+    run, there = named.run, named.find()
+    if not isinstance(there, Deployed):
+        place = there.context.store.uri(f"runs/{run}")
+        print_stderr(
+            f"ddbload: run {run} ran on this machine, which keeps no logs; its ledger is at {place}"
+        )
+        return EXIT_DONE
+    try:
+        logs = _run_logs(run, there, named.aws)
+        for event in _events(run, there, logs, begin, follow):
+            print_stdout(_json_line(event) if output.as_json else text_line(event))
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return EXIT_DONE
+
+
+def _events(
+    run: str, there: Deployed, logs: RunLogs, begin: float | None, follow: bool
+) -> Iterator[LogEvent]:
+    """Return the events of a run; with `follow`, until its last execution has ended."""
+    context = there.context
+    since = _beginning(run, there) if begin is None else begin
+    while True:
+        # Looked up first: what is logged until then is read below.
+        execution = there.last_execution(run) if follow else None
+        started = context.now()
+        yield from logs.events(since)
+        if execution is None or not execution.running:
+            return
+        since = max(since, started - LATE_SECONDS)
+        context.sleep(LOG_POLL_SECONDS)
+
+
+def _run_logs(run: str, there: Deployed, aws: AwsSettings) -> RunLogs:
+    return RunLogs(
+        Clients(aws).service("logs"),
+        there.stack.log_groups,
+        run,
+        missing=lambda group: print_stderr(f"ddbload: there is no log group {group} any more"),
+    )
+
+
+def _beginning(run: str, there: Deployed) -> float:
+    """Return a time before the first function of a run began. Raises `RunNotFound`."""
+    ledger = there.context.ledger(run)
+    known = ledger.find_record() or ledger.find_request()
+    if known is not None:
+        return known.created - BEFORE_SECONDS
+    execution = there.last_execution(run)
+    if execution is None:
+        raise RunNotFound(f"there is no run {run} in stack {there.stack.name}")
+    return execution.started - BEFORE_SECONDS
+
+
+def parse_time(text: str, now: float) -> float:
+    """Read a time, `10m` ago or in ISO 8601 (UTC without an offset). Raises `InvalidUsage`."""
+    ago = re.fullmatch(r"(\d{1,6})([smhd])", text)
+    if ago is not None:
+        return now - int(ago[1]) * _UNITS[ago[2]]
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidUsage(
+            f"--since {text!r}: write 10m, 2h or 3d, or a time such as 2026-11-22T10:00"
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def text_line(event: LogEvent) -> str:
+    """Return an event as a line of text, without characters that control a terminal."""
+    words = [_time_text(event.at), f"{event.function:<12}"]
+    fields = event.fields
+    if fields is None:
+        # Lambda's own lines have tabs between their parts, and one at the end.
+        words.append(event.message.rstrip().replace("\t", "  "))
+    else:
+        words += [f"{fields.get('level', ''):<7}", str(fields.get("message", ""))]
+        words += [
+            f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+            for name, value in fields.items()
+            if name not in _LEFT_OUT and not name.startswith(("function_", "cold_start"))
+        ]
+    return printable(" ".join(words))
+
+
+def _json_line(event: LogEvent) -> str:
+    message: Any = event.message if event.fields is None else event.fields
+    value = {"time": _time_text(event.at), "function": event.function, "stream": event.stream}
+    return json.dumps({**value, "message": message})
+
+
+def _time_text(seconds: float) -> str:
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"

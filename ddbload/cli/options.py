@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from dataclasses import dataclass
+from functools import partial
+from inspect import signature
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -17,28 +19,24 @@ from click.shell_completion import CompletionItem
 from ddbload.aws.clients import AwsSettings
 from ddbload.cli.environment import find_variable, unread_variables, variable_value
 from ddbload.cli.hints import option_hint
-from ddbload.cli.output import print_stderr, print_stdout
+from ddbload.cli.output import Output, print_stderr, print_stdout
 from ddbload.contracts.control import UNLIMITED
 from ddbload.contracts.messages import INPUT, RUN, TYPES_AND_MAPPING, WRITING
 from ddbload.contracts.options import MAX_WORKERS, parse_percent, parse_share
-from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.source import AUTO
-from ddbload.errors import InvalidPayload, InvalidUsage
-
-if TYPE_CHECKING:
-    _ParamType = click.ParamType[Any]
-else:
-    # Generic only in click's later releases.
-    _ParamType = click.ParamType
+from ddbload.errors import InvalidUsage
 
 DEPLOYMENT, OUTPUT, AWS = ("Deployment", "Output", "AWS")
 GROUPS = (INPUT, TYPES_AND_MAPPING, WRITING, RUN, DEPLOYMENT, OUTPUT, AWS)
 """Groups that `--help` lists options in, in its order."""
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GroupedOption(click.Option):
-    """Option that `--help` lists in a group."""
+    """Option that `--help` lists in a group, and that refuses two different values.
+
+    By default click keeps the last value and drops the others silently. Most options here decide
+    what is read or written, so a dropped value could load the wrong data.
+    """
 
     def __init__(
         self, *arguments: Any, group: str = OUTPUT, common: bool = True, **settings: Any
@@ -59,10 +57,33 @@ class GroupedOption(click.Option):
         """Return the option's default from the environment; None without one."""
         return variable_value(ctx.info_name or "", self)
 
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Have the parser collect all values of the option."""
+        multiple, self.multiple = self.multiple, True
+        try:
+            super().add_to_parser(parser, ctx)
+        finally:
+            self.multiple = multiple
+
+    def _one_value(self, values: Sequence[Any], ctx: click.Context) -> Any:
+        last = values[-1]
+        other = next((each for each in values if each != last), last)
+        if other == last or ctx.resilient_parsing:
+            return last
+        if self.is_flag:
+            yes, no = self.opts[0], self.secondary_opts[0]
+            raise InvalidUsage(f"{yes} and {no} contradict each other: give one")
+        raise InvalidUsage(
+            f"{self.opts[0]} is given twice, as {other!r} and as {last!r}: give it once"
+        )
+
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
         """Read the value; a wrong one from the environment is refused with its variable's name."""
+        name = self.name or ""
+        if name in opts and not self.multiple:
+            opts = {**opts, name: self._one_value(opts[name], ctx)}
         try:
             return super().handle_parse_result(ctx, opts, args)
         except click.BadParameter as error:
@@ -136,15 +157,15 @@ class GroupedCommand(click.Command):
         try:
             return super().invoke(ctx)
         except InvalidUsage as error:
-            given = [
+            causes = [
                 f"{option} is from {find_variable(ctx.info_name or '', each)}"
                 for each in _from_environment(ctx)
                 for option in each.opts
                 if re.search(rf"{re.escape(option)}(?![\w-])", error.message)
             ]
-            if not given:
+            if not causes:
                 raise
-            raise InvalidUsage(f"{error.message} ({', '.join(given)})") from None
+            raise InvalidUsage(f"{error.message} ({', '.join(causes)})") from None
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, with --help-all if --help leaves options out."""
@@ -247,169 +268,192 @@ class FiniteRange(click.FloatRange):
         return found
 
 
-class NumberOr(_ParamType):
-    """Number, or one of some words, or a share such as `50%`, as the payload has them."""
+def _number_or(
+    number: Callable[[Any], Any],
+    *words: str,
+    share: Callable[[str], float | None] | None = None,
+    shares: str = "",
+) -> Callable[[Any], Any]:
+    """Make the type of a number, or one of some words, or a share such as `50%`, left as text."""
 
-    name = "number"
-
-    def __init__(
-        self,
-        number: _ParamType,
-        *words: str,
-        share: Callable[[str], float | None] | None = None,
-        shares: str = "",
-    ) -> None:
-        self._number, self._words, self._share, self._shares = number, words, share, shares
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float | str:
-        """Return the number, or the text as it was given."""
-        if value in self._words:
-            return str(value)
-        if self._share is not None and isinstance(value, str) and value.endswith("%"):
-            if self._share(value) is None:
-                self.fail(f"{value!r} is not a share {self._shares}", param, ctx)
+    def convert(value: Any) -> Any:
+        if value in words:
             return value
-        found: float | str = self._number.convert(value, param, ctx)
-        return found
+        if share is not None and isinstance(value, str) and value.endswith("%"):
+            if share(value) is None:
+                raise click.BadParameter(f"{value!r} is not a share {shares}")
+            return value
+        return number(value)
+
+    return convert
 
 
-WORKERS = NumberOr(click.IntRange(1, MAX_WORKERS), AUTO)
+WORKERS = _number_or(click.IntRange(1, MAX_WORKERS), AUTO)
 DOLLARS = FiniteRange(0, min_open=True)
-MAX_WCU = NumberOr(FiniteRange(1), share=parse_percent, shares="from above 0% to 100%")
-NEW_MAX_WCU, NEW_MAX_COST = NumberOr(MAX_WCU, UNLIMITED), NumberOr(DOLLARS, UNLIMITED)
-"""New limits of a run that has begun, which `none` removes."""
-MAX_REJECTS = NumberOr(click.IntRange(0), share=parse_share, shares="from 0% to 100%")
+MAX_WCU = _number_or(FiniteRange(1), share=parse_percent, shares="from above 0% to 100%")
+MAX_REJECTS = _number_or(click.IntRange(0), share=parse_share, shares="from 0% to 100%")
 
-input_option = partial(click.option, cls=GroupedOption, group=INPUT)
-types_option = partial(click.option, cls=GroupedOption, group=TYPES_AND_MAPPING)
-writing_option = partial(click.option, cls=GroupedOption, group=WRITING)
-run_option = partial(click.option, cls=GroupedOption, group=RUN)
-deployment_option = partial(click.option, cls=GroupedOption, group=DEPLOYMENT)
-output_option = partial(click.option, cls=GroupedOption, group=OUTPUT)
-_aws_option = partial(click.option, cls=GroupedOption, group=AWS)
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Parameters of the command line that a command gets as one value.
+
+    `kind` makes it of the values of `parts`, by name.
+    """
+
+    kind: Callable[..., Any]
+    parts: Mapping[str, Any]
+
+    def value(self, given: Mapping[str, Any]) -> Any:
+        """Return the value for what was given on the command line."""
+        return self.kind(**{name: _value(name, each, given) for name, each in self.parts.items()})
+
+
+def _value(name: str, declared: Any, given: Mapping[str, Any]) -> Any:
+    return declared.value(given) if isinstance(declared, Gathered) else given[name]
+
+
+def _parameters(name: str, declared: Any) -> Iterator[click.Parameter]:
+    if not isinstance(declared, Gathered):
+        yield declared(name)
+        return
+    for part, each in declared.parts.items():
+        yield from _parameters(part, each)
+
+
+def command(*examples: str) -> Callable[[Callable[..., Any]], GroupedCommand]:
+    """Make a command of a function `NAME_command`, whose docstring is its help.
+
+    The defaults of the function's parameters declare the arguments and options: each makes a
+    parameter of click from the name, or is `Gathered` from several.
+    """
+
+    def make(function: Callable[..., Any]) -> GroupedCommand:
+        declared = {name: each.default for name, each in signature(function).parameters.items()}
+
+        def call(**given: Any) -> Any:
+            return function(**{name: _value(name, each, given) for name, each in declared.items()})
+
+        return GroupedCommand(
+            function.__name__.removesuffix("_command"),
+            callback=call,
+            params=[each for name in declared for each in _parameters(name, declared[name])],
+            help=function.__doc__,
+            examples=examples,
+        )
+
+    return make
+
+
+def _declare(group: str, *flags: str, **settings: Any) -> Any:
+    """Declare an option of a command, by default `--name` for the parameter `name`."""
+
+    def make(name: str) -> click.Option:
+        named = flags or (f"--{name.replace('_', '-')}",)
+        return GroupedOption([*named, name], group=group, **settings)
+
+    return make
+
+
+def argument(**settings: Any) -> Any:
+    """Declare an argument of a command."""
+    return lambda name: click.Argument([name], **settings)
+
+
+input_option = partial(_declare, INPUT)
+types_option = partial(_declare, TYPES_AND_MAPPING)
+writing_option = partial(_declare, WRITING)
+run_option = partial(_declare, RUN)
+deployment_option = partial(_declare, DEPLOYMENT)
+output_option = partial(_declare, OUTPUT)
+_aws_option = partial(_declare, AWS)
 
 first_option = input_option(
-    "--first",
     metavar="N",
     type=click.IntRange(1),
     help="Read only the first N rows, of those that --where takes, as if the source ended there.",
     show_default="all rows",
 )
 dry_run_option = run_option(
-    "--dry-run",
     is_flag=True,
     help="Write nothing: check the source and estimate the import, as ddbload plan does.",
 )
 
 
-def limit_options(unless_given: str) -> Callable[[F], F]:
-    """Make the options that replace limits of a run. `unless_given`: the limits without them."""
-    options = (
-        writing_option(
-            "--max-wcu",
-            metavar="N|N%|none",
-            type=NEW_MAX_WCU,
-            help="Use at most N write capacity units a second, or N percent of the table's"
-            " capacity.",
-            show_default=unless_given,
-        ),
-        writing_option(
-            "--max-cost",
-            metavar="DOLLARS|none",
-            type=NEW_MAX_COST,
-            help="Stop before the write units of the whole run cost more.",
-            show_default=unless_given,
-        ),
+def new_max_wcu(unless_given: str) -> Any:
+    """Declare the option that replaces a run's --max-wcu. `unless_given`: the limit without it."""
+    return writing_option(
+        "--max-wcu",
+        metavar="N|N%|none",
+        type=_number_or(MAX_WCU, UNLIMITED),
+        help="Use at most N write capacity units a second, or N percent of the table's capacity.",
+        show_default=unless_given,
     )
-    return lambda command: decorate(command, options)
 
 
-json_option = output_option(
-    "--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout."
-)
-quiet_option = output_option(
-    "--quiet", is_flag=True, help="Do not print the run id, progress and summary."
-)
-verbose_option = output_option(
-    "--verbose",
-    is_flag=True,
-    help="Print each step on stderr, but never row data.",
-)
-rejects_option = output_option(
-    "--rejects", metavar="PATH", help="File for rejected rows, as JSON lines."
-)
+def new_max_cost(unless_given: str) -> Any:
+    """Declare the option that replaces a run's --max-cost. `unless_given`: the limit without it."""
+    return writing_option(
+        "--max-cost",
+        metavar="DOLLARS|none",
+        type=_number_or(DOLLARS, UNLIMITED),
+        help="Stop before the write units of the whole run cost more.",
+        show_default=unless_given,
+    )
+
+
+QUIET = "Do not print the run id, progress and summary."
+
+
+def output_options(
+    json: str = "Print the result as one JSON object on stdout.",
+    *,
+    show_all: str | None = None,
+    quiet: str | None = None,
+    verbose: bool = False,
+) -> Any:
+    """Declare how a command prints, by the help of each option that it has."""
+    steps = "Print each step on stderr, but never row data." if verbose else None
+    helps = {"as_json": json, "show_all": show_all, "quiet": quiet, "verbose": steps}
+    parts = {
+        name: output_option(f"--{name.rpartition('_')[2]}", is_flag=True, help=text)
+        for name, text in helps.items()
+        if text is not None
+    }
+    return Gathered(Output, parts)
+
+
+rejects_option = output_option(metavar="PATH", help="File for rejected rows, as JSON lines.")
 ledger_option = run_option(
-    "--ledger",
     metavar="PLACE",
     help="Folder or s3://bucket/prefix where runs are recorded.",
     show_default="$DDBLOAD_LEDGER, or ~/.local/state/ddbload",
 )
 stack_option = run_option(
-    "--stack",
-    metavar="NAME",
-    help="Name of the deployed stack.",
-    show_default="$DDBLOAD_STACK, or ddbload",
+    metavar="NAME", help="Name of the deployed stack.", show_default="$DDBLOAD_STACK, or ddbload"
 )
 processes_option = run_option(
-    "--processes",
-    metavar="N",
-    type=click.IntRange(1, 256),
-    help="Worker processes.",
-    show_default="one per core",
+    metavar="N", type=click.IntRange(1, 256), help="Worker processes.", show_default="one per core"
 )
-yes_option = run_option(
-    "--yes", is_flag=True, common=False, help="Agree to the price of --prewarm."
-)
+yes_option = run_option(is_flag=True, common=False, help="Agree to the price of --prewarm.")
 once_option = run_option(
-    "--once",
     is_flag=True,
     help="Skip objects that were loaded into this table before, read and written the same way.",
 )
 detach_option = run_option(
-    "--detach", is_flag=True, help="Return once the run has started, without waiting for its end."
+    is_flag=True, help="Return once the run has started, without waiting for its end."
 )
-
-
-def decorate(command: F, options: Sequence[Callable[[Any], Any]]) -> F:
-    """Add options to a command; `--help` lists them in this order."""
-    # Decorators apply from the last to the first.
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def aws_options(command: F) -> F:
-    """Add the options of the group AWS, passed as one `aws: AwsSettings`."""
-
-    @wraps(command)
-    def with_settings(
-        *,
-        profile: str | None,
-        region: str | None,
-        endpoint_url: str | None,
-        requester_pays: bool,
-        **given: Any,
-    ) -> Any:
-        return command(aws=AwsSettings(profile, region, endpoint_url, requester_pays), **given)
-
-    options = (
-        _aws_option("--profile", metavar="NAME", help="Profile of the shared AWS config."),
-        _aws_option("--region", metavar="NAME", help="AWS region, such as eu-west-1."),
-        _aws_option(
-            "--endpoint-url",
-            metavar="URL",
-            help="Endpoint of DynamoDB and S3.",
+aws_options: Any = Gathered(
+    AwsSettings,
+    {
+        "profile": _aws_option(metavar="NAME", help="Profile of the shared AWS config."),
+        "region": _aws_option(metavar="NAME", help="AWS region, such as eu-west-1."),
+        "endpoint_url": _aws_option(metavar="URL", help="Endpoint of DynamoDB and S3."),
+        "requester_pays": _aws_option(
+            is_flag=True, common=False, help="Pay for requests to buckets whose requester pays."
         ),
-        _aws_option(
-            "--requester-pays",
-            is_flag=True,
-            common=False,
-            help="Pay for requests to buckets whose requester pays.",
-        ),
-    )
-    return cast("F", decorate(with_settings, options))
+    },
+)
 
 
 def complete_files(
@@ -421,21 +465,9 @@ def complete_files(
     return [CompletionItem(incomplete, type="file")]
 
 
-sources_argument = click.argument(
-    "sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_files
+sources_argument = argument(
+    nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_files
 )
-
-
-def run_argument(command: F) -> F:
-    """Add the argument RUN, a run id."""
-    return click.argument("run", callback=lambda _context, _parameter, run: _run_id(run))(command)
-
-
-def _run_id(run: str) -> str:
-    try:
-        return check_run_id(run)
-    except InvalidPayload as error:
-        raise InvalidUsage(f"RUN {run!r}: {error.message}") from None
 
 
 def parse_sample(text: str, counted: str, example: str) -> float:

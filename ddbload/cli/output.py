@@ -1,4 +1,9 @@
-"""Write to the terminal: exit statuses, lines on stderr, live progress."""
+"""Talk to the terminal: exit statuses, results, lines, live drawings, questions, and Ctrl-C.
+
+Ctrl-C and SIGTERM mean the same. They end a command by KeyboardInterrupt. While a run writes, the
+first one stops it: no new row is sent, those that were sent are settled and recorded, and the run
+can be resumed. The second ends the process at once.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,12 @@ import json
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,12 +34,24 @@ if TYPE_CHECKING:
 
 EXIT_DONE, EXIT_FAILED, EXIT_REJECTS = 0, 1, 3
 EXIT_INTERRUPTED = Interrupted.exit_code
+_EXIT_STATUSES = {
+    **dict.fromkeys(("SUCCEEDED", "ALREADY_LOADED", "FINE", "EQUAL"), EXIT_DONE),
+    **dict.fromkeys(("SUCCEEDED_WITH_REJECTS", "REJECTS", "DIFFERENT"), EXIT_REJECTS),
+    **dict.fromkeys(("INTERRUPTED", "CANCELLED"), EXIT_INTERRUPTED),
+}
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 """Exit status if the reader of standard output has closed it, as `head` does."""
 STDOUT = 1
 """Descriptor of standard output."""
+STEP_SECONDS = 2.0
+"""Shortest time between two lines of --verbose about rows."""
 printable = visible
 """Escape control characters: the text of a file must not control the terminal."""
+
+
+def exit_status(status: str) -> int:
+    """Return the exit status for that of a run, plan or comparison; EXIT_FAILED for all others."""
+    return _EXIT_STATUSES.get(status, EXIT_FAILED)
 
 
 @contextmanager
@@ -175,6 +196,11 @@ def print_stderr(*lines: str) -> None:
         click.echo("\n".join(map(printable, lines)), err=True)
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 row`, `2 rows`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def print_notice(notice: str) -> None:
     """Write a warning about a run's table to stderr."""
     print_stderr(f"ddbload: warning: {notice}")
@@ -212,14 +238,63 @@ def ask_to_agree(question: str, *, unasked: str, declined: str) -> None:
         raise InvalidUsage(declined)
 
 
+@dataclass(slots=True)
+class Output:
+    """Form in which a command prints: the options --json, --all, --quiet and --verbose."""
+
+    as_json: bool = False
+    show_all: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    _began: float = field(default_factory=time.monotonic, init=False)
+    _read_at: float = field(default=float("-inf"), init=False)
+
+    @property
+    def draws(self) -> bool:
+        """True if progress is drawn, or printed as a line from time to time."""
+        return not (self.quiet or self.verbose)
+
+    @property
+    def notice(self) -> Callable[[str], None] | None:
+        """Printer of warnings about the table; None with --quiet, which looks for none."""
+        return None if self.quiet else print_notice
+
+    def show(self, value: object, *lines: str) -> None:
+        """Print a result on stdout: as JSON, or as lines unless --quiet is given."""
+        if self.as_json:
+            print_json(value)
+        elif lines and not self.quiet:
+            print_stdout(*lines)
+
+    def say(self, text: str) -> None:
+        """Print a line on stderr, unless --quiet is given."""
+        if not self.quiet:
+            print_stderr(f"ddbload: {text}")
+
+    def step(self, text: str) -> None:
+        """Print a step of --verbose, with the seconds since the command began.
+
+        Steps are counts, sizes, offsets and the table's names, and nothing from the source: even a
+        name of a column may be data, where a file has no header.
+        """
+        if self.verbose:
+            print_stderr(f"ddbload: [{time.monotonic() - self._began:.1f} s] {text}")
+
+    def step_reading(self, read: int, size: int, rows: int) -> None:
+        """Print how far a source is read, at most every two seconds."""
+        if self.verbose and time.monotonic() >= self._read_at + STEP_SECONDS:
+            self._read_at = time.monotonic()
+            self.step(f"read {read:,} of {size:,} bytes, {counted(rows, 'row')}")
+
+
 @contextmanager
 def live_reading(
-    *, enabled: bool, doing: str = "reading the source"
+    output: Output, doing: str = "reading the source"
 ) -> Iterator[Callable[[int, int, int], None]]:
-    """Yield a function that draws bytes read, bytes in all, and rows in a progress bar."""
-    console = live_console(enabled=enabled)
+    """Yield a function that shows bytes read, bytes in all, and rows: in a bar, or as steps."""
+    console = live_console() if output.draws else None
     if console is None:
-        yield lambda _read, _size, _rows: None
+        yield output.step_reading
         return
     from rich.filesize import decimal
     from rich.progress import (
@@ -248,11 +323,84 @@ def live_reading(
         yield draw
 
 
-def live_console(*, enabled: bool) -> Console | None:
-    """Make a console that can draw on stderr; None if progress is off, or stderr cannot draw."""
-    if not enabled or not sys.stderr.isatty():
+def live_console() -> Console | None:
+    """Make a console that can draw on stderr; None if stderr cannot draw."""
+    if not sys.stderr.isatty():
         return None
     from rich.console import Console
 
     console = Console(stderr=True)
     return None if console.is_dumb_terminal else console
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_AGAIN_SECONDS = 0.01
+"""Time until an exception that could not be raised, or was dropped, is raised again."""
+
+
+def raise_on_interrupt() -> Callable[[], bool]:
+    """Raise KeyboardInterrupt on a signal; return a function that tells whether one came.
+
+    The code that is interrupted may replace the exception: a half imported module raises
+    ImportError. So it is raised after modules that are loading, and again after a callback of the
+    interpreter, which prints exceptions and drops them.
+    """
+    raised = False
+
+    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal's contract
+        nonlocal raised
+        raised = True
+        if _is_importing(frame):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+            return
+        raise KeyboardInterrupt
+
+    def dropped(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is KeyboardInterrupt:
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+        else:
+            sys.__unraisablehook__(unraisable)
+
+    for number in (*_handled_signals(), signal.SIGALRM):
+        signal.signal(number, handle)
+    sys.unraisablehook = dropped
+    return lambda: raised
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Yield a function that tells whether to stop."""
+    asked = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal's contract
+        if asked.is_set():
+            os._exit(Interrupted.exit_code)
+        asked.set()
+        # os.write, because the handler may interrupt code that holds the lock of sys.stderr.
+        words = (
+            "\nddbload: stopping after the requests in flight, in 10 seconds at most; interrupt"
+            " again to quit now\n"
+        )
+        with suppress(OSError):
+            os.write(2, words.encode())
+
+    before = [(number, signal.signal(number, handle)) for number in _handled_signals()]
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Tell whether a module is loading."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _handled_signals() -> list[signal.Signals]:
+    # Ignored signals stay ignored: a shell ignores Ctrl-C for background jobs of a script.
+    return [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]

@@ -7,9 +7,9 @@ import io
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import click
 
@@ -18,9 +18,9 @@ from ddbload.cli.options import (
     DOLLARS,
     MAX_REJECTS,
     MAX_WCU,
+    Gathered,
     GroupedOption,
     HintedChoice,
-    decorate,
     input_option,
     writing_option,
 )
@@ -38,8 +38,6 @@ from ddbload.contracts.payload import (
 from ddbload.contracts.source import AUTO, DELIMITERS, TSV, Source, source_fields
 from ddbload.errors import InvalidPayload, InvalidUsage
 
-_F = TypeVar("_F", bound=Callable[..., Any])
-
 _PARTS = {"source": Source, "": Payload, "mapping": ColumnMapping, "nulls": NullHandling}
 """Parts of a payload that say how the source is read, by their paths."""
 _TYPES: Mapping[str, Any] = {
@@ -55,7 +53,7 @@ _DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parque
 DELIMITER_NAMES = {"tab": "\t", "comma": ",", "pipe": "|", "semicolon": ";", "space": " "}
 
 
-def _click_option(each: Option, hint: Any, rule: JsonRule) -> Callable[[_F], _F]:
+def _click_option(each: Option, hint: Any, rule: JsonRule) -> Any:
     """Make the option of the command line that a field of the payload declares."""
     kinds = get_args(hint) or (hint,)
     choices = each.choices or rule.choices
@@ -79,9 +77,8 @@ def _click_option(each: Option, hint: Any, rule: JsonRule) -> Callable[[_F], _F]
         settings["show_default"] = each.default_text or (
             each.typed is not None and each.typed is not False
         )
-    return click.option(
-        *(each.flag, _parameter(each)),
-        cls=GroupedOption,
+    return lambda name: GroupedOption(
+        [each.flag, name],
         group=each.group,
         common=each.common,
         help=each.help,
@@ -94,44 +91,39 @@ def _parameter(each: Option) -> str:
     return each.flag.partition("/")[0].removeprefix("--").replace("-", "_")
 
 
-def _make_options(kind: Any, named: Callable[[Option], bool] = bool) -> list[Callable[[Any], Any]]:
+def _declare_options(kind: Any, named: Callable[[Option], bool] = bool) -> dict[str, Any]:
+    """Declare the options for the fields of a message, by parameter."""
     found = {each.field: each for each in declared(kind)}
-    return [
-        _click_option(found[field.name], hint, rule)
+    return {
+        _parameter(found[field.name]): _click_option(found[field.name], hint, rule)
         for field, hint, rule in typed_fields(kind)
         if field.name in found and named(found[field.name])
-    ]
+    }
 
 
-_PREWARM = writing_option(
-    "--prewarm",
-    metavar="N",
-    common=False,
-    type=click.IntRange(1),
-    help="First raise an on-demand table's warm throughput to N write units a second, paid once"
-    " and asked about; plan shows the price.",
+_SOURCE = {
+    "manifest": input_option(is_flag=True, help="Read the files that SOURCE lists, one a line."),
+    **{name: each for kind in _PARTS.values() for name, each in _declare_options(kind).items()},
+    **_declare_options(Options, lambda each: each.group == INPUT),
+}
+source_options: Any = Gathered(dict, _SOURCE)
+"""Options for reading and mapping the source."""
+import_options: Any = Gathered(
+    dict,
+    {
+        **_SOURCE,
+        **_declare_options(Options, lambda each: each.group != INPUT),
+        "prewarm": writing_option(
+            metavar="N",
+            common=False,
+            type=click.IntRange(1),
+            help="First raise an on-demand table's warm throughput to N write units a second, paid"
+            " once and asked about; plan shows the price.",
+        ),
+    },
 )
-_SOURCE = (
-    input_option("--manifest", is_flag=True, help="Read the files that SOURCE lists, one a line."),
-    *(each for kind in _PARTS.values() for each in _make_options(kind)),
-    *_make_options(Options, lambda each: each.group == INPUT),
-)
-
-
-def source_options(command: _F) -> _F:
-    """Add the options for reading and mapping the source."""
-    return decorate(command, _SOURCE)
-
-
-def import_options(command: _F) -> _F:
-    """Add the options for reading, mapping and writing."""
-    writing = _make_options(Options, lambda each: each.group != INPUT)
-    return decorate(command, (*_SOURCE, *writing, _PREWARM))
-
-
-def max_rejects_option(command: _F) -> _F:
-    """Add --max-rejects to a command without the other options for writing."""
-    return decorate(command, _make_options(Options, lambda each: each.field == "max_rejects"))
+"""Options for reading, mapping and writing."""
+max_rejects_option = _declare_options(Options)["max_rejects"]
 
 
 def build_payload(
@@ -157,7 +149,7 @@ def build_payload(
     _refuse_unused(given)
     parts: dict[str, Any] = {
         path: {
-            each.field: _PARSERS.get(_parameter(each), _as_given)(given[_parameter(each)])
+            each.field: _PARSERS.get(_parameter(each), lambda value: value)(given[_parameter(each)])
             for each in declared(kind)
             if _parameter(each) in given
         }
@@ -268,57 +260,41 @@ def _parse_names(text: str) -> list[str]:
     return rows[0] if rows else []
 
 
-def _parse_name_set(texts: Sequence[str]) -> list[str]:
-    """Parse the `a,b` of a repeatable option, each name once."""
-    return list(dict.fromkeys(name for text in texts for name in _parse_names(text)))
-
-
-def _parse_types(texts: Sequence[str]) -> dict[str, str]:
-    """Parse `year=N,ok=BOOL`, or `year:N`; a column's name may have the other sign in it."""
-    found: dict[str, str] = {}
-    for entry in _entries(texts):
-        name, sign, kind = entry.rpartition("=" if "=" in entry else ":")
-        if not sign or not name or not kind:
-            raise InvalidUsage(
-                f"--types: {entry!r} is not of the form column=TYPE, such as year=N or year:number"
-            )
-        _add_entry(found, name, canonical_type(kind) or kind, "--types")
-    return found
-
-
 def _entries(texts: Sequence[str]) -> list[str]:
     """Return the entries of a repeatable option whose values have several each."""
     return [entry for text in texts for entry in _parse_names(text)]
 
 
-def _parse_map(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
-    """Parse the `a=b,c=d` of a repeatable option; `option` and `form` go into errors."""
+_Pair = tuple[str, str, str]
+"""Name, sign and value of an entry; without a sign the entry is refused."""
+
+
+def _parse_pairs(
+    option: str, form: str, entries: Iterable[str], split: Callable[[str], _Pair]
+) -> dict[str, str]:
+    """Parse the `a=b` of a repeatable option; `option` and `form` go into errors."""
     found: dict[str, str] = {}
-    for entry in _entries(texts):
-        name, equals, value = entry.rpartition("=")
-        if not equals or not name or not value:
+    for entry in entries:
+        name, sign, value = split(entry)
+        if not sign or not name:
             raise InvalidUsage(f"{option}: {entry!r} is not of the form {form}")
-        _add_entry(found, name, value, option)
+        if found.setdefault(name, value) != value:
+            raise InvalidUsage(
+                f"{option} names {name!r} twice, with {found[name]!r} and with {value!r}: give one"
+            )
     return found
 
 
-def _parse_settings(texts: Sequence[str]) -> dict[str, str]:
-    """Parse the `pk=USER#{id}` of --set; the text may have commas."""
-    found: dict[str, str] = {}
-    for each in texts:
-        name, equals, value = each.partition("=")
-        if not equals or not name:
-            raise InvalidUsage(f"--set: {each!r} is not of the form attribute=text")
-        _add_entry(found, name, value, "--set")
-    return found
+def _split_pair(entry: str, sign: str = "=") -> _Pair:
+    """Split `old=new`; both need text."""
+    name, found, value = entry.rpartition(sign)
+    return name, found if value else "", value
 
 
-def _add_entry(found: dict[str, str], name: str, value: str, option: str) -> None:
-    """Add an entry to a map. Raises `InvalidUsage` if it contradicts an earlier one."""
-    if found.setdefault(name, value) != value:
-        raise InvalidUsage(
-            f"{option} names {name!r} twice, with {found[name]!r} and with {value!r}: give one"
-        )
+def _split_type(entry: str) -> _Pair:
+    """Split `year=N`, or `year:N`; a column's name may have the other sign in it."""
+    name, sign, kind = _split_pair(entry, "=" if "=" in entry else ":")
+    return name, sign, canonical_type(kind) or kind
 
 
 def _refuse_contradictions(
@@ -342,28 +318,25 @@ def _refuse_contradictions(
         sources[new] = old
 
 
-def _as_given(value: Any) -> Any:
-    return value
-
-
-def _or_none(text: str | None) -> str | None:
-    return text or None
-
-
 _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "delimiter": lambda text: text and (DELIMITER_NAMES.get(text.lower()) or _character(text)),
     "quote": lambda text: None if text in ("", "none") else _character(text),
-    "escape": _or_none,
-    "comment": _or_none,
+    "escape": lambda text: text or None,
+    "comment": lambda text: text or None,
     "columns": lambda text: None if text is None else _parse_names(text),
     "encoding": lambda name: AUTO if name.lower() == AUTO else name,
-    "types": _parse_types,
-    "rename": lambda texts: _parse_map(texts, "--rename", "old=new"),
-    "drop": _parse_name_set,
-    "set": _parse_settings,
+    "types": lambda texts: _parse_pairs(
+        "--types", "column=TYPE, such as year=N or year:number", _entries(texts), _split_type
+    ),
+    "rename": lambda texts: _parse_pairs("--rename", "old=new", _entries(texts), _split_pair),
+    "drop": lambda texts: list(dict.fromkeys(_entries(texts))),
+    # The text of an attribute may have commas and signs.
+    "set": lambda texts: _parse_pairs(
+        "--set", "attribute=text", texts, lambda each: each.partition("=")
+    ),
     "where": list,
     "null": lambda texts: list(dict.fromkeys(texts)),
-    "add": _parse_name_set,
+    "add": lambda texts: list(dict.fromkeys(_entries(texts))),
 }
 """Functions that read the text of an option, by its parameter."""
 _PLACES = {

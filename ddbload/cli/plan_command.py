@@ -8,43 +8,24 @@ import json
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import click
 
 from ddbload.aws.clients import AwsSettings
-from ddbload.cli.options import (
-    GroupedCommand,
-    aws_options,
-    cores,
-    first_option,
-    input_option,
-    is_given,
-    json_option,
-    output_option,
-    parse_sample,
-    processes_option,
-    sources_argument,
-    verbose_option,
-)
-from ddbload.cli.output import (
-    EXIT_DONE,
-    EXIT_FAILED,
-    EXIT_REJECTS,
-    live_reading,
-    print_error,
-    print_json,
-)
+from ddbload.cli import options
+from ddbload.cli.output import Output, exit_status, live_reading, print_error, print_json
 from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.plan_page import show_plan
-from ddbload.cli.progress import Steps
+from ddbload.cli.progress import show_record
+from ddbload.cli.run_location import option_words
 from ddbload.cli.run_setup import spooled
 from ddbload.context import reading_context
 from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage
 from ddbload.plan.make_plan import Sample, make_plan
-from ddbload.plan.plan import FAILS, FINE
 
 _TYPES = ("types", "infer_types")
 """Parameters that the found types replace."""
@@ -56,55 +37,34 @@ NewKeys = tuple[tuple[str, str], ...]
 """Name and type of the partition key, and of the sort key if the table has one."""
 
 
-@click.command(
-    "plan",
-    cls=GroupedCommand,
-    examples=(
-        "ddbload plan books.csv books",
-        "ddbload plan s3://my-bucket/books/ books --sample 100000",
-        "ddbload plan books.csv books --types year:number --json",
-    ),
+@options.command(
+    "ddbload plan books.csv books",
+    "ddbload plan s3://my-bucket/books/ books --sample 100000",
+    "ddbload plan books.csv books --types year:number --json",
 )
-@sources_argument
-@click.argument("table")
-@input_option(
-    "--sample",
-    metavar="ROWS|P%",
-    help="Read only the first rows, such as 100000 or 5%, and estimate the rest.",
-    show_default="read everything",
-)
-@first_option
-@input_option(
-    "--create-table",
-    metavar="KEYS",
-    help="For a table that does not exist: plan for a new on-demand one with these keys, such as"
-    " isbn:S or id:S,year:N, and print the command that makes it.",
-)
-@import_options
-@processes_option
-@aws_options
-@json_option
-@output_option(
-    "--all",
-    "show_all",
-    is_flag=True,
-    help="Show all columns and rejects, the reasons for the dialect, and the price by service.",
-)
-@output_option("--quiet", is_flag=True, help="Do not draw progress.")
-@verbose_option
 def plan_command(
-    sources: tuple[str, ...],
-    table: str,
-    sample: str | None,
-    first: int | None,
-    create_table: str | None,
-    processes: int | None,
-    aws: AwsSettings,
-    as_json: bool,
-    show_all: bool,
-    quiet: bool,
-    verbose: bool,
-    **given: Any,
+    sources: tuple[str, ...] = options.sources_argument,
+    table: str = options.argument(),
+    sample: str | None = options.input_option(
+        metavar="ROWS|P%",
+        help="Read only the first rows, such as 100000 or 5%, and estimate the rest.",
+        show_default="read everything",
+    ),
+    first: int | None = options.first_option,
+    create_table: str | None = options.input_option(
+        metavar="KEYS",
+        help="For a table that does not exist: plan for a new on-demand one with these keys, such"
+        " as isbn:S or id:S,year:N, and print the command that makes it.",
+    ),
+    given: Mapping[str, Any] = import_options,
+    processes: int | None = options.processes_option,
+    aws: AwsSettings = options.aws_options,
+    output: Output = options.output_options(
+        show_all="Show all columns and rejects, the reasons for the dialect, and the price by"
+        " service.",
+        quiet="Do not draw progress.",
+        verbose=True,
+    ),
 ) -> int:
     """Check SOURCE and estimate its import into TABLE, without writing anything.
 
@@ -117,13 +77,7 @@ def plan_command(
     """
     wanted = _parse_sample(sample, first)
     keys = () if create_table is None else parse_table_keys(create_table)
-    return plan_import(
-        *(sources, table, processes, aws, given, wanted, keys),
-        as_json=as_json,
-        show_all=show_all,
-        quiet=quiet,
-        verbose=verbose,
-    )
+    return plan_import(*(sources, table, processes, aws, output, given), sample=wanted, keys=keys)
 
 
 def plan_import(
@@ -131,14 +85,11 @@ def plan_import(
     table: str,
     processes: int | None,
     aws: AwsSettings,
+    output: Output,
     given: Mapping[str, Any],
+    *,
     sample: Sample | None = None,
     keys: NewKeys = (),
-    *,
-    as_json: bool,
-    show_all: bool = False,
-    quiet: bool,
-    verbose: bool = False,
 ) -> int:
     """Make a plan and print it; return the exit status.
 
@@ -146,27 +97,20 @@ def plan_import(
     """
     check_order(sources, table)
     payload = build_payload(sources, table, None, AUTO, given)
-    context = reading_context(aws)
-    steps = Steps(enabled=verbose)
-    steps.say(f"looking at the source and table {table}")
-    with spooled(payload), live_reading(enabled=not (quiet or verbose)) as draw:
-
-        def watch(read: int, size: int, rows: int) -> None:
-            draw(read, size, rows)
-            steps.show_reading(read, size, rows)
-
+    output.step(f"looking at the source and table {table}")
+    with spooled(payload), live_reading(output) as watch:
         plan = make_plan(
-            *(payload, context),
+            *(payload, reading_context(aws)),
             sample=sample,
             prewarm=given["prewarm"],
             watch=watch,
-            begun=steps.show_record,
-            processes=processes or cores(),
+            begun=partial(show_record, output),
+            processes=processes or options.cores(),
             make_context=partial(reading_context, aws),
             new_keys=keys,
         )
     if plan.survey is not None:
-        steps.say(f"rows read: {plan.survey.rows:,}, rejected: {plan.survey.rejected:,}")
+        output.step(f"rows read: {plan.survey.rows:,}, rejected: {plan.survey.rejected:,}")
     value = plan.to_json()
     if plan.error is None:
         value["command"] = import_command_line(value, sources, table)
@@ -174,23 +118,22 @@ def plan_import(
         value["create_table"] = create_table_command(table, keys, plan.facts.region, aws)
     if sources[0] == "-":
         value["source"]["uri"] = sources[0]
-    if as_json:
+    if output.as_json:
         print_json(value)
     else:
-        show_plan(value, show_all=show_all)
+        show_plan(value, show_all=output.show_all)
     print_error(plan.error)
-    return {FINE: EXIT_DONE, FAILS: EXIT_FAILED}.get(plan.status, EXIT_REJECTS)
+    return exit_status(plan.status)
 
 
 def _parse_sample(text: str | None, first: int | None) -> Sample | None:
-
     if text is None:
         return None if first is None else Sample(rows=first, exact=True)
     if first is not None:
         raise InvalidUsage(
             "--first plans for the first rows alone, and --sample estimates all of them: give one"
         )
-    sample = parse_sample(text, "rows", "10%")
+    sample = options.parse_sample(text, "rows", "10%")
     return Sample(share=sample) if text.endswith("%") else Sample(rows=int(sample))
 
 
@@ -236,8 +179,7 @@ def create_table_command(table: str, keys: NewKeys, region: str, aws: AwsSetting
     words += ["--billing-mode", "PAY_PER_REQUEST"]
     words += ["--attribute-definitions", *_shorthand(definitions)]
     words += ["--key-schema", *_shorthand(schema), "--region", region]
-    for option, value in (("--profile", aws.profile), ("--endpoint-url", aws.endpoint_url)):
-        words += [] if value is None else [option, value]
+    words += option_words(replace(aws, region=None))
     return shlex.join(words)
 
 
@@ -259,7 +201,7 @@ def import_command_line(plan: Mapping[str, Any], sources: Sequence[str], table: 
     known = {each.name for each in group.commands["import"].params} - {*_TYPES, *_OF_THE_PLAN}
     words = ["ddbload", "import", *sources, table]
     for each in context.command.params:
-        if isinstance(each, click.Option) and each.name in known and is_given(each.name):
+        if isinstance(each, click.Option) and each.name in known and options.is_given(each.name):
             words += _option(each, context.params[each.name])
     for text in context.params["types"]:
         words += ["--types", text]

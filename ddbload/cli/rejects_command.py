@@ -10,17 +10,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-import click
+from rich.text import Text
 
-from ddbload.cli.convert_command import Causes, cause_text, causes_json, rank_causes
+from ddbload.cli import options
 from ddbload.cli.import_command import import_with_progress
-from ddbload.cli.options import GroupedCommand, output_option, run_option
-from ddbload.cli.output import EXIT_DONE, print_json, print_stderr, print_stdout, printable
-from ddbload.cli.run_location import NamedRun, run_options
-from ddbload.cli.run_result import Result, RunOutput, print_run
-from ddbload.context import Context
+from ddbload.cli.output import EXIT_DONE, Output, print_stdout, printable
+from ddbload.cli.run_location import NamedRun, RunLocation, run_options
+from ddbload.cli.run_result import (
+    RankedCauses,
+    Result,
+    cause_text,
+    causes_json,
+    print_run,
+    rank_causes,
+    show_result,
+)
+from ddbload.cli.run_setup import open_stream
+from ddbload.cli.tables import draw, make_table
 from ddbload.contracts.results import DONE
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import (
@@ -31,63 +39,37 @@ from ddbload.errors import (
     LedgerUnwritable,
     SourceUnreadable,
 )
-from ddbload.runs.local_settings import LocalSettings, default_ledger, local_folder
-from ddbload.runs.retry_rejects import (
-    RETRIES,
-    EarlierRetry,
-    check_hmac_key,
-    earlier_retries,
-    iter_rejects,
-    payload_for,
-    put_retry,
-    write_rows,
-)
+from ddbload.runs import retry_rejects
+from ddbload.runs.local_settings import local_folder
 from ddbload.runs.run_import import asked_for, new_run_id
 from ddbload.source.local_file import RETRY_PREFIX
 
-_COLUMNS = ("line", "byte", "column", "cause", "row")
 SHOWN = 50
 """Maximum rows of the table; more are easier to read in a file."""
 
 
-@click.command(
-    "rejects",
-    cls=GroupedCommand,
-    examples=(
-        "ddbload rejects 20261121T073000Z-1f2e3d --summary",
-        "ddbload rejects 20261121T073000Z-1f2e3d > rejects.jsonl",
-        "ddbload rejects 20261121T073000Z-1f2e3d --retry rejects.jsonl",
-    ),
-)
-@output_option("--summary", is_flag=True, help="Show only counts by cause and column.")
-@run_option(
-    "--retry",
-    "mended",
-    metavar="FILE",
-    help="Import the rows of FILE, rejects with corrected 'raw', as a new run.",
-)
-@run_option(
-    "--run-id", metavar="ID", help="With --retry: id of the new run.", show_default="generated"
-)
-@run_options
-@output_option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print JSON on a terminal, too: lines, or one object with --summary or --retry.",
-)
-@output_option(
-    "--quiet",
-    is_flag=True,
-    help="With --retry: do not print the run id, progress and summary.",
+@options.command(
+    "ddbload rejects 20261121T073000Z-1f2e3d --summary",
+    "ddbload rejects 20261121T073000Z-1f2e3d > rejects.jsonl",
+    "ddbload rejects 20261121T073000Z-1f2e3d --retry rejects.jsonl",
 )
 def rejects_command(
-    named: NamedRun,
-    summary: bool,
-    mended: str | None,
-    run_id: str | None,
-    as_json: bool,
-    quiet: bool,
+    summary: bool = options.output_option(
+        is_flag=True, help="Show only counts by cause and column."
+    ),
+    mended: str | None = options.run_option(
+        "--retry",
+        metavar="FILE",
+        help="Import the rows of FILE, rejects with corrected 'raw', as a new run.",
+    ),
+    run_id: str | None = options.run_option(
+        metavar="ID", help="With --retry: id of the new run.", show_default="generated"
+    ),
+    named: NamedRun = run_options,
+    output: Output = options.output_options(
+        json="Print JSON on a terminal, too: lines, or one object with --summary or --retry.",
+        quiet="With --retry: do not print the run id, progress and summary.",
+    ),
 ) -> int:
     """Show the rejects of RUN: as JSON lines, or on a terminal as a table.
 
@@ -99,7 +81,7 @@ def rejects_command(
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """
-    if mended is None and (run_id is not None or quiet):
+    if mended is None and (run_id is not None or output.quiet):
         raise InvalidUsage("--run-id and --quiet are for --retry")
     run, there = named.run, named.find()
     if mended is not None:
@@ -107,13 +89,12 @@ def rejects_command(
             raise InvalidUsage("--summary shows rejects, and --retry imports them: give one")
         # A retry runs on this machine, wherever the run was.
         here = replace(named, run=run_id or new_run_id(), stack=None)
-        return _retry(run, mended, there.context, here, as_json=as_json, quiet=quiet)
-    lines = iter_rejects(run, there.context)
+        return _retry(run, mended, there, here, output)
+    lines = retry_rejects.iter_rejects(run, there.context)
     if summary:
-        _summarize(run, lines, as_json)
-    elif as_json or not sys.stdout.isatty():
-        for line in lines:
-            sys.stdout.buffer.write(line)
+        _summarize(run, lines, output)
+    elif output.as_json or not sys.stdout.isatty():
+        sys.stdout.buffer.writelines(lines)
         sys.stdout.buffer.flush()
     else:
         _draw(lines)
@@ -122,30 +103,26 @@ def rejects_command(
 
 def count_rejects(
     lines: Iterable[bytes],
-) -> tuple[Causes, dict[tuple[str, str | None], dict[str, Any]]]:
-    """Count rejects by cause and column, and return the first one of each."""
-    counts: Causes = Counter()
+) -> tuple[RankedCauses, dict[tuple[str, str | None], dict[str, Any]]]:
+    """Count rejects by cause and column, the most frequent first; return the first one of each."""
+    counts: Counter[tuple[str, str | None]] = Counter()
     first: dict[tuple[str, str | None], dict[str, Any]] = {}
     for line in lines:
         reject = _parsed(line)
         kind = (reject["cause"], reject["column"])
         counts[kind] += 1
         first.setdefault(kind, reject)
-    return counts, first
+    return rank_causes(counts), first
 
 
-def _summarize(run: str, lines: Iterable[bytes], as_json: bool) -> None:
-    counts, first = count_rejects(lines)
-    causes = rank_causes(counts)
-    if as_json:
-        found = {"run": run, "rejected": counts.total(), "causes": causes_json(causes)}
-        print_json(found)
-        return
-    print_stdout(f"run {run}: {counts.total():,} rejected")
-    for cause, column, rows in causes:
-        example = first[cause, column]
-        words = f"line {example['line']}: {example['detail']}"
-        print_stdout(f"{rows:>9,} {cause_text(cause, column)}; {words}")
+def _summarize(run: str, lines: Iterable[bytes], output: Output) -> None:
+    causes, first = count_rejects(lines)
+    rejected = sum(rows for _, rows in causes)
+    lines = [f"run {run}: {rejected:,} rejected"]
+    for cause, rows in causes:
+        words = f"line {first[cause]['line']}: {first[cause]['detail']}"
+        lines.append(f"{rows:>9,} {cause_text(*cause)}; {words}")
+    output.show({"run": run, "rejected": rejected, "causes": causes_json(causes)}, *lines)
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -158,57 +135,42 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def _draw(lines: Iterable[bytes]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False)
+    """Draw a table of the first rejects, and the counts of all by cause."""
     causes: Counter[str] = Counter()
+    rows: list[Sequence[str | Text]] = []
     for line in lines:
         reject = _parsed(line)
         causes[cause_text(reject["cause"], reject["column"])] += 1
-        # Rejects name their source only if the run has several objects.
-        source = reject.get("source")
-        if not table.columns:
-            for name in (*([] if source is None else ["source"]), *_COLUMNS):
-                table.add_column(name)
-        if table.row_count < SHOWN:
-            table.add_row(
-                *([] if source is None else [Text(printable(source), overflow="fold")]),
-                "-" if reject["line"] is None else f"{reject['line']:,}",
-                f"{reject['byte']:,}",
-                Text(printable(reject["column"] or "-")),
-                reject["cause"],
-                Text(printable(reject["raw"][:60]), overflow="ellipsis", no_wrap=True),
+        if len(rows) < SHOWN:
+            rows.append(
+                (
+                    # Rejects name their source only if the run has several objects.
+                    reject.get("source") or "",
+                    "-" if reject["line"] is None else f"{reject['line']:,}",
+                    f"{reject['byte']:,}",
+                    reject["column"] or "-",
+                    reject["cause"],
+                    Text(printable(reject["raw"][:60]), overflow="ellipsis", no_wrap=True),
+                )
             )
     if not causes:
         print_stdout("no row was rejected")
         return
-    console = Console()
-    console.print(table)
-    more = sum(causes.values()) - table.row_count
+    draw(make_table(("source", "line", "byte", "column", "cause", "row"), rows))
+    more = causes.total() - len(rows)
     if more > 0:
-        console.print(f"... and {more:,} more; --json, or a pipe, shows all")
-    for cause, count in causes.most_common():
-        console.print(Text(f"{count:>9,} {cause}"))
+        print_stdout(f"... and {more:,} more; --json, or a pipe, shows all")
+    print_stdout(*(f"{count:>9,} {cause}" for cause, count in causes.most_common()))
 
 
-def _retry(
-    run: str,
-    mended: str,
-    context_of_run: Context,
-    here: NamedRun,
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> int:
+def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Output) -> int:
     """Import a file of corrected rejects; return the exit status.
 
     Rejects that an earlier retry imported are not imported again: its result is shown.
     """
     if here.run == run:
         raise InvalidUsage(f"--run-id {run} is the run that rejected the rows; give a new id")
-    ledger_of_run = context_of_run.ledger(run)
+    ledger_of_run = there.context.ledger(run)
     if ledger_of_run.find_record() is None and ledger_of_run.find_request() is not None:
         raise InvalidUsage(
             f"run {run} ended before it wrote a row, so it has no rejects; ddbload resume {run}"
@@ -219,51 +181,44 @@ def _retry(
         raise InvalidUsage(
             f"run {run} was a plan, and imported nothing: correct its source instead"
         )
-    new_run, location = here.run, here.ledger or default_ledger()
-    settings = LocalSettings(location, here.aws, record.payload.options.concurrency)
+    new_run, settings = here.run, here.settings(record.payload.to_json())
     context = settings.context()
-    with _rows_file(mended, record, location) as (path, places):
-        earlier, name = earlier_retries(run, places, context)
+    with _rows_file(mended, record, settings.ledger) as (path, places):
+        earlier, name = retry_rejects.earlier_retries(run, places, context)
         done = _earlier_result(earlier, mended, places, here)
         if done is not None:
-            print_run(done.report.run, ledger=location, quiet=quiet)
-            if not quiet:
-                print_stderr(
-                    f"ddbload: run {done.report.run} imported these rejects before: nothing was"
-                    " written now; rows that it rejected itself are the rejects of that run"
-                )
-            return RunOutput(as_json, quiet, here.command("rejects", done.report.run)).show(done)
+            earlier_run = done.report.run
+            print_run(earlier_run, output, ledger=settings.ledger)
+            output.say(
+                f"run {earlier_run} imported these rejects before: nothing was written now; rows"
+                " that it rejected itself are the rejects of that run"
+            )
+            return show_result(done, output, here.command("rejects", earlier_run))
         if context.ledger(new_run).find_record() is not None:
             raise InvalidUsage(f"--run-id {new_run}: there is such a run; give a new id")
         # Kept until the run is done, so that it can be resumed.
         rows = path.with_name(f"{RETRY_PREFIX}{new_run}.rows")
-        payload = payload_for(record, str(rows))
-        check_hmac_key(record, payload)
-        if not put_retry(name, new_run, places, context):
+        payload = retry_rejects.payload_for(record, str(rows))
+        retry_rejects.check_hmac_key(record, payload)
+        if not retry_rejects.put_retry(name, new_run, places, context):
             raise IncompleteRun(
                 f"another retry of run {run} began at the same time, so nothing was written now:"
                 " repeat this command, which says what the other did"
             )
         path.replace(rows)
-        clients = settings.clients()
+        clients, value = settings.clients(), payload.to_json()
         try:
-            with asked_for(payload.to_json(), settings, new_run, clients):
-                print_run(new_run, ledger=location, quiet=quiet)
+            with asked_for(value, settings, new_run, clients):
+                print_run(new_run, output, ledger=settings.ledger)
                 result = import_with_progress(
-                    payload.to_json(),
-                    settings,
-                    run=new_run,
-                    processes=1,
-                    show_progress=not quiet,
-                    resume=here.command("resume"),
-                    clients=clients,
+                    *(value, here, output, 1), resume=here.command("resume"), clients=clients
                 )
         finally:
             found = context.ledger(new_run)
             report = found.find_report()
             if found.find_record() is None or (report is not None and report.status in DONE):
                 rows.unlink(missing_ok=True)
-    return RunOutput(as_json, quiet, here.command("rejects")).show(result)
+    return show_result(result, output, here.command("rejects"))
 
 
 @contextmanager
@@ -271,8 +226,14 @@ def _rows_file(
     mended: str, record: RunRecord, location: str
 ) -> Iterator[tuple[Path, Sequence[str]]]:
     """Write the corrected rows into a file of this machine, with the places of their rejects."""
-    folder = local_folder(location).absolute() / RETRIES / record.run
-    with _opened(mended) as lines:
+    folder = local_folder(location).absolute() / retry_rejects.RETRIES / record.run
+    try:
+        lines = open_stream(mended)
+    except SourceUnreadable as error:
+        if mended == "-":
+            raise
+        raise InvalidUsage(f"--retry {error.message}") from None
+    with lines as stream:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=folder, prefix=RETRY_PREFIX, delete=False) as rows:
@@ -282,7 +243,7 @@ def _rows_file(
         try:
             try:
                 with path.open("wb") as out:
-                    places = write_rows(record, lines, out, mended)
+                    places = retry_rejects.write_rows(record, stream, out, mended)
             except OSError as error:
                 raise SourceUnreadable(f"--retry {mended}: {error.strerror}") from None
             if not places:
@@ -293,7 +254,7 @@ def _rows_file(
 
 
 def _earlier_result(
-    earlier: Sequence[EarlierRetry],
+    earlier: Sequence[retry_rejects.EarlierRetry],
     mended: str,
     places: Sequence[str],
     here: NamedRun,
@@ -322,19 +283,3 @@ def _earlier_result(
     reports = [each.report for each in earlier if each.report is not None]
     last = max(reports, key=lambda each: each.rows.read, default=None)
     return None if last is None else Result(last, last.seconds)
-
-
-@contextmanager
-def _opened(name: str) -> Iterator[BinaryIO]:
-    if name == "-":
-        if sys.stdin is None:
-            raise SourceUnreadable("standard input is closed")
-        yield sys.stdin.buffer
-        return
-    try:
-        file = Path(name).open("rb")  # noqa: SIM115 - closed below
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InvalidUsage(f"--retry {name}: {reason}") from None
-    with file:
-        yield file

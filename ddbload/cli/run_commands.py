@@ -7,19 +7,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import click
-
-from ddbload.cli.options import (
-    GroupedCommand,
-    json_option,
-    limit_options,
-    output_option,
-    run_option,
-)
+from ddbload.cli import options
 from ddbload.cli.output import (
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_INTERRUPTED,
+    Output,
     print_error,
     print_json,
     print_stderr,
@@ -27,7 +20,7 @@ from ddbload.cli.output import (
     printable,
 )
 from ddbload.cli.progress import show_progress
-from ddbload.cli.run_location import NamedRun, RunLocation, run_options
+from ddbload.cli.run_location import Deployed, NamedRun, RunLocation, find_runs, run_options
 from ddbload.cli.run_result import Result
 from ddbload.cli.run_setup import private_file
 from ddbload.contracts.control import MAX_CONTROL_SECONDS, Control
@@ -36,29 +29,23 @@ from ddbload.contracts.write_price import amount_text
 from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable, RunNotFound
 from ddbload.ledger.run_state import RunState
 from ddbload.report_page import run_page
-from ddbload.runs.deployed import follow
 from ddbload.runs.run_control import cancel_run, change_limits
 from ddbload.runs.run_status import SPOOL, follow_process, wait_for_begin
 from ddbload.source.local_file import name_for_user
 from ddbload.steps.report import SeenRun, empty_report, why_not_resumable
 
 
-@click.command(
-    "status",
-    cls=GroupedCommand,
-    examples=(
-        "ddbload status 20261121T073000Z-1f2e3d",
-        "ddbload status 20261121T073000Z-1f2e3d --follow",
-        "ddbload status 20261121T073000Z-1f2e3d --stack my-loader --json",
-    ),
+@options.command(
+    "ddbload status 20261121T073000Z-1f2e3d",
+    "ddbload status 20261121T073000Z-1f2e3d --follow",
+    "ddbload status 20261121T073000Z-1f2e3d --stack my-loader --json",
 )
-@run_option("--follow", is_flag=True, help="Show progress until the run ends, then its status.")
-@run_options
-@json_option
 def status_command(
-    named: NamedRun,
-    follow: bool,
-    as_json: bool,
+    follow: bool = options.run_option(
+        is_flag=True, help="Show progress until the run ends, then its status."
+    ),
+    named: NamedRun = run_options,
+    output: Output = options.output_options(),
 ) -> int:
     """Show whether RUN is running, and its progress.
 
@@ -76,16 +63,13 @@ def status_command(
     why_not, resume = why_not_resumable(seen), None
     if why_not is None and not seen.state.running and not seen.state.done:
         resume = named.command("resume")
-    if as_json:
-        print_json(_status_json(seen, resume))
-        return 0
     lines = [*_progress_lines(seen), *_process_lines(seen)]
     if resume is not None:
         lines.append(f"  resume    {resume}")
     elif why_not is not None:
         lines.append(f"  resume    not possible: {why_not}; start a new run, with another run id")
-    print_stdout(*lines)
-    return 0
+    output.show(_status_json(seen, resume), *lines)
+    return EXIT_DONE
 
 
 def _status_json(seen: SeenRun, resume: str | None) -> dict[str, Any]:
@@ -98,19 +82,13 @@ def _status_json(seen: SeenRun, resume: str | None) -> dict[str, Any]:
 
 def _follow(run: str, there: RunLocation) -> bool:
     """Show the progress of a run until it ends; return false if Ctrl-C was pressed."""
-    context = there.context
-    execution = None if there.deployed is None else there.deployed.last_execution(run)
+    execution = there.last_execution(run)
     try:
-        with show_progress(enabled=True) as draw:
-            if there.deployed is None:
-                follow_process(run, context, draw)
+        with show_progress(Output()) as show:
+            if not isinstance(there, Deployed):
+                follow_process(run, there.context, show)
             elif execution is not None and execution.running:
-                follow(
-                    *(there.deployed.executions, execution.arn, context.ledger(run)),
-                    watch=draw,
-                    sleep=context.sleep,
-                    clock=context.clock,
-                )
+                there.follow(run, execution.arn, show)
     except KeyboardInterrupt:
         print_stderr("ddbload: stopped following; the run continues")
         return False
@@ -162,30 +140,21 @@ def _process_lines(seen: SeenRun) -> Iterator[str]:
         yield f"  {label}   {state.error.name}: {printable(state.error.message)}"
 
 
-@click.command(
-    "report",
-    cls=GroupedCommand,
-    examples=(
-        "ddbload report 20261121T073000Z-1f2e3d",
-        "ddbload report 20261121T073000Z-1f2e3d --html report.html",
-        "ddbload report 20261121T073000Z-1f2e3d --json",
-    ),
+@options.command(
+    "ddbload report 20261121T073000Z-1f2e3d",
+    "ddbload report 20261121T073000Z-1f2e3d --html report.html",
+    "ddbload report 20261121T073000Z-1f2e3d --json",
 )
-@run_options
-@output_option(
-    "--html",
-    metavar="FILE",
-    help="Also write the report as a page with charts ('-': only the page, on stdout).",
-)
-@output_option(
-    "--show-rows", is_flag=True, help="With --html: show examples of rejected rows unmasked."
-)
-@json_option
 def report_command(
-    named: NamedRun,
-    html: str | None,
-    show_rows: bool,
-    as_json: bool,
+    named: NamedRun = run_options,
+    html: str | None = options.output_option(
+        metavar="FILE",
+        help="Also write the report as a page with charts ('-': only the page, on stdout).",
+    ),
+    show_rows: bool = options.output_option(
+        is_flag=True, help="With --html: show examples of rejected rows unmasked."
+    ),
+    output: Output = options.output_options(),
 ) -> int:
     """Check that RUN's ledger is complete and consistent, and show RUN's result.
 
@@ -194,16 +163,16 @@ def report_command(
     """
     if show_rows and html is None:
         raise InvalidUsage("--show-rows is for --html; ddbload rejects RUN shows the rows")
-    if html == "-" and as_json:
+    if html == "-" and output.as_json:
         raise InvalidUsage("--html - and --json both write to standard output; give a file")
 
     run, there = named.run, named.find()
     try:
         seen = there.read(run)
         report, state = seen.report, seen.state
-        was_killed = not state.reported and there.deployed is None and seen.record is not None
+        was_killed = not (state.reported or isinstance(there, Deployed) or seen.record is None)
     except LedgerDamaged as damaged:
-        if not as_json or html is not None:
+        if not output.as_json or html is not None:
             raise
         report, state = empty_report(run, FAILED, Failure.of(damaged)), RunState(FAILED)
         was_killed = False
@@ -213,7 +182,7 @@ def report_command(
     result = Result(report, report.seconds, was_killed=was_killed)
     if html is not None:
         _write_page(html, report, there, show_rows=show_rows)
-    if as_json:
+    if output.as_json:
         print_json(result.to_json())
     elif html != "-":
         list_rejects = named.command("rejects")
@@ -223,7 +192,6 @@ def report_command(
 
 
 def _write_page(path: str, report: Report, there: RunLocation, *, show_rows: bool) -> None:
-
     page = run_page(report, there.context, show_rows=show_rows).encode()
     if path == "-":
         sys.stdout.buffer.write(page)
@@ -239,18 +207,12 @@ def _write_page(path: str, report: Report, there: RunLocation, *, show_rows: boo
     print_stderr(f"ddbload: wrote {path}")
 
 
-@click.command(
-    "cancel",
-    cls=GroupedCommand,
-    examples=(
-        "ddbload cancel 20261121T073000Z-1f2e3d",
-        "ddbload cancel 20261121T073000Z-1f2e3d --stack my-loader",
-        "ddbload cancel 20261121T073000Z-1f2e3d --json",
-    ),
+@options.command(
+    "ddbload cancel 20261121T073000Z-1f2e3d",
+    "ddbload cancel 20261121T073000Z-1f2e3d --stack my-loader",
+    "ddbload cancel 20261121T073000Z-1f2e3d --json",
 )
-@run_options
-@json_option
-def cancel_command(named: NamedRun, as_json: bool) -> int:
+def cancel_command(named: NamedRun = run_options, output: Output = options.output_options()) -> int:
     """Stop RUN, and return when no worker writes any more.
 
     Workers stop within 5 seconds, after the answers to their requests. Workers that do not say
@@ -260,15 +222,14 @@ def cancel_command(named: NamedRun, as_json: bool) -> int:
     RUN is looked up in the local ledger, then in the deployed stack.
     """
     run, there = named.run, _find_begun_run(named)
-    deployed = there.deployed
     ended = cancel_run(
         run,
         there.context,
-        executions=None if deployed is None else deployed.executions,
-        execution=None if deployed is None else deployed.last_execution(run),
+        executions=there.executions if isinstance(there, Deployed) else None,
+        execution=there.last_execution(run),
     )
     status = "CANCELLED" if ended.report is None else ended.report.status
-    if as_json:
+    if output.as_json:
         report = None if ended.report is None else ended.report.to_json()
         value = {"run": run, "status": status, "silent": list(ended.silent), "report": report}
         print_json(value)
@@ -279,7 +240,7 @@ def cancel_command(named: NamedRun, as_json: bool) -> int:
         )
     for each in ended.silent:
         print_stderr(f"ddbload: not confirmed: {each}")
-    if not as_json:
+    if not output.as_json:
         if ended.already_done:
             print_stdout(f"run {run} has ended before: {status}; there is nothing to cancel")
         else:
@@ -297,37 +258,31 @@ def _find_begun_run(named: NamedRun) -> RunLocation:
     """Find a run to cancel, which may have been started a moment ago."""
     if named.stack is not None:
         return named.find()
-    run, local = named.run, named.local
+    run, local = named.run, find_runs(named.ledger, None, named.aws)
+    where = local.context.store.uri("runs")
+    missing = f"there is no run {run} in the ledger at {where}"
     try:
         there = named.find()
     except RunNotFound as error:
-        there, missing = RunLocation(local), error.message
+        there, missing = local, error.message
     else:
         if named.ledger is None:
             return there
-        missing = f"there is no run {run} in the ledger at {local.store.uri('runs')}"
-    if wait_for_begin(run, local):
+    if wait_for_begin(run, local.context):
         return there
     raise RunNotFound(f"{missing}; if it was started just now, it goes on: repeat the command")
 
 
-@click.command(
-    "limit",
-    cls=GroupedCommand,
-    examples=(
-        "ddbload limit 20261121T073000Z-1f2e3d --max-wcu 500",
-        "ddbload limit 20261121T073000Z-1f2e3d --max-wcu none --max-cost 25",
-        "ddbload limit 20261121T073000Z-1f2e3d --max-wcu 50% --stack my-loader",
-    ),
+@options.command(
+    "ddbload limit 20261121T073000Z-1f2e3d --max-wcu 500",
+    "ddbload limit 20261121T073000Z-1f2e3d --max-wcu none --max-cost 25",
+    "ddbload limit 20261121T073000Z-1f2e3d --max-wcu 50% --stack my-loader",
 )
-@limit_options("unchanged")
-@run_options
-@json_option
 def limit_command(
-    named: NamedRun,
-    max_wcu: float | str | None,
-    max_cost: float | str | None,
-    as_json: bool,
+    max_wcu: float | str | None = options.new_max_wcu("unchanged"),
+    max_cost: float | str | None = options.new_max_cost("unchanged"),
+    named: NamedRun = run_options,
+    output: Output = options.output_options(),
 ) -> int:
     """Change the limits of RUN while it runs, or before it is resumed.
 
@@ -340,15 +295,12 @@ def limit_command(
         raise InvalidUsage("give a limit: --max-wcu or --max-cost, or both")
     run, there = named.run, named.find()
     before, after = change_limits(run, there.context, max_wcu=max_wcu, max_cost=max_cost)
-    if as_json:
-        limits = {"max_wcu": after.max_wcu, "max_cost": after.max_cost}
-        print_json({"run": run, "state": after.state, **limits})
-        return EXIT_DONE
-    print_stdout(f"run {run}: {_limits(after)} (before: {_limits(before)})")
+    limits = {"max_wcu": after.max_wcu, "max_cost": after.max_cost}
+    when = f"  workers that run now obey within {MAX_CONTROL_SECONDS + 1:.0f} seconds"
     if after.cancelled:
-        print_stdout("  the run is cancelled; the limits hold when it is resumed")
-    else:
-        print_stdout(f"  workers that run now obey within {MAX_CONTROL_SECONDS + 1:.0f} seconds")
+        when = "  the run is cancelled; the limits hold when it is resumed"
+    line = f"run {run}: {_limits(after)} (before: {_limits(before)})"
+    output.show({"run": run, "state": after.state, **limits}, line, when)
     return EXIT_DONE
 
 

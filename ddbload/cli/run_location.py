@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, cast
+from typing import Any
+
+import click  # noqa: TC002 - loaded already
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.retry import ATTEMPTS
-from ddbload.cli.options import F, aws_options, decorate, ledger_option, run_argument, stack_option
+from ddbload.cli import options
 from ddbload.context import Context, segment_reader
 from ddbload.contracts.messages import is_text
-from ddbload.errors import DdbloadError, InvalidUsage, LedgerDamaged, RunNotFound, did_you_mean
+from ddbload.contracts.options import DEFAULT_CONCURRENCY
+from ddbload.contracts.payload import check_run_id
+from ddbload.errors import (
+    DdbloadError,
+    InvalidPayload,
+    InvalidUsage,
+    LedgerDamaged,
+    RunNotFound,
+    did_you_mean,
+)
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.history import newest_runs
-from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack
+from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack, follow
 from ddbload.runs.local_settings import LocalSettings, default_ledger
+from ddbload.runs.progress import RunProgress
 from ddbload.runs.run_status import live_heartbeat
 from ddbload.steps.executions import Execution, Executions
 from ddbload.steps.report import SeenRun, read_run
@@ -26,13 +38,38 @@ _COMPARED_RUNS = 1000
 """Runs of a ledger that are compared with one that it does not have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deployed:
-    """Deployed stack with the clients that reach it."""
+@dataclass(frozen=True)
+class RunLocation:
+    """Ledger that has runs, which this machine reads."""
+
+    context: Context
+
+    def last_execution(self, run: str) -> Execution | None:  # noqa: ARG002 - see Deployed
+        """Return the last known execution of a run; None on this machine."""
+        return None
+
+    def read(self, run: str) -> SeenRun:
+        """Read a run and its last execution, and judge its state. Raises `RunNotFound`."""
+        execution = self.last_execution(run)
+        return read_run(run, self.context, lambda _: execution)
+
+    def has(self, run: str) -> bool:
+        """Return true if the ledger or an execution knows the run."""
+        known = self.context.ledger(run)
+        return (
+            known.find_record() is not None
+            or known.find_request() is not None
+            or self.last_execution(run) is not None
+        )
+
+
+@dataclass(frozen=True)
+class Deployed(RunLocation):
+    """Deployed stack, whose ledger has runs."""
 
     stack: Stack
-    context: Context
     executions: Executions
+    """Executions of the stack's state machine."""
 
     def last_execution(self, run: str) -> Execution | None:
         """Return the last known execution of a run, if any."""
@@ -43,41 +80,54 @@ class Deployed:
             # Step Functions forgets an execution after 90 days.
             return None
 
-
-@dataclass(frozen=True, slots=True)
-class RunLocation:
-    """Location of a run."""
-
-    context: Context
-    deployed: Deployed | None = None
-    """The stack that has the run; None for a run of a local ledger."""
-
-    def read(self, run: str) -> SeenRun:
-        """Read a run and its last execution, and judge its state. Raises `RunNotFound`."""
-        execution = None if self.deployed is None else self.deployed.last_execution(run)
-        return read_run(run, self.context, lambda _: execution)
+    def follow(self, run: str, arn: str, watch: Callable[[RunProgress], None]) -> Execution:
+        """Wait until an execution of a run has ended, and pass its progress to `watch`."""
+        ledger, context = self.context.ledger(run), self.context
+        return follow(
+            *(self.executions, arn, ledger), watch=watch, sleep=context.sleep, clock=context.clock
+        )
 
 
-def find_deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None = None) -> Deployed:
-    """Find the deployed stack: the one named, or $DDBLOAD_STACK, or `ddbload`.
+def stack_name(stack: str | None) -> str:
+    """Return the name of the deployed stack: the given one, or $DDBLOAD_STACK, or `ddbload`."""
+    return stack or os.environ.get("DDBLOAD_STACK") or DEFAULT_STACK
 
-    Raises `StackNotFound` and AWS's errors.
-    """
-    clients: Clients = Clients(aws)
-    name = stack or os.environ.get("DDBLOAD_STACK") or DEFAULT_STACK
+
+def find_deployed(stack: str | None, aws: AwsSettings, *, attempts: int = ATTEMPTS) -> Deployed:
+    """Find the deployed stack. Raises `StackNotFound` and AWS's errors."""
+    clients = Clients(aws)
+    name = stack_name(stack)
     if not is_text(name):
         raise InvalidUsage("the stack's name is not valid UTF-8")
-    found = find_stack(clients.cloudformation, name, attempts=attempts or ATTEMPTS)
+    found = find_stack(clients.cloudformation, name, attempts=attempts)
     for bucket in (found.work_bucket, found.inbox_bucket):
         clients.set_terms(bucket, owner=found.account)
+    store = BucketStore(clients.s3, found.work_bucket, read_many=segment_reader(clients))
     return Deployed(
-        stack=found,
-        context=Context(
-            store=BucketStore(clients.s3, found.work_bucket, read_many=segment_reader(clients)),
-            clients=clients,
-        ),
-        executions=Executions(clients.stepfunctions, found.state_machine),
+        Context(store=store, clients=clients),
+        found,
+        Executions(clients.stepfunctions, found.state_machine),
     )
+
+
+def find_runs(ledger: str | None, stack: str | None, aws: AwsSettings) -> RunLocation:
+    """Find the stack that is given, else the ledger that is given, or the default one."""
+    if ledger is not None and stack is not None:
+        raise InvalidUsage("--ledger and --stack exclude each other; a run is in one of them")
+    if stack is not None:
+        return find_deployed(stack, aws)
+    return RunLocation(LocalSettings(ledger or default_ledger(), aws).context())
+
+
+def option_words(aws: AwsSettings, **more: str | None) -> list[str]:
+    """Return options for a command on the same account: those of `more`, then those of AWS."""
+    given = {
+        **{f"--{name}": value for name, value in more.items()},
+        "--profile": aws.profile,
+        "--region": aws.region,
+        "--endpoint-url": aws.endpoint_url,
+    }
+    return [word for name, value in given.items() if value is not None for word in (name, value)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +141,15 @@ class NamedRun:
 
     def command(self, name: str, run: str | None = None) -> str:
         """Return a command on this run or on another one of its place, such as `resume`."""
-        given = {
-            "--ledger": self.ledger,
-            "--stack": self.stack,
-            "--profile": self.aws.profile,
-            "--region": self.aws.region,
-            "--endpoint-url": self.aws.endpoint_url,
-        }
         words = ["ddbload", name, run or self.run]
-        words += [
-            word for option, value in given.items() if value is not None for word in (option, value)
-        ]
+        words += option_words(self.aws, ledger=self.ledger, stack=self.stack)
         words += ["--requester-pays"] if self.aws.requester_pays else []
         return shlex.join(words)
 
-    @property
-    def local(self) -> Context:
-        """Context of the ledger that this machine reads."""
-        return LocalSettings(self.ledger or default_ledger(), self.aws).context()
+    def settings(self, payload: Mapping[str, Any]) -> LocalSettings:
+        """Return the settings of a run of this machine."""
+        concurrency = payload["options"].get("concurrency", DEFAULT_CONCURRENCY)
+        return LocalSettings(self.ledger or default_ledger(), self.aws, concurrency)
 
     def find(self) -> RunLocation:
         """Find the run in the ledger or stack given, else in the default ledger, then the stack.
@@ -116,36 +157,28 @@ class NamedRun:
         Raises `InvalidUsage`, `RunNotFound`, and for a stack that is given `StackNotFound` and
         AWS's errors.
         """
-        run = self.run
-        if self.ledger is not None and self.stack is not None:
-            raise InvalidUsage("--ledger and --stack exclude each other; a run is in one of them")
-        if self.stack is not None:
-            found = find_deployed(self.stack, self.aws)
-            return RunLocation(found.context, found)
-        local = self.local
-        known = local.ledger(run)
+        run, local = self.run, find_runs(self.ledger, self.stack, self.aws)
         if (
             self.ledger is not None
-            or known.find_record() is not None
-            or known.find_request() is not None
-            or live_heartbeat(run, local) is not None
+            or self.stack is not None
+            or local.has(run)
+            or live_heartbeat(run, local.context) is not None
         ):
-            return RunLocation(local)
+            return local
         try:
             found = find_deployed(None, self.aws, attempts=1)
-            there = found.context.ledger(run)
-            if there.find_record() or there.find_request() or found.last_execution(run):
-                return RunLocation(found.context, found)
+            if found.has(run):
+                return found
             nor = f"nor in stack {found.stack.name}"
         except LedgerDamaged:
             # The stack has the run, so this error is the answer.
             raise
         except DdbloadError as error:
             nor = f"nor is there a stack to ask ({error.name})"
-        where = local.store.uri("runs")
+        where = local.context.store.uri("runs")
         raise RunNotFound(
             f"there is no run {run} in the ledger at {where}, {nor}; --ledger or --stack name"
-            f" another{_other_runs(run, local)}"
+            f" another{_other_runs(run, local.context)}"
         )
 
 
@@ -162,13 +195,20 @@ def _other_runs(run: str, context: Context) -> str:
     return f"; the newest here: {newest} (ddbload runs lists them)"
 
 
-def run_options(command: F) -> F:
-    """Add the argument RUN and the options that locate it, passed as one `named: NamedRun`."""
+def _checked_run(_context: click.Context, _parameter: click.Parameter, run: str) -> str:
+    try:
+        return check_run_id(run)
+    except InvalidPayload as error:
+        raise InvalidUsage(f"RUN {run!r}: {error.message}") from None
 
-    @wraps(command)
-    def with_run(
-        *, run: str, ledger: str | None, stack: str | None, aws: AwsSettings, **given: Any
-    ) -> Any:
-        return command(named=NamedRun(run, ledger, stack, aws), **given)
 
-    return decorate(cast("F", with_run), (run_argument, ledger_option, stack_option, aws_options))
+run_options: Any = options.Gathered(
+    NamedRun,
+    {
+        "run": options.argument(callback=_checked_run),
+        "ledger": options.ledger_option,
+        "stack": options.stack_option,
+        "aws": options.aws_options,
+    },
+)
+"""Argument RUN, and the options that locate it."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ddbload.cli.output import (
-    EXIT_DONE,
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    EXIT_REJECTS,
+    Output,
     error_json,
+    exit_status,
     keep_result,
     print_json,
     print_notice,
@@ -53,6 +52,37 @@ LAYOUT_NAMES = {
 """Formats of JSON in words, by layout; all others are lines."""
 _DELIMITER_NAMES = {"\t": "a tab", " ": "a space"}
 
+RankedCauses = Sequence[tuple[tuple[str, str | None], int]]
+"""Rejected rows by cause and column, the most frequent first."""
+
+
+def rank_causes(causes: Counter[tuple[str, str | None]]) -> RankedCauses:
+    """Sort causes by frequency, then by name."""
+    return sorted(causes.items(), key=lambda each: (-each[1], each[0][0], each[0][1] or ""))
+
+
+def cause_text(cause: str, column: str | None) -> str:
+    """Describe a cause and its column for a terminal."""
+    return f"{cause} in {printable(column or 'the row')}"
+
+
+def causes_json(causes: RankedCauses) -> list[dict[str, Any]]:
+    """Return causes as `--json` prints them."""
+    return [{"cause": cause, "column": column, "rows": rows} for (cause, column), rows in causes]
+
+
+def cause_lines(causes: RankedCauses) -> list[str]:
+    """Return the lines of a summary that name the causes."""
+    return [
+        f"  {'' if place else 'causes':10}{cause_text(*cause)}: {count:,}"
+        for place, (cause, count) in enumerate(causes)
+    ]
+
+
+def rate_of(rows: int, seconds: float) -> float:
+    """Return rows a second; 0 without any time."""
+    return rows / seconds if seconds > 0 else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -85,17 +115,12 @@ class Result:
     @property
     def rows_per_second(self) -> float:
         """Rows that this attempt has settled, per second."""
-        fresh = max(0, self.report.rows.read - self.adopted_rows)
-        return fresh / self.seconds if self.seconds > 0 else 0.0
+        return rate_of(max(0, self.report.rows.read - self.adopted_rows), self.seconds)
 
     @property
     def exit_code(self) -> int:
         """Exit status: 0 done, 1 failed or not done, 3 done with rejects, 130 interrupted."""
-        if self.report.status in (INTERRUPTED, CANCELLED):
-            return EXIT_INTERRUPTED
-        if self.report.status not in DONE:
-            return EXIT_FAILED
-        return EXIT_REJECTS if self.report.rows.rejected else EXIT_DONE
+        return exit_status(self.report.status)
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
@@ -203,55 +228,44 @@ class Result:
         return [f"  causes    {', '.join(words)}"] if words else []
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutput:
-    """Form in which a command prints the result of a run."""
+def show_result(result: Result, output: Output, list_rejects: str) -> int:
+    """Print the result of a run; return the exit status.
 
-    as_json: bool
-    quiet: bool
-    list_rejects: str
-    """Command that lists the run's rejects."""
-
-    def show(self, result: Result) -> int:
-        """Print a result on stdout; return the exit status.
-
-        Raises `OutputUnwritable` with the run's status.
-        """
-        with keep_result(
-            f"the run itself is not affected: it ended {result.report.status} (ddbload report"
-            f" {result.report.run})"
-        ):
-            if self.as_json:
-                print_json(result.to_json())
-            elif not self.quiet and (result.report.error is None or result.report.rows.read):
-                print_result(result.lines(self.list_rejects), result.exit_code)
-        if not self.quiet and result.report.status in DONE and result.report.warning:
-            print_notice(result.report.warning)
-        return result.exit_code
+    `list_rejects`: command that lists the run's rejects. Raises `OutputUnwritable` with the run's
+    status.
+    """
+    report = result.report
+    with keep_result(
+        f"the run itself is not affected: it ended {report.status} (ddbload report {report.run})"
+    ):
+        if output.as_json:
+            print_json(result.to_json())
+        elif not output.quiet and (report.error is None or report.rows.read):
+            print_result(result.lines(list_rejects), result.exit_code)
+    if not output.quiet and report.status in DONE and report.warning:
+        print_notice(report.warning)
+    return result.exit_code
 
 
-def finished_result(run: str, context: Context, *, quiet: bool) -> Result | None:
+def finished_result(run: str, context: Context, output: Output) -> Result | None:
     """Return the result of a run that is done, and print that it is; None if work is left."""
     report = finished_report(run, context)
-    return None if report is None else already_done(report, quiet=quiet)
+    return None if report is None else already_done(report, output)
 
 
-def already_done(report: Report, *, quiet: bool) -> Result:
+def already_done(report: Report, output: Output) -> Result:
     """Print that a run was done before; return its result."""
-    if not quiet:
-        print_stderr(f"ddbload: run {report.run} is already done; nothing was written")
+    output.say(f"run {report.run} is already done; nothing was written")
     return Result(report, report.seconds)
 
 
-def print_run(run: str, *, ledger: str = "", stack: str | None = None, quiet: bool) -> None:
+def print_run(run: str, output: Output, *, ledger: str = "", stack: str | None = None) -> None:
     """Print the run id and the run's ledger or stack.
 
     Printed before anything else: `ddbload resume` needs them if the process is killed.
     """
-    if quiet:
-        return
     place = ledger if ledger.startswith("s3://") else Path(ledger).absolute()
-    print_stderr(f"ddbload: run {run} ({f'ledger {place}' if stack is None else f'stack {stack}'})")
+    output.say(f"run {run} ({f'ledger {place}' if stack is None else f'stack {stack}'})")
 
 
 def print_detected(record: RunRecord, payload: dict[str, Any]) -> None:

@@ -7,21 +7,22 @@ import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ddbload.aws.clients import Clients
 from ddbload.aws.retry import DEFAULT_POLICY
 from ddbload.aws.table_description import describe_table_with_response, table_notices
-from ddbload.cli.output import ask_to_agree, print_notice, print_stderr
+from ddbload.cli.options import is_given
+from ddbload.cli.output import Output, ask_to_agree, has_terminal_input, print_notice, print_stderr
 from ddbload.cli.payload import is_pipe
 from ddbload.contracts.options import ASYNC, THREADS
 from ddbload.contracts.payload import Payload
 from ddbload.errors import Cancelled, DdbloadError, InvalidUsage, SourceUnreadable
 from ddbload.plan.warm_up import plan_warm_up, warm_up
 from ddbload.runs.run_status import HeartbeatWriter
-from ddbload.source.local_file import PIPE_PREFIX, spool_to_disk
+from ddbload.source.local_file import PIPE_PREFIX, STDIN_PREFIX, spool_to_disk
 
 
 def require_not_stopped(heart: HeartbeatWriter) -> None:
@@ -44,26 +45,18 @@ def spooled(payload: dict[str, Any], heart: HeartbeatWriter | None = None) -> It
             require_not_stopped(heart)
 
     source = payload["source"].get("path")
-    if source == "-":
-        # A closed standard input is an error, not an empty file.
-        if sys.stdin is None:
-            raise SourceUnreadable("standard input is closed")
-        if sys.stdin.isatty():
-            print_stderr(
-                "ddbload: reading rows from the terminal until Ctrl-D; name a file to read that"
-            )
-        with _beating(heart):
-            path = spool_to_disk(sys.stdin.buffer, check)
-    elif source is not None and is_pipe(source):
-        try:
-            pipe = open(source, "rb")  # noqa: PTH123, SIM115 - closed below
-        except OSError as error:
-            raise SourceUnreadable(f"{source}: {error.strerror}") from None
-        with pipe, _beating(heart):
-            path = spool_to_disk(pipe, check, prefix=PIPE_PREFIX)
-    else:
+    if source != "-" and (source is None or not is_pipe(source)):
         yield
         return
+    if source == "-" and has_terminal_input():
+        print_stderr(
+            "ddbload: reading rows from the terminal until Ctrl-D; name a file to read that"
+        )
+    with open_stream(source) as stream, heart or nullcontext():
+        if heart is not None:
+            # Copying may last for hours, and the run is known already.
+            heart.beat()
+        path = spool_to_disk(stream, check, prefix=STDIN_PREFIX if source == "-" else PIPE_PREFIX)
     try:
         payload["source"]["path"] = path
         yield
@@ -71,13 +64,18 @@ def spooled(payload: dict[str, Any], heart: HeartbeatWriter | None = None) -> It
         Path(path).unlink(missing_ok=True)
 
 
-@contextmanager
-def _beating(heart: HeartbeatWriter | None) -> Iterator[None]:
-    """Write heartbeats from now on: copying may last for hours, and the run is known already."""
-    with heart or nullcontext():
-        if heart is not None:
-            heart.beat()
-        yield
+def open_stream(name: str) -> AbstractContextManager[BinaryIO]:
+    """Open a file or a pipe, or standard input for `-`. Raises `SourceUnreadable`."""
+    if name != "-":
+        try:
+            return open(name, "rb")  # noqa: PTH123 - as it was typed
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise SourceUnreadable(f"{name}: {reason}") from None
+    # A closed standard input is an error, not an empty file.
+    if sys.stdin is None:
+        raise SourceUnreadable("standard input is closed")
+    return nullcontext(sys.stdin.buffer)
 
 
 @contextmanager
@@ -116,10 +114,13 @@ def private_file(name: str, flags: int) -> int:
     return os.open(name, flags, 0o600)
 
 
-def settle_engine(payload: dict[str, Any], clients: Clients, *, quiet: bool) -> None:
-    """Use threads instead of the default engine behind a proxy, which only botocore uses."""
+def choose_engine(payload: dict[str, Any], clients: Clients, output: Output) -> None:
+    """Use threads instead of the default engine behind a proxy, which only botocore uses.
+
+    An engine that the user names is kept even where it cannot be used.
+    """
     options = payload["options"]
-    if options.get("engine", ASYNC) != ASYNC:
+    if options.get("engine", ASYNC) != ASYNC or is_given("engine"):
         return
     try:
         url = clients.dynamodb.meta.endpoint_url
@@ -132,12 +133,10 @@ def settle_engine(payload: dict[str, Any], clients: Clients, *, quiet: bool) -> 
     if not has_proxy(url):
         return
     options["engine"] = THREADS
-    if not quiet:
-        print_stderr(
-            f"ddbload: {url.partition(':')[0].upper()}_PROXY names a proxy, so this run uses"
-            " --engine threads, which needs more CPU; NO_PROXY names hosts that are reached without"
-            " a proxy"
-        )
+    output.say(
+        f"{url.partition(':')[0].upper()}_PROXY names a proxy, so this run uses --engine threads,"
+        " which needs more CPU; NO_PROXY names hosts that are reached without a proxy"
+    )
 
 
 def print_table_notices(payload: Mapping[str, Any], clients: Clients) -> None:
@@ -147,7 +146,7 @@ def print_table_notices(payload: Mapping[str, Any], clients: Clients) -> None:
         print_notice(notice)
 
 
-def prewarm(table: str, wanted: int, clients: Clients, *, yes: bool, quiet: bool) -> None:
+def prewarm(table: str, wanted: int, clients: Clients, output: Output, *, yes: bool) -> None:
     """Raise a table's warm throughput, after showing the price and asking, and wait for it.
 
     Raises `InvalidUsage` for a table that it cannot help, and without a terminal to ask on unless
@@ -157,8 +156,7 @@ def prewarm(table: str, wanted: int, clients: Clients, *, yes: bool, quiet: bool
     _, described = describe_table_with_response(client, table)
     change = plan_warm_up(table, described, client.meta.region_name, wanted)
     if not change.more:
-        if not quiet:
-            print_stderr(f"ddbload: table {table} is warm for {wanted:,} write units a second")
+        output.say(f"table {table} is warm for {wanted:,} write units a second")
         return
     if not yes:
         ask_to_agree(
@@ -167,8 +165,6 @@ def prewarm(table: str, wanted: int, clients: Clients, *, yes: bool, quiet: bool
             " a terminal to ask on, give --yes to agree",
             declined="--prewarm was declined: nothing was changed or written",
         )
-    if not quiet:
-        print_stderr(f"ddbload: warming table {table} to {wanted:,} write units a second ...")
+    output.say(f"warming table {table} to {wanted:,} write units a second ...")
     warm_up(client, change, policy=DEFAULT_POLICY, clock=time.monotonic, sleep=time.sleep)
-    if not quiet:
-        print_stderr(f"ddbload: table {table} is warm")
+    output.say(f"table {table} is warm")

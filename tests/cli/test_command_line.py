@@ -15,9 +15,9 @@ import pytest
 from ddbload.cli.commands import _OTHER_NAMES, command_hint, commands, run
 from ddbload.cli.environment import variable_names
 from ddbload.cli.hints import _OPTIONS
-from ddbload.cli.output import ask_to_agree
+from ddbload.cli.output import Output, ask_to_agree
 from ddbload.cli.payload import build_payload
-from ddbload.cli.progress import Steps
+from ddbload.cli.run_location import Deployed
 from ddbload.cli.start_command import _followed
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.payload import Payload
@@ -247,13 +247,13 @@ def test_start_prints_each_step_once_it_has_a_record(monkeypatch, capsys):
             watch(RunProgress("importing", WorkTotals(), 9, chunks, 0))
         return SimpleNamespace(seconds=1.0, failure=None, status="SUCCEEDED")
 
-    monkeypatch.setattr("ddbload.cli.start_command.follow", follow)
+    monkeypatch.setattr("ddbload.cli.run_location.follow", follow)
     failed = empty_report("run", "FAILED", None)
     monkeypatch.setattr("ddbload.cli.start_command.attempt_report", lambda *_: failed)
     ledger = SimpleNamespace(find_record=lambda: next(records))
-    context = SimpleNamespace(ledger=lambda _: ledger)
-    there: Any = SimpleNamespace(context=context, executions=None)
-    _followed("run", "arn", there, Steps(enabled=True), show_progress=False)
+    context: Any = SimpleNamespace(ledger=lambda _: ledger, sleep=None, clock=None)
+    there = Deployed(context, stack=None, executions=None)
+    _followed("run", "arn", there, Output(quiet=True, verbose=True))
     err = capsys.readouterr().err
     assert "found 1 object, 9 bytes" in err
     assert "cut into 1 chunk, bytes 3 to 9" in err

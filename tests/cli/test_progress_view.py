@@ -13,7 +13,7 @@ from rich.segment import Segment
 
 from ddbload.cli import output
 from ddbload.cli import progress as cli_progress
-from ddbload.cli.progress_view import ProgressView, grid_cells
+from ddbload.cli.tables import ProgressView, grid_cells
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.runs.progress import (
@@ -103,7 +103,7 @@ def test_cells_cover_all_chunks_in_order(count):
     states = states_of(count, count // 3, count // 3)
     each, cells = grid_cells(states, 640)
     assert len(cells) == -(-count // each) <= 640
-    kinds = [cell.kind for cell in cells]
+    kinds = [kind for kind, _ in cells]
     assert kinds == sorted(kinds, key=("done", "running", "waiting").index)
 
 
@@ -126,12 +126,12 @@ def test_drawing_is_cleared_before_a_message_is_written(monkeypatch, drawing):
     terminal = Terminal()
     console = Console(file=terminal, width=80, height=24, force_terminal=True)
     for module in (output, cli_progress):
-        monkeypatch.setattr(module, "live_console", lambda *, enabled: console)
+        monkeypatch.setattr(module, "live_console", lambda: console)
     monkeypatch.setattr(click, "echo", lambda text, err=False: terminal.write(f"{text}\n"))
     if drawing == "progress":
-        shown = cli_progress.show_progress(enabled=True)
+        shown = cli_progress.show_progress(output.Output())
     else:
-        shown = output.live_reading(enabled=True)
+        shown = output.live_reading(output.Output())
     with shown:
         before = len(terminal.getvalue())
         output.print_stderr("ddbload: warning: the message")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ddbload.aws.clients import AwsSettings
+from ddbload.cli.output import Output
 from ddbload.cli.verify_command import agree
 from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload
@@ -131,14 +132,14 @@ def estimate() -> ReadEstimate:
 def test_price_that_is_not_small_is_asked_about(monkeypatch, capsys, estimate):
     asked = SimpleNamespace(estimate=estimate, table=SimpleNamespace(name="large"))
     with pytest.raises(InvalidUsage, match=r"\$1\.00 .*--yes"):
-        agree(asked, VerifySettings(), yes=False, quiet=True)
-    agree(asked, VerifySettings(), yes=True, quiet=False)
+        agree(asked, VerifySettings(), Output(quiet=True), yes=False)
+    agree(asked, VerifySettings(), Output(), yes=True)
     assert "about $1.00 by us-east-1's list price" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     for answer in (True, False):
         monkeypatch.setattr("click.confirm", lambda *_, answer=answer, **__: answer)
         with nullcontext() if answer else pytest.raises(InvalidUsage, match="declined"):
-            agree(asked, VerifySettings(), yes=False, quiet=False)
+            agree(asked, VerifySettings(), Output(), yes=False)
 
 
 def test_table_that_is_larger_than_was_said_is_not_read_to_the_end(

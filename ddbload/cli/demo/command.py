@@ -1,195 +1,151 @@
-"""`ddbload demo`: import a file on this machine, and compare the table with the file."""
+"""`ddbload demo`: load a file on this machine, and compare the table with the file."""
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
-import subprocess
+import random
+import shlex
+import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ddbload.aws.clients import AwsSettings, Clients
-from ddbload.cli.demo.demo_table import (
-    SAMPLE_KEYS,
-    TABLE,
-    create_table,
-    keep_running,
-    print_comparison,
-    show_rejects,
-    text_format,
-    write_sample,
-)
-from ddbload.cli.demo.deployed import deploy_and_verify
+from ddbload.cli import options
+from ddbload.cli.demo.servers import dynalite, emulated_aws
 from ddbload.cli.deploy_command import agree_to_tools
 from ddbload.cli.import_command import import_with_progress
-from ddbload.cli.options import GroupedCommand, cores, input_option, run_option
-from ddbload.cli.output import print_stderr, print_stdout
-from ddbload.cli.plan_command import NewKeys, parse_table_keys
+from ddbload.cli.output import (
+    EXIT_FAILED,
+    Output,
+    live_console,
+    print_error,
+    print_stderr,
+    print_stdout,
+)
+from ddbload.cli.plan_command import NewKeys, parse_table_keys, table_schema
+from ddbload.cli.progress import show_progress
+from ddbload.cli.rejects_command import count_rejects
+from ddbload.cli.run_location import Deployed, NamedRun, find_deployed
+from ddbload.cli.run_result import Result
+from ddbload.context import Context, reading_context
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import DONE
-from ddbload.deploy.toolchain import DEMO_TOOLS, IMPORT_DEMO_TOOLS, Toolchain, app_folder, install
+from ddbload.contracts.source import CSV, TSV
+from ddbload.contracts.upload_rule import Upload
+from ddbload.deploy.cdk import Cdk
+from ddbload.deploy.toolchain import DEMO_TOOLS, IMPORT_DEMO_TOOLS, Toolchain, copy_app, install
 from ddbload.errors import DemoUnavailable, InvalidUsage, SourceNotFound
-from ddbload.runs.local_settings import LocalSettings
+from ddbload.ledger.ledger import temporary_ledger
+from ddbload.runs.deployed import attempt_report
+from ddbload.runs.progress import RunProgress, percent
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import new_run_id
+from ddbload.verify.verify import Verdict, Verification, VerifySettings
 
-# The server ends when its standard input closes, so it never outlives its parent. Port 0 lets the
-# system choose a port, which is printed on standard output. Unmodified, dynalite throws if a client
-# disconnects during a request, and answers any web page that a browser on this machine shows. Web
-# pages are recognized by headers that browsers add, and by foreign host names (DNS rebinding).
-_SCRIPT = """
-process.stdin.on('close', () => process.exit()).resume()
-process.on('uncaughtException', error => {
-  if (error.code === 'ECONNRESET') return
-  console.error(error)
-  process.exit(1)
-})
-const server = require('dynalite')({createTableMs: 0, deleteTableMs: 0})
-const refusal = ({method, headers}) => {
-  if (method === 'OPTIONS') return 'OPTIONS is what browsers ask for pages'
-  for (const name of ['origin', 'referer', 'sec-fetch-site'])
-    if (name in headers) return `the header ${name} comes from a web page`
-  const host = (headers.host || '').toLowerCase(), port = server.address().port
-  if (host !== `127.0.0.1:${port}` && host !== `localhost:${port}`)
-    return `the Host is ${host || 'missing'}, and must be 127.0.0.1:${port}`
-}
-const [serve] = server.listeners('request')
-server.removeAllListeners('request').on('request', (request, response) => {
-  const why = refusal(request)
-  if (why === undefined) return serve(request, response)
-  request.resume()
-  response.writeHead(403, {'Content-Type': 'application/json', 'Connection': 'close'})
-  response.end(JSON.stringify({__type: 'AccessDeniedException', message: why}))
-})
-server.listen(0, '127.0.0.1', () => console.log(server.address().port))
-"""
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+COLUMNS = ("id", "ngram", "year", "match_count", "volume_count")
+SAMPLE_KEYS = (("id", "N"),)
+_SYLLABLES = ("an", "be", "co", "da", "él", "fi", "gu", "ha", "in", "ka", "lö", "mi", "no", "ṣu")
 
 
-def _additions() -> list[str]:
-    """Return Node options that add to dynalite what it lacks."""
-    scripts = [
-        app_folder() / "localaws" / name for name in ("show_items.cjs", "insert_statements.cjs")
-    ]
-    return [word for each in scripts for word in ("--require", str(each))]
+def write_sample(path: Path, rows: int, seed: int = 1) -> None:
+    """Write a TSV file of words and their yearly counts, as Google's 1-gram files have them.
 
-
-@contextmanager
-def dynalite(modules: Path) -> Iterator[str]:
-    """Start an empty dynalite, and yield its endpoint. Raises `DemoUnavailable`.
-
-    `modules`: folder with npm's packages.
+    Ids are distinct. The same seed gives the same file.
     """
-    process = subprocess.Popen(  # noqa: S603 - our own script
-        [str(shutil.which("node")), *_additions(), "-e", _SCRIPT],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "NODE_PATH": str(modules), "DYNALITE": str(modules / "dynalite")},
-        start_new_session=True,
+    rng = random.Random(seed)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write("\t".join(COLUMNS) + "\n")
+        for number in range(1, rows + 1):
+            word = "".join(rng.choices(_SYLLABLES, k=rng.randint(1, 5)))
+            if rng.random() < 0.01:
+                # Quoted, with a quote, a tab and a line end inside.
+                word = f'"{word} ""{word}""\t{word}\n{word}"'
+            matches = int(rng.paretovariate(0.6)) % 10**7 + 1
+            volumes = rng.randint(1, matches)
+            file.write(f"{number}\t{word}\t{rng.randint(1800, 2019)}\t{matches}\t{volumes}\n")
+
+
+TABLE = "demo"
+
+
+def create_table(client: DynamoDBClient, keys: NewKeys) -> None:
+    """Create the table, and wait until it is active."""
+    attributes, schema = table_schema(keys)
+    client.create_table(
+        TableName=TABLE,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=attributes,
+        KeySchema=schema,
     )
-    try:
-        port = process.stdout.readline().strip() if process.stdout else b""
-        if not port.isdigit():
-            raise DemoUnavailable("dynalite did not start; its output is above")
-        yield f"http://127.0.0.1:{port.decode()}"
-    finally:
-        process.kill()
-        process.communicate()
+    client.get_waiter("table_exists").wait(TableName=TABLE, WaiterConfig={"Delay": 1})
 
 
-def import_and_verify(
-    path: Path, keys: NewKeys, folder: Path, tools: Toolchain, *, keep: bool
-) -> int:
-    """Import a file and check the table; return the exit status.
-
-    The ledger is written into `folder`. Raises `DemoUnavailable`.
-    """
-    with dynalite(tools.node_modules) as endpoint:
-        print_stdout(f"DynamoDB (dynalite) listens on {endpoint}")
-        status = _import(path, keys, endpoint, folder / "ledger")
-        if keep:
-            names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-            variables = {name: os.environ[name] for name in names}
-            keep_running(
-                {**variables, "AWS_ENDPOINT_URL_DYNAMODB": endpoint, "AWS_REGION": "us-east-1"},
-                f"ddbload plan FILE {TABLE}",
-                f"ddbload import FILE {TABLE}",
-            )
-        return status
+STACK = "ddbload-demo"
+PREFIX = "in/"
+START_SECONDS = 60.0
+"""Seconds after the upload in which the run must start."""
 
 
-def _import(path: Path, keys: NewKeys, endpoint: str, ledger: Path) -> int:
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Table that was loaded in an emulation, which runs until the end of a block."""
 
-    # The emulator accepts any credentials. Made-up ones keep the user's out of the demo.
-    os.environ.update(AWS_ACCESS_KEY_ID="demo", AWS_SECRET_ACCESS_KEY="demo")  # noqa: S106
-    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
-        os.environ.pop(name, None)
-    aws = AwsSettings(region="us-east-1", endpoint_url=endpoint)
-    client = Clients(aws).dynamodb
-    create_table(client, keys)
-    payload: dict[str, Any] = {
-        "source": {"path": str(path), "format": text_format(path.name)},
-        "target": {"table": TABLE},
-        # Small chunks, so that each worker gets some.
-        "options": {"workers": cores(), "chunk_bytes": 64 * 1024},
-    }
-    settings = LocalSettings(str(ledger), aws)
-    run = new_run_id()
-    result = import_with_progress(payload, settings, run=run, processes=cores())
-    if result.report.rows.read or result.report.error is None:
-        print_stdout(*(line for line in result.lines() if "rejects  " not in line))
-    if result.report.status not in DONE:
-        return result.exit_code
-    lines = list(iter_rejects(run, settings.context()))
-    show_rejects(lines)
-    return print_comparison(client, keys, path, lines, otherwise=result.exit_code)
+    result: Result
+    aws: AwsSettings
+    context: Context
+    """Ledger of the run."""
+    variables: Mapping[str, str]
+    """Environment of programs that are to reach the emulation."""
+    commands: tuple[str, ...]
+    """Commands to try there."""
 
 
-@click.command(
-    "demo",
-    cls=GroupedCommand,
-    examples=(
-        "ddbload demo",
-        "ddbload demo --import-only --rows 100000",
-        "ddbload demo --file books.csv --table-key author:S,year:N",
-    ),
+@options.command(
+    "ddbload demo",
+    "ddbload demo --import-only --rows 100000",
+    "ddbload demo --file books.csv --table-key author:S,year:N",
 )
-@input_option(
-    "--file",
-    "file",
-    metavar="PATH",
-    help="CSV or TSV file with a header to import.",
-    show_default="generated rows",
-)
-@input_option(
-    "--table-key",
-    metavar="COLUMN:TYPE[,COLUMN:TYPE]",
-    help="With --file: partition key and optional sort key of the table, such as word:S,year:N.",
-)
-@input_option(
-    "--rows",
-    metavar="N",
-    type=click.IntRange(0),
-    default=20_000,
-    show_default=True,
-    help="Number of rows to generate.",
-)
-@run_option(
-    "--import-only",
-    is_flag=True,
-    help="Run only `ddbload import` into a local DynamoDB, without a deployment; takes seconds.",
-)
-@run_option(
-    "--keep",
-    is_flag=True,
-    help="Leave everything running until Ctrl-C, and print how to talk to it.",
-)
-@run_option("--yes", is_flag=True, help="Do not ask before installing what the demo needs.")
 def demo_command(
-    *, file: str | None, table_key: str | None, rows: int, import_only: bool, keep: bool, yes: bool
+    file: str | None = options.input_option(
+        metavar="PATH",
+        help="CSV or TSV file with a header to import.",
+        show_default="generated rows",
+    ),
+    table_key: str | None = options.input_option(
+        metavar="COLUMN:TYPE[,COLUMN:TYPE]",
+        help="With --file: partition key and optional sort key of the table, such as"
+        " word:S,year:N.",
+    ),
+    rows: int = options.input_option(
+        metavar="N",
+        type=click.IntRange(0),
+        default=20_000,
+        show_default=True,
+        help="Number of rows to generate.",
+    ),
+    import_only: bool = options.run_option(
+        is_flag=True,
+        help="Run only `ddbload import` into a local DynamoDB, without a deployment; takes"
+        " seconds.",
+    ),
+    keep: bool = options.run_option(
+        is_flag=True, help="Leave everything running until Ctrl-C, and print how to talk to it."
+    ),
+    yes: bool = options.run_option(
+        is_flag=True, help="Do not ask before installing what the demo needs."
+    ),
 ) -> int:
     """Deploy the pipeline on this machine, upload a file, and check the table.
 
@@ -216,13 +172,210 @@ def demo_command(
     tools = install(wanted, print_stderr)
     with tempfile.TemporaryDirectory(prefix="ddbload-demo-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        if file is not None:
-            path = Path(file)
-        else:
-            path = folder / "sample.tsv"
+        path = folder / "sample.tsv" if file is None else Path(file)
+        if file is None:
             write_sample(path, rows)
             print_stdout(f"generated {rows:,} rows, {path.stat().st_size:,} bytes, tab-separated")
-        if import_only:
-            return import_and_verify(path, keys, folder, tools, keep=keep)
+        load = _load_here if import_only else _load_on_stack
+        with load(path, keys, folder, tools) as loaded:
+            status = _verify(path, loaded)
+            if keep:
+                _keep_running(loaded)
+            return status
 
-        return deploy_and_verify(path, keys, folder, tools, keep=keep)
+
+@contextmanager
+def _load_here(path: Path, keys: NewKeys, folder: Path, tools: Toolchain) -> Iterator[Loaded]:
+    """Import a file by `ddbload import` into dynalite. Raises `DemoUnavailable`."""
+    with dynalite(tools.node_modules) as endpoint:
+        print_stdout(f"DynamoDB (dynalite) listens on {endpoint}")
+        # The emulator accepts any credentials. Made-up ones keep the user's out of the demo.
+        account = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo"}
+        os.environ.update(account)
+        for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
+            os.environ.pop(name, None)
+        aws = AwsSettings(region="us-east-1", endpoint_url=endpoint)
+        create_table(Clients(aws).dynamodb, keys)
+        # Small chunks, so that each worker gets some.
+        payload = _payload(path, workers=options.cores(), chunk_bytes=64 * 1024)
+        named = NamedRun(new_run_id(), str(folder / "ledger"), None, aws)
+        result = import_with_progress(payload, named, Output(quiet=True), options.cores())
+        if result.report.rows.read or result.report.error is None:
+            print_stdout(*(line for line in result.lines() if "rejects  " not in line))
+        variables = {**account, "AWS_ENDPOINT_URL_DYNAMODB": endpoint, "AWS_REGION": "us-east-1"}
+        commands = (f"ddbload plan FILE {TABLE}", f"ddbload import FILE {TABLE}")
+        context = named.settings(payload).context()
+        yield Loaded(result, aws, context, variables, commands)
+
+
+@contextmanager
+def _load_on_stack(path: Path, keys: NewKeys, folder: Path, tools: Toolchain) -> Iterator[Loaded]:
+    """Deploy the stack to an emulated AWS, upload a file, and follow its run.
+
+    All files are written into `folder`, and all processes are stopped at the end. Raises
+    `DemoUnavailable` and `DeploymentFailed`.
+    """
+    app = folder / "app"
+    copy_app(app, {})
+    cdk = Cdk(folder, tools, app, _cdk_context(path.stat().st_size))
+    with emulated_aws(folder, tools) as wait_until_ready, cdk.synth() as synth:
+        # Synthesis needs no AWS, so it runs while the emulator starts.
+        with step("AWS emulator") as details:
+            aws = wait_until_ready()
+            details.append(f"{aws['endpoint']}, DynamoDB {aws['dynamodb_endpoint']}")
+        _use_environment(aws["environment"])
+        account, region, variables = aws["account"], aws["region"], aws["environment"]
+        with (
+            step("cdk bootstrap and cdk synth"),
+            cdk.bootstrap(account, region, variables) as bootstrap,
+        ):
+            bootstrap.wait()
+            synth.wait()
+        with step("cdk deploy") as details, cdk.deploy(variables) as deploy:
+            deploy.wait()
+            there = find_deployed(STACK, AwsSettings())
+            details.append(f"stack {STACK}")
+        create_table(there.context.clients.dynamodb, keys)
+        run = _upload(path, there)
+        result = _follow(run, there)
+        variables = {**variables, "DDBLOAD_STACK": STACK}
+        commands = (f"ddbload report {run}", f"ddbload runs --stack {STACK}")
+        yield Loaded(result, AwsSettings(), there.context, variables, commands)
+
+
+def _cdk_context(size: int) -> dict[str, str]:
+    """Return the CDK context of the demo; all other values are those of cdk.json."""
+    # Small chunks, so that several functions work in parallel.
+    limits = {"chunk_bytes": max(64 * 1024, size // 16), "workers": max(2, options.cores())}
+    uploads = [{"prefix": PREFIX, "table": TABLE, "options": limits}]
+    return {"stack_name": STACK, "tables": TABLE, "uploads": json.dumps(uploads)}
+
+
+def _use_environment(environment: Mapping[str, str]) -> None:
+    """Point this process at the emulator, and drop the user's AWS settings."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ.update(environment)
+    os.environ.update(AWS_CONFIG_FILE=os.devnull, AWS_SHARED_CREDENTIALS_FILE=os.devnull)
+
+
+def _upload(path: Path, there: Deployed) -> str:
+    """Upload the file to the inbox; return the id of the run that the upload starts."""
+    # A file name may be any bytes, an object key is UTF-8.
+    name = os.fsencode(path.name).decode("utf-8", "replace")
+    bucket, key = there.stack.inbox_bucket, PREFIX + name
+    with step("upload") as details, path.open("rb") as file:
+        made = there.context.clients.s3.put_object(Bucket=bucket, Key=key, Body=file)
+        details.append(f"s3://{bucket}/{key}")
+    return Upload(bucket, key, made.get("VersionId"), made["ETag"].strip('"')).run
+
+
+def _follow(run: str, there: Deployed) -> Result:
+    """Follow the run of an upload to its end, and print its result. Raises `DemoUnavailable`."""
+    with step("the upload's event starts a run") as words:
+        arn, deadline = there.executions.arn_of(run), time.monotonic() + START_SECONDS
+        while there.executions.find(arn) is None:
+            if time.monotonic() > deadline:
+                raise DemoUnavailable(
+                    f"the upload did not start a run within {START_SECONDS:.0f} seconds"
+                )
+            time.sleep(0.2)
+        words.append(run)
+    with _progress() as show:
+        execution = there.follow(run, arn, show)
+    report = attempt_report(run, execution, there.context)
+    result = Result(report, execution.seconds)
+    lines = [line for line in result.lines() if "rejects  " not in line]
+    lines.insert(
+        2, f"  chunks    {report.chunks_done:,} of {report.chunks:,} imported and verified"
+    )
+    place = f"s3://{there.stack.work_bucket}/runs/{run}/report.json"
+    print_stdout(*lines, f"  report    {place}, until the demo ends")
+    print_error(report.error)
+    return result
+
+
+def _payload(path: Path, **limits: int) -> dict[str, Any]:
+    kind = TSV if path.name.lower().endswith((".tsv", ".tab")) else CSV
+    source = {"path": str(path), "format": kind}
+    return {"source": source, "target": {"table": TABLE}, "options": limits}
+
+
+def _verify(path: Path, loaded: Loaded) -> int:
+    """Print the rejects by cause, and compare the table with the file; return the exit status."""
+    report = loaded.result.report
+    if report.status not in DONE:
+        return loaded.result.exit_code
+    causes, first = count_rejects(iter_rejects(report.run, loaded.context))
+    for (cause, column), count in causes:
+        words = f"{cause} in {column or 'the row'}, first at line"
+        print_stdout(f"  rejected  {count:,} for {words} {first[cause, column]['line']:,}")
+    if not report.rows.written:
+        return loaded.result.exit_code
+    verdict, context = Verdict(), reading_context(loaded.aws)
+    with temporary_ledger() as ledger:
+        payload = Payload.from_json(_payload(path))
+        Verification(payload, VerifySettings(), ledger, context).run(verdict, None)
+    keys = verdict.keys
+    if not keys.are_equal:
+        wrong = keys.missing + keys.different + keys.extra
+        print_stderr(
+            f"TABLE DIFFERS: {verdict.table_items:,} items for {keys.keys:,} keys, {wrong:,} wrong"
+        )
+        return EXIT_FAILED
+    print_stdout(
+        f"verified by a scan: {verdict.table_items:,} items, one for each of the file's"
+        f" {keys.keys:,} keys, equal cell by cell"
+    )
+    return loaded.result.exit_code
+
+
+@contextmanager
+def step(doing: str) -> Iterator[list[str]]:
+    """Show a spinner during a step, then print its duration.
+
+    Texts appended to the list that is yielded are printed after the step's name.
+    """
+    started = time.monotonic()
+    details: list[str] = []
+    console = live_console()
+    with nullcontext() if console is None else console.status(doing):
+        yield details
+    suffix = "".join(f": {each}" for each in details)
+    print_stdout(f"{time.monotonic() - started:5.1f} s  {doing}{suffix}")
+
+
+def _keep_running(loaded: Loaded) -> None:
+    """Print how to talk to the emulation, and wait until the user ends it."""
+    variables = sorted(loaded.variables.items())
+    print_stdout(
+        "",
+        "everything keeps running until you press Ctrl-C here; in another terminal:",
+        *(f"  export {name}={shlex.quote(value)}" for name, value in variables),
+        *(f"  {command}" for command in loaded.commands),
+    )
+    sys.stdout.flush()
+    with suppress(KeyboardInterrupt):
+        threading.Event().wait()
+    print_stdout("stopping")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[RunProgress], None]]:
+    """Draw progress on a terminal; otherwise print a line whenever it changes."""
+    if sys.stderr.isatty():
+        with show_progress(Output()) as show:
+            yield show
+        return
+    printed = ""
+
+    def print_totals(progress: RunProgress) -> None:
+        nonlocal printed
+        rows = progress.totals.rows
+        now = f"{percent(progress):>9}  {rows.read:,} rows settled"
+        now += f", {rows.rejected:,} rejected" if rows.rejected else ""
+        if now != printed:
+            printed = now
+            print_stdout(now)
+
+    yield print_totals

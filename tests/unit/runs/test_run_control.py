@@ -116,7 +116,7 @@ def test_start_begins_a_run_again_that_was_cancelled_before_it_had_a_record():
     fake: Any = FakeExecutions()
     world = World(DATA)
     stack: Any = None
-    there = Deployed(stack, world.context(), Executions(fake, MACHINE))
+    there = Deployed(world.context(), stack, Executions(fake, MACHINE))
     first = start_run(RUN, world.payload, there)
     with pytest.raises(errors.ExecutionExists):
         start_run(RUN, {**world.payload, "options": {"max_wcu": 5}}, there)

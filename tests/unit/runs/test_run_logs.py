@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.cli.logs_command import parse_time, text_line
+from ddbload.cli.listing_commands import parse_time, text_line
 from ddbload.errors import InvalidUsage
 from ddbload.runs.deployed import LogEvent, RunLogs
 

@@ -82,7 +82,7 @@ class Shown:
         if self.stepfunctions is None:
             return RunLocation(context)
         executions = Executions(self.stepfunctions, MACHINE)
-        return RunLocation(context, Deployed(STACK, context, executions))
+        return Deployed(context, STACK, executions)
 
 
 def local(data: bytes = DATA, **more: Any) -> Shown:
@@ -268,7 +268,7 @@ def ddbload(monkeypatch, capsys):
 
     def invoke(shown: Shown, *words: str) -> tuple[int, str, str]:
         monkeypatch.setattr("ddbload.cli.run_location.NamedRun.find", lambda _: shown.location)
-        monkeypatch.setattr("ddbload.cli.listing_commands._location", lambda *_: shown.location)
+        monkeypatch.setattr("ddbload.cli.listing_commands.find_runs", lambda *_: shown.location)
         code = command(list(words), lambda: False)
         out, err = capsys.readouterr()
         return code, out, err
