@@ -36,7 +36,7 @@ from ddbload.steps.prepare import prepare_run
 SURVEY_READ_BYTES = 256 * 1024
 """Bytes read at a time: a compromise of speed and memory."""
 
-Watch = Callable[[int, int], None]
+SurveyWatch = Callable[[int, int], None]
 """Called with bytes and rows read."""
 
 
@@ -53,7 +53,9 @@ class Sample:
 class _SurveyTaker:
     """Merges surveys of parts, in order, into one."""
 
-    def __init__(self, survey: Survey, record: RunRecord, job: SurveyJob, watch: Watch) -> None:
+    def __init__(
+        self, survey: Survey, record: RunRecord, job: SurveyJob, watch: SurveyWatch
+    ) -> None:
         self._survey, self._record, self._job, self._watch = survey, record, job, watch
 
     def take(self, summary: Survey, output: PartOutput, start: Cursor) -> bool:  # noqa: ARG002
@@ -161,7 +163,7 @@ def _read_sample(
     ledger: Ledger,
     context: Context,
     sample: Sample,
-    watch: Watch,
+    watch: SurveyWatch,
 ) -> None:
     size, ended = expected_bytes(record), False
     rows_enough = math.inf if sample.rows is None else sample.rows
