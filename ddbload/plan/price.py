@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ddbload.aws.table_description import provisioned_writes
 from ddbload.contracts.options import EDGES
@@ -35,19 +35,15 @@ from ddbload.contracts.write_price import (
     WritePrice,
     dollars_text,
 )
+from ddbload.plan.capacity import TableFacts
 from ddbload.reading.open_sources import HEAD_BYTES
 from ddbload.source.s3_object import RANGE_BYTES
 from ddbload.steps.chunker import FIRST_WINDOW_BYTES
-
-if TYPE_CHECKING:
-    from ddbload.plan.capacity import TableFacts
 
 US_EAST_1_PRICE = WritePrice.of(LIST_PRICE_REGION, on_demand=True)
 VALUE_BYTES, ITEM_BYTES = 12, 12
 """Bytes that DynamoDB JSON adds to a value and to an item, about: `"":{"S":""},`, `{"Item":{}}`."""
 
-CPU_SECONDS = 5
-"""CPU seconds for a million narrow rows, as `make bench` measured them."""
 SCAN_BYTES_PER_SECOND = 20e6
 """Bytes a second that preflight reads; far below what `make bench-scan` measures."""
 INFLATED_BYTES_PER_SECOND = 60e6
