@@ -264,34 +264,22 @@ def read_capacity(described: Mapping[str, Any]) -> int:
     return min(found, int(most)) if most and int(most) > 0 else found
 
 
-def capacity_of(
-    *,
-    on_demand: bool,
-    provisioned: int | None,
-    warm: int | None,
-    maximum: int | None,
-    what: str = "the table",
+def write_capacity(
+    described: Mapping[str, Any], what: str = "the table", *, on_demand: bool | None = None
 ) -> WriteCapacity:
-    """Determine the write capacity of a table or an index from its settings."""
-    if not on_demand:
-        return WriteCapacity(float(provisioned or 0), f"provisioned for {what}")
+    """Determine the write capacity of a described table or index.
+
+    `on_demand`: how the table of an index is billed.
+    """
+    if not (is_on_demand(described) if on_demand is None else on_demand):
+        return WriteCapacity(float(provisioned_writes(described)), f"provisioned for {what}")
+    warm, most = warm_writes(described), on_demand_maximum(described)
+    found = WriteCapacity(float(NEW_TABLE_RATE), "assumed, as for a new on-demand table")
     if warm is not None:
         found = WriteCapacity(float(warm), f"warm throughput of {what}")
-    else:
-        found = WriteCapacity(float(NEW_TABLE_RATE), "assumed, as for a new on-demand table")
-    if maximum is not None and maximum < found.units:
-        return WriteCapacity(float(maximum), f"on-demand maximum of {what}")
+    if most is not None and most < found.units:
+        return WriteCapacity(float(most), f"on-demand maximum of {what}")
     return found
-
-
-def write_capacity(described: Mapping[str, Any]) -> WriteCapacity:
-    """Determine a table's write capacity. `described`: the `Table` of DescribeTable."""
-    return capacity_of(
-        on_demand=is_on_demand(described),
-        provisioned=provisioned_writes(described),
-        warm=warm_writes(described),
-        maximum=on_demand_maximum(described),
-    )
 
 
 def table_write_capacity(

@@ -88,8 +88,8 @@ class GroupedOption(click.Option):
             return super().handle_parse_result(ctx, opts, args)
         except click.BadParameter as error:
             if self in _from_environment(ctx):
-                name = find_variable(ctx.info_name or "", self)
-                text = f"{error.message.rstrip('.')} (environment variable {name})."
+                variable = find_variable(ctx.info_name or "", self)
+                text = f"{error.message.rstrip('.')} (environment variable {variable})."
                 raise click.BadParameter(text, ctx, self) from None
             raise
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
@@ -14,6 +14,7 @@ from ddbload.cli.output import printable
 from ddbload.cli.run_result import LAYOUT_NAMES
 from ddbload.cli.tables import STATUS_STYLES, draw, make_table
 from ddbload.contracts.source import AUTO, UNCOMPRESSED
+from ddbload.contracts.write_price import amount_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,15 +42,14 @@ def show_plan(plan: Value, *, show_all: bool = False) -> None:
         section("Columns", _columns(plan["columns"], most))
     if plan["price"] and show_all:
         section("Price", _price(plan["price"]))
-    advice = [*_notes(plan["columns"]), *(each["message"] for each in plan["warnings"])]
-    if plan["time"] and plan["time"]["prewarm"]:
-        advice.append(_prewarm(plan["time"]["prewarm"]))
-    if advice:
-        section("Before you begin", _list(advice))
-    if plan["create_table"]:
-        section("Make the table", _command(plan["create_table"]))
-    if plan["command"]:
-        section("Import it", _command(plan["command"]))
+    if plan["warnings"]:
+        section("Before you begin", _list([each["message"] for each in plan["warnings"]]))
+    commands = {"Make the table": plan["create_table"], "Import it": plan["command"]}
+    for title, command in commands.items():
+        if command:
+            # In one line, however long: a line end within it would be copied with it.
+            line = Text(f"  {printable(command)}", "cyan", no_wrap=True, overflow="ignore")
+            section(title, line)
     draw(Group(*parts))
 
 
@@ -85,23 +85,15 @@ def _facts(plan: Value, show_all: bool) -> RenderableType:
         grid.add_row("source", Text(_source(plan["source"])))
         grid.add_row("dialect", Text(_dialect(plan["dialect"], show_all)))
     if plan["keys"] is not None:
-        sampled = " among the rows read" if plan["rows"]["estimated"] else ""
-        grid.add_row("keys", Text(_keys(plan["keys"], sampled)))
-    if plan["items"] is not None and plan["items"]["count"]:
-        grid.add_row("items", Text(_items(plan["items"])))
-    if plan["write_units"] is not None:
-        grid.add_row("writes", Text(_writes(plan["write_units"])))
-    if plan["time"] is not None and plan["time"]["limited_by"]:
-        grid.add_row("time", Text(_time(plan["time"])))
-    if plan["price"] is not None:
         price = plan["price"]
-        grid.add_row(
-            "price",
-            Text.assemble(
-                (_dollars(price["total"]), "bold"),
-                f" on a deployed stack, {_dollars(price['by_import'])} from this machine",
-            ),
-        )
+        grid.add_row("keys", Text(_keys(plan["keys"], estimated=plan["rows"]["estimated"])))
+        if plan["items"]["count"]:
+            grid.add_row("items", Text(_items(plan["items"])))
+        grid.add_row("writes", Text(_writes(plan["write_units"])))
+        if plan["time"]["limited_by"]:
+            grid.add_row("time", Text(_time(plan["time"])))
+        here = f" on a deployed stack, {amount_text(price['by_import'])} from this machine"
+        grid.add_row("price", Text.assemble((amount_text(price["total"]), "bold"), here))
     for place, each in enumerate(plan["alternatives"]):
         way = Text(_way(each), no_wrap=not show_all, overflow="fold" if show_all else "ellipsis")
         grid.add_row("" if place else "ways", way)
@@ -139,19 +131,16 @@ def _dialect(dialect: Value, show_all: bool) -> str:
     return said
 
 
-def _keys(keys: Value, sampled: str) -> str:
+def _keys(keys: Value, *, estimated: bool) -> str:
     about = "" if keys["exact"] else "about "
-    said = f"{', '.join(keys['attributes'])}: {about}{keys['distinct']:,} distinct{sampled}"
+    said = f"{', '.join(keys['attributes'])}: {about}{keys['distinct']:,} distinct"
+    said += " among the rows read" if estimated else ""
     if keys["repeated"]:
         said += f" in {keys['rows']:,} rows; keys with several rows: {about}{keys['repeated']:,}"
-        extra = keys["extra_rows"]
-        said += f" ({about}{extra:,} {'row' if extra == 1 else 'rows'} more than keys)"
     else:
         said += ", no duplicates" if keys["exact"] else ", no duplicates seen"
     if not keys["exact"]:
         said += f" (estimate, ±{2 * keys['error']:.1%})"
-    if keys["sorted"] != "no":
-        said += f"; {keys['sorted']}"
     hottest = keys["hottest"]
     if hottest is not None and hottest["share"] >= 0.001:
         said += f"; the largest partition key has {hottest['share']:.1%} of the rows"
@@ -160,9 +149,8 @@ def _keys(keys: Value, sampled: str) -> str:
 
 def _items(items: Value) -> str:
     said = (
-        f"{_bytes(items['smallest'])} to {_bytes(items['largest'])}, median"
-        f" {_bytes(items['median'])}, 99% up to {_bytes(items['p99'])}; together"
-        f" {_bytes(items['bytes'])}"
+        f"{_bytes(items['smallest'])} to {_bytes(items['largest'])}, on average"
+        f" {_bytes(items['mean'])}; together {_bytes(items['bytes'])}"
     )
     if items["too_large"]:
         said += f"; {items['too_large']:,} over DynamoDB's 400 KB are rejected"
@@ -187,91 +175,52 @@ def _time(time: Value) -> str:
 
 
 def _rejects(rejects: Sequence[Value], most: int) -> RenderableType:
-    rows = (
-        (
-            f"{each['rows']:,}",
-            each["cause"],
-            each["column"] or "the row",
-            _first(each["first"]),
-            each["detail"],
-        )
-        for each in rejects[:most]
-    )
+    rows = []
+    for each in rejects[:most]:
+        first, column = each["first"], each["column"] or "the row"
+        place = f"line {first['line']:,}"
+        if "source" in first:
+            place = f"{first['source'].rpartition('/')[2]}, {place}"
+        rows.append((f"{each['rows']:,}", each["cause"], column, place, each["detail"]))
     head = ("rows", "cause", "column", "first at", "why")
     return _with_more(make_table(head, rows, right=("rows", "first at")), len(rejects) - most)
 
 
-def _first(place: Value) -> str:
-    line = f"line {place['line']:,}"
-    return line if "source" not in place else f"{place['source'].rpartition('/')[2]}, {line}"
-
-
 def _columns(columns: Sequence[Value], most: int) -> RenderableType:
-    rows = (
-        (
-            Text(printable(_shorten(each["name"])), style="bold" if each["key"] else ""),
-            f"{each['type']} {each['key']}" if each["key"] else each["type"],
-            Text(_other(each), "cyan"),
-            f"{each['empty']:,}" if each.get("empty") else "",
-            Text(printable("  ".join(each.get("examples", ()))), "dim"),
+    rows: list[tuple[Text, ...]] = []
+    for each in columns[:most]:
+        name, kind, role = each["name"], each["type"], each["key"]
+        name = printable(name if len(name) <= 28 else f"{name[:27]}…")
+        inferred = each["inferred"]["type"] if "inferred" in each else kind
+        rows.append(
+            (
+                Text(name, style="bold" if role else ""),
+                Text(f"{kind} {role}" if role else kind),
+                Text("" if inferred == kind else inferred, "cyan"),
+                Text(f"{each['empty']:,}" if each.get("empty") else ""),
+                Text(printable("  ".join(each.get("examples", ()))), "dim"),
+            )
         )
-        for each in columns[:most]
-    )
     head = ("name", "type", "could be", "empty", "examples")
-    table = make_table(head, rows, right=("empty",), flexible="examples")
+    flexible = "examples" if any(row[-1].plain for row in rows) else None
+    table = make_table(head, rows, right=("empty",), flexible=flexible)
     return _with_more(table, len(columns) - most)
-
-
-def _shorten(name: str) -> str:
-    return name if len(name) <= 28 else f"{name[:27]}…"
-
-
-def _other(column: Value) -> str:
-    """Return the inferred type if it differs from the column's type."""
-    inferred = column.get("inferred")
-    return inferred["type"] if inferred and inferred["type"] != column["type"] else ""
-
-
-def _notes(columns: Sequence[Value]) -> Iterator[str]:
-    """Yield notes on columns; columns with the same note share a line."""
-    named: dict[str, list[str]] = {}
-    for each in columns:
-        for note in each.get("notes", ()):
-            named.setdefault(note, []).append(printable(each["name"]))
-    for note, names in named.items():
-        yield f"{', '.join(names)}: {note}"
 
 
 def _price(price: Value) -> RenderableType:
     paid = " (provisioned capacity is paid for anyway)" if price["billing"] == "provisioned" else ""
-    rows = [(line["service"], _dollars(line["dollars"]), line["how"]) for line in price["lines"]]
-    how = (
-        f"{price['region']}'s list prices of {price['prices_of']}{paid}; then"
-        f" {_dollars(price['storage_month'])} per month for storage"
-    )
-    rows.append(("total", _dollars(price["total"]), how))
+    rows = [(line["service"], amount_text(line["dollars"]), line["how"]) for line in price["lines"]]
+    how = f"{price['region']}'s list prices of {price['prices_of']}{paid}"
+    rows.append(("total", amount_text(price["total"]), how))
     return make_table(("service", "price", "how"), rows, right=("price",))
 
 
 def _way(way: Value) -> str:
     """Describe a way to load the source, in a line."""
-    price = "price unknown" if way["dollars"] is None else _dollars(way["dollars"])
+    price = "price unknown" if way["dollars"] is None else amount_text(way["dollars"])
     time = f", {duration(way['seconds'])}" if way["tool"] == "ddbload" else ""
     needs = f"; needs {printable('; '.join(way['needs']))}" if way["needs"] else ""
     return f"{way['tool']}: {price}{time}{'' if way['possible'] else '; not possible here'}{needs}"
-
-
-def _prewarm(better: Value) -> str:
-    return (
-        f"{better['write_units_per_second']:,} write units a second would make it"
-        f" {duration(better['seconds'])}, for {_dollars(better['dollars'])} ({better['how']}):"
-        f" {better['command']}"
-    )
-
-
-def _command(command: str) -> RenderableType:
-    # In one line, however long: a line end within it would be copied with it.
-    return Text(f"  {printable(command)}", style="cyan", no_wrap=True, overflow="ignore")
 
 
 def _list(texts: Sequence[str]) -> RenderableType:
@@ -284,9 +233,8 @@ def _list(texts: Sequence[str]) -> RenderableType:
 
 
 def _with_more(table: Table, more: int) -> RenderableType:
-    if more <= 0:
-        return table
-    return Group(table, Text(f"... and {more:,} more; --all shows them", style="dim"))
+    note = Text(f"... and {more:,} more; --all shows them", style="dim")
+    return Group(table, note) if more > 0 else table
 
 
 def _shown(text: str) -> str:
@@ -294,15 +242,10 @@ def _shown(text: str) -> str:
 
 
 def _bytes(size: float) -> str:
-    for unit in _UNITS:
-        if size < 1024 or unit == _UNITS[-1]:
-            return f"{size:,.0f} {unit}" if unit == "B" or size >= 100 else f"{size:,.1f} {unit}"
-        size /= 1024
-    raise AssertionError(size)
-
-
-def _dollars(amount: float) -> str:
-    return f"${amount:,.2f}" if amount >= 0.1 else f"${amount:,.4f}"
+    power = min(len(_UNITS) - 1, int(math.log2(max(1, size)) // 10))
+    size /= 1024**power
+    decimals = 0 if power == 0 or size >= 100 else 1
+    return f"{size:,.{decimals}f} {_UNITS[power]}"
 
 
 def duration(seconds: float | None) -> str:
@@ -312,7 +255,7 @@ def duration(seconds: float | None) -> str:
     if seconds < 1:
         return "less than a second"
     if seconds < 90:
-        return f"{seconds:,.0f} s" if seconds >= 10 else f"{seconds:,.1f} s"
+        return f"{seconds:,.{int(seconds < 10)}f} s"
     if seconds < 90 * 60:
         return f"{seconds / 60:,.0f} minutes"
     return f"{seconds / 3600:,.1f} hours"

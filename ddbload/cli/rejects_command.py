@@ -118,11 +118,11 @@ def count_rejects(
 def _summarize(run: str, lines: Iterable[bytes], output: Output) -> None:
     causes, first = count_rejects(lines)
     rejected = sum(rows for _, rows in causes)
-    lines = [f"run {run}: {rejected:,} rejected"]
+    shown = [f"run {run}: {rejected:,} rejected"]
     for cause, rows in causes:
         words = f"line {first[cause]['line']}: {first[cause]['detail']}"
-        lines.append(f"{rows:>9,} {cause_text(*cause)}; {words}")
-    output.show({"run": run, "rejected": rejected, "causes": causes_json(causes)}, *lines)
+        shown.append(f"{rows:>9,} {cause_text(*cause)}; {words}")
+    output.show({"run": run, "rejected": rejected, "causes": causes_json(causes)}, *shown)
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from ddbload.contracts.results import FAILED, Failure, Report
 from ddbload.contracts.write_price import amount_text
 from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable, RunNotFound
 from ddbload.ledger.run_state import RunState
-from ddbload.report_page import run_page
+from ddbload.report_page.page import run_page
 from ddbload.runs.run_control import cancel_run, change_limits
 from ddbload.runs.run_status import SPOOL, follow_process, wait_for_begin
 from ddbload.source.local_file import name_for_user

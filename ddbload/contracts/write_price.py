@@ -109,7 +109,6 @@ CAPACITY_HOUR, CAPACITY_HOUR_IA = 0.00065, 0.00081
 WARM_UNIT = 0.00065
 """Price of a write unit a second of warm throughput above what the table has, once and per region.
 """
-STORED_GB_MONTH, STORED_GB_MONTH_IA = 0.25, 0.10
 RECOVERY_GB_MONTH = 0.20
 """Price of point-in-time recovery per GB and month."""
 IMPORT_GB = 0.15

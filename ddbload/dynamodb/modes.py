@@ -128,6 +128,7 @@ UPDATE = WriteMode(
     written="updated",
     before="may have had these values before",
     superseded="merged into the update of a later row of the same key",
+    effect="updates",
     price="the least that it can be: an update is billed by the whole item, before or after it,"
     " whichever is larger",
 )

@@ -1,30 +1,185 @@
-"""Estimate the time of an import from a table's capacity, and suggest more capacity."""
+"""Read what a table takes: its settings, and the limits of the write speed.
+
+Only DescribeTable is required. A setting that cannot be read, because a permission is missing or an
+emulator lacks the call, is unknown.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ddbload.aws.table_description import NEW_TABLE_RATE, TABLE_QUOTA, capacity_of
-from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
-from ddbload.plan import price
-from ddbload.plan.table_facts import TableFacts
-from ddbload.plan.warm_up import WarmUp
+from ddbload.aws.retry import call_if_possible
+from ddbload.aws.table_description import (
+    STANDARD_IA,
+    WriteTraffic,
+    describe_table_with_response,
+    is_on_demand,
+    on_demand_maximum,
+    other_regions,
+    provisioned_writes,
+    recent_traffic,
+    recovery_if_known,
+    table_class_of,
+    warm_writes,
+    write_capacity,
+)
+from ddbload.context import Context
+from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.dynamodb.limits import MAX_KEY_BYTES, PARTITION_WRITE_UNITS
+from ddbload.errors import TableNotFound
+from ddbload.plan.key_counts import HeavyHitters
+from ddbload.plan.survey import Survey
 from ddbload.reading.measure import TableIndex
 
-LONG_SECONDS = 300.0
-"""Seconds up to which an import needs no more capacity."""
-GOAL_SECONDS = 300.0
-"""Seconds that an import should take with more capacity."""
-
-HOT_TABLE = "one partition key of the table"
+CPU_SECONDS = 5
+"""CPU seconds for a million narrow rows, as `make bench` measured them."""
 
 
-def hot_index_limit(index: TableIndex) -> str:
-    """Name the limit of an index's hottest partition key."""
-    return f"one partition key of index {index.name}"
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """Settings of a table; None means unknown."""
+
+    table: Table
+    """The table; its id is empty if it is still to be made."""
+    described: Mapping[str, Any]
+    """The table by DescribeTable."""
+    region: str
+    indexes: tuple[TableIndex, ...] = ()
+    recovery: bool | None = None
+    """True if point-in-time recovery is on."""
+    time_to_live: str | None = None
+    """Attribute that items expire by; None without one, or if unknown."""
+    unknown: tuple[str, ...] = ()
+    """Settings that could not be read: `recovery`, `time_to_live`."""
+    traffic: WriteTraffic | None = None
+    """Write units of the last hour; None if unknown or nothing."""
+
+    @property
+    def on_demand(self) -> bool:
+        """True if the table bills requests."""
+        return is_on_demand(self.described)
+
+    @property
+    def infrequent(self) -> bool:
+        """True if its table class is Standard-IA."""
+        return table_class_of(self.described) == STANDARD_IA
+
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """Other regions of a global table."""
+        return other_regions(self.described, self.region)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plan's `table`."""
+        described, on_demand = self.described, self.on_demand
+        keys = zip(self.table.keys, ("partition", "sort"), strict=False)
+        stream = described.get("StreamSpecification") or {}
+        return {
+            "name": self.table.name,
+            "region": self.region,
+            "keys": [{"name": key.name, "type": key.type, "role": role} for key, role in keys],
+            "billing": "on-demand" if on_demand else "provisioned",
+            "write_capacity": None if on_demand else provisioned_writes(described),
+            "warm_writes": warm_writes(described),
+            "most_writes": on_demand_maximum(described) if on_demand else None,
+            "class": table_class_of(described),
+            "items": described.get("ItemCount"),
+            "bytes": described.get("TableSizeBytes"),
+            "indexes": [
+                {
+                    "name": each.name,
+                    "global": each.is_global,
+                    "keys": list(each.keys),
+                    "projection": each.projection,
+                }
+                for each in self.indexes
+            ],
+            "vector_indexes": [each["IndexName"] for each in described.get("VectorIndexes") or ()],
+            "stream": stream.get("StreamViewType") if stream.get("StreamEnabled") else None,
+            "replicas": list(self.replicas),
+            "deletion_protection": bool(described.get("DeletionProtectionEnabled")),
+            "recovery": self.recovery,
+            "time_to_live": self.time_to_live,
+            "unknown": list(self.unknown),
+        }
+
+
+def read_table(context: Context, name: str, new_keys: Sequence[tuple[str, str]] = ()) -> TableFacts:
+    """Describe a table, and read its other settings; errors of these leave them unknown.
+
+    With `new_keys`, names and types of keys, a missing table is taken for a new one on demand.
+    Raises `TableNotFound` and other errors of DescribeTable.
+    """
+    client = context.clients.dynamodb
+    region = client.meta.region_name
+    try:
+        table, described = describe_table_with_response(
+            *(client, name),
+            retry_policy=context.retry_policy,
+            suggest=context.access.paths and not new_keys,
+        )
+    except TableNotFound:
+        if not new_keys:
+            raise
+        keys = tuple(
+            KeyAttribute(key, kind, MAX_KEY_BYTES[role])
+            for (key, kind), role in zip(new_keys, ("HASH", "RANGE"), strict=False)
+        )
+        billing = {"BillingMode": "PAY_PER_REQUEST"}
+        described = {"BillingModeSummary": billing, "ItemCount": 0, "TableSizeBytes": 0}
+        return TableFacts(Table(name=name, id="", keys=keys), described, region)
+
+    def time_to_live() -> tuple[str | None]:
+        answer: Any = client.describe_time_to_live(TableName=name)
+        described = answer["TimeToLiveDescription"]
+        is_on = described.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
+        return (described.get("AttributeName") if is_on else None,)
+
+    recovery = recovery_if_known(client, name)
+    expires = call_if_possible(time_to_live, "reading time to live")
+    unknown = {"recovery": recovery, "time_to_live": expires}
+    return TableFacts(
+        table,
+        described,
+        region,
+        table_indexes(table, described),
+        recovery=recovery,
+        time_to_live=None if expires is None else expires[0],
+        unknown=tuple(setting for setting, found in unknown.items() if found is None),
+        traffic=recent_traffic(context.clients, name, context.now()),
+    )
+
+
+def table_indexes(table: Table, described: Mapping[str, Any]) -> tuple[TableIndex, ...]:
+    """List the table's secondary indexes, global ones first."""
+
+    def names(index: Mapping[str, Any], kind: str) -> tuple[str, ...]:
+        schema = index["KeySchema"]
+        return tuple(str(each["AttributeName"]) for each in schema if each["KeyType"] == kind)
+
+    keys = [key.name for key in table.keys]
+    found: list[TableIndex] = []
+    for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
+        for index in described.get(kind) or ():
+            parts, sort = names(index, "HASH"), names(index, "RANGE")
+            projection = index.get("Projection", {})
+            held = projection.get("ProjectionType", "ALL")
+            more = projection.get("NonKeyAttributes") or () if held == "INCLUDE" else ()
+            found.append(
+                TableIndex(
+                    name=str(index["IndexName"]),
+                    is_global=kind.startswith("Global"),
+                    partition=parts,
+                    sort=sort,
+                    projection=held,
+                    projected=None if held == "ALL" else frozenset([*keys, *parts, *sort, *more]),
+                    described=index,
+                )
+            )
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +192,8 @@ class Limit:
     per_second: float
     how: str
     """Origin of the rate, for the plan."""
+    hot: HeavyHitters | None = None
+    """Partition keys, the most frequent of which is the limit."""
 
     @property
     def seconds(self) -> float:
@@ -59,109 +216,48 @@ class Limit:
         }
 
 
-def slowest_capacity_limit(limits: Sequence[Limit]) -> Limit | None:
-    """Return the slowest limit that more capacity would raise, if any."""
-    return next((each for each in limits if each.is_capacity), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Write units of an import."""
-
-    rows: int
-    table_units: int
-    """Write units of the table, including its local indexes."""
-    index_units: tuple[tuple[TableIndex, int], ...]
-    """Write units of each global index."""
-    hot: tuple[tuple[str, float], ...] = ()
-    """Limits by hot partition keys: name and write units of each."""
-
-    @property
-    def units(self) -> int:
-        """Total write units in one region."""
-        return self.table_units + sum(units for _, units in self.index_units)
-
-
-@dataclass(frozen=True, slots=True)
-class Prewarm:
-    """Suggestion to raise the capacity before the import."""
-
-    write_units_per_second: int
-    command: str
-    dollars: float
-    how: str
-    """Calculation of the dollars."""
-    seconds: float
-    """Seconds that the import takes with it."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a plan's `time.prewarm`."""
-        seconds, dollars = json_seconds(self.seconds), round(self.dollars, 2)
-        return {**asdict(self), "seconds": seconds, "dollars": dollars}
-
-
 def rank_limits(
-    facts: TableFacts, load: Load, *, max_wcu: float | None = None, workers: int = 1
+    facts: TableFacts,
+    survey: Survey,
+    scale: float = 1.0,
+    *,
+    max_wcu: float | None = None,
+    workers: int = 1,
 ) -> list[Limit]:
-    """List all limits of the write speed, the slowest first."""
-    capacity = facts.capacity
-    limits = [Limit("table", load.table_units, capacity.units, capacity.how)]
-    for index, units in load.index_units:
-        capacity = capacity_of(
-            on_demand=facts.on_demand,
-            provisioned=index.write_capacity,
-            warm=index.warm_writes,
-            maximum=index.most_writes,
-            what="the index",
-        )
-        limits.append(Limit(f"index {index.name}", units, capacity.units, capacity.how))
-    limits += [
-        Limit(what, units, PARTITION_WRITE_UNITS, "the maximum of any partition key")
-        for what, units in load.hot
-        if units > PARTITION_WRITE_UNITS
-    ]
+    """List all limits of the write speed, the slowest first.
+
+    Args:
+        facts: The table.
+        survey: Statistics of its rows.
+        scale: All rows divided by the rows of the survey.
+        max_wcu: Limit of the run.
+        workers: Number of workers.
+    """
+    own = survey.sizes.units + survey.deletions
+    own += sum(each.sizes.units for each in survey.indexes if not each.index.is_global)
+    writers = [("table", "the table", facts.described, own, survey.hot)]
+    for index in survey.indexes:
+        if index.index.is_global:
+            name, described = index.index.name, index.index.described
+            writers.append((f"index {name}", "the index", described, index.sizes.units, index.hot))
+    limits, hot_limits, total = [], [], 0
+    for name, what, described, found, hot in writers:
+        capacity = write_capacity(described, what, on_demand=facts.on_demand)
+        units, share = round(found * scale), hot.hot_share
+        total += units
+        limits.append(Limit(name, units, capacity.units, capacity.how))
+        if share * units > PARTITION_WRITE_UNITS:
+            hot_name = f"one partition key of {'the table' if name == 'table' else name}"
+            how = "the maximum of any partition key"
+            hot_limits.append(Limit(hot_name, share * units, PARTITION_WRITE_UNITS, how, hot))
+    limits += hot_limits
     if max_wcu is not None:
-        limits.append(Limit("max_wcu", load.units, max_wcu, "set by --max-wcu"))
-    rows_a_second = 1e6 / price.CPU_SECONDS * workers
-    units_a_row = load.units / load.rows if load.rows else 1.0
-    limits.append(
-        Limit(
-            "processors",
-            load.units,
-            max(1.0, rows_a_second * units_a_row),
-            f"{workers} workers, {price.CPU_SECONDS} s of CPU per million rows",
-        )
-    )
+        limits.append(Limit("max_wcu", total, max_wcu, "set by --max-wcu"))
+    rows = round((survey.sizes.count + survey.deletions) * scale)
+    rate = 1e6 / CPU_SECONDS * workers * (total / rows if rows else 1.0)
+    how = f"{workers} workers, {CPU_SECONDS} s of CPU per million rows"
+    limits.append(Limit("processors", total, max(1.0, rate), how))
     return sorted(limits, key=lambda limit: -limit.seconds)
-
-
-def suggest_prewarm(facts: TableFacts, load: Load, limits: Sequence[Limit]) -> Prewarm | None:
-    """Suggest more capacity for a long import; None if it would not help, or is not possible."""
-    if not limits or limits[0].seconds <= LONG_SECONDS or not limits[0].is_capacity:
-        return None
-    # Provisioned capacity is for its owner to raise: the plan warns (`provisioned_low`).
-    largest = max([load.table_units, *(units for _, units in load.index_units)])
-    wanted = min(TABLE_QUOTA, -(-math.ceil(largest / GOAL_SECONDS) // 1000) * 1000)
-    if not facts.on_demand or (facts.most_writes is not None and facts.most_writes < wanted):
-        return None
-    change = warm_up_of(facts, [index for index, units in load.index_units if units], wanted)
-    others = [limit.seconds for limit in limits if not limit.is_capacity]
-    seconds = max([largest / wanted, *others])
-    if seconds > 0.8 * limits[0].seconds:
-        return None
-    return Prewarm(wanted, change.command, change.dollars, change.how, seconds)
-
-
-def warm_up_of(facts: TableFacts, indexes: Sequence[TableIndex], wanted: int) -> WarmUp:
-    """Make the change of warm throughput for a table and some of its global indexes."""
-    now = {index.name: index.warm_writes or NEW_TABLE_RATE for index in indexes}
-    return WarmUp(
-        facts.table.name,
-        wanted,
-        facts.warm_writes or NEW_TABLE_RATE,
-        {name: units for name, units in now.items() if units < wanted},
-        len(facts.replicas) + 1,
-    )
 
 
 def json_seconds(seconds: float) -> float | None:

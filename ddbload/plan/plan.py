@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from ddbload.contracts.options import Options
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.row_counts import ALL_FILTERED, NO_ROWS
 from ddbload.contracts.run_record import RunRecord
-from ddbload.plan.advice import PlanWarning, list_warnings, prewarm_warning
-from ddbload.plan.attribute_profiles import ColumnProfile
-from ddbload.plan.figures import Estimate, estimate_chunks, is_split
-from ddbload.plan.price import ITEM_BYTES, VALUE_BYTES, compare_importers
-from ddbload.plan.survey import MAX_PROFILES, Survey
-from ddbload.plan.table_facts import TableFacts
+from ddbload.contracts.source import GZIP, ZSTD
+from ddbload.plan.advice import PlanWarning, list_warnings
+from ddbload.plan.capacity import Limit, TableFacts, json_seconds, rank_limits
+from ddbload.plan.price import (
+    ITEM_BYTES,
+    VALUE_BYTES,
+    Workload,
+    compare_importers,
+    preflight_work,
+    price_import,
+)
+from ddbload.plan.survey import Survey
 from ddbload.reading.row_blocks import expected_bytes
 from ddbload.steps.prepare import FIRST_ROW_LIKE_DATA, NO_HEADER_ADVICE, DetectedFormat
 
@@ -28,6 +35,11 @@ class Plan:
     """Plan of an import, as far as it could be made."""
 
     payload: Payload
+    now: float
+    new_keys: Sequence[tuple[str, str]] = ()
+    """Names and types of the keys that a missing table would be given."""
+    prewarm: int | None = None
+    """Write units a second that `--prewarm` asks for."""
     record: RunRecord | None = None
     facts: TableFacts | None = None
     survey: Survey | None = None
@@ -35,30 +47,14 @@ class Plan:
     """Detected format of the source, with its certainty."""
     refused: Mapping[str, Any] | None = None
     """Reading of a source whose first row was refused."""
-    size: int | None = None
     complete: bool = False
     """True if all rows were read."""
     first: int | None = None
     """Rows that alone are planned for; None for all."""
     error: Failure | None = None
     """Error that the import would fail with."""
-    now: float = 0.0
-    prewarm: int | None = None
-    """Write units a second that `--prewarm` asks for."""
-    is_cut: bool = False
-    """True for a compressed object that preflight cuts into chunks."""
-    uncut: str | None = None
-    """Reason why a compressed object that should be cut is not."""
-    cells: tuple[str, ...] = ()
-    """Decisions about the cells of columns."""
-    notices: list[str] = field(default_factory=list)
-    """Warnings of readers of the rows."""
-    new_keys: tuple[tuple[str, str], ...] = ()
-    """Names and types of the keys that a missing table would be given."""
-    is_new: bool = False
-    """True if the table does not exist, and the plan is for one with `new_keys`."""
-    described: Mapping[str, Any] = field(default_factory=dict)
-    """The table's description by DescribeTable."""
+    notices: list[PlanWarning] = field(default_factory=list)
+    """Warnings of what was found while reading."""
 
     @property
     def status(self) -> str:
@@ -68,82 +64,161 @@ class Plan:
         return REJECTS if self.survey is not None and self.survey.rejected else FINE
 
     @property
+    def is_new(self) -> bool:
+        """True if the table does not exist, and the plan is for one with `new_keys`."""
+        return self.facts is not None and not self.facts.table.id
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of the source as stored; None if it was not opened."""
+        return None if self.record is None else expected_bytes(self.record)
+
+    @property
     def scale(self) -> float:
         """Estimate of all rows divided by the rows read."""
         record, survey = self.record, self.survey
-        if (
-            self.complete
-            or self.first is not None
-            or survey is None
-            or record is None
-            or not survey.bytes
-        ):
+        is_whole = self.complete or self.first is not None
+        if is_whole or survey is None or record is None or not survey.bytes:
             return 1.0
         if record.size is None:
             expansion = survey.expansion or survey.bytes / max(1, survey.kept)
             return max(1.0, expected_bytes(record) * expansion / survey.bytes)
         return max(1.0, (record.size - record.data_start.byte) / survey.bytes)
 
+    @property
+    def chunks(self) -> int | None:
+        """Estimate of the import's chunks; None if the source was not opened."""
+        if self.record is None:
+            return None
+        if self._is_cut and self.survey is not None:
+            return max(1, math.ceil(self.survey.bytes * self.scale / self.record.chunk_bytes))
+        return estimate_chunks(self.record)
+
+    @property
+    def _is_cut(self) -> bool:
+        """True for a compressed object that preflight tries to cut into chunks."""
+        record = self.record
+        if record is None or record.objects is not None:
+            return False
+        source = record.payload.source
+        is_indexed = source.compression in (GZIP, ZSTD) and source.encoding == "utf-8"
+        return is_indexed and record.wants_index(expected_bytes(record))
+
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON; parts that are unknown are null or empty lists.
 
         There are no costs if an error stopped reading, because they would cover only some rows.
         """
-        estimate = self._estimate() if self.complete or self.error is None else None
-        columns, error = self._columns(), self.error
-        costs = dict.fromkeys(("keys", "items", "write_units", "time", "price"))
-        if estimate is not None:
-            costs |= estimate.to_json()
+        record, survey, facts, error = self.record, self.survey, self.facts, self.error
+        header = None if self.detected is None else self.detected.header
+        warnings = []
+        if header is not None and header.looks_like_data:
+            message = f"{FIRST_ROW_LIKE_DATA}: {header.why}. {NO_HEADER_ADVICE}"
+            warnings.append(PlanWarning("header_like_data", message))
+        columns = self._columns()
+        costs: dict[str, Any] = dict.fromkeys(("keys", "items", "write_units", "time", "price"))
+        ways: list[dict[str, Any]] = []
+        if record and survey and facts and (self.complete or error is None):
+            limits = rank_limits(
+                *(facts, survey, self.scale),
+                max_wcu=record.payload.options.max_wcu,
+                workers=self._workers(record),
+            )
+            costs = self._costs(record, survey, facts, limits)
+            warnings += list_warnings(
+                *(record, facts, survey, limits), now=self.now, prewarm=self.prewarm
+            )
+            warnings += self._warnings(survey)
+            rows = round(survey.rows * self.scale)
+            values = sum(each.get("filled", rows) for each in columns)
+            ways = compare_importers(
+                self.payload,
+                facts,
+                costs["items"]["bytes"] + VALUE_BYTES * values + ITEM_BYTES * rows,
+                costs["price"]["by_import"],
+                costs["time"]["seconds"],
+            )
         return {
             "status": self.status,
             "source": self._source(),
             "dialect": self._dialect(),
-            "table": None if self.facts is None else self.facts.to_json(),
+            "table": None if facts is None else facts.to_json(),
             "rows": self._rows(),
-            "rejects": [asdict(each) for each in self.survey.rejects] if self.survey else [],
+            "rejects": [] if survey is None else survey.rejects,
             "columns": columns,
             **costs,
-            "warnings": [asdict(each) for each in self._warnings(estimate)],
-            "alternatives": []
-            if estimate is None
-            else self._alternatives(estimate, columns, costs),
+            "warnings": [asdict(each) for each in warnings],
+            "alternatives": ways,
             "command": None,
             "create_table": None,
             "error": None if error is None else {"name": error.name, "message": error.message},
         }
 
-    def _estimate(self) -> Estimate | None:
-        """Estimate the import; None if the source was not read."""
-        record, survey, facts = self.record, self.survey, self.facts
-        if record is None or survey is None or facts is None:
-            return None
-        if self.first is not None:
-            # As if the source ended with the rows that are planned for.
-            size = None if record.size is None else record.data_start.byte + survey.bytes
-            stored = "size" if record.objects is None else "bytes"
-            record = replace(record, size=size, pinned={**record.pinned, stored: survey.kept})
-        return Estimate.of(record, facts, survey, self.scale, self.chunks or 1)
+    def _workers(self, record: RunRecord) -> int:
+        return min(record.most_workers or 1, max(1, self.chunks or 1))
 
-    def _warnings(self, estimate: Estimate | None) -> Iterator[PlanWarning]:
-        header = None if self.detected is None else self.detected.header
-        if header is not None and header.looks_like_data:
-            message = f"{FIRST_ROW_LIKE_DATA}: {header.why}. {NO_HEADER_ADVICE}"
-            yield PlanWarning("header_like_data", message)
-        if estimate is None:
-            return
-        record, facts, survey = estimate.record, estimate.facts, estimate.survey
-        yield from list_warnings(record, facts, survey, estimate.limits, self.now)
-        if self.prewarm is not None:
-            yield prewarm_warning(facts, self.prewarm)
-        if self.uncut is not None and survey.bytes * self.scale > 2 * record.chunk_bytes:
-            yield PlanWarning("one_worker", f"one worker imports the source: {self.uncut}")
-        yield from (PlanWarning("cell_json", each) for each in self.cells)
-        yield from (PlanWarning("incomplete_scan", each) for each in dict.fromkeys(self.notices))
+    def _costs(
+        self, record: RunRecord, survey: Survey, facts: TableFacts, limits: Sequence[Limit]
+    ) -> dict[str, Any]:
+        """Return the fields of a plan that need record, table and survey."""
+        scale, sizes, chunks = self.scale, survey.sizes, self.chunks or 1
+        total = round(sum(each.units for each in limits if each.is_capacity))
+        seconds = limits[0].seconds if total else 0.0
+        # The first rows are planned for as if the source ended with them.
+        stored = expected_bytes(record) if self.first is None else survey.kept
+        preflight = preflight_work(
+            record, stored, chunks, survey.expansion or 1.0, round(survey.bytes * scale)
+        )
+        work = Workload(
+            stored,
+            chunks,
+            self._workers(record),
+            seconds if math.isfinite(seconds) else 0.0,
+            preflight,
+            record.objects or 1,
+        )
+        return {
+            "keys": _keys(record, survey),
+            "items": {
+                "count": round(sizes.count * scale),
+                "deleted": round(survey.deletions * scale),
+                "bytes": round(sizes.bytes * scale),
+                "smallest": sizes.smallest,
+                "mean": round(sizes.bytes / sizes.count, 1) if sizes.count else 0.0,
+                "largest": sizes.largest if sizes.count else None,
+                "too_large": sum(
+                    each["rows"] for each in survey.rejects if each["cause"] == "item_too_large"
+                ),
+            },
+            "write_units": {
+                "table": round((sizes.units + survey.deletions) * scale),
+                "indexes": [
+                    {
+                        "name": each.index.name,
+                        "rows": round(each.sizes.count * scale),
+                        "units": round(each.sizes.units * scale),
+                    }
+                    for each in survey.indexes
+                ],
+                "total": total,
+                "regions": len(facts.replicas) + 1,
+                "assumed": _assumed(record.payload.options),
+            },
+            "time": {
+                "seconds": json_seconds(seconds),
+                "limited_by": limits[0].what if total else None,
+                "limits": [limit.to_json() for limit in limits if limit.units],
+                "preflight_seconds": round(preflight.seconds, 1),
+            },
+            "price": price_import(record, facts, work, total),
+        }
+
+    def _warnings(self, survey: Survey) -> Iterator[PlanWarning]:
+        """Warn of what is special about the source, and of rows that were not read."""
+        yield from dict.fromkeys(self.notices)
         if self.complete and not survey.rows:
-            if survey.filtered:
-                yield PlanWarning("all_filtered", ALL_FILTERED)
-            else:
-                yield PlanWarning("no_rows", NO_ROWS)
+            code, why = ("all_filtered", ALL_FILTERED) if survey.filtered else ("no_rows", NO_ROWS)
+            yield PlanWarning(code, why)
         if self.first is not None:
             read = "row was" if self.first == 1 else f"{self.first:,} rows were"
             yield PlanWarning(
@@ -158,57 +233,32 @@ class Plan:
                 " duplicate keys, rejects and errors in later rows are unknown",
             )
         if self.new_keys and not self.is_new:
-            message = f"table {self.payload.table} exists already: no command would make it"
-            yield PlanWarning("table_exists", message)
-
-    def _alternatives(
-        self, estimate: Estimate, columns: list[dict[str, Any]], costs: Mapping[str, Any]
-    ) -> list[dict[str, Any]]:
-        """Compare the import with AWS's own importers."""
-        rows = round(estimate.survey.rows * self.scale)
-        values = sum(each.get("filled", rows) for each in columns)
-        return compare_importers(
-            estimate.record.payload.source.format,
-            in_s3=self.payload.source.uri.startswith("s3://"),
-            is_new=self.is_new,
-            replicas=len(estimate.facts.replicas),
-            only_puts=self.payload.options.write_mode.replaces,
-            json_bytes=costs["items"]["bytes"] + VALUE_BYTES * values + ITEM_BYTES * rows,
-            dollars=costs["price"]["by_import"],
-            seconds=costs["time"]["seconds"],
-        )
+            table = self.payload.table
+            yield PlanWarning(
+                "table_exists", f"table {table} exists already: no command would make it"
+            )
 
     def _source(self) -> dict[str, Any]:
-        record = self.record
+        record, survey = self.record, self.survey
         return {
             "uri": self.payload.source.uri,
             "objects": None if record is None else record.objects or 1,
             "bytes": self.size,
             "bytes_read": 0
-            if self.survey is None or record is None
-            else record.data_start.byte + self.survey.bytes,
+            if survey is None or record is None
+            else record.data_start.byte + survey.bytes,
             "complete": self.complete,
             "splits": None
             if record is None
-            else record.objects is not None or is_split(record) or self.is_cut,
+            else record.objects is not None or record.size is not None or self._is_cut,
             "chunks": self.chunks,
         }
 
-    @property
-    def chunks(self) -> int | None:
-        """Estimate of the import's chunks; None if the source was not opened."""
-        if self.record is None:
-            return None
-        if self.is_cut and self.survey is not None:
-            return max(1, math.ceil(self.survey.bytes * self.scale / self.record.chunk_bytes))
-        return estimate_chunks(self.record)
-
     def _dialect(self) -> Mapping[str, Any] | None:
-        if self.record is None:
+        if self.record is None or self.detected is None:
             # The reading of a source whose first row was refused, if it was read at all.
             return self.refused
-        found = self.detected or DetectedFormat(self.record.payload.source)
-        return replace(found, source=self.record.payload.source).to_json()
+        return replace(self.detected, source=self.record.payload.source).to_json()
 
     def _rows(self) -> dict[str, Any]:
         survey = self.survey
@@ -229,31 +279,55 @@ class Plan:
         if record is None or survey is None:
             return []
         roles = dict(zip((key.name for key in record.table.keys), ("partition", "sort")))  # noqa: B905
-
-        def column(name: str, kind: str, origin: str | None) -> dict[str, Any]:
-            return {
+        origins: dict[str, str | None] = {}
+        types = survey.types
+        if record.columns:
+            layout = survey.layout
+            origins = {
+                name: record.columns[origin] if isinstance(origin, int) else None
+                for name, origin in zip(layout.attributes, layout.origins, strict=True)
+            }
+        return [
+            {
                 "name": name,
-                "column": origin,
+                "column": origins.get(name),
                 "type": kind,
                 "declared": name in record.payload.types,
                 "key": roles.get(name),
+                **survey.describe(name, kind),
             }
-
-        if not record.columns:
-            return [
-                {**column(name, profile.type, None), **profile.to_json(survey.sizes.count)}
-                for name, profile in survey.documents.attributes.items()
-            ]
-        layout = survey.layout
-        profiles = survey.columns or dict.fromkeys(
-            layout.attributes[:MAX_PROFILES], ColumnProfile()
-        )
-        return [
-            {
-                **column(name, kind, record.columns[origin] if isinstance(origin, int) else None),
-                **(profiles[name].to_json() if name in profiles else {}),
-            }
-            for name, kind, origin in zip(
-                layout.attributes, record.types, layout.origins, strict=True
-            )
+            for name, kind in types.items()
         ]
+
+
+def estimate_chunks(record: RunRecord) -> int:
+    """Estimate the number of chunks; for a single object it is exact."""
+    # Compressed and UTF-16 text is not split into byte ranges.
+    if record.objects is None and record.size is None:
+        return 1
+    return -(-(expected_bytes(record) - record.data_start.byte) // record.chunk_bytes)
+
+
+def _keys(record: RunRecord, survey: Survey) -> dict[str, Any]:
+    hot = survey.hot
+    hottest = {"share": round(hot.share, 6), "rows": hot.most, "error": round(hot.error, 6)}
+    return {
+        "attributes": [key.name for key in record.table.keys],
+        **survey.keys.to_json(),
+        "partitions": hot.distinct,
+        "hottest": hottest if hot.most > 1 else None,
+        "indexes": [
+            {
+                "name": each.index.name,
+                "hottest_share": round(each.hot.share, 6) if each.hot.most > 1 else None,
+            }
+            for each in survey.indexes
+        ],
+    }
+
+
+def _assumed(options: Options) -> str:
+    text = options.write_mode.price
+    if options.condition is not None or options.only_existing:
+        text += "; a row whose condition is false is billed, too"
+    return text

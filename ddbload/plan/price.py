@@ -6,10 +6,13 @@ docs/cost.md is generated with the same code.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from ddbload.contracts.source import KINDS
+from ddbload.aws.table_description import provisioned_writes
+from ddbload.contracts.options import EDGES
+from ddbload.contracts.payload import Payload
+from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.upload_rule import (
     DEFAULT_MEMORY_MB,
     DEFAULT_RESERVE_SECONDS,
@@ -22,6 +25,7 @@ from ddbload.contracts.write_price import (
     IMPORT_GB,
     INVOCATION,
     LIST_PRICE,
+    LIST_PRICE_DATE,
     LIST_PRICE_REGION,
     LOG_GB,
     METRIC_MONTH,
@@ -31,6 +35,7 @@ from ddbload.contracts.write_price import (
     WritePrice,
     dollars_text,
 )
+from ddbload.plan.capacity import TableFacts
 from ddbload.reading.open_sources import HEAD_BYTES
 from ddbload.source.s3_object import RANGE_BYTES
 from ddbload.steps.chunker import FIRST_WINDOW_BYTES
@@ -39,11 +44,6 @@ US_EAST_1_PRICE = WritePrice.of(LIST_PRICE_REGION, on_demand=True)
 VALUE_BYTES, ITEM_BYTES = 12, 12
 """Bytes that DynamoDB JSON adds to a value and to an item, about: `"":{"S":""},`, `{"Item":{}}`."""
 
-INDEX_OVERHEAD = 100
-"""Bytes that DynamoDB adds to each stored item and index entry."""
-
-CPU_SECONDS = 5
-"""CPU seconds for a million narrow rows, as `make bench` measured them."""
 SCAN_BYTES_PER_SECOND = 20e6
 """Bytes a second that preflight reads; far below what `make bench-scan` measures."""
 INFLATED_BYTES_PER_SECOND = 60e6
@@ -60,6 +60,8 @@ RUN_TRANSITIONS = 8
 """State transitions of a run without its chunks, including a second Preflight."""
 CHUNK_TRANSITIONS = 4
 """State transitions of a chunk's child execution, including its start."""
+_LEAST_EXPANSION = 1.05
+"""Bytes of rows for a stored byte, above which objects are taken for compressed ones."""
 _INVOCATION_SECONDS = DEFAULT_TIMEOUT_SECONDS - DEFAULT_RESERVE_SECONDS
 
 
@@ -110,6 +112,39 @@ class PreflightWork:
         windows = cuts * (longest if quoted else first)
         requests = objects + cuts * (2 if quoted and first < longest else 1)
         return cls(min(size, objects * HEAD_BYTES + windows), requests)
+
+
+def preflight_work(
+    record: RunRecord, stored: int, chunks: int, expansion: float, text: int
+) -> PreflightWork:
+    """Estimate what preflight reads of a source, which depends on how it is scanned.
+
+    Args:
+        record: Record of the run.
+        stored: Bytes of the source.
+        chunks: Estimate of the chunks.
+        expansion: Bytes of rows for a stored byte, in the rows that were read.
+        text: Bytes of all rows.
+    """
+    source, options = record.payload.source, record.payload.options
+    objects = record.objects or 1
+    # Of several objects each may be compressed or not; the expansion of the rows read decides.
+    is_compressed = record.size is None and (record.objects is None or expansion > _LEAST_EXPANSION)
+    if (
+        options.scan != EDGES
+        or source.kind.is_container
+        or (is_compressed and record.wants_index(stored // objects))
+    ):
+        return PreflightWork.whole(stored, objects=objects, text=text if is_compressed else 0)
+    is_cut = not is_compressed and stored / objects > record.chunk_bytes
+    return PreflightWork.by_edges(
+        stored,
+        max(0, chunks - 1) if is_cut else 0,
+        options.row_limit,
+        # A window without quotes proves a row end only if it is longer than any row.
+        quoted=source.is_quoted,
+        objects=objects,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,14 +203,20 @@ class Workload:
         return 2 * self.segments + self.chunks + 20 + math.ceil(self.seconds)
 
     @property
+    def source_reads(self) -> int:
+        """GET requests by which chunks read the source."""
+        return max(math.ceil(self.bytes / RANGE_BYTES), self.objects)
+
+    @property
     def s3_reads(self) -> int:
         """GET requests.
 
         These are the ranges of the source, and what preflight reads of it; the run's record and
         the chunk for each invocation; and each segment for Report and for following the run.
         """
-        source = max(math.ceil(self.bytes / RANGE_BYTES), self.objects)
-        return source + self.preflight.requests + 5 * self.segments + 2 * self.chunks + 50
+        return (
+            self.source_reads + self.preflight.requests + 5 * self.segments + 2 * self.chunks + 50
+        )
 
     def lines(self) -> list[PriceLine]:
         """Return the price of all services other than DynamoDB."""
@@ -225,59 +266,82 @@ def writes(units: int, price: WritePrice = US_EAST_1_PRICE) -> PriceLine:
 
 
 def capacity(
-    write_capacity: int, seconds: float, *, replicas: int = 0, infrequent: bool = False
+    write_capacity: int, seconds: float, *, regions: int = 1, infrequent: bool = False
 ) -> PriceLine:
     """Price the provisioned capacity during an import, which is paid for anyway."""
     price = CAPACITY_HOUR_IA if infrequent else CAPACITY_HOUR
     hours = max(1, math.ceil(seconds / 3600))
-    times = f" x {replicas + 1} regions" if replicas else ""
+    times = f" x {regions} regions" if regions > 1 else ""
     how = f"{write_capacity:,} write capacity units x {hours:,} h{times} x ${price:.5f} an hour"
-    return PriceLine("DynamoDB", how, write_capacity * hours * (replicas + 1) * price)
+    return PriceLine("DynamoDB", how, write_capacity * hours * regions * price)
+
+
+def price_import(
+    record: RunRecord, facts: TableFacts, work: Workload, units: int
+) -> dict[str, Any]:
+    """Return a plan's `price` of an import with this work and these write units in a region."""
+    infrequent, regions = facts.infrequent, len(facts.replicas) + 1
+    unit_price = record.write_price or WritePrice.of(
+        facts.region, on_demand=facts.on_demand, infrequent=infrequent, regions=regions
+    )
+    table = writes(units, unit_price)
+    if not facts.on_demand:
+        billed = [facts.described, *(each.described for each in facts.indexes if each.is_global)]
+        table = capacity(
+            sum(map(provisioned_writes, billed)),
+            work.seconds,
+            regions=regions,
+            infrequent=infrequent,
+        )
+    lines = [table, *work.lines()]
+    in_s3 = any(name.startswith("s3://") for name in record.payload.source.names)
+    reads = (work.source_reads + work.preflight.requests) * S3_READ if in_s3 else 0.0
+    return {
+        "currency": "USD",
+        "region": LIST_PRICE_REGION,
+        "prices_of": LIST_PRICE_DATE,
+        "write_units": {
+            "dollars_per_million": unit_price.dollars_per_million,
+            "source": unit_price.source,
+            "text": unit_price.text,
+        },
+        "billing": "on-demand" if facts.on_demand else "provisioned",
+        "lines": [{**asdict(line), "dollars": round(line.dollars, 6)} for line in lines],
+        "services": {line.service: round(line.dollars, 6) for line in lines},
+        "total": round(sum(line.dollars for line in lines), 6),
+        "by_import": round(table.dollars + reads, 6),
+    }
 
 
 def compare_importers(
-    source: str,
-    *,
-    in_s3: bool,
-    is_new: bool,
-    replicas: int,
-    only_puts: bool,
+    payload: Payload,
+    facts: TableFacts,
     json_bytes: int,
     dollars: float,
     seconds: float | None,
 ) -> list[dict[str, Any]]:
     """Compare ddbload, which takes `dollars` and `seconds`, with AWS's own importers.
 
-    Args:
-        source: Format of the source.
-        in_s3: True if the source is in S3.
-        is_new: True if the table does not exist yet.
-        replicas: Other regions of a global table.
-        only_puts: True if rows are put, whatever the table has.
-        json_bytes: Size of the items as DynamoDB JSON.
-        dollars: Price of ddbload's import.
-        seconds: Its duration; None for endless.
+    `json_bytes`: size of the items as DynamoDB JSON.
     """
-    put = [] if only_puts else ["mode put"]
+    is_new = not facts.table.id
+    put = [] if payload.options.write_mode.replaces else ["mode put"]
     made_first = ["the table, made first"] if is_new else []
     converted = ["DynamoDB JSON in S3, by ddbload convert SOURCE s3://BUCKET/PREFIX/"]
-    if KINDS[source].is_native:
-        converted = [] if in_s3 else ["the source in S3"]
+    if payload.source.kind.is_native:
+        converted = [] if payload.source.uri.startswith("s3://") else ["the source in S3"]
     new_table = [] if is_new else ["a new table: it cannot write to one that exists"]
-    one_region = ["a table that is not global"] if replicas else []
+    one_region = ["a table that is not global"] if facts.replicas else []
+
+    imported = json_bytes / 1e9 * IMPORT_GB
     ways: tuple[tuple[str, list[str], list[str], float | None, float | None], ...] = (
         ("ddbload", [], made_first, dollars, seconds),
-        ("ImportTable", new_table + put, converted, json_bytes / 1e9 * IMPORT_GB, None),
+        ("ImportTable", new_table + put, converted, imported, None),
         ("StartBulkPutItems", one_region + put, made_first + converted, None, None),
     )
+    names = "tool", "possible", "dollars", "seconds", "needs"
     found = [
-        {
-            "tool": tool,
-            "possible": not missing,
-            "dollars": price,
-            "seconds": taken,
-            "needs": [*missing, *needs],
-        }
+        dict(zip(names, (tool, not missing, price, taken, missing + needs), strict=True))
         for tool, missing, needs, price, taken in ways
     ]
     return sorted(found, key=lambda each: not each["possible"])

@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
-from ddbload.plan.attribute_profiles import ColumnProfile, DocumentProfile
-from ddbload.plan.distinct_keys import EXACT_ROWS, DistinctKeys, KeyCounter
-from ddbload.plan.hot_partitions import HeavyHitters, HotPartition, KeyOrder
-from ddbload.reading.measure import Measure, MeasuredRows, SizeHistogram, TableIndex
+from ddbload.items.type_inference import TypeGuess
+from ddbload.plan.key_counts import HeavyHitters, KeyCounter
+from ddbload.reading.measure import ItemSizes, Measure, TableIndex
 from ddbload.reading.parts import PartOutput
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import RunReader
 from ddbload.rows.blocks import Defect
 
 MAX_PROFILES = 10_000
-"""Maximum columns to profile; each profile takes about a kilobyte."""
+"""Maximum columns whose cells are examined; each takes about a kilobyte."""
+MAX_NAMES = 1000
+"""Maximum attributes of documents to count; names may be data, such as dates."""
 MAX_REJECT_KINDS = 1000
 """Maximum kinds of rejects, by cause and column, to count."""
-
-
-@dataclass(slots=True)
-class RejectKind:
-    """Rows rejected for one cause in one column."""
-
-    cause: str
-    column: str | None
-    rows: int
-    first: Mapping[str, Any]
-    """Position of the first such row: line, byte, and the object if there are several."""
-    detail: str
-    """Detail of the first such row."""
+EXAMPLE_LENGTH = 40
+"""Characters of an example."""
 
 
 @dataclass(slots=True)
@@ -43,26 +32,15 @@ class IndexSurvey:
     """Statistics of the entries in an index."""
 
     index: TableIndex
-    sizes: SizeHistogram
-    hot: HeavyHitters
+    sizes: ItemSizes = field(default_factory=ItemSizes)
+    hot: HeavyHitters = field(default_factory=HeavyHitters)
 
 
 class Survey:
     """Statistics of the rows read so far, in bounded memory."""
 
-    def __init__(
-        self,
-        record: RunRecord,
-        indexes: Sequence[TableIndex],
-        *,
-        expires: str | None = None,
-        exact_rows: int = EXACT_ROWS,
-        measure: Measure | None = None,
-    ) -> None:
-        """Gather statistics for a table with these indexes; items expire by `expires`.
-
-        Surveys of one source may share a `measure`.
-        """
+    def __init__(self, record: RunRecord, indexes: Sequence[TableIndex]) -> None:
+        """Gather statistics for a table with these indexes."""
         self.rows = 0
         """Rows that `where` keeps."""
         self.filtered = 0
@@ -73,25 +51,21 @@ class Survey:
         """Bytes read of the source, before decompression."""
         self.expansion: float | None = None
         """Bytes of rows per byte of the compressed source; None until known."""
-        self.sizes = SizeHistogram()
+        self.sizes = ItemSizes()
         self.hot = HeavyHitters()
-        self.order = KeyOrder()
-        self.indexes = [IndexSurvey(index, SizeHistogram(), HeavyHitters()) for index in indexes]
+        self.indexes = [IndexSurvey(index) for index in indexes]
         self.deletions = 0
         """Rows of an incremental export that delete an item."""
-        self.columns: dict[str, ColumnProfile] = {}
-        """Profiles of the columns of delimited text, by attribute."""
-        self.documents = DocumentProfile(expires)
-        """Profiles of the attributes of documents."""
+        self.documents: dict[str, Counter[str]] = {}
+        """Counts of the types of each attribute of documents, in order of appearance."""
+        self.keys = KeyCounter()
         self._record = record
-        self._measure = measure or Measure.of(record, indexes)
+        self._measure = Measure.of(record, indexes)
         self.layout = self._measure.layout
-        self._key_counter = KeyCounter(exact_rows)
-        keys = record.table.keys
-        self._keyed = bool(keys)
-        self._numeric = self._keyed and keys[0].type == "N"
-        self._single = len(keys) == 1
-        self._rejects: dict[tuple[str, str | None], RejectKind] = {}
+        names = self.layout.attributes[:MAX_PROFILES] if record.columns else ()
+        self.columns = {name: TypeGuess() for name in names}
+        """Types of the columns of delimited text, by attribute."""
+        self._rejects: dict[tuple[str, str | None], dict[str, Any]] = {}
         # Bytes of rows, and of the source as stored, when more of it was last read.
         self._known: tuple[int, int] | None = None
         self._first_kept = 0
@@ -123,24 +97,21 @@ class Survey:
         self.deletions += other.deletions
         self.sizes.merge(other.sizes)
         self.hot.merge(other.hot)
-        self.order.merge(other.order)
-        self._key_counter.merge(other._key_counter)
+        self.keys.merge(other.keys)
         for index, more in zip(self.indexes, other.indexes, strict=True):
             index.sizes.merge(more.sizes)
             index.hot.merge(more.hot)
-        for kind in other._rejects.values():
-            self._merge_rejects(kind, lines)
-        for name, profile in other.columns.items():
-            self.columns.setdefault(name, ColumnProfile()).merge(profile)
-        self.documents.merge(other.documents)
-
-    def _merge_rejects(self, kind: RejectKind, lines: int) -> None:
-        known = self._rejects.get((kind.cause, kind.column))
-        if known is not None:
-            known.rows += kind.rows
-        elif len(self._rejects) < MAX_REJECT_KINDS:
-            kind.first = {**kind.first, "line": kind.first["line"] + lines}
-            self._rejects[kind.cause, kind.column] = kind
+        for place, kind in other._rejects.items():
+            known = self._rejects.get(place)
+            if known is not None:
+                known["rows"] += kind["rows"]
+            elif len(self._rejects) < MAX_REJECT_KINDS:
+                kind["first"]["line"] += lines
+                self._rejects[place] = kind
+        for name, guess in other.columns.items():
+            self.columns[name].merge(guess)
+        for name, types in other.documents.items():
+            self._count_types(name, types)
 
     def add(self, batch: RowBatch) -> None:
         """Add a batch of rows."""
@@ -157,17 +128,29 @@ class Survey:
         self.bytes += batch.bytes
         self.kept = batch.stored_bytes
         self._first_kept = self._first_kept or self.kept
-        self._add_keys(measured.keys)
+        if self._record.table.keys:
+            self.keys.add(map(_key_bytes, measured.keys))
+            self.hot.add(key[0] for key in measured.keys)
         self.sizes.add(measured.sizes)
         for each, entries, partitions in zip(
             self.indexes, measured.entries, measured.partitions, strict=True
         ):
             each.sizes.add([size for size in entries if size] if 0 in entries else entries)
-            each.hot.add(Counter(partitions))
+            each.hot.add(partitions)
         for row, defect in measured.rejected:
             self._reject(batch, row, defect)
         self.deletions += measured.deletions
-        self._add_profiles(measured)
+        if measured.cells is None:
+            found: dict[str, list[str]] = defaultdict(list)
+            for item in measured.items:
+                for name, value in item.items():
+                    # An attribute value is a dict with its type as the only key.
+                    found[name].extend(value)
+            for name, kinds in found.items():
+                self._count_types(name, kinds)
+        else:
+            for guess, cells in zip(self.columns.values(), measured.cells.cells):  # noqa: B905
+                guess.add(cells)
 
     @property
     def read(self) -> int:
@@ -175,74 +158,76 @@ class Survey:
         return self.rows + self.filtered
 
     @property
-    def keys(self) -> DistinctKeys:
-        """Counts of the keys."""
-        return self._key_counter.keys()
-
-    @property
-    def rejects(self) -> list[RejectKind]:
-        """Kinds of rejects, the most frequent first."""
+    def rejects(self) -> list[dict[str, Any]]:
+        """Kinds of rejects, the most frequent first, as a plan has them (see docs/plan.md)."""
         return sorted(
-            self._rejects.values(), key=lambda each: (-each.rows, each.cause, each.column or "")
+            self._rejects.values(),
+            key=lambda each: (-each["rows"], each["cause"], each["column"] or ""),
         )
 
     @property
-    def hottest(self) -> HotPartition | None:
-        """Partition key with the most rows."""
-        return self.hot.hottest()
+    def types(self) -> dict[str, str]:
+        """Type of each attribute; for documents, its most frequent type."""
+        if self.layout.attributes:
+            return dict(zip(self.layout.attributes, self._record.types, strict=True))
+        return {
+            name: min(types, key=lambda kind: (-types[kind], kind))
+            for name, types in self.documents.items()
+        }
 
-    def _add_keys(self, keys: Sequence[tuple[Hashable, ...]]) -> None:
-        if not keys or not self._keyed:
-            return
-        partitions = [key[0] for key in keys]
-        self._key_counter.add(_as_bytes(keys, single=self._single))
-        self.hot.add(Counter(partitions))
-        texts = [str(each) for each in partitions]
-        self.order.add(_numbers(texts) if self._numeric else texts)
+    def describe(self, name: str, kind: str) -> dict[str, Any]:
+        """Return the fields of a plan's column that depend on its values, if it was examined."""
+        guess, types = self.columns.get(name), self.documents.get(name)
+        if guess is not None:
+            kind, why = guess.inferred()
+            examples = [text.encode("latin-1").decode(errors="replace") for text in guess.examples]
+            filled, empty, longest = guess.filled, guess.empty, guess.longest
+        elif types is not None:
+            counts = ", ".join(f"{kind} {count:,}" for kind, count in types.most_common())
+            why = "in every row that has it" if len(types) == 1 else f"mixed: {counts}"
+            filled, longest, examples = types.total(), None, []
+            empty = self.sizes.count - filled
+        else:
+            return {}
+        return {
+            "inferred": {"type": kind, "why": why},
+            "filled": filled,
+            "empty": empty,
+            "longest_bytes": longest,
+            "examples": [
+                text if len(text) <= EXAMPLE_LENGTH else text[: EXAMPLE_LENGTH - 1] + "…"
+                for text in examples
+            ],
+        }
 
     def _reject(self, batch: RowBatch, row: int, defect: Defect) -> None:
         self.rejected += 1
         column = batch.column_of(defect)
         known = self._rejects.get((defect.cause, column))
         if known is not None:
-            known.rows += 1
+            known["rows"] += 1
         elif len(self._rejects) < MAX_REJECT_KINDS:
             line = json.loads(batch.reject_line(row, defect))
             at = {name: line[name] for name in ("source", "line", "byte") if name in line}
-            self._rejects[defect.cause, column] = RejectKind(
-                defect.cause, column, 1, at, defect.detail
-            )
+            self._rejects[defect.cause, column] = {
+                "cause": defect.cause,
+                "column": column,
+                "rows": 1,
+                "first": at,
+                "detail": defect.detail,
+            }
 
-    def _add_profiles(self, measured: MeasuredRows) -> None:
-        columns = measured.cells
-        if columns is None:
-            self.documents.add(measured.items)
-            return
-        profiled = islice(zip(self.layout.attributes, columns.cells, strict=True), MAX_PROFILES)
-        for name, column in profiled:
-            self.columns.setdefault(name, ColumnProfile()).add(column)
-
-    @property
-    def types(self) -> dict[str, str]:
-        """Type of each attribute; for documents, its most frequent type."""
-        if self.columns:
-            return dict(zip(self.layout.attributes, self._record.types, strict=True))
-        return {name: profile.type for name, profile in self.documents.attributes.items()}
-
-    def range_of(self, name: str) -> tuple[float, float]:
-        """Return the smallest and largest number of an attribute, if it has whole numbers."""
-        found = self.columns.get(name) or self.documents.attributes.get(name) or ColumnProfile()
-        return found.range
+    def _count_types(self, name: str, types: Iterable[str]) -> None:
+        if name in self.documents or len(self.documents) < MAX_NAMES:
+            self.documents.setdefault(name, Counter()).update(types)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class SurveyJob:
     """Survey of the rows of a part."""
 
     indexes: tuple[TableIndex, ...]
-    expires: str | None
     piece_bytes: int
-    _measure: Measure | None = None
 
     def work(
         self,
@@ -251,33 +236,15 @@ class SurveyJob:
         output: PartOutput,  # noqa: ARG002 - a survey is all that there is
     ) -> Survey:
         """Survey all batches."""
-        survey = self.begin(reader)
+        survey = Survey(reader.record, self.indexes)
         for batch in batches:
             survey.add(batch)
         return survey
 
-    def begin(self, reader: RunReader) -> Survey:
-        """Make an empty survey."""
-        record = reader.record
-        if self._measure is None:
-            self._measure = Measure.of(record, self.indexes)
-        return Survey(record, self.indexes, expires=self.expires, measure=self._measure)
 
-
-def _as_bytes(keys: Sequence[tuple[Hashable, ...]], *, single: bool) -> list[bytes]:
-    """Encode each key as unambiguous bytes; its values are strings of octets or numbers."""
-    if single:
-        return [str(key[0]).encode() for key in keys]
-    return [f"{len(str(one))} {one} {other}".encode() for one, other in keys]
-
-
-def _numbers(identities: Sequence[str]) -> list[str | float]:
-    """Convert canonical numbers to floats, which are precise enough to compare neighbours."""
-    return [float(each) if "E" not in each else _fraction(each) for each in identities]
-
-
-def _fraction(identity: str) -> float:
-    # In the canonical form the decimal point after the first digit is left out.
-    digits, _, power = identity.partition("E")
-    sign, digits = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
-    return float(f"{sign}{digits[0]}.{digits[1:] or '0'}E{power}")
+def _key_bytes(key: tuple[Hashable, ...]) -> bytes:
+    """Encode a key as unambiguous bytes; its values are strings of octets or numbers."""
+    if len(key) == 1:
+        return str(key[0]).encode()
+    one, other = key
+    return f"{len(str(one))} {one} {other}".encode()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -22,18 +21,14 @@ from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import Columns, to_octets
 
-EXACT_SIZE_BYTES = 4096
-"""Sizes up to this are counted by the byte, larger ones rounded up to a KB."""
 
-
-class SizeHistogram:
-    """Distribution of item sizes in bytes, and the write units that they take."""
+class ItemSizes:
+    """Totals of item sizes in bytes, and the write units that they take."""
 
     def __init__(self) -> None:
         self.count = self.bytes = self.units = 0
         self.largest = 0
         self.smallest: int | None = None
-        self._counts: Counter[int] = Counter()
 
     def add(self, sizes: Sequence[int]) -> None:
         """Count the sizes of some items."""
@@ -45,45 +40,15 @@ class SizeHistogram:
         self.units += units_of(sizes, high)
         self.largest = max(self.largest, high)
         self.smallest = low if self.smallest is None else min(low, self.smallest)
-        if high > EXACT_SIZE_BYTES:
-            sizes = [
-                size
-                if size <= EXACT_SIZE_BYTES
-                else -(-size // WRITE_UNIT_BYTES) * WRITE_UNIT_BYTES
-                for size in sizes
-            ]
-        self._counts.update(sizes)
 
-    def merge(self, other: SizeHistogram) -> None:
-        """Add what another histogram has counted."""
+    def merge(self, other: ItemSizes) -> None:
+        """Add what others have counted."""
         self.count += other.count
         self.bytes += other.bytes
         self.units += other.units
         self.largest = max(self.largest, other.largest)
         if other.smallest is not None:
             self.smallest = min(other.smallest, self.smallest or other.smallest)
-        self._counts.update(other._counts)
-
-    def quantile(self, share: float) -> int:
-        """Return the size that a share of the items does not exceed; above 4 KB rounded up."""
-        wanted, seen = share * self.count, 0
-        for size in sorted(self._counts):
-            seen += self._counts[size]
-            if seen >= wanted:
-                return min(size, self.largest)
-        return self.largest
-
-    def histogram(self) -> list[dict[str, Any]]:
-        """Count items that take one write unit, two, three to four, five to eight, and so on."""
-        counts: dict[int, int] = {}
-        for size, count in self._counts.items():
-            units = max(1, -(-size // WRITE_UNIT_BYTES))
-            up_to = 1 << (units - 1).bit_length()
-            counts[up_to] = counts.get(up_to, 0) + count
-        return [
-            {"up_to_bytes": up_to * WRITE_UNIT_BYTES, "items": counts[up_to]}
-            for up_to in sorted(counts)
-        ]
 
 
 def units_of(sizes: Sequence[int], largest: int | None = None) -> int:
@@ -108,12 +73,8 @@ class TableIndex:
     """ALL, KEYS_ONLY or INCLUDE."""
     projected: frozenset[str] | None
     """Attributes that the index holds; None for all."""
-    write_capacity: int | None = None
-    """Provisioned write units a second of the index."""
-    warm_writes: int | None = None
-    """Write units a second that the index takes at once (warm throughput)."""
-    most_writes: int | None = None
-    """Limit of write units a second of an on-demand index."""
+    described: Mapping[str, Any] = field(default_factory=dict)
+    """The index by DescribeTable."""
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from ddbload.report_page.markup import (
-    Content,
-    Markup,
-    duration_text,
-    element,
-    number,
-    short,
-    shorten,
-)
-from ddbload.report_page.timeline import Bar, TimeAxis, Timeline
+from ddbload.errors import visible
+from ddbload.report_page.markup import Content, Markup, duration_text, element, number, short
+from ddbload.report_page.timeline import TimeAxis, Timeline
 
 WIDTH, LEFT, RIGHT = 960, 76, 12
 PLOT = WIDTH - LEFT - RIGHT
@@ -29,17 +21,9 @@ _PANEL, _PANEL_TITLE = 84, 26
 _TICK_PLACES = [each / 7 for each in range(8)]
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """A chart of one rate."""
-
-    title: str
-    values: Sequence[float]
-    """Value of each window."""
-    kind: str
-    """Class that gives the color."""
-    limit: float | None = None
-    """Largest allowed value, drawn as a line."""
+Panel = tuple[str, Sequence[float], str, float | None]
+"""Chart of a rate: title, value of each window, class that gives the color, and the largest allowed
+value, drawn as a line."""
 
 
 def figure(name: str, title: str, description: str, height: float, *content: Content) -> Markup:
@@ -57,68 +41,73 @@ def figure(name: str, title: str, description: str, height: float, *content: Con
     return element("div", drawing, class_="figure", role="group", aria_label=title, tabindex=0)
 
 
-def rates_chart(
-    axis: TimeAxis, windows: Sequence[tuple[float, float]], panels: Sequence[Panel]
-) -> Markup:
+def rates_chart(timeline: Timeline, panels: Sequence[Panel]) -> Markup:
     """Draw panels below each other on one axis of time."""
-    block = _PANEL_TITLE + _PANEL
+    axis, block = timeline.axis, _PANEL_TITLE + _PANEL
     height = block * len(panels) + TICKS
-    described = "; ".join(f"{each.title}: at most {short(max(each.values))}" for each in panels)
+    described = "; ".join(f"{title}: at most {short(max(each))}" for title, each, _, _ in panels)
     parts: list[Content] = [time_grid(axis, 8, block * len(panels))]
-    boxes = [(_x(axis.place(began)), _x(axis.place(ended))) for began, ended in windows]
-    parts += [_panel(each, boxes, block * place) for place, each in enumerate(panels)]
+    boxes = [(_x(axis.place(began)), _x(axis.place(ended))) for began, ended in timeline.windows]
+    parts += [_panel(*each, boxes, block * place) for place, each in enumerate(panels)]
     return figure("rates", "Throughput over time", described, height, parts)
-
-
-def bars(found: Sequence[Bar], lane: float, top: float) -> list[Markup]:
-    """Draw bars in lanes of this height: one by one with titles, or all of a kind as one path."""
-    if len(found) > MAX_SINGLE_BARS:
-        paths: dict[str, list[str]] = {}
-        for bar in found:
-            # One failed chunk of twenty thousand is seen, too.
-            wide = max(1.0 if bar.kind == "failed" else 0.02, PLOT * (bar.right - bar.left))
-            x, y = _x(bar.left), top + bar.lane * lane
-            box = f"M{x:.2f} {number(y)}h{wide:.2f}v{number(lane - 2)}h-{wide:.2f}z"
-            paths.setdefault(bar.kind, []).append(box)
-        order = sorted(paths, key=lambda kind: (kind == "failed", kind))
-        return [element("path", d="".join(paths[kind]), class_=kind) for kind in order]
-    parts = []
-    for bar in found:
-        x, y = _x(bar.left), top + bar.lane * lane
-        wide, title = max(1.0, PLOT * (bar.right - bar.left)), element("title", bar.title)
-        parts.append(element("rect", title, x=x, y=y, width=wide, height=lane - 2, class_=bar.kind))
-        if bar.label and lane >= 20 and wide >= 9 * len(bar.label) + 4:
-            label = element("text", bar.label, x=x + wide / 2, y=y + 13, class_="inside middle")
-            parts.append(label)
-    return parts
 
 
 def work_chart(timeline: Timeline) -> Markup:
     """Draw a lane for each worker with the invocations that it worked on."""
-    lanes = timeline.lanes
+    lanes, axis = timeline.lanes, timeline.axis
     lane = 20.0 if lanes <= 24 else 10.0 if lanes <= 60 else 5.0
     top = 22.0 if timeline.failures else 6.0
     bottom = top + lane * lanes
-    parts = time_grid(timeline.axis, 2, bottom)
+    parts = time_grid(axis, 2, bottom)
     for place in range(0, lanes, round(100 / lane) if lane < 20 else 1):
         y = top + place * lane + lane / 2 + 4
         parts.append(element("text", f"worker {place + 1}", x=LEFT - 8, y=y, class_="label end"))
-    parts += bars(timeline.bars, lane, top)
+    one_by_one = len(timeline.segments) <= MAX_SINGLE_BARS
+    paths: dict[str, list[str]] = {}
+    for times, segment, kind in timeline.segments:
+        x, y = _x(axis.place(times.began)), top + timeline.lane_of[times.worker] * lane
+        # One failed chunk of twenty thousand is seen, too.
+        least = 1.0 if one_by_one or kind == "failed" else 0.02
+        wide = max(least, _x(axis.place(times.ended)) - x)
+        box = f"M{x:.2f} {number(y)}h{wide:.2f}v{number(lane - 2)}h-{wide:.2f}z"
+        if not one_by_one:
+            paths.setdefault(kind, []).append(box)
+            continue
+        title = (
+            f"chunk {segment.chunk}: {segment.rows.read:,} rows in"
+            f" {duration_text(times.ended - times.began)}, {segment.work.throttled:,} requests"
+            f" throttled, {segment.work.retries:,} repeated"
+        )
+        parts.append(element("path", element("title", title), d=box, class_=f"{kind} bar"))
+        label = str(segment.chunk)
+        if lane >= 20 and wide >= 9 * len(label) + 4:
+            parts.append(element("text", label, x=x + wide / 2, y=y + 13, class_="inside middle"))
+    # Failed ones are drawn last, over the others.
+    for kind in sorted(paths, key=lambda kind: (kind == "failed", kind)):
+        parts.append(element("path", d="".join(paths[kind]), class_=kind))
     for failure in timeline.failures[:MAX_SINGLE_BARS]:
-        x = _x(timeline.axis.place(failure.at or 0.0))
-        title = element("title", f"chunk {failure.chunk}: {shorten(failure.name, 80)}")
-        parts.append(element("path", title, d=f"M{x - 4:.1f} 6l8 8m0 -8l-8 8", class_="mark"))
-    described = f"{timeline.workers:,} workers, {len(timeline.bars):,} invocations"
+        x = _x(axis.place(failure.at or 0.0))
+        title = f"chunk {failure.chunk}: {visible(failure.name, 80)}"
+        cross = f"M{x - 4:.1f} 6l8 8m0 -8l-8 8"
+        parts.append(element("path", element("title", title), d=cross, class_="mark"))
+    described = f"{len(timeline.lane_of):,} workers, {len(timeline.segments):,} invocations"
     return figure("work", "Work of each worker over time", described, bottom + TICKS, parts)
 
 
-def _panel(panel: Panel, places: Sequence[tuple[float, float]], top: float) -> Markup:
-    peak, limit = max(panel.values), panel.limit
+def _panel(
+    title: str,
+    values: Sequence[float],
+    kind: str,
+    limit: float | None,
+    places: Sequence[tuple[float, float]],
+    top: float,
+) -> Markup:
+    peak = max(values)
     # A limit that the run never came near would flatten the curve.
     is_near = limit is not None and limit <= 2.5 * peak
     most = _ceiling(max(peak, (limit or 0.0) if is_near else 0.0))
     base, unit = top + _PANEL_TITLE + _PANEL - 6, (_PANEL - 6) / most
-    parts: list[Content] = [element("text", panel.title, x=LEFT, y=top + 18, class_="heading")]
+    parts: list[Content] = [element("text", title, x=LEFT, y=top + 18, class_="heading")]
     for share in (0.0, 0.5, 1.0):
         y = base - share * most * unit
         parts.append(element("line", x1=LEFT, x2=LEFT + PLOT, y1=y, y2=y, class_="grid"))
@@ -127,9 +116,9 @@ def _panel(panel: Panel, places: Sequence[tuple[float, float]], top: float) -> M
     boxes = [
         f"M{number(left)} {number(base)}V{number(base - value * unit)}H{number(right)}"
         f"V{number(base)}Z"
-        for (left, right), value in zip(places, panel.values, strict=True)
+        for (left, right), value in zip(places, values, strict=True)
     ]
-    parts.append(element("path", d="".join(boxes), class_=panel.kind))
+    parts.append(element("path", d="".join(boxes), class_=kind))
     if limit is not None and is_near:
         y = base - limit * unit
         parts.append(element("line", x1=LEFT, x2=LEFT + PLOT, y1=y, y2=y, class_="limit"))
@@ -149,12 +138,12 @@ def time_grid(axis: TimeAxis, top: float, bottom: float) -> list[Content]:
     parts: list[Content] = []
     form = "%H:%M:%S" if axis.seconds > 20 else "%H:%M:%S.%f"
     if _moment(axis.began).date() != _moment(axis.ended).date():
-        form = "%Y-%m-%d %H:%M"
+        form = "%m-%d %H:%M"
     for place in _TICK_PLACES:
         x = _x(place)
         parts.append(element("line", x1=x, x2=x, y1=top, y2=bottom + 4, class_="grid"))
         anchor = "label" if place == 0 else "label end" if place == 1 else "label middle"
-        label = _moment(axis.time(place)).strftime(form)[: 16 if form.startswith("%Y") else 10]
+        label = _moment(axis.time(place)).strftime(form)[:11]
         parts.append(element("text", label, x=x, y=bottom + 18, class_=anchor))
     for (_, ended), (began, _) in pairwise(axis.spans):
         left, right = _x(axis.place(ended)), _x(axis.place(began))

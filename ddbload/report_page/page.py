@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from ddbload.contracts.results import ALREADY_LOADED, FAILED, SUCCEEDED
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ddbload.context import Context
+from ddbload.contracts.control import Control
+from ddbload.contracts.results import (
+    ALREADY_LOADED,
+    DONE,
+    FAILED,
+    SUCCEEDED,
+    Report,
+    Segment,
+    repeated_keys,
+)
+from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import amount_text
 from ddbload.dynamodb.modes import mode_of
+from ddbload.errors import DdbloadError, is_resumable, unexpected
+from ddbload.ledger.counted_chunks import CountedChunks
+from ddbload.ledger.ledger import Ledger
 from ddbload.report_page.marks import Panel, rates_chart, work_chart
 from ddbload.report_page.markup import (
     Content,
@@ -19,74 +36,150 @@ from ddbload.report_page.markup import (
     muted,
     section,
     short,
-    style_sheet,
     table,
     tile,
     utc_text,
 )
-from ddbload.report_page.run_facts import RunFacts, list_next_steps, list_remarks
-from ddbload.report_page.style import CSS, POLICY
+from ddbload.report_page.reject_causes import RejectTally
 from ddbload.report_page.timeline import LIMIT_SECONDS, Timeline, make_timeline
 
+PAGE_SECONDS = 60.0
+"""Seconds that must be left for `report.html` to be written: drawing it, and two tries."""
+PAGE_ATTEMPTS = 2
 MAX_MESSAGE = 2000
 """Characters of an error message that the page shows."""
 MAX_FAILURES_SHOWN = 50
 MAX_GROUPS_SHOWN = 30
-MAX_COLUMNS_SHOWN = 60
+_THROTTLED_SHARE = 0.1
+"""Share of throttled requests from which the page says that the table was the limit."""
 _GUIDE = "https://github.com/ddbload/ddbload/blob/main/docs/"
 _STATUS_CLASSES = {SUCCEEDED: "good", ALREADY_LOADED: "good", FAILED: "bad"}
-_VERSION = {"version_id": "Version", "etag": "ETag", "sha256": "SHA-256"}
+_VERSION = ("version_id", "etag", "sha256")
+"""Fields that pin the version of a source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """A run as its ledger shows it at one moment."""
+
+    report: Report
+    record: RunRecord | None
+    """None for a run that ended before its record was written."""
+    now: float
+    """Seconds since the epoch."""
+    control: Control | None = None
+    """Limits that were changed, or a request to stop."""
+    chains: Sequence[Sequence[Segment]] = ()
+    """Segments of each chunk that count."""
+    left_out: int = 0
+    """Segments, if they are too many to be drawn: then `chains` is empty."""
+    rejects: RejectTally | None = None
+
+    @property
+    def limits(self) -> Control | None:
+        """Limits in force at the end."""
+        if self.control is not None or self.record is None:
+            return self.control
+        return Control.of(self.record.payload.options)
+
+    @property
+    def limits_changed(self) -> bool:
+        """True if the limits at the end are not those that the run began with."""
+        if self.record is None or self.control is None:
+            return False
+        now, options = self.control, self.record.payload.options
+        return (now.max_wcu, now.max_cost) != (options.max_wcu, options.max_cost)
+
+
+def run_page(report: Report, context: Context, *, show_rows: bool = False) -> str:
+    """Draw the page of a run anew, with the status of this report; `report.html` stays as it is.
+
+    Raises errors of reading the ledger. With `show_rows`, rejected rows are not masked.
+    """
+    ledger = context.ledger(report.run)
+    record = ledger.find_record()
+    if record is None:
+        return draw_page(RunFacts(report=report, record=None, now=context.now()))
+    found = CountedChunks(ledger.find_manifest(), keeps=True)
+    tally = RejectTally(record, show_rows=show_rows)
+    # The report says it if rejects are damaged: the page shows what can be read.
+    found.add_all(ledger, tally.add)
+    return draw_page(_facts(report, record, ledger, context, found, tally))
+
+
+def put_page(
+    report: Report,
+    record: RunRecord,
+    ledger: Ledger,
+    context: Context,
+    found: CountedChunks,
+    tally: RejectTally,
+) -> None:
+    """Write `report.html` if there is time. Its failure is a notice, and never fails the run."""
+    failure: DdbloadError | None = None
+    try:
+        if context.clock() + PAGE_SECONDS < context.deadline:
+            page = draw_page(_facts(report, record, ledger, context, found, tally))
+            ledger.put_page(page, report, attempts=PAGE_ATTEMPTS)
+    except DdbloadError as error:
+        failure = error
+    except Exception as error:  # noqa: BLE001 - nothing about the page may fail a run
+        failure = unexpected(error, "drawing the page")
+    if failure is not None and context.notice is not None:
+        context.notice(f"report.html was not written: {failure.name}: {failure.message}")
+
+
+def _facts(
+    report: Report,
+    record: RunRecord,
+    ledger: Ledger,
+    context: Context,
+    found: CountedChunks,
+    tally: RejectTally,
+) -> RunFacts:
+    return RunFacts(
+        report=report,
+        record=record,
+        now=context.now(),
+        control=ledger.find_control(),
+        chains=found.chains or (),
+        left_out=found.sums.segments if found.chains is None else 0,
+        rejects=tally,
+    )
 
 
 def draw_page(facts: RunFacts) -> str:
     """Return the text of the page."""
     limited = facts.limits is not None and facts.limits.max_wcu is not None
     timeline = make_timeline(facts.chains, facts.report.failures, limited=limited)
+    guide = element("a", "What this page shows", href=f"{_GUIDE}report.md", rel="noreferrer")
     return document(
-        element(
-            "head",
-            element("meta", charset="utf-8"),
-            element("meta", http_equiv="Content-Security-Policy", content=POLICY),
-            element("meta", name="referrer", content="no-referrer"),
-            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            element("title", f"{facts.report.run}: {facts.report.status}"),
-            style_sheet(CSS),
-        ),
-        element(
-            "body",
-            element(
-                "main",
-                _head(facts),
-                _error(facts),
-                _remarks(facts),
-                _rows(facts),
-                _speed(facts, timeline),
-                _work(facts, timeline),
-                _chunks(facts),
-                _rejects(facts),
-                _cost(facts),
-                _source(facts),
-                _commands(facts),
-                _footer(facts),
-            ),
-        ),
+        f"{facts.report.run}: {facts.report.status}",
+        _head(facts),
+        _error(facts),
+        _warnings(facts),
+        _rows(facts),
+        _speed(facts, timeline),
+        _work(facts, timeline),
+        _chunks(facts),
+        _rejects(facts),
+        _cost(facts),
+        _source(facts),
+        element("footer", element("p", f"Written by ddbload, {utc_text(facts.now)}. ", guide)),
     )
 
 
 def _head(facts: RunFacts) -> Markup:
     report, record = facts.report, facts.record
     kind = _STATUS_CLASSES.get(report.status, "warn")
-    if record is None:
-        title: Content = ["Run ", data(report.run)]
-        began: Content = None
-    else:
+    title: Content = ["Run ", data(report.run)]
+    began: Content = None
+    if record is not None:
+        purpose = " (deletes keys)" if record.mode.deletes else None
+        purpose = purpose if record.mode.writes else " (plan: nothing is sent)"
+        title = [data(record.payload.source.uri), " → ", data(record.table.name), purpose]
         run = element("code", data(report.run))
         began = ["run ", run, f", begun {utc_text(record.created)}, "]
-        title = [data(record.payload.source.uri), " → ", data(record.table.name)]
-        if facts.is_plan:
-            title = [*title, " (plan: nothing is sent)"]
-        elif record.mode.deletes:
-            title = [*title, " (deletes keys)"]
     return element(
         "header",
         element("span", data(report.status), class_=f"status {kind}"),
@@ -96,45 +189,49 @@ def _head(facts: RunFacts) -> Markup:
 
 
 def _error(facts: RunFacts) -> Markup | None:
-    error = facts.report.error
+    report, error, resume = facts.report, facts.report.error, None
     if error is None:
         return None
     link = element("a", "troubleshooting", href=f"{_GUIDE}troubleshooting.md", rel="noreferrer")
-    commands = [words for words, _ in list_next_steps(facts) if "resume" in words.split()]
     chunk = None if error.chunk is None else f" (chunk {error.chunk:,})"
+    if facts.record is not None and report.status not in DONE and is_resumable(error.name):
+        command = element("code", "ddbload resume ", data(report.run))
+        resume = element("p", "Once the cause is removed: ", command)
     return element(
         "section",
         element("p", element("span", data(error.name), chunk, class_="name bad")),
         element("p", data(error.message, MAX_MESSAGE)),
-        *(
-            element("p", "Once the cause is removed: ", element("code", data(words, 2000)))
-            for words in commands
-        ),
+        resume,
         element("p", "More about this error: ", link, ".", class_="muted"),
         class_="box bad",
         aria_label="Error",
     )
 
 
-def _remarks(facts: RunFacts) -> Markup | None:
-    remarks = list(list_remarks(facts))
-    if not remarks:
-        return None
-    items = [element("li", each) for each in remarks]
-    return element("section", element("ul", items), class_="box warn", aria_label="Warnings")
-
-
-def _commands(facts: RunFacts) -> Markup:
-    rows: list[TableRow] = [
-        (element("code", data(words, 4000)), purpose) for words, purpose in list_next_steps(facts)
-    ]
-    note = muted("Add --stack NAME if the stack is not called ddbload.") if facts.deployed else None
-    return section("Commands", table("Next steps", ("Command", "Purpose"), rows), note)
-
-
-def _footer(facts: RunFacts) -> Markup:
-    link = element("a", "What this page shows", href=f"{_GUIDE}report.md", rel="noreferrer")
-    return element("footer", element("p", f"Written by ddbload, {utc_text(facts.now)}. ", link))
+def _warnings(facts: RunFacts) -> Markup | None:
+    """Write what a reader should know, and could overlook among the figures."""
+    report, loaded, texts = facts.report, facts.report.loaded_before, list[str]()
+    if loaded is not None:
+        what = "nothing was left to load" if report.status == ALREADY_LOADED else "left out"
+        texts.append(f"{what}: the table had loaded {loaded.text}")
+    if report.uncertain:
+        texts.append(report.written_text)
+    if report.repeated:
+        texts.append(repeated_keys(report.repeated))
+    mode = mode_of(report.mode)
+    if report.rows.skipped and mode.writes:
+        same = "" if report.identical is None else f"; {report.identical:,} items are identical"
+        texts.append(f"{report.rows.skipped:,} rows were skipped because {mode.skip_reason}{same}")
+    if facts.left_out:
+        left_out = f"{facts.left_out:,} invocations"
+        texts.append(f"the charts of workers and chunks are left out: the run has {left_out}")
+    throttled = report.work.throttled / max(1, report.work.requests)
+    if throttled > _THROTTLED_SHARE:
+        limit = "the table's write capacity, or that of single partitions, limited the speed"
+        texts.append(f"{throttled:.0%} of the requests were throttled: {limit}")
+    items = element("ul", [element("li", each) for each in texts])
+    box = element("section", items, class_="box warn", aria_label="Warnings")
+    return box if texts else None
 
 
 def _rows(facts: RunFacts) -> Markup | None:
@@ -173,9 +270,9 @@ def _speed(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
 
 
 def _rates(facts: RunFacts, timeline: Timeline) -> list[Content]:
-    rates, axis = timeline.rates, timeline.axis
+    axis = timeline.axis
     limit = None if facts.limits is None else facts.limits.max_wcu
-    length = max(ended - began for began, ended in rates.windows)
+    length = max(ended - began for began, ended in timeline.windows)
     notes = [
         f"Times are UTC, from {utc_text(axis.began)} to {utc_text(axis.ended)}.",
         f"Each bar is the average of {duration_text(length)}.",
@@ -183,19 +280,19 @@ def _rates(facts: RunFacts, timeline: Timeline) -> list[Content]:
     title, line = "Write units per second", None
     if limit is not None:
         title += f" (limit {limit:,.0f}{' at the end' if facts.limits_changed else ''})"
-        if not rates.comparable:
+        if not timeline.comparable:
             notes.append(f"The limit holds over {LIMIT_SECONDS:.0f} s; shorter work has no line.")
         elif not facts.limits_changed:
             line = limit
-    panels = [Panel("Rows per second", rates.rows, "rate-rows")]
-    if any(rates.units):
-        panels.append(Panel(title, rates.units, "rate-units", line))
-    if any(rates.throttled):
+    panels: list[Panel] = [("Rows per second", timeline.rows, "rate-rows", None)]
+    if any(timeline.units):
+        panels.append((title, timeline.units, "rate-units", line))
+    if any(timeline.throttled):
         title = "Throttled requests per second"
-        panels.append(Panel(title, rates.throttled, "rate-throttled"))
+        panels.append((title, timeline.throttled, "rate-throttled", None))
     if len(axis.spans) > 1:
         notes.append("Pauses are cut short; they are the dashed areas.")
-    return [rates_chart(axis, rates.windows, panels), muted(" ".join(notes))]
+    return [rates_chart(timeline, panels), muted(" ".join(notes))]
 
 
 def _work(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
@@ -206,8 +303,9 @@ def _work(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
     if facts.report.failures:
         kinds.append(("failed", "last invocation on a chunk that failed"))
     note = "A worker is a process, or an environment of the function."
-    if timeline.workers > timeline.lanes:
-        note += f" {timeline.workers:,} workers share {timeline.lanes} lanes."
+    workers = len(timeline.lane_of)
+    if workers > timeline.lanes:
+        note += f" {workers:,} workers share {timeline.lanes} lanes."
     if timeline.failures:
         note += " A cross is a failure of a chunk."
     return section("Workers", work_chart(timeline), legend(kinds), muted(note))
@@ -216,17 +314,11 @@ def _work(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
 def _chunks(facts: RunFacts) -> Markup | None:
     """Show how many chunks are imported, and why the others failed."""
     report = facts.report
-    if not facts.chunks:
+    if not facts.chains:
         return None
     count = sum(map(len, facts.chains))
     invocations = "1 invocation" if count == 1 else f"{count:,} invocations"
     text = f"{report.chunks_done:,} of {report.chunks:,} chunks imported, by {invocations}."
-    failures = _failures(facts) if report.failures else None
-    return section("Chunks", element("p", text), failures)
-
-
-def _failures(facts: RunFacts) -> Markup:
-    failures = facts.report.failures
     rows = [
         (
             "-" if each.chunk is None else f"{each.chunk:,}",
@@ -234,10 +326,12 @@ def _failures(facts: RunFacts) -> Markup:
             data(each.name),
             data(each.message),
         )
-        for each in failures[:MAX_FAILURES_SHOWN]
+        for each in report.failures[:MAX_FAILURES_SHOWN]
     ]
-    caption = _caption("failed chunks", len(rows), len(failures))
-    return table(caption, ("Chunk", "When", "Error", "Message"), rows, numbers=[0])
+    caption = _caption("failed chunks", len(rows), len(report.failures))
+    head = ("Chunk", "When", "Error", "Message")
+    failures = table(caption, head, rows, numbers=[0]) if rows else None
+    return section("Chunks", element("p", text), failures)
 
 
 def _caption(what: str, shown: int, total: int) -> str:
@@ -256,16 +350,7 @@ def _rejects(facts: RunFacts) -> Markup | None:
         column = None if group.column is None else data(group.column, 120)
         head: list[Content] = [f"{group.rows:,}", data(group.cause), column]
         for each in group.examples:
-            more = each.characters - len(each.row)
-            row = (
-                element("code", element("bdi", each.row)),
-                f" … ({more:,} more)" if more > 0 else "",
-            )
-            line = "-" if each.line is None else f"{each.line:,}"
-            detail: list[Content] = [data(each.detail, 200)]
-            if each.source is not None:
-                detail += [" (", data(each.source, 120), ")"]
-            rows.append((*head, line, f"{each.byte:,}", detail, row))
+            rows.append((*head, *each))
             head = [None, None, None]
     caption = _caption("causes", len(groups), len(tally.groups))
     if tally.masked:
@@ -282,26 +367,20 @@ def _rejects(facts: RunFacts) -> Markup | None:
 def _cost(facts: RunFacts) -> Markup | None:
     """Show the write units and their price."""
     report, price = facts.report, None if facts.record is None else facts.record.write_price
-    planned, units, rows = report.planned, report.work.consumed_wcu, report.rows
+    planned, units, figures = report.planned, report.work.consumed_wcu, list[TableRow]()
     if planned is not None:
-        figures: list[TableRow] = [
-            ("Items that would be written", f"{planned.items:,}"),
-            ("Bytes of these items", f"{planned.item_bytes:,}"),
-            ("Write units, without indexes", f"{planned.write_units:,}"),
-            ("Largest item", f"{planned.largest_item:,} bytes"),
-        ]
-        return section("Write units and cost", facts_table(figures))
-    if not report.work.requests:
-        return None
-    word = mode_of(report.mode).written
-    figures = [
-        ("Write units, indexes included", f"{units:,.0f}"),
-        (f"Write units for each {word} row", f"{units / max(1, rows.written):,.2f}"),
-    ]
-    if price is not None:
-        dollars = f"{amount_text(price.dollars(units))}, at " if price.dollars_per_million else ""
-        figures.append(("Price", [dollars, data(price.text)]))
-    return section("Write units and cost", facts_table(figures))
+        items = f"{planned.items:,}, of {planned.item_bytes:,} bytes"
+        items += f", the largest of {planned.largest_item:,}"
+        figures.append(("Items that would be written", items))
+        figures.append(("Write units, without indexes", f"{planned.write_units:,}"))
+    elif report.work.requests:
+        each = f"{units / max(1, report.rows.written):,.2f}"
+        figures.append(("Write units, indexes included", f"{units:,.0f}"))
+        figures.append((f"Write units for each {mode_of(report.mode).written} row", each))
+        if price is not None:
+            dollars = f"{amount_text(price.dollars(units))}, at " * bool(price.dollars_per_million)
+            figures.append(("Price", [dollars, data(price.text)]))
+    return section("Write units and cost", facts_table(figures)) if figures else None
 
 
 def _source(facts: RunFacts) -> Markup | None:
@@ -310,28 +389,17 @@ def _source(facts: RunFacts) -> Markup | None:
     if record is None or limits is None:
         return None
     source, table_, options = record.payload.source, record.table, record.payload.options
-    marks = (
-        f", delimiter {source.delimiter!r}, quote {source.quote!r}"
-        if source.kind.has_columns
-        else ""
-    )
-    names: list[Content] = []
-    for name in record.columns[:MAX_COLUMNS_SHOWN]:
-        names += [", " if names else None, element("code", data(name, 80))]
-    left = len(record.columns) - MAX_COLUMNS_SHOWN
-    mtime = record.pinned.get("mtime_ns")
+    how = f"{source.format}, {source.encoding}, {source.compression}"
+    if source.kind.has_columns:
+        how += f", delimiter {source.delimiter!r}, quote {source.quote!r}"
+    version = [f"{name} {record.pinned[name]}" for name in _VERSION if record.pinned.get(name)]
     changed = ", changed while the run was at work" if facts.limits_changed else ""
     rows: list[TableRow] = [
         ("Source", data(source.uri)),
-        *(
-            (name, data(str(record.pinned[field])))
-            for field, name in _VERSION.items()
-            if record.pinned.get(field) is not None
-        ),
-        *([("Changed", utc_text(mtime / 1e9))] if isinstance(mtime, int) else []),
+        ("Version", data(", ".join(version))),
         ("Size", "known only by reading" if record.size is None else f"{record.size:,} bytes"),
-        ("Format", data(f"{source.format}{marks}, {source.encoding}, {source.compression}")),
-        (f"Columns ({len(record.columns):,})", [*names, f", {left:,} more" if left > 0 else None]),
+        ("Format", data(how)),
+        (f"Columns ({len(record.columns):,})", data(", ".join(record.columns), MAX_MESSAGE)),
         ("Table", [data(table_.name), " (id ", data(table_.id), ")"]),
         ("Keys", data(", ".join(f"{key.name} ({key.type})" for key in table_.keys))),
         ("Mode", options.mode),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
+from ddbload.report_page.markup import Content, TableRow, data, element
 from ddbload.write.scheduler.messages import REFUSED_BY_DYNAMODB
 
 EXAMPLES_OF_CAUSE = 3
@@ -20,21 +22,6 @@ MAX_RAW = 160
 _JSON_PUNCTUATION = '{}[]":,'
 
 
-@dataclass(frozen=True, slots=True)
-class RejectExample:
-    """A rejected row."""
-
-    line: int | None
-    """None while a chunk before it is not imported: its lines are not counted yet."""
-    byte: int
-    source: str | None
-    detail: str
-    row: str
-    """The row, masked or not, and shortened."""
-    characters: int
-    """Characters of the whole row."""
-
-
 @dataclass(slots=True)
 class RejectGroup:
     """Rejects with one cause and column."""
@@ -42,7 +29,8 @@ class RejectGroup:
     cause: str
     column: str | None
     rows: int = 0
-    examples: list[RejectExample] = field(default_factory=list)
+    examples: list[TableRow] = field(default_factory=list)
+    """Line, byte, detail and row of the first rejects, as cells of a table."""
 
 
 class RejectTally:
@@ -70,43 +58,47 @@ class RejectTally:
     def add(self, line: bytes) -> None:
         """Count a line of the rejects. Never raises: a damaged line is counted as such."""
         self._bytes_left -= len(line)
-        reject = _parsed(line) if self._bytes_left >= 0 else None
-        group = None if reject is None else self._group(reject)
-        if reject is None or group is None:
-            self.others += 1
-            return
-        self.counted += 1
-        group.rows += 1
-        if len(group.examples) < EXAMPLES_OF_CAUSE:
-            group.examples.append(self._example(reject))
+        is_counted = False
+        if self._bytes_left >= 0:
+            with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
+                is_counted = self._count(json.loads(line))
+        self.counted += is_counted
+        self.others += not is_counted
 
     def leave_out(self, rejected: int) -> None:
         """Count the rejects that an earlier invocation read, of so many in all, as others."""
         self.others = max(self.others, rejected - self.counted)
 
-    def _group(self, reject: dict[str, Any]) -> RejectGroup | None:
-        column = reject["column"]
+    def _count(self, reject: dict[str, Any]) -> bool:
+        """Count a reject; return False if there are too many groups."""
+        cause, column = reject["cause"], reject["column"]
         if self.masked and column not in self._known_columns:
             column = None
-        key = (reject["cause"], column)
-        group = self._groups.get(key)
-        if group is None and len(self._groups) < MAX_GROUPS:
-            group = self._groups[key] = RejectGroup(*key)
-        return group
+        group = self._groups.get((cause, column)) or RejectGroup(cause, column)
+        if len(group.examples) < EXAMPLES_OF_CAUSE:
+            # Names are tried, too: the page must not fail of them.
+            data(cause + (column or ""))
+            group.examples.append(self._example(reject))
+        if group.rows == 0 and len(self._groups) == MAX_GROUPS:
+            return False
+        self._groups[cause, column] = group
+        group.rows += 1
+        return True
 
-    def _example(self, reject: dict[str, Any]) -> RejectExample:
-        row, detail = reject["raw"], reject["detail"]
-        shown = row[:MAX_RAW]
-        if self.masked and reject["cause"] == REFUSED_BY_DYNAMODB:
-            detail = "DynamoDB refused the item; its message is with the reject"
-        return RejectExample(
-            line=reject["line"],
-            byte=reject["byte"],
-            source=reject.get("source"),
-            detail=detail,
-            row=mask(shown, self._kept) if self.masked else shown,
-            characters=len(row),
-        )
+    def _example(self, reject: dict[str, Any]) -> TableRow:
+        raw, detail, source = reject["raw"], reject["detail"], reject.get("source")
+        # The line is not known while a chunk before it is not imported.
+        line = "-" if reject["line"] is None else f"{reject['line']:,}"
+        shown, more = raw[:MAX_RAW], len(raw) - MAX_RAW
+        if self.masked:
+            shown = mask(shown, self._kept)
+            if reject["cause"] == REFUSED_BY_DYNAMODB:
+                detail = "DynamoDB refused the item; its message is with the reject"
+        why: list[Content] = [data(detail, 200)]
+        if source is not None:
+            why += [" (", data(source, 120), ")"]
+        row = element("code", element("bdi", shown)), f" … ({more:,} more)" if more > 0 else ""
+        return line, f"{reject['byte']:,}", why, row
 
 
 def mask(text: str, kept: str) -> str:
@@ -124,15 +116,3 @@ def _structure(record: RunRecord) -> str:
         return _JSON_PUNCTUATION
     marks = (source.delimiter, source.quote or "")
     return "".join(each for mark in marks for each in mark if not each.isalnum())
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        reject = dict(json.loads(line))
-        texts = [reject[name] for name in ("cause", "detail", "raw")]
-        optional = [reject["column"], reject.get("source")]
-        is_whole = isinstance(reject["byte"], int) and isinstance(reject["line"], int | None)
-    except (ValueError, TypeError, LookupError, RecursionError):
-        return None
-    is_whole = is_whole and all(isinstance(each, str) for each in texts)
-    return reject if is_whole and all(isinstance(each, str | None) for each in optional) else None

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from ddbload.contracts.results import FIRST_PERIOD, Failure, Segment, SegmentTimes
-from ddbload.report_page.markup import duration_text
 
 MOST_WINDOWS = 120
 """Windows of time for which rates are computed, about."""
@@ -93,47 +92,36 @@ def _merge(busy: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return merged
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Work per second in each window."""
+Timed = tuple[SegmentTimes, Segment, str]
+"""A segment with its times, and its kind: `first` of a chunk, `more`, or `failed` for the last one
+of a chunk that failed."""
 
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Work of a run in time, and its rates per second in each window."""
+
+    axis: TimeAxis
+    segments: Sequence[Timed]
+    """Invocations on chunks, in the order of their beginning."""
+    lane_of: Mapping[str, int]
+    """Lane of each worker."""
+    failures: Sequence[Failure]
+    """Failures of chunks at a known time."""
     windows: Sequence[tuple[float, float]]
     rows: Sequence[float]
     units: Sequence[float]
     throttled: Sequence[float]
 
     @property
+    def lanes(self) -> int:
+        """Number of lanes: one for each worker, or fewer."""
+        return max(self.lane_of.values()) + 1
+
+    @property
     def comparable(self) -> bool:
         """True if each window is long enough to compare its units with a limit."""
         return min(ended - began for began, ended in self.windows) >= LIMIT_SECONDS
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A bar in a lane; its ends are places from 0 to 1."""
-
-    left: float
-    right: float
-    kind: str
-    """Class that gives the color."""
-    title: str
-    label: str = ""
-    lane: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """Work of a run in time."""
-
-    axis: TimeAxis
-    rates: Rates
-    bars: Sequence[Bar]
-    """Invocations on chunks: `first` of a chunk, `more`, or `failed` for the last one of a chunk
-    that failed."""
-    lanes: int
-    workers: int
-    failures: Sequence[Failure]
-    """Failures of chunks at a known time."""
 
 
 def make_timeline(
@@ -144,7 +132,7 @@ def make_timeline(
     `limited`: windows of rates are at least `LIMIT_SECONDS` long.
     """
     failed = {each.chunk for each in failures}
-    timed: list[tuple[SegmentTimes, Segment, str]] = []
+    timed: list[Timed] = []
     for chain in chains:
         for place, each in enumerate(chain):
             kind = "more" if place else "first"
@@ -162,25 +150,12 @@ def make_timeline(
     workers = list(dict.fromkeys(times.worker for times, _, _ in timed))
     lanes = min(len(workers), MAX_LANES)
     lane_of = {worker: number * lanes // len(workers) for number, worker in enumerate(workers)}
-    bars = [
-        Bar(
-            *(axis.place(times.began), axis.place(times.ended), kind),
-            title=f"chunk {each.chunk}: {each.rows.read:,} rows in"
-            f" {duration_text(times.ended - times.began)}, {each.work.throttled:,} requests"
-            f" throttled, {each.work.retries:,} repeated",
-            label=str(each.chunk),
-            lane=lane_of[times.worker],
-        )
-        for times, each, kind in timed
-    ]
-    rates = _rates(axis, timed, LIMIT_SECONDS if limited else FIRST_PERIOD)
-    return Timeline(axis, rates, bars, lanes, len(workers), marked)
+    windows = axis.windows(LIMIT_SECONDS if limited else FIRST_PERIOD)
+    return Timeline(axis, timed, lane_of, marked, windows, *_rates(windows, timed))
 
 
-def _rates(
-    axis: TimeAxis, timed: Sequence[tuple[SegmentTimes, Segment, str]], shortest: float
-) -> Rates:
-    windows = axis.windows(shortest)
+def _rates(windows: Sequence[tuple[float, float]], timed: Sequence[Timed]) -> list[list[float]]:
+    """Return rows, write units and throttled requests per second in each window."""
     starts = [began for began, _ in windows]
     amounts = [[0.0] * len(windows) for _ in range(3)]
     for times, segment, _ in timed:
@@ -199,7 +174,6 @@ def _rates(
             for place, (before, after) in enumerate(pairwise(known), first):
                 sums[place] += after - before
     lengths = [ended - began for began, ended in windows]
-    rows, units, throttled = (
+    return [
         [amount / length for amount, length in zip(sums, lengths, strict=True)] for sums in amounts
-    )
-    return Rates(windows, rows, units, throttled)
+    ]

@@ -12,7 +12,7 @@ from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import DdbloadError
 from ddbload.ledger.ledger import Ledger
-from ddbload.reading.measure import Measure, SizeHistogram
+from ddbload.reading.measure import ItemSizes, Measure
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import RunReader, read_chunk
 from ddbload.source.decoding.compression import SeekTrail
@@ -29,7 +29,7 @@ def plan_chunk(
     Rows that would be written count as skipped. None if there was no time for any row. Raises
     what keeps the source from being read, after the rows before it were counted.
     """
-    measure, sizes, end = Measure.of(reader.record), SizeHistogram(), start
+    measure, sizes, end = Measure.of(reader.record), ItemSizes(), start
     rows, work, padding = RowCounts(), WriteStats(), 0
     lines, causes, reject_bytes = list[bytes](), Counter[str](), 0
     samples = ProgressSamples(context.worker, context.now(), context.clock())

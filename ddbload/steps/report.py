@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ddbload.aws.table_description import require_same_table
 from ddbload.context import Context
@@ -41,13 +40,11 @@ from ddbload.ledger.run_state import (
     judge,
     judge_attempt,
 )
-from ddbload.report_page import put_page, reject_tally
+from ddbload.report_page.page import put_page
+from ddbload.report_page.reject_causes import RejectTally
 from ddbload.source.local_file import is_removed_copy
 from ddbload.steps.executions import Execution
 from ddbload.steps.load_history import is_cancelled, keep_failure, write_history
-
-if TYPE_CHECKING:
-    from ddbload.report_page.reject_causes import RejectTally
 
 END_SECONDS = 120.0
 """Seconds that must be left to write the report once all segments are read."""
@@ -67,7 +64,7 @@ def write_report(run: str, context: Context, *, interrupted: bool = False) -> Re
     record = ledger.record()
     while True:
         last = ledger.last_report()
-        found, tally = CountedChunks(ledger.find_manifest(), keeps=True), reject_tally(record)
+        found, tally = CountedChunks(ledger.find_manifest(), keeps=True), RejectTally(record)
         found.add_all(ledger, tally.add)
         report, _ = _judged(found, record, ledger, context, Ending(interrupted=interrupted))
         if _put_report(report, last, record, ledger, context, found, tally):
@@ -128,7 +125,7 @@ def report_execution(
             _find_sums(task, ledger, parts, stopped=stopped is not None),
             keeps=True,
         )
-        tally = reject_tally(record)
+        tally = RejectTally(record)
         if not found.add_all(ledger, tally.add, must_end):
             cursor = ReportCursor(parts, found.sums.chunks)
             ledger.put_report_part(cursor, found.sums.to_json())

@@ -24,9 +24,9 @@ from ddbload.contracts.write_price import (
     WRITE_UNIT_PRICE_IA,
     dollars_text,
 )
+from ddbload.plan.capacity import CPU_SECONDS
 from ddbload.plan.price import (
     CHUNK_TRANSITIONS,
-    CPU_SECONDS,
     INFLATED_BYTES_PER_SECOND,
     REQUESTS_PER_SECOND,
     RUN_TRANSITIONS,

@@ -129,21 +129,6 @@ def decompress(
     return _unzstd(reader, meter, trail)
 
 
-def has_frames(pieces: Iterator[bytes]) -> bool:
-    """Tell whether a second Zstandard frame begins in pieces of an object."""
-    offsets: list[int] = []
-    try:
-        for offset, parts in _zstd_frames(_ByteReader(pieces, 0)):
-            offsets.append(offset)
-            if len(offsets) > 1:
-                return True
-            for _ in parts:
-                pass
-    except (_Damage, EOFError):
-        pass
-    return False
-
-
 class _ExpansionMeter:
     """Counter of compressed and decompressed bytes, which enforces `max_expansion`."""
 

@@ -179,7 +179,7 @@ def test_plan_describes_documents():
     assert plan["keys"]["distinct"] == len(world.items) == 2
     assert plan["dialect"]["delimiter"] is None
     columns = {each["name"]: each for each in plan["columns"]}
-    assert columns["n"]["notes"] == ["mixed types: N 1, S 1"]
+    assert columns["n"]["inferred"] == {"type": "N", "why": "mixed: N 1, S 1"}
     assert columns["tags"]["type"] == "L"
     assert columns["id"]["key"] == "partition"
     put = [

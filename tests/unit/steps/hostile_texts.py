@@ -9,7 +9,7 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure, SegmentTimes
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.contracts.source import Source
-from ddbload.report_page.run_facts import RunFacts
+from ddbload.report_page.page import RunFacts
 from tests.unit.steps.page_scenes import facts, record, reject, work
 
 HOSTILE = [
@@ -63,7 +63,6 @@ def hostile_facts(*, show_rows: bool = False) -> RunFacts:
         rejects=lines,
         made=made,
         show_rows=show_rows,
-        ledger=whole,
     )
 
 

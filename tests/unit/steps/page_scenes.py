@@ -16,8 +16,8 @@ from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
 from ddbload.contracts.source import Source
 from ddbload.contracts.write_price import WritePrice
+from ddbload.report_page.page import RunFacts
 from ddbload.report_page.reject_causes import RejectTally
-from ddbload.report_page.run_facts import RunFacts
 
 BEGAN = 1_795_347_600.0
 CHUNK_BYTES = 16 * 1024 * 1024
@@ -146,10 +146,7 @@ def facts(
     given: dict[str, Any] = {
         "report": report,
         "record": made,
-        "ledger": "/home/ada/.local/state/ddbload",
-        "deployed": False,
         "now": max(ends, default=BEGAN) + 1,
-        "chunks": chunks,
         "chains": chains,
         "rejects": tally,
     }
@@ -216,7 +213,7 @@ def failed_preflight() -> RunFacts:
     made = facts([], [])
     error = Failure("TableNotFound", "table boks is not there: create it, or mend its name")
     report = replace(made.report, status="FAILED", error=error, size=0, seconds=1.2)
-    return replace(made, report=report, record=None, rejects=None, deployed=True)
+    return replace(made, report=report, record=None, rejects=None)
 
 
 SCENES = {

@@ -9,9 +9,12 @@ import pytest
 
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.source import Source
+from ddbload.errors import visible
 from ddbload.report_page import reject_causes
+from ddbload.report_page.markup import element
 from ddbload.report_page.reject_causes import EXAMPLES_OF_CAUSE, RejectTally
 from ddbload.write.scheduler.messages import REFUSED_BY_DYNAMODB
+from tests.unit.steps.hostile_texts import ElementCollector
 from tests.unit.steps.page_scenes import record, reject
 
 
@@ -23,6 +26,12 @@ def tally_of(*lines: object, show_rows: bool = False, source: Source | None = No
     for line in lines:
         tally.add(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n")
     return tally
+
+
+def shown(tally: RejectTally) -> tuple[str, str]:
+    """Return the detail and the row of the first example, as text."""
+    _, _, why, row = tally.groups[0].examples[0]
+    return tuple(ElementCollector(str(element("p", each))).text for each in (why, row))
 
 
 def test_rejects_are_counted_by_cause_and_column():
@@ -48,8 +57,8 @@ def test_rejects_are_counted_by_cause_and_column():
 )
 def test_masked_rows_keep_only_what_separates_cells(row, masked):
     tally = tally_of(reject(1, raw=row))
-    assert tally.groups[0].examples[0].row == masked
-    assert tally_of(reject(1, raw=row), show_rows=True).groups[0].examples[0].row == row
+    assert shown(tally)[1] == masked
+    assert shown(tally_of(reject(1, raw=row), show_rows=True))[1] == visible(row)
 
 
 def test_attributes_of_json_rows_are_not_named():
@@ -62,8 +71,16 @@ def test_attributes_of_json_rows_are_not_named():
 
 def test_message_of_dynamodb_is_not_quoted():
     line = reject(1, REFUSED_BY_DYNAMODB, detail="The attribute secret has ...")
-    assert "secret" not in tally_of(line).groups[0].examples[0].detail
-    assert "secret" in tally_of(line, show_rows=True).groups[0].examples[0].detail
+    assert "secret" not in shown(tally_of(line))[0]
+    assert "secret" in shown(tally_of(line, show_rows=True))[0]
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"[]", b"\xff", b"{}", {**reject(1), "column": ["x"]}, {**reject(1), "line": "x"}]
+)
+def test_damaged_lines_are_counted(line):
+    tally = tally_of(line, reject(1))
+    assert (tally.counted, tally.others) == (1, 1)
 
 
 def test_work_and_memory_are_bounded(monkeypatch):

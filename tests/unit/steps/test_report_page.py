@@ -11,10 +11,8 @@ import pytest
 from ddbload.errors import ServiceUnavailable, visible
 from ddbload.ledger.ledger import Ledger
 from ddbload.report_page import page as page_module
-from ddbload.report_page import run_page
-from ddbload.report_page.markup import Markup, data, element, style_sheet
-from ddbload.report_page.page import draw_page
-from ddbload.report_page.run_facts import RunFacts
+from ddbload.report_page.markup import Markup, data, element
+from ddbload.report_page.page import RunFacts, draw_page, run_page
 from ddbload.steps import report
 from ddbload.steps.report import read_run
 from tests.unit.steps.hostile_texts import HOSTILE, ElementCollector, hostile_facts
@@ -83,7 +81,7 @@ def test_page_says_what_happened():
     for words in (
         *("FAILED", "s3://exports/2026/books.csv → books", "20261121T073000Z-1f2e3d"),
         *("TooManyRejects", "(and 2 more chunks failed)", "SplitMismatch", "ServiceUnavailable"),
-        "ddbload resume 20261121T073000Z-1f2e3d --ledger /home/ada/.local/state/ddbload",
+        "ddbload resume 20261121T073000Z-1f2e3d",
         *("607,962", "607,722", "Every row that was read is accounted for."),
         *("37 of 40 chunks imported", "Write units per second (limit 4,000)"),
         *("Throttled requests per second", "Pauses are cut short", "not_a_number", "field_count"),
@@ -100,7 +98,7 @@ def test_hostile_texts_stay_texts(show_rows):
     assert len(draw_page(scene)) < MOST_BYTES
     for text in HOSTILE[:-1]:
         assert visible(text) in page.text, text
-    assert "more characters)" in page.text
+    assert f"{'x' * 400}..." in page.text
     assert all("127.0.0.1" not in str(each.values()) for _, each in page.elements)
 
 
@@ -114,10 +112,8 @@ def test_only_known_markup_can_be_made():
     for link in ("javascript:alert(1)", "http://127.0.0.1/", "//host", "x"):
         with pytest.raises(ValueError, match="no such link"):
             element("a", href=link)
-    with pytest.raises(ValueError, match="markup"):
-        style_sheet("</style><script>")
     assert str(element("p", "<b>", Markup("<b></b>"))) == "<p>&lt;b&gt;<b></b></p>"
-    assert str(data("a" * 900, 3)) == "<bdi>aaa… (897 more characters)</bdi>"
+    assert str(data("a" * 900, 3)) == "<bdi>aaa...</bdi>"
 
 
 # In the ledger.
@@ -149,7 +145,6 @@ def test_report_writes_a_page_without_row_data(world):
     assert "4711" not in text
     assert "xxxxxx·9999·9,xxx·xxxxxx" in text
     assert "not_a_number" in text
-    assert f"ddbload rejects {RUN} --summary --ledger memory:" in text
 
 
 def test_columns_of_json_rows_are_row_data():

@@ -36,7 +36,7 @@ def only(timeline: Timeline | None) -> Timeline:
 
 
 def test_rates_follow_the_samples():
-    rates = only(make_timeline([[segment()]], ())).rates
+    rates = only(make_timeline([[segment()]], ()))
     seconds = [ended - began for began, ended in rates.windows]
     assert seconds == pytest.approx([1.0] * 10)
     assert sum(rates.rows) == pytest.approx(160)
@@ -64,7 +64,7 @@ def limited_segment(worker: int, share: float, seconds: float) -> Segment:
 
 def test_units_stay_at_the_limit_when_workers_send_all_they_may():
     chains = [[limited_segment(worker, 100.0, 65.0)] for worker in range(4)]
-    rates = only(make_timeline(chains, (), limited=True)).rates
+    rates = only(make_timeline(chains, (), limited=True))
     assert rates.comparable
     assert len(rates.units) == 6
     assert max(rates.units) <= 400 * 1.03

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -36,18 +34,15 @@ class WarmUp:
     table: str
     wanted: int
     """Write units a second."""
-    table_now: int
-    indexes: Mapping[str, int]
-    """Present units of the global indexes that have fewer."""
+    slower: Mapping[str | None, int]
+    """Present units of the indexes, and of the table (None), that have fewer."""
     regions: int = 1
     """Regions of a global table: all replicas are warmed."""
 
     @property
     def more(self) -> int:
         """Write units a second that are added, in one region."""
-        return max(0, self.wanted - self.table_now) + sum(
-            self.wanted - now for now in self.indexes.values()
-        )
+        return sum(self.wanted - now for now in self.slower.values())
 
     @property
     def dollars(self) -> float:
@@ -67,34 +62,24 @@ class WarmUp:
         """Question to the user who pays for it."""
         return (
             f"Raise the warm throughput of table {self.table}"
-            f"{' and its indexes' if self.indexes else ''} to {self.wanted:,} write units a second"
-            f" for about {amount_text(self.dollars)} ({self.how}; {LIST_PRICE_REGION} list price)?"
+            f"{' and its indexes' if any(self.slower) else ''} to {self.wanted:,} write units a"
+            f" second for about {amount_text(self.dollars)} ({self.how}; {LIST_PRICE_REGION} list"
+            " price)?"
         )
 
     @property
     def request(self) -> dict[str, Any]:
         """Parameters of UpdateTable."""
         warm = {"WriteUnitsPerSecond": self.wanted}
+        indexes = [name for name in self.slower if name is not None]
         request: dict[str, Any] = {"TableName": self.table}
-        if self.table_now < self.wanted:
+        if None in self.slower:
             request["WarmThroughput"] = warm
-        if self.indexes:
+        if indexes:
             request["GlobalSecondaryIndexUpdates"] = [
-                {"Update": {"IndexName": name, "WarmThroughput": warm}} for name in self.indexes
+                {"Update": {"IndexName": name, "WarmThroughput": warm}} for name in indexes
             ]
         return request
-
-    @property
-    def command(self) -> str:
-        """Command of the AWS CLI that makes the change."""
-        request = self.request
-        words = ["aws", "dynamodb", "update-table", "--table-name", self.table]
-        if "WarmThroughput" in request:
-            words += ["--warm-throughput", f"WriteUnitsPerSecond={self.wanted}"]
-        if self.indexes:
-            updates = json.dumps(request["GlobalSecondaryIndexUpdates"])
-            words += ["--global-secondary-index-updates", updates]
-        return shlex.join(words)
 
 
 def plan_warm_up(table: str, described: Mapping[str, Any], region: str, wanted: int) -> WarmUp:
@@ -102,25 +87,19 @@ def plan_warm_up(table: str, described: Mapping[str, Any], region: str, wanted: 
     if not is_on_demand(described):
         raise InvalidUsage(
             f"--prewarm is for on-demand tables, and {table} has provisioned capacity: raise"
-            " that instead (ddbload plan shows the command)"
+            " that instead (ddbload plan shows the capacity)"
         )
-    targets = [described, *(described.get("GlobalSecondaryIndexes") or ())]
-    for target in targets:
+    targets = _warm_targets(described)
+    for name, target in targets.items():
         most = on_demand_maximum(target)
         if most is not None and most < wanted:
-            what = target.get("IndexName", table)
             raise InvalidUsage(
-                f"--prewarm {wanted}: {what} has an on-demand maximum of {most:,} write units"
-                " a second, which would still hold: raise that first"
+                f"--prewarm {wanted}: {name or table} has an on-demand maximum of {most:,} write"
+                " units a second, which would still hold: raise that first"
             )
-    now = {str(index["IndexName"]): warm_writes(index) or NEW_TABLE_RATE for index in targets[1:]}
-    return WarmUp(
-        table,
-        wanted,
-        warm_writes(described) or NEW_TABLE_RATE,
-        {name: units for name, units in now.items() if units < wanted},
-        1 + len(other_regions(described, region)),
-    )
+    now = {name: warm_writes(target) or NEW_TABLE_RATE for name, target in targets.items()}
+    slower = {name: units for name, units in now.items() if units < wanted}
+    return WarmUp(table, wanted, slower, 1 + len(other_regions(described, region)))
 
 
 def warm_up(
@@ -143,7 +122,12 @@ def warm_up(
     end = clock() + MAX_WARM_UP_SECONDS
     while True:
         _, described = describe_table_with_response(client, change.table, retry_policy=policy)
-        if _is_warm(described, change):
+        if all(
+            (warm_writes(each) or 0) >= change.wanted
+            and (each.get("WarmThroughput") or {}).get("Status", "ACTIVE") == "ACTIVE"
+            for name, each in _warm_targets(described).items()
+            if name in change.slower
+        ):
             return
         if clock() >= end:
             raise PrewarmUnfinished(
@@ -154,15 +138,7 @@ def warm_up(
         sleep(POLL_SECONDS)
 
 
-def _is_warm(described: Mapping[str, Any], change: WarmUp) -> bool:
-    targets = [described] if change.table_now < change.wanted else []
-    targets += [
-        index
-        for index in described.get("GlobalSecondaryIndexes") or ()
-        if index.get("IndexName") in change.indexes
-    ]
-    return all(
-        (warm_writes(each) or 0) >= change.wanted
-        and (each.get("WarmThroughput") or {}).get("Status", "ACTIVE") == "ACTIVE"
-        for each in targets
-    )
+def _warm_targets(described: Mapping[str, Any]) -> dict[str | None, Mapping[str, Any]]:
+    """Return the descriptions of a table (None) and of its global indexes, by name."""
+    indexes = described.get("GlobalSecondaryIndexes") or ()
+    return {None: described, **{str(each["IndexName"]): each for each in indexes}}

@@ -1,4 +1,4 @@
-"""Count distinct and repeated keys: exactly up to `EXACT_ROWS` rows, then from a sample of keys.
+"""Count distinct and repeated keys, and find partition keys with many rows, in bounded memory.
 
 Keys are compared by 64 bits of their BLAKE2b hash. Among five million keys, the chance that two
 different ones have the same hash is one in a million. With more rows only keys whose hash ends in
@@ -10,29 +10,21 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
 from hashlib import blake2b
 from math import sqrt
+from typing import Any
 
 EXACT_ROWS = 5_000_000
+"""Rows up to which keys are counted exactly."""
+CAPACITY = 4096
+"""Partition keys that `HeavyHitters` counts."""
+FEW_ROWS = 1000
+"""Rows below which no partition key counts as hot."""
+HOT_SHARE = 0.05
+"""Share of the rows above which a partition key counts as hot."""
 _BUCKETS = 256
 """Buckets by the first byte of the hash, so that each count takes little memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class DistinctKeys:
-    """Counts of the keys of all rows with a key."""
-
-    rows: int
-    distinct: int
-    repeated: int
-    """Keys with several rows."""
-    extra_rows: int
-    """Rows with the key of an earlier row; rows minus items."""
-    exact: bool
-    error: float
-    """Relative standard error of `distinct`; 0 if exact."""
 
 
 class KeyCounter:
@@ -77,8 +69,8 @@ class KeyCounter:
         self._kept = sum(map(len, self._fresh)) + sum(map(len, self._hashes))
         self._bound()
 
-    def keys(self) -> DistinctKeys:
-        """Return the counts so far."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts so far, as a plan's `keys` has them (see docs/plan.md)."""
         distinct = repeated = kept = 0
         for bucket in range(_BUCKETS):
             counts = self._counted(bucket).values()
@@ -92,14 +84,14 @@ class KeyCounter:
             found = self._rows - (kept - distinct) * scale
             error = sqrt(kept - distinct) * scale / max(1, found)
         found = min(self._rows, found)
-        return DistinctKeys(
-            rows=self._rows,
-            distinct=found,
-            repeated=min(found, repeated * scale),
-            extra_rows=self._rows - found,
-            exact=not self._bits,
-            error=error if self._bits else 0.0,
-        )
+        return {
+            "rows": self._rows,
+            "distinct": found,
+            "repeated": min(found, repeated * scale),
+            "extra_rows": self._rows - found,
+            "exact": not self._bits,
+            "error": round(error, 6) if self._bits else 0.0,
+        }
 
     def _counted(self, bucket: int) -> Counter[int]:
         mask = (1 << self._bits) - 1
@@ -116,3 +108,63 @@ class KeyCounter:
             self._hashes[bucket] = array("Q", known.keys())
             self._counts[bucket] = array("I", known.values())
         self._kept = sum(map(len, self._hashes))
+
+
+class HeavyHitters:
+    """Counter of the most frequent partition keys, in bounded memory.
+
+    This is the summary of Misra and Gries in the mergeable form of Agarwal et al. (2012): a count
+    is at most `rows / capacity` too small.
+    """
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self.rows = 0
+        self._capacity = capacity
+        self._counts: Counter[Hashable] = Counter()
+        self._deficit = 0
+
+    def add(self, keys: Iterable[Hashable]) -> None:
+        """Add the partition keys of a block of rows."""
+        counted = Counter(keys)
+        self.rows += counted.total()
+        self._counts.update(counted)
+        self._bound()
+
+    def merge(self, other: HeavyHitters) -> None:
+        """Add what another counter has counted."""
+        self.rows += other.rows
+        self._deficit += other._deficit
+        self._counts.update(other._counts)
+        self._bound()
+
+    def _bound(self) -> None:
+        if len(self._counts) > 2 * self._capacity:
+            kept = self._counts.most_common(self._capacity + 1)
+            less = kept.pop()[1]
+            self._deficit += less
+            self._counts = Counter({key: count - less for key, count in kept if count > less})
+
+    @property
+    def distinct(self) -> int | None:
+        """Number of distinct partition keys; None if there are too many to count."""
+        return None if self._deficit else len(self._counts)
+
+    @property
+    def most(self) -> int:
+        """Rows of the most frequent partition key, at most `error` of all rows too few."""
+        return max(self._counts.values(), default=0)
+
+    @property
+    def share(self) -> float:
+        """Share of the rows with the most frequent partition key."""
+        return self.most / self.rows if self.rows else 0.0
+
+    @property
+    def error(self) -> float:
+        """Share of all rows by which `most` may be too small."""
+        return self._deficit / self.rows if self.rows else 0.0
+
+    @property
+    def hot_share(self) -> float:
+        """Share of the hottest partition key if it counts as hot, else 0."""
+        return self.share if self.rows >= FEW_ROWS and self.share > HOT_SHARE else 0.0
