@@ -14,13 +14,13 @@ from typing import Any, BinaryIO
 from ddbload.aws.clients import Clients
 from ddbload.aws.retry import DEFAULT_POLICY
 from ddbload.aws.table_description import describe_table_with_response, table_notices
-from ddbload.aws.warm_up import plan_warm_up, warm_up
 from ddbload.cli.options import is_given
 from ddbload.cli.output import Output, ask_to_agree, has_terminal_input, print_notice, print_stderr
 from ddbload.cli.payload import is_pipe
 from ddbload.contracts.options import ASYNC, THREADS
 from ddbload.contracts.payload import Payload
 from ddbload.errors import Cancelled, DdbloadError, InvalidUsage, SourceUnreadable
+from ddbload.plan.warm_up import plan_warm_up, warm_up
 from ddbload.runs.run_status import HeartbeatWriter
 from ddbload.source.local_file import PIPE_PREFIX, STDIN_PREFIX, spool_to_disk
 
