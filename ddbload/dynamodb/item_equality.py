@@ -9,10 +9,7 @@ from typing import Any
 
 from ddbload.dynamodb.attribute_values import item_size
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
-from ddbload.dynamodb.modes import Deletion
 from ddbload.dynamodb.scalar_text import BadValue
-
-_MAY_HOLD_BINARY = frozenset({"B", "BS", "L", "M"})
 
 
 def same_item(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -53,12 +50,20 @@ def write_units(item: Mapping[str, Any]) -> float:
     return float(max(1, -(-size // WRITE_UNIT_BYTES)))
 
 
-def to_client(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Convert an item for a boto3 client, which takes binary as bytes instead of base64."""
-    if _MAY_HOLD_BINARY.isdisjoint(kind for value in item.values() for kind in value):
-        return item
-    made = {name: _with_bytes(value) for name, value in item.items()}
-    return Deletion(made) if isinstance(item, Deletion) else made
+def to_client(value: Any) -> Any:
+    """Convert parameters for a boto3 client, which takes binary as bytes instead of base64."""
+    match value:
+        # No other member of a request, and no attribute, has a text or a list of texts as content.
+        case {"B": str(text)}:
+            return {"B": b64decode(text)}
+        case {"BS": list(texts)}:
+            return {"BS": [b64decode(each) for each in texts]}
+        case dict():
+            return {name: to_client(each) for name, each in value.items()}
+        case list():
+            return [to_client(each) for each in value]
+        case _:
+            return value
 
 
 def of_client(answer: Any) -> Any:
@@ -72,17 +77,3 @@ def of_client(answer: Any) -> Any:
             return [of_client(each) for each in answer]
         case _:
             return answer
-
-
-def _with_bytes(value: Mapping[str, Any]) -> dict[str, Any]:
-    ((kind, content),) = value.items()
-    match kind:
-        case "B":
-            content = b64decode(content)
-        case "BS":
-            content = [b64decode(each) for each in content]
-        case "L":
-            content = [_with_bytes(each) for each in content]
-        case "M":
-            content = {name: _with_bytes(each) for name, each in content.items()}
-    return {kind: content}
