@@ -20,12 +20,10 @@ from ddbload.dynamodb import limits
 from ddbload.write.scheduler.hot_keys import HotKeys, partition_key
 from ddbload.write.scheduler.key_ordering import (
     KeyOrdering,
-    MergingOrdering,
     QueuedRow,
     RowMerger,
     RowOrder,
     RowQueue,
-    SequentialOrdering,
 )
 from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch, UniqueKeyQueue
 
@@ -48,13 +46,7 @@ class UnsettledRows:
         """Partition keys that are slowed separately."""
         self._rng = rng
         self._unique = UniqueKeyQueue(batch_rows)
-        self._ordering: KeyOrdering | SequentialOrdering = (
-            KeyOrdering()
-            if order is RowOrder.LAST_WINS
-            else SequentialOrdering(first_wins=order is RowOrder.FIRST_WINS)
-            if merger is None
-            else MergingOrdering(merger)
-        )
+        self._ordering = KeyOrdering(order, merger)
         self._unanswered: set[Hashable] = set() if unanswered is None else unanswered
         # Handles of rows that were not the first of their key, in order.
         self._repeated = array("Q")
@@ -209,10 +201,9 @@ class UnsettledRows:
 
     def unmerge(self, row: QueuedRow) -> bool:
         """Send a refused row and those merged with it one after the other; False if it has none."""
-        if not isinstance(self._ordering, MergingOrdering) or not row.superseded:
-            return False
-        self._queues.push(self._ordering.unmerge(row))
-        return True
+        first = self._ordering.unmerge(row)
+        self._push_if_any(first)
+        return first is not None
 
     def remove_refused(self, row: QueuedRow) -> None:
         """Forget a row that DynamoDB refused."""
