@@ -23,8 +23,15 @@ from ddbload.dynamodb.modes import Deletion, is_position
 from ddbload.dynamodb.row_writes import RowWrites, without_removals
 from ddbload.errors import ConditionRefused, DdbloadError, TableNotFound
 from ddbload.write.scheduler.key_ordering import RowOrder
-from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
-from ddbload.write.scheduler.outcome_tracker import RowOutcome
+from ddbload.write.scheduler.messages import (
+    Accepted,
+    Answer,
+    Fatal,
+    Refused,
+    RowOutcome,
+    Throttled,
+    Unsure,
+)
 
 ItemOrKey = Mapping[str, Any]
 """Attributes of an item to put, or of the key of an item to delete, in DynamoDB JSON."""

@@ -15,9 +15,8 @@ are sent one after the other.
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -96,33 +95,6 @@ class QueuedRow:
         row.alone = self.alone
         row.unmerged = self.unmerged
         return row
-
-
-class RowQueue:
-    """Rows to send, the longest waiting first: the frontier may depend on it."""
-
-    def __init__(self, rows: Iterable[QueuedRow] = ()) -> None:
-        self._rows = [(row.first_handle, row) for row in rows]
-        heapq.heapify(self._rows)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def up_to(self, last: int) -> RowQueue:
-        """Return a queue of the rows up to this one."""
-        return RowQueue(row for first, row in self._rows if first <= last)
-
-    def push(self, row: QueuedRow) -> None:
-        """Add a row. A row is replaced by one other row at most, so no two rows tie."""
-        heapq.heappush(self._rows, (row.first_handle, row))
-
-    def peek(self) -> QueuedRow:
-        """Return the next row to send."""
-        return self._rows[0][1].newest()
-
-    def pop(self) -> None:
-        """Remove the next row."""
-        heapq.heappop(self._rows)
 
 
 class KeyOrdering:

@@ -13,8 +13,15 @@ from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.modes import INSERT, PUT, Deletion, WriteMode
 from ddbload.errors import AccessDenied, RequestRefused
 from ddbload.write.requests import WriteRequests
-from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
-from ddbload.write.scheduler.outcome_tracker import RowOutcome
+from ddbload.write.scheduler.messages import (
+    Accepted,
+    Answer,
+    Fatal,
+    Refused,
+    RowOutcome,
+    Throttled,
+    Unsure,
+)
 from tests.fakes.client import connect_timeout, connection_closed, read_timeout, unreachable
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.dynamodb_faults import (

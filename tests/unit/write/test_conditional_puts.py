@@ -12,8 +12,15 @@ from ddbload.dynamodb.modes import position
 from ddbload.errors import AccessDenied, TableNotFound
 from ddbload.write.requests import WriteRequests
 from ddbload.write.scheduler.key_ordering import RowOrder
-from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
-from ddbload.write.scheduler.outcome_tracker import RowOutcome
+from ddbload.write.scheduler.messages import (
+    Accepted,
+    Answer,
+    Fatal,
+    Refused,
+    RowOutcome,
+    Throttled,
+    Unsure,
+)
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.dynamodb_faults import Fault, empty_answer, error, fails

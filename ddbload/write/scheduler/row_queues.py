@@ -1,4 +1,4 @@
-"""Slow each partition key that needs more than one partition gives. Pure.
+"""Queue the single rows that are ready, and slow each hot partition key. Pure.
 
 A key is hot when its rows are returned again and again while rows of other keys pass. This is
 inferred from the answers, because unprocessed items carry no reason; a throttling reason that
@@ -8,12 +8,14 @@ separate rate.
 
 from __future__ import annotations
 
+import heapq
 import math
+from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Sequence
 
 from ddbload.dynamodb import limits
 from ddbload.write.pacing.adaptive_rate import AdaptiveRate
-from ddbload.write.scheduler.key_ordering import QueuedRow, RowQueue
+from ddbload.write.scheduler.key_ordering import QueuedRow
 
 SUSPECT_SECONDS = 1.0
 """Seconds that a key is returned before it may be hot. Neighbours in a sorted file are returned for
@@ -33,6 +35,33 @@ FORGET_SECONDS = 10.0
 def partition_key(key: Hashable) -> Hashable:
     """Return the partition key of a row's key: the first element of a tuple."""
     return key[0] if isinstance(key, tuple) else key
+
+
+class RowQueue:
+    """Rows to send, the longest waiting first: the frontier may depend on it."""
+
+    def __init__(self, rows: Iterable[QueuedRow] = ()) -> None:
+        self._rows = [(row.first_handle, row) for row in rows]
+        heapq.heapify(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def up_to(self, last: int) -> RowQueue:
+        """Return a queue of the rows up to this one."""
+        return RowQueue(row for first, row in self._rows if first <= last)
+
+    def push(self, row: QueuedRow) -> None:
+        """Add a row. A row is replaced by one other row at most, so no two rows tie."""
+        heapq.heappush(self._rows, (row.first_handle, row))
+
+    def peek(self) -> QueuedRow:
+        """Return the next row to send."""
+        return self._rows[0][1].newest()
+
+    def pop(self) -> None:
+        """Remove the next row."""
+        heapq.heappop(self._rows)
 
 
 class _HotKey:
@@ -160,3 +189,121 @@ class HotKeys:
         for key, hot in list(self.by_key.items()):
             if not hot.queue and now - hot.seen_at >= FORGET_SECONDS:
                 del self.by_key[key]
+
+
+class RetryQueues:
+    """Queues of single rows, and the choice of the queue that fills the next request."""
+
+    def __init__(self, hot_keys: HotKeys, batch_rows: int) -> None:
+        self._hot_keys = hot_keys
+        self.batch_rows = batch_rows
+        self._ready = RowQueue()
+        self._backing_off: list[tuple[float, int, QueuedRow]] = []
+        self._split_requests: deque[RowQueue] = deque()
+
+    def __len__(self) -> int:
+        """Count the rows that any request may carry."""
+        return len(self._ready)
+
+    @property
+    def is_empty(self) -> bool:
+        """No row waits here, and no hot key would make one wait."""
+        return not (
+            self._ready or self._backing_off or self._split_requests or self._hot_keys.by_key
+        )
+
+    @property
+    def any_alone(self) -> bool:
+        """The next request carries a row that shares it with no others."""
+        # Not the half of a batch that DynamoDB refused.
+        split = self._split_requests
+        return bool(split and split[0]) and split[0].peek().alone
+
+    def keep_up_to(self, last: int, at: float) -> None:
+        """Drop the rows beyond this one; none of the others backs off after the time `at`."""
+        waiting = [self._ready, *self._split_requests]
+        self._ready, *split = [queue.up_to(last) for queue in waiting]
+        self._split_requests = deque(split)
+        self._backing_off = [
+            (min(until, at), handle, row)
+            for until, handle, row in self._backing_off
+            if row.newest().first_handle <= last
+        ]
+        heapq.heapify(self._backing_off)
+        self._hot_keys.keep_up_to(last)
+
+    def push(self, row: QueuedRow) -> None:
+        """Add a row that may be sent at once."""
+        self._ready.push(row)
+
+    def push_backing_off(self, row: QueuedRow, at: float) -> None:
+        """Add a row that may be sent from the time `at` on."""
+        heapq.heappush(self._backing_off, (at, row.handle, row))
+
+    def push_split(self, rows: Iterable[QueuedRow]) -> None:
+        """Add rows that form separate requests, to find the one that DynamoDB refuses."""
+        self._split_requests.append(RowQueue(rows))
+
+    def take(self, now: float, max_units: float, batch_handle: float) -> list[QueuedRow]:
+        """Take the rows of one request; none while a batch of unique keys has waited longer.
+
+        `batch_handle`: that batch's first handle.
+        """
+        while self._split_requests:
+            half = self._split_requests[0]
+            rows = self._fill(half, max_units)
+            if not half:
+                self._split_requests.popleft()
+            if rows:
+                return rows
+        while self._backing_off and self._backing_off[0][0] <= now:
+            self._ready.push(heapq.heappop(self._backing_off)[2].newest())
+        if self._hot_keys.by_key:
+            self._move_hot_rows()
+            rows = self._hot_keys.take(now, max_units)
+            if rows:
+                return rows
+        if self._ready and self._ready.peek().first_handle < batch_handle:
+            return self._fill(self._ready, max_units)
+        return []
+
+    def ready_at(self, now: float) -> float:
+        """Compute when a row may be sent; infinity if no row waits."""
+        if self._ready or self._split_requests:
+            return now
+        later = self._backing_off[0][0] if self._backing_off else math.inf
+        return min(later, self._hot_keys.ready_at(now))
+
+    def _move_hot_rows(self) -> None:
+        """Move rows of hot keys from the head of the ready queue to their keys' queues."""
+        ready = self._ready
+        kept: list[QueuedRow] = []
+        while ready and len(kept) < limits.MAX_BATCH_ROWS:
+            row = ready.peek()
+            ready.pop()
+            queue = self._hot_keys.queue_of(row)
+            if queue is None:
+                kept.append(row)
+            else:
+                queue.push(row)
+        for row in kept:
+            ready.push(row)
+
+    def _fill(self, queue: RowQueue, max_units: float) -> list[QueuedRow]:
+        """Take the rows of one request.
+
+        The last row may exceed `max_units`: otherwise a row larger than that would never go.
+        """
+        rows: list[QueuedRow] = []
+        size = units = 0
+        while queue and len(rows) < self.batch_rows:
+            row = queue.peek()
+            size += row.bytes
+            if rows and (size > limits.MAX_BATCH_BYTES or units >= max_units):
+                break
+            if rows and (row.alone or rows[0].alone):
+                break
+            units += row.units
+            rows.append(row)
+            queue.pop()
+        return rows
