@@ -64,6 +64,34 @@ class RowQueue:
         heapq.heappop(self._rows)
 
 
+def fill_request(
+    rows: list[QueuedRow],
+    queue: RowQueue,
+    most_rows: int,
+    max_units: float,
+    most_of_queue: float = math.inf,
+) -> bool:
+    """Move rows from a queue to a request; return False once it takes no more.
+
+    The last row may exceed `max_units`, and `most_of_queue`, the units from this queue: otherwise a
+    row larger than that would never go.
+    """
+    size = sum(row.bytes for row in rows)
+    units = sum(row.units for row in rows)
+    max_total = units + most_of_queue
+    while queue and len(rows) < most_rows and units < max_total:
+        row = queue.peek()
+        size += row.bytes
+        if rows and (size > limits.MAX_BATCH_BYTES or units >= max_units):
+            return False
+        if rows and (row.alone or rows[0].alone):
+            return False
+        units += row.units
+        rows.append(row)
+        queue.pop()
+    return True
+
+
 class _HotKey:
     """A hot key: its rows that are ready, and its rate."""
 
@@ -109,24 +137,15 @@ class HotKeys:
     def take(self, now: float, max_units: float) -> list[QueuedRow]:
         """Take the rows of hot keys that may be sent now, up to one request."""
         rows: list[QueuedRow] = []
-        size = units = 0
         for hot in self.by_key.values():
-            queue, rate = hot.queue, hot.rate
-            if not queue or rate.ready_at(now) > now:
+            if not hot.queue or hot.rate.ready_at(now) > now:
                 continue
             # A request may overdraw the rate once: requests of single rows would cost more.
-            max_total = units + rate.request_units()
-            while queue and len(rows) < self.batch_rows and units < max_total:
-                row = queue.peek()
-                size += row.bytes
-                if rows and (size > limits.MAX_BATCH_BYTES or units >= max_units):
-                    return rows
-                if rows and (row.alone or rows[0].alone):
-                    return rows
-                units += row.units
-                rate.charge(row.units)
-                rows.append(row)
-                queue.pop()
+            before, most = len(rows), hot.rate.request_units()
+            has_room = fill_request(rows, hot.queue, self.batch_rows, max_units, most)
+            hot.rate.charge(sum(row.units for row in rows[before:]))
+            if not has_room:
+                break
         return rows
 
     def answered(
@@ -290,20 +309,7 @@ class RetryQueues:
             ready.push(row)
 
     def _fill(self, queue: RowQueue, max_units: float) -> list[QueuedRow]:
-        """Take the rows of one request.
-
-        The last row may exceed `max_units`: otherwise a row larger than that would never go.
-        """
+        """Take the rows of one request."""
         rows: list[QueuedRow] = []
-        size = units = 0
-        while queue and len(rows) < self.batch_rows:
-            row = queue.peek()
-            size += row.bytes
-            if rows and (size > limits.MAX_BATCH_BYTES or units >= max_units):
-                break
-            if rows and (row.alone or rows[0].alone):
-                break
-            units += row.units
-            rows.append(row)
-            queue.pop()
+        fill_request(rows, queue, self.batch_rows, max_units)
         return rows

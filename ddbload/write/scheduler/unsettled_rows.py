@@ -26,8 +26,6 @@ from ddbload.write.scheduler.row_queues import HotKeys, RetryQueues, partition_k
 MAX_EXCESS = 1.25
 """A request may exceed its units by this factor, so that no request of a row or two is left."""
 
-_ONES = (1,) * limits.MAX_BATCH_ROWS
-
 
 class BatchGroup:
     """Batches that were added together, and the set of all their keys.
@@ -97,9 +95,8 @@ class UniqueKeyBatch:
         """Bytes of JSON of all rows."""
         return self.row_bytes * len(self.handles)
 
-    def slice(self, start: int, stop: int) -> UniqueKeyBatch:
-        """Make a batch of the rows from `start` up to, not including, `stop`."""
-        rows = slice(start, stop)
+    def pick(self, rows: slice) -> UniqueKeyBatch:
+        """Make a batch of some of the rows."""
         units = self.row_units[rows]
         return UniqueKeyBatch(
             self.group, self.handles[rows], self.keys[rows], units, self.row_bytes, sum(units)
@@ -153,45 +150,25 @@ class UniqueKeyQueue:
         """
         if not handles:
             return
-        group = next(self._group_numbers)
-        self._groups[group] = BatchGroup(set(keys) if key_set is None else key_set)
-        for start in range(0, len(handles), spread):
-            rows = slice(start, start + spread)
-            self._deal(
-                group,
-                handles[rows],
-                keys[rows],
-                None if units is None else units[rows],
-                row_bytes,
-            )
-        self.waiting += len(handles)
-
-    def _deal(
-        self,
-        group: int,
-        handles: Sequence[int],
-        keys: Sequence[Hashable],
-        units: Sequence[int] | None,
-        row_bytes: int,
-    ) -> None:
-        add = self._groups[group].add
-        batches = -(-len(handles) // limits.MAX_BATCH_ROWS)
-        for first in range(batches):
-            every = slice(first, None, batches)
-            batch_handles = handles[every]
-            row_units = _ONES[: len(batch_handles)] if units is None else units[every]
-            batch = UniqueKeyBatch(
-                group, batch_handles, keys[every], row_units, row_bytes, sum(row_units)
-            )
-            rows, most = len(batch_handles), self.batch_rows
-            # Smaller requests keep the order that their rows have in a full one.
-            for request in (
-                [batch]
-                if rows <= most
-                else [batch.slice(start, start + most) for start in range(0, rows, most)]
-            ):
-                add(request)
-                self._ready.append(request)
+        group, count = next(self._group_numbers), len(handles)
+        self._groups[group] = made = BatchGroup(set(keys) if key_set is None else key_set)
+        rows = UniqueKeyBatch(group, handles, keys, units or (1,) * count, row_bytes, 0)
+        most = self.batch_rows
+        for start in range(0, count, spread):
+            stop = min(start + spread, count)
+            batches = -(-(stop - start) // limits.MAX_BATCH_ROWS)
+            for first in range(start, start + batches):
+                batch = rows.pick(slice(first, stop, batches))
+                size = len(batch.handles)
+                # Smaller requests keep the order that their rows have in a full one.
+                for request in (
+                    [batch]
+                    if size <= most
+                    else [batch.pick(slice(at, at + most)) for at in range(0, size, most)]
+                ):
+                    made.add(request)
+                    self._ready.append(request)
+        self.waiting += count
 
     def head(self) -> UniqueKeyBatch | None:
         """Return the next batch; None if the queue is empty."""
@@ -240,7 +217,7 @@ class UniqueKeyQueue:
         return batch
 
     def _cut_at(self, batch: UniqueKeyBatch, count: int) -> UniqueKeyBatch:
-        head, rest = batch.slice(0, count), batch.slice(count, len(batch.handles))
+        head, rest = batch.pick(slice(count)), batch.pick(slice(count, None))
         self._ready.appendleft(rest)
         group = self._groups[batch.group]
         for share in (head, rest):
