@@ -197,21 +197,19 @@ class Answers:
         self.consumed_units += answer.consumed
         self._count_returned(rows, unprocessed, sent, now, key_range=key_range)
         self.maybe_written.update(rows[index].handle for index in answer.unsure)
-        written = 0
+        # DynamoDB bills a condition that does not hold.
+        written = sum(row.units for index, row in enumerate(rows) if index not in unprocessed)
+        self._pacing.answered(sent, written, answer.consumed, now)
         for index, row in enumerate(rows):
             if index in unprocessed:
                 self._rows.retry(row, now, RETURNED_LEVEL)
-                continue
-            # DynamoDB bills a condition that does not hold.
-            written += row.units
-            if index in alone:
+            elif index in alone:
                 self._rows.send_alone(row)
             else:
                 self._settle_written(row, answer.outcome)
         if unprocessed:
             self.last_error = throttled
             self.throttled_requests += 1
-        self._pacing.answered(sent, written, answer.consumed, now)
 
     def _learn_batch_size(self, rows: int, answer: Accepted) -> None:
         if self._batch.answered(rows, answer):
