@@ -131,23 +131,18 @@ def _binary_size(text: str) -> int:
     return len(text) // 4 * 3 - text.count("=", -2)
 
 
-def _string(content: object, depth: int) -> str:  # noqa: ARG001 - as the others
-    if not isinstance(content, str):
-        raise _wrong("S", "a string")
-    utf8_size(content)
-    return content
+def _text(kind: str, wanted: str, read: Callable[[str], str]) -> Callable[[object, int], str]:
+    def check(content: object, depth: int) -> str:  # noqa: ARG001 - as the others
+        if not isinstance(content, str):
+            raise _wrong(kind, wanted)
+        return read(content)
+
+    return check
 
 
-def _number(content: object, depth: int) -> str:  # noqa: ARG001
-    if not isinstance(content, str):
-        raise _wrong("N", 'a string: {"N": "1"}')
-    return parse_number(content).text
-
-
-def _binary(content: object, depth: int) -> str:  # noqa: ARG001
-    if not isinstance(content, str):
-        raise _wrong("B", "a string of base64")
-    return decode_base64(content)
+def _valid_text(text: str) -> str:
+    utf8_size(text)
+    return text
 
 
 def _boolean(content: object, depth: int) -> bool:  # noqa: ARG001
@@ -196,6 +191,9 @@ def _wrong(kind: str, wanted: str) -> BadValue:
     return BadValue(BAD_ATTRIBUTE, f"the content of {kind} must be {wanted}")
 
 
+_string = _text("S", "a string", _valid_text)
+_number = _text("N", 'a string: {"N": "1"}', lambda text: parse_number(text).text)
+_binary = _text("B", "a string of base64", decode_base64)
 _CHECKS: dict[str, Callable[[object, int], object]] = {
     "S": _string,
     "N": _number,

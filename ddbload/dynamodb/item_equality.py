@@ -1,46 +1,153 @@
-"""Comparison of items that DynamoDB returns, and conversion for boto3 clients."""
+"""Comparison of items by value, however their numbers and sets are written.
+
+A digest is 128 bits of the BLAKE2b hash of an item's canonical JSON: members in the order of their
+names, numbers by value, members of sets in order. Unequal items have the same digest once in
+2^128 pairs, so that two tables of ten million items each are told apart.
+"""
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
-from decimal import Decimal, DecimalException
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from json import encoder
 from typing import Any
 
-from ddbload.dynamodb.attribute_values import item_size
+from ddbload.dynamodb.attribute_values import decode_base64, item_size
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
-from ddbload.dynamodb.modes import Deletion
-from ddbload.dynamodb.scalar_text import BadValue
+from ddbload.dynamodb.scalar_text import BadValue, parse_number
 
-_MAY_HOLD_BINARY = frozenset({"B", "BS", "L", "M"})
+DIGEST_BYTES = 16
+SALT_BYTES = blake2b.SALT_SIZE
+_AS_WRITTEN = frozenset({"S", "BOOL", "NULL"})
+_NUMBERS = 16_384
+"""Canonical numbers that are remembered: prices, years and the like come again."""
 
 
-def same_item(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return true if two items are equal: numbers by value, sets in any order."""
-    return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+def _json_encoder() -> Callable[[Any, int], Iterable[str]]:
+    """Make what encodes values as JSON with members in order."""
+    make: Any = getattr(encoder, "c_make_encoder", None)
+    if make is None:
+        encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+        return lambda value, _level: [encode(value)]
+    # As JSONEncoder.encode does for each value, which takes a third longer.
+    no_default, no_marks, quote = json.JSONEncoder().default, None, encoder.encode_basestring_ascii
+    found: Callable[[Any, int], Iterable[str]] = make(
+        *(no_marks, no_default, quote, None, ":", ",", True, False, True)
+    )
+    return found
+
+
+_encode_json = _json_encoder()
+
+
+class ItemDigests:
+    """Maker of the digests of items of one table.
+
+    Items are DynamoDB JSON with valid values, such as DynamoDB returns and an import sends.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[str],
+        salt: bytes,
+        ignored: Collection[str] = (),
+        only: Collection[str] | None = None,
+    ) -> None:
+        """Digest items with key attributes `keys`.
+
+        Args:
+            keys: Names of the key attributes.
+            salt: Bytes that make the digests of one comparison unlike those of others.
+            ignored: Attributes that do not count.
+            only: The attributes that count; None for all others.
+        """
+        self._keys, self._salt = tuple(keys), salt
+        self._ignored = frozenset(ignored)
+        self._only = None if only is None else frozenset(only)
+
+    def digest_all(self, items: Iterable[Mapping[str, Any]]) -> list[bytes]:
+        """Return the digest of each item's key, with that of the item behind it.
+
+        Raises `LookupError`, `TypeError`, `ValueError` or `BadValue` for what is no item.
+        """
+        salt, ignored, only, key_text = self._salt, self._ignored, self._only, self.key_text
+        digests = []
+        for item in items:
+            key = blake2b(key_text(item).encode(), digest_size=DIGEST_BYTES, salt=salt).digest()
+            if not ignored.isdisjoint(item):
+                item = {name: item[name] for name in item.keys() - ignored}
+            if only is not None and not only.issuperset(item):
+                item = {name: item[name] for name in item.keys() & only}
+            text = canonical_text(item)
+            digests.append(
+                key + blake2b(text.encode(), digest_size=DIGEST_BYTES, salt=salt).digest()
+            )
+        return digests
+
+    def key_text(self, item: Mapping[str, Any]) -> str:
+        """Return a text that is the same for equal keys alone."""
+        texts = []
+        for name in self._keys:
+            ((kind, content),) = item[name].items()
+            texts.append(content if kind == "S" else _CANONICAL[kind](content))
+        if len(texts) == 1:
+            return str(texts[0])
+        return "".join(f"{len(text)} {text}" for text in texts)
+
+
+def canonical_text(item: Mapping[str, Any]) -> str:
+    """Return an item as JSON that is the same for equal items alone."""
+    changed = None
+    for name, value in item.items():
+        if "S" in value:
+            continue
+        ((kind, content),) = value.items()
+        if (kind == "N" and _is_canonical(content)) or kind in _AS_WRITTEN:
+            continue
+        if changed is None:
+            changed = dict(item)
+        changed[name] = {kind: _CANONICAL[kind](content)}
+    return "".join(_encode_json(item if changed is None else changed, 0))
+
+
+def _is_canonical(number: str) -> bool:
+    # A whole number that parse_number leaves as it is.
+    return number.isdigit() and number[0] != "0" and len(number) <= 38 and number.isascii()
+
+
+def _canonical_value(value: Mapping[str, Any]) -> dict[str, Any]:
+    ((kind, content),) = value.items()
+    return {kind: content if kind in _AS_WRITTEN else _CANONICAL[kind](content)}
+
+
+def _number(content: str) -> str:
+    return content if _is_canonical(content) else _parsed(content)
+
+
+@lru_cache(_NUMBERS)
+def _parsed(content: str) -> str:
+    return parse_number(content).value
+
+
+_CANONICAL: dict[str, Callable[[Any], Any]] = {
+    "N": _number,
+    "B": decode_base64,
+    "SS": lambda content: sorted(set(content)),
+    "BS": lambda content: sorted(set(map(decode_base64, content))),
+    "NS": lambda content: sorted(set(map(_number, content))),
+    "L": lambda content: [_canonical_value(each) for each in content],
+    "M": lambda content: {name: _canonical_value(each) for name, each in content.items()},
+}
 
 
 def same(one: Any, other: Any) -> bool:
     """Return true if two attribute values are equal; a malformed one equals no other."""
     try:
-        ((kind, first),) = one.items()
-        ((other_kind, second),) = other.items()
-        if kind != other_kind:
-            return False
-        match kind:
-            case "N":
-                return Decimal(first) == Decimal(second)
-            case "NS":
-                return set(map(Decimal, first)) == set(map(Decimal, second))
-            case "SS" | "BS":
-                return set(first) == set(second)
-            case "L":
-                return len(first) == len(second) and all(map(same, first, second))
-            case "M":
-                return same_item(first, second)
-            case _:
-                return bool(first == second)
-    except (AttributeError, DecimalException, LookupError, TypeError, ValueError):
+        return _canonical_value(one) == _canonical_value(other)
+    except (AttributeError, BadValue, LookupError, TypeError, ValueError):
         return False
 
 
@@ -53,12 +160,20 @@ def write_units(item: Mapping[str, Any]) -> float:
     return float(max(1, -(-size // WRITE_UNIT_BYTES)))
 
 
-def to_client(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Convert an item for a boto3 client, which takes binary as bytes instead of base64."""
-    if _MAY_HOLD_BINARY.isdisjoint(kind for value in item.values() for kind in value):
-        return item
-    made = {name: _with_bytes(value) for name, value in item.items()}
-    return Deletion(made) if isinstance(item, Deletion) else made
+def to_client(value: Any) -> Any:
+    """Convert parameters for a boto3 client, which takes binary as bytes instead of base64."""
+    match value:
+        # No other member of a request, and no attribute, has a text or a list of texts as content.
+        case {"B": str(text)}:
+            return {"B": b64decode(text)}
+        case {"BS": list(texts)}:
+            return {"BS": [b64decode(each) for each in texts]}
+        case dict():
+            return {name: to_client(each) for name, each in value.items()}
+        case list():
+            return [to_client(each) for each in value]
+        case _:
+            return value
 
 
 def of_client(answer: Any) -> Any:
@@ -72,17 +187,3 @@ def of_client(answer: Any) -> Any:
             return [of_client(each) for each in answer]
         case _:
             return answer
-
-
-def _with_bytes(value: Mapping[str, Any]) -> dict[str, Any]:
-    ((kind, content),) = value.items()
-    match kind:
-        case "B":
-            content = b64decode(content)
-        case "BS":
-            content = [b64decode(each) for each in content]
-        case "L":
-            content = [_with_bytes(each) for each in content]
-        case "M":
-            content = {name: _with_bytes(each) for name, each in content.items()}
-    return {kind: content}

@@ -39,6 +39,8 @@ class WriteMode:
     """True if items hold the position of their row, by which the last row of a key stays."""
     operation: str = "PutItem"
     """DynamoDB operation that writes one row by itself."""
+    batch: str | None = None
+    """Operation that writes several rows; None if each needs a condition or an expression."""
     condition: str | None = None
     """The mode's own ConditionExpression: `#key` is the partition key, `#position` the position
     attribute, `:position` the row's position."""
@@ -102,10 +104,18 @@ class WriteMode:
         return {"ConditionExpression": self.condition, "ExpressionAttributeNames": names}
 
 
-PUT = WriteMode("put", replaces=True, last_request_wins=True, options=OWN_RULES, effect="replaces")
+PUT = WriteMode(
+    "put",
+    replaces=True,
+    batch="BatchWriteItem",
+    last_request_wins=True,
+    options=OWN_RULES,
+    effect="replaces",
+)
 INSERT = WriteMode(
     "insert",
     inserts=True,
+    batch="BatchExecuteStatement",
     condition="attribute_not_exists(#key)",
     own_condition=", which has a condition of its own: with mode put, write"
     " attribute_not_exists(key) AND yours",
@@ -136,6 +146,7 @@ DELETE = WriteMode(
     "delete",
     deletes=True,
     operation="DeleteItem",
+    batch="BatchWriteItem",
     options=OWN_RULES,
     written="deleted",
     before="may have been gone before",

@@ -44,7 +44,7 @@ from ddbload.steps.import_chunk import import_chunk, worker_pacing
 from ddbload.steps.load_history import keep_request, kept_failure
 from ddbload.steps.preflight import preflight
 from ddbload.steps.report import finished_report, is_another, write_report
-from ddbload.write.drivers import driver_for
+from ddbload.write.drivers import Driver, concurrency_for
 from ddbload.write.requests import EndpointFeatures
 
 PROCESS_REPORT_SECONDS = 0.1
@@ -62,7 +62,7 @@ class ChunkWorker:
         self._settings = settings
         self._context = replace(
             context,
-            driver=driver_for(options),
+            driver=Driver(concurrency_for(options)),
             pacing=worker_pacing(record, context),
             endpoint=EndpointFeatures(
                 has_statements=not record.mode.inserts or has_statements(context.clients)

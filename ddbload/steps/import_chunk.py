@@ -40,13 +40,11 @@ from ddbload.reading.row_blocks import RunReader, rare_gc, read_chunk
 from ddbload.run_worker import WorkerSession
 from ddbload.source.decoding.compression import SeekTrail
 from ddbload.steps.row_feeder import FEED_READ_BYTES, RowFeeder
-from ddbload.write.drivers import Job, concurrency_for, driver_for
+from ddbload.write.drivers import Driver, Job, concurrency_for, transport_for
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.requests import EndpointFeatures, requests_for
-from ddbload.write.row_write_requests import RowWriteRequests
-from ddbload.write.scheduler.outcome_tracker import RowOutcome
+from ddbload.write.requests import EndpointFeatures, WriteRequests
+from ddbload.write.scheduler.messages import RowOutcome
 from ddbload.write.scheduler.scheduler import Scheduler
-from ddbload.write.transports import transport_for
 
 TABLE_CHECK_ATTEMPTS = 3
 """Tries to describe the table. Without an answer the import continues: Report checks again."""
@@ -234,12 +232,11 @@ class _ChunkImport:
             writes=merging,
         )
         endpoint = context.endpoint or EndpointFeatures()
-        self._requests = (
-            requests_for(options, record.table, identical, endpoint)
-            if writes is None
-            else RowWriteRequests(
-                *(writes, endpoint, identical), same_types=record.payload.source.kind.has_columns
-            )
+        self._requests = WriteRequests(
+            *(options, record.table, writes),
+            endpoint=endpoint,
+            identical=identical,
+            same_types=record.payload.source.kind.has_columns,
         )
         self._trail = SeekTrail()
         self._scheduler = Scheduler(
@@ -333,7 +330,7 @@ class _ChunkImport:
             if context.driver is not None:
                 context.driver.run(job)
                 return
-            with closing(driver_for(options)) as driver:
+            with closing(Driver(concurrency_for(options))) as driver:
                 driver.run(job)
 
     def _report_progress_and_check_stop(self) -> bool:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Self
 from ddbload.context import Context
 from ddbload.contracts.row_counts import RowCounts, WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.dynamodb.item_digest import DIGEST_BYTES, ItemDigests
+from ddbload.dynamodb.item_equality import DIGEST_BYTES, ItemDigests
 from ddbload.errors import ConservationViolated, OutputUnwritable, SourceChanged
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import PartOutput, ReadCounts, read_parts

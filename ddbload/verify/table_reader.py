@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure, FailureKind, classify_failure
 from ddbload.aws.retry import RetryPolicy
-from ddbload.dynamodb.item_digest import ItemDigests
-from ddbload.dynamodb.item_equality import to_client
+from ddbload.dynamodb.item_equality import ItemDigests, to_client
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import ServiceUnavailable, TableNotFound
-from ddbload.write.pacing.wcu_budget import TokenBucket
+from ddbload.write.pacing.adaptive_rate import TokenBucket
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -30,8 +30,7 @@ from ddbload.contracts.write_price import (
     READ_UNIT_PRICE_IA,
     amount_text,
 )
-from ddbload.dynamodb.item_digest import SALT_BYTES, ItemDigests
-from ddbload.dynamodb.item_equality import same
+from ddbload.dynamodb.item_equality import SALT_BYTES, ItemDigests, same
 from ddbload.errors import InvalidUsage, MaxCostReached, NothingCompared
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import ReadCounts

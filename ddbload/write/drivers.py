@@ -1,29 +1,47 @@
 """Drivers: feed rows to the scheduler, send the requests it makes, and pass on their answers.
 
-`ThreadsDriver` sends through botocore, one request at a time or several in threads.
-`EventLoopDriver` sends from one thread, over connections of its own.
+A driver sends over a loop with up to `concurrency` requests in flight: with `--engine async` an
+`HttpLoop`, one thread over connections of its own; otherwise a `ThreadLoop`, threads that call
+botocore. The transport of an engine makes its requests and interprets what the loop returns.
 """
 
 from __future__ import annotations
 
+import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ddbload.aws.http_client.event_loop import HttpLoop
+from ddbload.aws.failures import classify_failure, failure_of_response
+from ddbload.aws.http_client.event_loop import HttpLoop, RequestLost
 from ddbload.aws.http_client.http1 import Response
 from ddbload.contracts.options import ASYNC, SYNC, Options
-from ddbload.write.requests import ItemOrKey
-from ddbload.write.scheduler.messages import Answer, Batch, Finished, Wait
+from ddbload.dynamodb.item_equality import of_client, to_client
+from ddbload.write.requests import NOT_DYNAMODB, ItemOrKey, SentItems, WriteRequests
+from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, Unsure, Wait
 from ddbload.write.scheduler.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from ddbload.aws.clients import Clients
+    from ddbload.aws.signing.signers import DynamoDBSigner
 
 DRIVER_POLL_SECONDS = 0.2
 """Longest sleep of a driver before it calls `should_stop` again."""
+_MAX_CACHED_ANSWERS = 100
+_CLIENT_METHODS = {
+    "BatchExecuteStatement": "batch_execute_statement",
+    "BatchWriteItem": "batch_write_item",
+    "DeleteItem": "delete_item",
+    "PutItem": "put_item",
+    "UpdateItem": "update_item",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +56,7 @@ class Job:
     body: Callable[[Sequence[int]], bytes]
     """Builds the body of the request that writes these rows."""
     transport: Any
-    """Sends for the driver: a `BotoTransport` in threads, a `RawTransport` in an event loop."""
+    """A `BotoTransport` or a `RawTransport`."""
     should_stop: Callable[[], bool] = lambda: False
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -68,158 +86,215 @@ class Job:
         return min(max(left, 0.0), DRIVER_POLL_SECONDS)
 
 
-_Task = Callable[[], None]
-
-
-class ThreadsDriver:
-    """Driver of `--engine threads`: up to `concurrency` requests in flight, each in a thread."""
+class Driver:
+    """Driver of all engines: runs jobs, one after the other. The caller closes it at the end."""
 
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
-        self._threads: list[threading.Thread] = []
-        # None ends a thread.
-        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
-        self._is_closed = False
+        self._loop: Any = None
+        self._in_flight = 0
 
     def run(self, job: Job) -> None:
         """Run a job until its scheduler is finished."""
-        if self._is_closed:
-            raise RuntimeError("the driver is closed")
-        answers: queue.SimpleQueue[tuple[Batch, Answer | BaseException]] = queue.SimpleQueue()
-        in_flight = 0
-
-        def send(batch: Batch, items: Sequence[ItemOrKey]) -> None:
-            try:
-                answers.put((batch, job.transport.send(items)))
-            except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
-                answers.put((batch, error))
-
-        def process_answers(pause: float) -> None:
-            """Pass answers to the scheduler; wait up to `pause` seconds for the first one."""
-            nonlocal in_flight
-            with suppress(queue.Empty):
-                while True:
-                    batch, answer = answers.get(timeout=pause) if pause else answers.get_nowait()
-                    in_flight -= 1
-                    pause = 0.0
-                    if isinstance(answer, BaseException):
-                        raise answer
-                    job.scheduler.answered(batch, answer, job.clock())
-
+        if self._loop is None:
+            self._loop = job.transport.connect(self._concurrency)
+        transport = job.transport
         try:
             while True:
                 step = job.step()
                 match step:
                     case Finished():
                         break
-                    case Wait() if in_flight:
-                        process_answers(job.pause(step))
+                    case Wait() if self._in_flight:
+                        self._pass_answers(job, job.pause(step))
                     case Wait():
                         job.sleep(job.pause(step))
+                        # The service may have closed connections meanwhile.
+                        self._loop.wait(0.0)
                     case batch:
-                        self._begin(partial(send, batch, job.items(batch.handles)), in_flight)
-                        in_flight += 1
-                        # One request at a time: nothing is read while it is in flight.
-                        process_answers(DRIVER_POLL_SECONDS if self._concurrency == 1 else 0.0)
+                        handles = batch.handles
+                        request, generation = transport.request(job.body(handles), len(handles))
+                        self._loop.send((batch, generation), request)
+                        self._in_flight += 1
         except BaseException:
-            # The next job may write the same keys.
-            for _ in range(in_flight):
-                answers.get()
+            # The answers of requests in flight must not reach the next job.
+            self.close()
             raise
-        if in_flight:
-            self._abandon()
+        if self._in_flight:
+            # After a stop there may be requests that nobody waits for.
+            self._loop.abandon()
+            self._loop, self._in_flight = None, 0
 
     def close(self) -> None:
-        """End the threads after their requests are answered."""
-        self._is_closed = True
-        threads = self._abandon()
-        for thread in threads:
-            thread.join()
-
-    def _begin(self, task: _Task, in_flight: int) -> None:
-        """Have a thread do a task, beside those that are in flight."""
-        if len(self._threads) < min(in_flight + 1, self._concurrency):
-            # Daemons, because the end of the process waits for no answer.
-            thread = threading.Thread(target=_work, args=(self._tasks,), name="write", daemon=True)
-            thread.start()
-            self._threads.append(thread)
-        self._tasks.put(task)
-
-    def _abandon(self) -> list[threading.Thread]:
-        """Let the threads end after their requests, and return them."""
-        threads, self._threads = self._threads, []
-        tasks, self._tasks = self._tasks, queue.SimpleQueue()
-        for _ in threads:
-            tasks.put(None)
-        return threads
-
-
-def _work(tasks: queue.SimpleQueue[_Task | None]) -> None:
-    while (task := tasks.get()) is not None:
-        task()
-
-
-class EventLoopDriver:
-    """Driver of `--engine async`: up to `concurrency` requests in flight, all in one thread."""
-
-    def __init__(self, concurrency: int) -> None:
-        self._concurrency = concurrency
-        self._loop: HttpLoop | None = None
-
-    def run(self, job: Job) -> None:
-        """Run a job until its scheduler is finished."""
-        if self._loop is None:
-            self._loop = job.transport.connect(self._concurrency)
-        loop = self._loop
-        finished = False
-        try:
-            while True:
-                step = job.step()
-                match step:
-                    case Finished():
-                        # After a stop there may be requests that nobody waits for.
-                        finished = loop.free() == self._concurrency
-                        return
-                    case Wait():
-                        _process_answers(job, loop, job.pause(step))
-                    case batch:
-                        request, generation = job.transport.request(
-                            job.body(batch.handles), len(batch.handles)
-                        )
-                        loop.send((batch, generation), request)
-        finally:
-            if not finished:
-                # The answers of requests in flight must not reach the next job.
-                self.close()
-
-    def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, or end the threads after their requests are answered."""
         if self._loop is not None:
             self._loop.close()
-            self._loop = None
+            self._loop, self._in_flight = None, 0
+
+    def _pass_answers(self, job: Job, pause: float) -> None:
+        """Pass answers to the scheduler; wait up to `pause` seconds for the first one."""
+        for (batch, generation), outcome in self._loop.wait(pause):
+            self._in_flight -= 1
+            if isinstance(outcome, Response) and outcome.resent:
+                job.scheduler.note_resent(batch)
+            handles = batch.handles
+            items = partial(job.items, handles)
+            answer = job.transport.answer(outcome, generation, len(handles), items)
+            job.scheduler.answered(batch, answer, job.clock())
 
 
-def _process_answers(job: Job, loop: HttpLoop, pause: float) -> None:
-    """Pass answers to the scheduler; wait up to `pause` seconds for the first one."""
-    for (batch, generation), outcome in loop.wait(pause):
-        if isinstance(outcome, Response) and outcome.resent:
-            job.scheduler.note_resent(batch)
-        handles = batch.handles
-        items = partial(job.items, handles)
-        answer = job.transport.answer(outcome, generation, len(handles), items)
-        job.scheduler.answered(batch, answer, job.clock())
+def _work(calls: queue.SimpleQueue[Any], outcomes: queue.SimpleQueue[Any]) -> None:
+    while (given := calls.get()) is not None:
+        token, call = given
+        try:
+            outcomes.put((token, call()))
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            outcomes.put((token, error))
 
 
-Driver = ThreadsDriver | EventLoopDriver
-"""Runs jobs, one after the other. The caller closes it after the last one."""
+class ThreadLoop:
+    """Threads that make calls and return their outcomes, as `HttpLoop` does requests."""
+
+    def __init__(self, threads: int) -> None:
+        """Start no thread yet. `threads`: limit, each with one call in flight."""
+        self._limit = threads
+        self._threads: list[threading.Thread] = []
+        self._in_flight = 0
+        # None ends a thread.
+        self._calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._outcomes: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def send(self, token: Any, call: Callable[[], Any]) -> None:
+        """Begin a call, whose outcome `wait` returns once, with `token`."""
+        self._in_flight += 1
+        if len(self._threads) < min(self._in_flight, self._limit):
+            # Daemons, because the end of the process waits for no answer.
+            given = (self._calls, self._outcomes)
+            thread = threading.Thread(target=_work, args=given, name="write", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        self._calls.put((token, call))
+
+    def wait(self, seconds: float) -> list[tuple[Any, Any]]:
+        """Wait for outcomes, at most `seconds`; return the tokens and outcomes, if any.
+
+        The outcome of a call that raised is the exception.
+        """
+        found: list[tuple[Any, Any]] = []
+        with suppress(queue.Empty):
+            while self._in_flight:
+                block = seconds > 0 and not found
+                found.append(self._outcomes.get(block, seconds if block else None))
+                self._in_flight -= 1
+        return found
+
+    def abandon(self) -> None:
+        """Let the threads end after their calls, whose outcomes nobody waits for."""
+        for _ in self._threads:
+            self._calls.put(None)
+
+    def close(self) -> None:
+        """End the threads after their calls: the next job may write the same keys."""
+        self.abandon()
+        for thread in self._threads:
+            thread.join()
+
+
+class BotoTransport:
+    """Writes to one table through a boto3 client. Thread-safe."""
+
+    connect = ThreadLoop
+
+    def __init__(self, client: DynamoDBClient, requests: WriteRequests) -> None:
+        self._client = client
+        self._requests = requests
+
+    def request(self, body: bytes, rows: int) -> tuple[Callable[[], Any], int]:
+        """Return the call that sends a body; see `RawTransport.request`."""
+        return partial(self._call, self._requests.operation(rows), body), 0
+
+    def answer(
+        self,
+        outcome: Any,
+        generation: int,  # noqa: ARG002 - as RawTransport
+        rows: int,
+        items: SentItems,
+    ) -> Answer:
+        """Interpret the outcome of a call that wrote `rows` rows, which are `items`."""
+        if isinstance(outcome, AttributeError | LookupError | TypeError | ValueError):
+            # botocore raises these for a body that is JSON but not an object, or not text at all.
+            return Unsure(NOT_DYNAMODB)
+        if isinstance(outcome, BaseException):
+            failure = classify_failure(outcome) if isinstance(outcome, Exception) else None
+            if failure is None:
+                raise outcome
+            return self._requests.failed(
+                replace(failure, item=of_client(failure.item)), rows, items
+            )
+        if isinstance(outcome, Mapping) and outcome.get("UnprocessedItems"):
+            outcome = of_client(outcome)
+        return self._requests.accepted(outcome, rows, items)
+
+    def _call(self, operation: str, body: bytes) -> Any:
+        parameters = json.loads(body)
+        if b'"B' in body:
+            parameters = to_client(parameters)
+        return getattr(self._client, _CLIENT_METHODS[operation])(**parameters)
+
+
+class RawTransport:
+    """Signs requests for one table and interprets their responses; an `HttpLoop` sends them."""
+
+    def __init__(self, signer: DynamoDBSigner, requests: WriteRequests) -> None:
+        self._signer = signer
+        self._requests = requests
+        # By the request's rows and the response's body. Nearly all responses are alike: all was
+        # written, for the same units.
+        self._cached_answers: dict[tuple[int, bytes], Answer] = {}
+
+    def connect(self, connections: int) -> HttpLoop:
+        """Open an event loop with this many connections. The caller closes it."""
+        return self._signer.connect(connections)
+
+    def request(self, body: bytes, rows: int) -> tuple[bytes, int]:
+        """Sign a request; return it with the generation of the credentials, for `answer`."""
+        request = self._signer.request(self._requests.operation(rows), body)
+        return request, self._signer.generation
+
+    def answer(
+        self, outcome: Response | RequestLost, generation: int, rows: int, items: SentItems
+    ) -> Answer:
+        """Interpret the outcome of a request that wrote `rows` rows, which are `items`."""
+        if isinstance(outcome, RequestLost):
+            return Unsure(outcome.reason)
+        failure = failure_of_response(outcome)
+        if failure is not None:
+            if self._signer.may_pass(failure, outcome.headers, generation):
+                return Unsure(failure.code, refused=True)
+            return self._requests.failed(failure, rows, items)
+        body = outcome.body
+        answer = self._cached_answers.get((rows, body))
+        if answer is None:
+            try:
+                response = json.loads(body)
+            except (ValueError, RecursionError):
+                return Unsure(NOT_DYNAMODB)
+            answer = self._requests.accepted(response, rows, items)
+            all_written = isinstance(answer, Accepted) and answer.is_complete
+            if all_written and len(self._cached_answers) < _MAX_CACHED_ANSWERS:
+                self._cached_answers[rows, body] = answer
+        return answer
+
+
+def transport_for(
+    options: Options, clients: Clients, requests: WriteRequests
+) -> BotoTransport | RawTransport:
+    """Make the transport of a run's engine."""
+    if options.engine == ASYNC:
+        return RawTransport(clients.dynamodb_signer, requests)
+    return BotoTransport(clients.dynamodb, requests)
 
 
 def concurrency_for(options: Options) -> int:
     """Return the number of requests that may be in flight."""
     return 1 if options.engine == SYNC else options.concurrency
-
-
-def driver_for(options: Options) -> Driver:
-    """Make the driver of a run's engine. The caller closes it."""
-    concurrency = concurrency_for(options)
-    return EventLoopDriver(concurrency) if options.engine == ASYNC else ThreadsDriver(concurrency)

@@ -1,10 +1,4 @@
-"""Build DynamoDB write requests, and interpret their answers. Pure.
-
-`BatchRequests` puts or deletes up to 25 rows in a BatchWriteItem; `ConditionalPutRequests` puts one
-row in a PutItem with the condition of the mode `insert` or `last-wins`; `InsertRequests` puts up to
-25 rows in a BatchExecuteStatement, and one in a PutItem. Updates and the user's own conditions are
-in `row_write_requests`.
-"""
+"""Choose DynamoDB write operations, and interpret their answers. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +7,7 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, DecimalException
-from typing import Any, Protocol
+from typing import Any
 
 from ddbload.aws.failures import (
     UNKNOWN_OPERATION,
@@ -23,17 +17,21 @@ from ddbload.aws.failures import (
 )
 from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import Table
-from ddbload.dynamodb.item_equality import same_item, write_units
+from ddbload.dynamodb.item_equality import write_units
 from ddbload.dynamodb.limits import MAX_BATCH_ROWS
-from ddbload.dynamodb.modes import (
-    Deletion,
-    insert_statement,
-    is_position,
-)
-from ddbload.errors import DdbloadError, TableNotFound
+from ddbload.dynamodb.modes import Deletion, is_position
+from ddbload.dynamodb.row_writes import RowWrites, without_removals
+from ddbload.errors import ConditionRefused, DdbloadError, TableNotFound
 from ddbload.write.scheduler.key_ordering import RowOrder
-from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
-from ddbload.write.scheduler.outcome_tracker import RowOutcome
+from ddbload.write.scheduler.messages import (
+    Accepted,
+    Answer,
+    Fatal,
+    Refused,
+    RowOutcome,
+    Throttled,
+    Unsure,
+)
 
 ItemOrKey = Mapping[str, Any]
 """Attributes of an item to put, or of the key of an item to delete, in DynamoDB JSON."""
@@ -84,40 +82,6 @@ def consumed_units(response: Mapping[str, Any]) -> float:
     return total
 
 
-def single_row_accepted(response: Any, table: str) -> Answer:
-    """Interpret a response to a request of one row, which must report its consumed capacity."""
-    if not isinstance(response, Mapping):
-        return Unsure(NOT_DYNAMODB)
-    consumed = response.get("ConsumedCapacity")
-    if not isinstance(consumed, Mapping) or consumed.get("TableName") not in (None, table):
-        return Unsure("an answer without ConsumedCapacity")
-    return Accepted((), consumed_units(response))
-
-
-class ModeRequests(Protocol):
-    """Requests of a write mode: their parameters, and the meaning of their answers."""
-
-    @property
-    def order(self) -> RowOrder:
-        """Order in which rows with equal keys are written."""
-
-    @property
-    def most_rows(self) -> int:
-        """Most rows of a request."""
-
-    def operation(self, rows: int) -> str:
-        """Return the DynamoDB operation that writes this many rows, such as PutItem."""
-
-    def parameters(self, items: Sequence[ItemOrKey]) -> dict[str, Any]:
-        """Build the operation's parameters: byte for byte the body that the encoder builds."""
-
-    def accepted(self, response: Any, rows: int, items: SentItems) -> Answer:
-        """Interpret a response with status 200. `Unsure` if it contradicts the request."""
-
-    def failed(self, failure: AwsFailure, rows: int, items: SentItems) -> Answer:
-        """Interpret a failed request."""
-
-
 @dataclass(slots=True)
 class EndpointFeatures:
     """Knowledge about a worker's DynamoDB endpoint, shared by all chunks that it imports."""
@@ -130,149 +94,6 @@ class EndpointFeatures:
     so that a condition that DynamoDB refuses is sent once."""
     unanswered: set[Hashable] = field(default_factory=set)
     """Keys of rows that had a request without an answer, which may arrive after later requests."""
-
-
-def requests_for(
-    options: Options,
-    table: Table,
-    identical: RowOutcome = RowOutcome.IDENTICAL,
-    endpoint: EndpointFeatures | None = None,
-) -> ModeRequests:
-    """Choose the requests for a run's mode.
-
-    `identical`: outcome of a row for which `insert` finds an equal item in the table.
-    """
-    keys = [key.name for key in table.keys]
-    mode = options.write_mode
-    condition = mode.condition_parameters(keys[0], options.position_attribute)
-    if condition:
-        puts = ConditionalPutRequests(table.name, condition, options.position_attribute, identical)
-        return InsertRequests(puts, endpoint or EndpointFeatures()) if mode.inserts else puts
-    return BatchRequests(table.name, keys, deletes=mode.deletes)
-
-
-class BatchRequests:
-    """BatchWriteItem requests that put items, or delete the items with given keys."""
-
-    order = RowOrder.LAST_WINS
-    most_rows = MAX_BATCH_ROWS
-
-    def __init__(self, table: str, key_names: Sequence[str], *, deletes: bool = False) -> None:
-        self._table = table
-        self._key_names = tuple(key_names)
-        self._deletes_all = deletes
-
-    def operation(self, rows: int) -> str:  # noqa: ARG002 - protocol
-        """Return the operation, which is the same for any number of rows."""
-        return "BatchWriteItem"
-
-    def parameters(self, items: Sequence[ItemOrKey]) -> dict[str, Any]:
-        """Build the parameters of BatchWriteItem."""
-        requests = [self._write_request(item) for item in items]
-        return {"RequestItems": {self._table: requests}, "ReturnConsumedCapacity": "TOTAL"}
-
-    def accepted(self, response: Any, rows: int, items: SentItems) -> Answer:  # noqa: ARG002
-        """Interpret a response; `items` is called only if it returns unprocessed items."""
-        unprocessed = response.get("UnprocessedItems") if isinstance(response, Mapping) else None
-        if not isinstance(unprocessed, Mapping):
-            return Unsure("an answer without UnprocessedItems")
-        indexes: list[int] = []
-        if unprocessed:
-            sent = {
-                (self._is_deletion(item), *self._key_of(item)): index
-                for index, item in enumerate(items())
-            }
-            try:
-                # KeyError for a row or a table that was not in the request.
-                ((table, requests),) = unprocessed.items()
-                if table != self._table:
-                    raise KeyError(table)
-                indexes = [sent[self._identify(request)] for request in requests]
-            except (AttributeError, LookupError, ValueError, TypeError, DecimalException):
-                return Unsure("an answer that returns items which were not sent")
-        return Accepted(indexes, consumed_units(response))
-
-    def failed(self, failure: AwsFailure, rows: int, items: SentItems) -> Answer:  # noqa: ARG002
-        """Interpret a failed request."""
-        return answer_for_failure(failure, self._table)
-
-    def _write_request(self, item: ItemOrKey) -> dict[str, Any]:
-        if self._is_deletion(item):
-            return {"DeleteRequest": {"Key": item}}
-        return {"PutRequest": {"Item": item}}
-
-    def _is_deletion(self, item: ItemOrKey) -> bool:
-        return self._deletes_all or isinstance(item, Deletion)
-
-    def _identify(self, request: Mapping[str, Any]) -> tuple[Hashable, ...]:
-        """Return whether an unprocessed request deletes, and its key."""
-        ((kind, content),) = request.items()
-        deletes = {"DeleteRequest": True, "PutRequest": False}[kind]
-        return (deletes, *self._key_of(content["Key" if deletes else "Item"]))
-
-    def _key_of(self, item: ItemOrKey) -> tuple[Hashable, ...]:
-        return tuple(_comparable(item[name]) for name in self._key_names)
-
-
-class ConditionalPutRequests:
-    """PutItem requests of one item each, with a condition on the item they would replace."""
-
-    order = RowOrder.LAST_WINS
-    most_rows = 1
-
-    def __init__(
-        self,
-        table: str,
-        condition: Mapping[str, Any],
-        position: str | None = None,
-        identical: RowOutcome = RowOutcome.IDENTICAL,
-    ) -> None:
-        self.table = table
-        self._condition = condition
-        self._position = position
-        self._identical = identical
-
-    def operation(self, rows: int) -> str:  # noqa: ARG002 - protocol
-        """Return the operation."""
-        return "PutItem"
-
-    def parameters(self, items: Sequence[ItemOrKey]) -> dict[str, Any]:
-        """Build the parameters of PutItem."""
-        (item,) = items
-        parameters: dict[str, Any] = {"TableName": self.table, "Item": item, **self._condition}
-        if self._position is not None:
-            parameters["ExpressionAttributeValues"] = {":position": item[self._position]}
-        return parameters | {
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-            "ReturnConsumedCapacity": "TOTAL",
-        }
-
-    def accepted(self, response: Any, rows: int, items: SentItems) -> Answer:  # noqa: ARG002
-        """Interpret a response, which must report the consumed capacity that was asked for."""
-        return single_row_accepted(response, self.table)
-
-    def failed(self, failure: AwsFailure, rows: int, items: SentItems) -> Answer:  # noqa: ARG002
-        """Interpret a failed request; a failed condition is an answer that settles the row."""
-        if failure.kind is not FailureKind.CONDITION:
-            return answer_for_failure(failure, self.table)
-        (item,) = items()
-        existing = failure.item
-        # DynamoDB bills the larger of the two items, and does not report how many units.
-        units = max(write_units(item), write_units(existing or {}))
-        name = self._position
-        if name is None:
-            # An identical item may be this run's: import_chunk decides, from the run's attempts.
-            if existing is None:
-                return Accepted((), units, RowOutcome.UNSEEN)
-            same = same_item(item, existing)
-            return Accepted((), units, self._identical if same else RowOutcome.SKIPPED)
-        if existing is not None and name in existing and not _holds_position(existing[name]):
-            return Refused(
-                f"the item in the table has a value in {name!r} that ddbload did not write: use the"
-                " position attribute for nothing else",
-                "foreign_position",
-            )
-        return Accepted((), units, RowOutcome.SUPERSEDED)
 
 
 STATEMENT_THROTTLES = frozenset(
@@ -291,49 +112,144 @@ STATEMENT_REFUSALS = frozenset(
     }
 )
 """Error codes of a statement that did nothing. PutItem gives the reason, and the item found."""
-STATEMENT_ERRORS = STATEMENT_THROTTLES | STATEMENT_REFUSALS
+REFUSED_CONDITION = "Invalid ConditionExpression: "
+"""Beginning of DynamoDB's message about a condition."""
+_KEY_PATH = "Key attributes must be scalars; list random access '[]' and map lookup '.'"
+"""Beginning of its message about a path such as `id.name` below a key."""
+_QUOTES_VALUES = ("BETWEEN operator", "attribute type name")
+"""Parts of such messages that depend on the row, whose values they quote."""
+_ABOUT_TYPES = "operand type"
+"""Part of such messages that depends on the types of the row's values."""
 
 
-class InsertRequests:
-    """BatchExecuteStatement requests that insert items, and PutItem for a row by itself.
+class WriteRequests:
+    """Requests of a run: their operations and sizes, and the meaning of their answers.
 
-    Each statement fails by itself. That of a row whose key is in the table fails with
-    `DuplicateItem`, which does not tell whether the item is the row's. So the row goes by PutItem
+    Rows go in batches of up to 25 by BatchWriteItem, or with mode `insert` as statements of a
+    BatchExecuteStatement. A condition needs an operation for each row: PutItem, UpdateItem or
+    DeleteItem. Each statement fails by itself. That of a row whose key is in the table fails with
+    `DuplicateItem`, which does not show whether the item is the row's. So the row goes by PutItem
     then, whose answer contains the item.
     """
 
-    order = RowOrder.FIRST_WINS
+    def __init__(
+        self,
+        options: Options,
+        table: Table,
+        writes: RowWrites | None = None,
+        *,
+        endpoint: EndpointFeatures | None = None,
+        identical: RowOutcome = RowOutcome.IDENTICAL,
+        same_types: bool = False,
+    ) -> None:
+        """Make the requests of a run.
 
-    def __init__(self, puts: ConditionalPutRequests, endpoint: EndpointFeatures) -> None:
-        self._puts = puts
-        self._endpoint = endpoint
+        Args:
+            options: Options of the run.
+            table: Table to write.
+            writes: Rules of rows that go one by one; None in modes that have their own requests.
+            endpoint: Knowledge about the endpoint.
+            identical: Outcome of a row whose effect the item in the table has already.
+            same_types: All rows have values of the same types, as columns of text do.
+        """
+        self._mode = mode = options.write_mode
+        self._table = table.name
+        self._keys = tuple(key.name for key in table.keys)
+        self._position = options.position_attribute
+        self._writes = writes or RowWrites(mode, table.name, self._keys)
+        self._endpoint = endpoint or EndpointFeatures()
+        self._identical = identical
+        self._row_dependent = _QUOTES_VALUES if same_types else (*_QUOTES_VALUES, _ABOUT_TYPES)
+        self._batch = None if writes is not None else mode.batch
+        self.order = RowOrder.FIRST_WINS if mode.inserts else RowOrder.LAST_WINS
+        """Order in which rows with equal keys are written."""
+        if writes is not None:
+            self.order = RowOrder.ALL
 
     @property
     def most_rows(self) -> int:
         """Most rows of a request."""
-        return MAX_BATCH_ROWS if self._endpoint.has_statements else 1
+        if self._batch is None or (self._mode.inserts and not self._endpoint.has_statements):
+            return 1
+        return MAX_BATCH_ROWS
 
     def operation(self, rows: int) -> str:
-        """Return the operation that writes this many rows."""
-        return "PutItem" if rows == 1 else "BatchExecuteStatement"
-
-    def parameters(self, items: Sequence[ItemOrKey]) -> dict[str, Any]:
-        """Build the parameters of the operation."""
-        if len(items) == 1:
-            return self._puts.parameters(items)
-        statements = [
-            {
-                "Statement": insert_statement(self._puts.table, item),
-                "Parameters": list(item.values()),
-            }
-            for item in items
-        ]
-        return {"Statements": statements, "ReturnConsumedCapacity": "TOTAL"}
+        """Return the DynamoDB operation that writes this many rows, such as PutItem."""
+        if self._batch is None or (rows == 1 and self._mode.inserts):
+            return self._mode.operation
+        return self._batch
 
     def accepted(self, response: Any, rows: int, items: SentItems) -> Answer:
-        """Interpret a response; each statement has a result, with an error or without."""
-        if rows == 1:
-            return self._puts.accepted(response, rows, items)
+        """Interpret a response with status 200. `Unsure` if it contradicts the request.
+
+        `items` is called only if it returns unprocessed items.
+        """
+        match self.operation(rows):
+            case "BatchWriteItem":
+                return self._batch_written(response, items)
+            case "BatchExecuteStatement":
+                return self._statements_executed(response, rows)
+        if not isinstance(response, Mapping):
+            return Unsure(NOT_DYNAMODB)
+        consumed = response.get("ConsumedCapacity")
+        if not isinstance(consumed, Mapping) or consumed.get("TableName") not in (
+            None,
+            self._table,
+        ):
+            return Unsure("an answer without ConsumedCapacity")
+        self._endpoint.proven_condition = True
+        return Accepted((), consumed_units(response))
+
+    def failed(self, failure: AwsFailure, rows: int, items: SentItems) -> Answer:
+        """Interpret a failed request; a false condition is an answer that settles the row."""
+        operation = self.operation(rows)
+        if operation == "BatchExecuteStatement":
+            # Nothing of a batch that is refused was written.
+            if failure.code in UNKNOWN_OPERATION:
+                self._endpoint.has_statements = False
+                return Accepted(alone=range(rows), single_rows=True)
+            if failure.kind is FailureKind.INVALID:
+                return Accepted(alone=range(rows))
+        elif operation != "BatchWriteItem":
+            if failure.kind is FailureKind.CONDITION:
+                self._endpoint.proven_condition = True
+                return self._false_condition(failure, items)
+            if self._is_about_condition(failure):
+                return Fatal(refused_condition(failure))
+        return answer_for_failure(failure, self._table)
+
+    def _batch_written(self, response: Any, items: SentItems) -> Answer:
+        unprocessed = response.get("UnprocessedItems") if isinstance(response, Mapping) else None
+        if not isinstance(unprocessed, Mapping):
+            return Unsure("an answer without UnprocessedItems")
+        indexes: list[int] = []
+        if unprocessed:
+            deletes = self._mode.deletes
+            sent = {
+                (deletes or isinstance(item, Deletion), *self._key_of(item)): index
+                for index, item in enumerate(items())
+            }
+            try:
+                # KeyError for a row or a table that was not in the request.
+                ((table, requests),) = unprocessed.items()
+                if table != self._table:
+                    raise KeyError(table)
+                indexes = [sent[self._identify(request)] for request in requests]
+            except (AttributeError, LookupError, ValueError, TypeError, DecimalException):
+                return Unsure("an answer that returns items which were not sent")
+        return Accepted(indexes, consumed_units(response))
+
+    def _identify(self, request: Mapping[str, Any]) -> tuple[Hashable, ...]:
+        """Return whether an unprocessed request deletes, and its key."""
+        ((kind, content),) = request.items()
+        deletes = {"DeleteRequest": True, "PutRequest": False}[kind]
+        return (deletes, *self._key_of(content["Key" if deletes else "Item"]))
+
+    def _key_of(self, item: ItemOrKey) -> tuple[Hashable, ...]:
+        return tuple(_comparable(item[name]) for name in self._keys)
+
+    def _statements_executed(self, response: Any, rows: int) -> Answer:
+        """Interpret the results of statements, each with an error or without."""
         results = response.get("Responses") if isinstance(response, Mapping) else None
         if not isinstance(results, list) or len(results) != rows:
             return Unsure("an answer without a result for each statement")
@@ -348,37 +264,65 @@ class InsertRequests:
             if error is None:
                 continue
             code = error.get("Code") if isinstance(error, Mapping) else None
+            if isinstance(code, str) and code in STATEMENT_THROTTLES:
+                unprocessed.append(index)
+                continue
+            alone.append(index)
             if code == "AccessDenied":
                 # A policy may deny some keys only; this row was not written.
                 denied = denied or self._denied(error)
-                alone.append(index)
-            elif not isinstance(code, str) or code not in STATEMENT_ERRORS:
+            elif not isinstance(code, str) or code not in STATEMENT_REFUSALS:
                 # InternalServerError, or a code that AWS may add.
-                alone.append(index)
                 unsure.append(index)
-            elif code in STATEMENT_THROTTLES:
-                unprocessed.append(index)
-            else:
-                alone.append(index)
         consumed = consumed_units(response)
         return Accepted(unprocessed, consumed, alone=alone, unsure=unsure, fatal=denied)
 
     def _denied(self, error: Mapping[str, Any]) -> DdbloadError | None:
         text = str(error.get("Message") or "")
         failure = AwsFailure(FailureKind.FATAL, "AccessDeniedException", text, 400)
-        answer = answer_for_failure(failure, self._puts.table)
+        answer = answer_for_failure(failure, self._table)
         return answer.error if isinstance(answer, Fatal) else None
 
-    def failed(self, failure: AwsFailure, rows: int, items: SentItems) -> Answer:
-        """Interpret a failed request. Nothing of a batch that is refused was written."""
-        if rows == 1:
-            return self._puts.failed(failure, rows, items)
-        if failure.code in UNKNOWN_OPERATION:
-            self._endpoint.has_statements = False
-            return Accepted(alone=range(rows), single_rows=True)
-        if failure.kind is FailureKind.INVALID:
-            return Accepted(alone=range(rows))
-        return answer_for_failure(failure, self._puts.table)
+    def _false_condition(self, failure: AwsFailure, items: SentItems) -> Answer:
+        (item,) = items()
+        existing, position = failure.item, self._position
+        # DynamoDB bills a condition that is false, by the larger item, and reports no units.
+        units = max(write_units(without_removals(item)), write_units(existing or {}))
+        outcome = RowOutcome.SKIPPED
+        if position is not None:
+            if existing and position in existing and not _holds_position(existing[position]):
+                return Refused(
+                    f"the item in the table has a value in {position!r} that ddbload did not write:"
+                    " use the position attribute for nothing else",
+                    "foreign_position",
+                )
+            outcome = RowOutcome.SUPERSEDED
+        elif self._mode.inserts and existing is None:
+            outcome = RowOutcome.UNSEEN
+        elif self._writes.has_effect(item, existing):
+            # It may be this run's own: import_chunk decides, from the run's attempts.
+            outcome = self._identical
+        return Accepted((), units, outcome)
+
+    def _is_about_condition(self, failure: AwsFailure) -> bool:
+        """Return whether every row would be refused, because of the user's condition itself."""
+        return (
+            failure.kind is FailureKind.INVALID
+            and self._writes.condition is not None
+            and not self._endpoint.proven_condition
+            and failure.text.startswith((REFUSED_CONDITION, _KEY_PATH))
+            and not any(part in failure.text for part in self._row_dependent)
+        )
+
+
+def refused_condition(failure: AwsFailure) -> ConditionRefused:
+    """Make the error of a condition that DynamoDB refuses. Its words quote the expression only."""
+    reason = failure.text.removeprefix(REFUSED_CONDITION)
+    return ConditionRefused(
+        f"DynamoDB refuses the condition ('options.condition', --condition): {reason};"
+        " nothing was written with it. Names that are reserved words or have other characters are"
+        " written #name or #{a name}, and values {column}"
+    )
 
 
 def _holds_position(value: object) -> bool:

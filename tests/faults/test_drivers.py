@@ -16,11 +16,11 @@ from ddbload.aws import boto_clients as clients_module
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.contracts.options import ENGINES, Options
 from ddbload.contracts.row_counts import RowCounts
+from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.errors import AccessDenied, TableNotFound
-from ddbload.write.drivers import Job, driver_for
-from ddbload.write.requests import BatchRequests
+from ddbload.write.drivers import Driver, Job, concurrency_for, transport_for
+from ddbload.write.requests import WriteRequests
 from ddbload.write.scheduler.scheduler import Scheduler
-from ddbload.write.transports import transport_for
 from tests.faults.catalogue import FATAL, LIES, SURVIVABLE
 from tests.faults.request_helpers import ShortPauses, wait_for_writes
 from tests.faults.server import FaultServer
@@ -139,8 +139,9 @@ def _load(
         return batch_write_body(table, items(handles))
 
     options = Options(engine=engine, concurrency=CONCURRENCY)
-    transport = transport_for(options, clients, BatchRequests(table, ["id"]))
-    with closing(driver_for(options)) as driver:
+    described = Table(table, "", (KeyAttribute("id", "N", 1024),))
+    transport = transport_for(options, clients, WriteRequests(options, described))
+    with closing(Driver(concurrency_for(options))) as driver:
         driver.run(Job(scheduler, feed, items, body, transport, **more))
     faults = [request.fault for request in server.requests[before:]]
     return Loaded(scheduler, rows, table, stored(server, table), faults)

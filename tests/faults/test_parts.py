@@ -26,7 +26,7 @@ from ddbload.convert import convert as convert_module
 from ddbload.convert import sinks
 from ddbload.convert.convert import convert, prepare_conversion
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
-from ddbload.dynamodb.item_digest import ItemDigests
+from ddbload.dynamodb.item_equality import ItemDigests
 from ddbload.errors import DdbloadError, OutputUnwritable, WorkerDied
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.plan.make_plan import make_plan

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ddbload.dynamodb.item_digest import ItemDigests
+from ddbload.dynamodb.item_equality import ItemDigests
 
 DIGESTS = ItemDigests(("id",), b"salt of a test..")
 # Few texts and numbers, so that equal items are common.

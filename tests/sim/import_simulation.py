@@ -23,10 +23,10 @@ from ddbload.write.scheduler.messages import (
     Batch,
     Finished,
     Refused,
+    RowOutcome,
     Throttled,
     Unsure,
 )
-from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.sim.invocation import BreachError, Invocation, Row
 from tests.sim.scenario import (

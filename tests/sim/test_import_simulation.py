@@ -7,9 +7,8 @@ import pytest
 
 from ddbload.write.scheduler import unsettled_rows
 from ddbload.write.scheduler.answers import Answers
-from ddbload.write.scheduler.key_ordering import KeyOrdering
-from ddbload.write.scheduler.messages import Accepted, Throttled, Unsure
-from ddbload.write.scheduler.outcome_tracker import RowOutcome
+from ddbload.write.scheduler.key_ordering import KeyOrdering, RowOrder
+from ddbload.write.scheduler.messages import Accepted, RowOutcome, Throttled, Unsure
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.sim.__main__ import failure
 from tests.sim.import_simulation import ImportSimulation
@@ -90,7 +89,7 @@ def test_simulation_detects_overwritten_later_rows(monkeypatch):
 
 
 def test_simulation_detects_a_later_row_inserted_first(monkeypatch):
-    monkeypatch.setattr(unsettled_rows, "SequentialOrdering", lambda **_: KeyOrdering())
+    monkeypatch.setattr(unsettled_rows, "KeyOrdering", lambda *_: KeyOrdering(RowOrder.LAST_WINS))
     assert detected_errors()
 
 

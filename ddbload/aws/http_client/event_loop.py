@@ -218,6 +218,9 @@ class HttpLoop:
         self._dns.close()
         self._selector.close()
 
+    abandon = close
+    """Also for requests in flight that nobody waits for."""
+
     # Connecting
 
     def _connect(self, exchange: Exchange) -> None:

@@ -10,7 +10,6 @@ import math
 from collections import deque
 
 from ddbload.dynamodb.limits import MAX_BATCH_ROWS
-from ddbload.write.pacing.wcu_budget import TokenBucket
 
 REQUEST_MARGIN = 1.25
 """Factor on the size of requests while answers are slow, so that they suffice."""
@@ -69,6 +68,32 @@ WINDOW_SECONDS, PARTS = 1.0, 8
 """Length of the window of recent units, and the number of parts in which it advances."""
 MIN_WINDOW_SECONDS = 0.25
 """Shortest time for which units a second are computed."""
+BURST_SECONDS = 0.2
+"""Seconds of unused capacity that are kept, and that one request may take."""
+
+
+class TokenBucket:
+    """Token bucket of write units; a request may overdraw it, and the next one waits.
+
+    It starts empty, so the first request may be sent at once.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._balance = 0.0
+        self._refilled_at = now
+
+    def ready_at(self, units_per_second: float, now: float) -> float:
+        """Compute when a request may be sent: `now`, or when the overdraft is refilled."""
+        refill = (now - self._refilled_at) * units_per_second
+        self._balance = min(units_per_second * BURST_SECONDS, self._balance + refill)
+        self._refilled_at = now
+        if self._balance >= 0 and units_per_second > 0:
+            return now
+        return now - self._balance / units_per_second if units_per_second > 0 else math.inf
+
+    def take(self, units: float) -> None:
+        """Take units out of the bucket; a negative number puts them back."""
+        self._balance -= units
 
 
 class RecentUnits:

@@ -10,8 +10,13 @@ import random
 from dataclasses import dataclass
 
 from ddbload.aws.backoff import full_jitter
-from ddbload.write.pacing.adaptive_rate import LUMP_SECONDS, REQUEST_MARGIN, AdaptiveRate
-from ddbload.write.pacing.wcu_budget import BURST_SECONDS, WcuBudget
+from ddbload.write.pacing.adaptive_rate import (
+    BURST_SECONDS,
+    LUMP_SECONDS,
+    REQUEST_MARGIN,
+    AdaptiveRate,
+    TokenBucket,
+)
 
 MAX_LEVEL = 9
 """Highest back-off level: waits of up to 20 s."""
@@ -23,6 +28,71 @@ JITTER = 0.1
 """Share by which a request's charge varies: writers in step would meet the limit together."""
 LATENCY_WEIGHT = 0.2
 """Weight of the latest answer in the average latency."""
+FACTOR_WEIGHT = 0.2
+"""Weight of the latest answer in the learned factor."""
+
+
+class WcuBudget:
+    """Write capacity units that a worker may send: a second, and in all.
+
+    A request is charged an estimate when it is sent, and the difference to the consumed capacity
+    when it is answered. Indexes and overwritten larger items are learned from the answers.
+
+    Another thread may change the limits, one attribute at a time.
+    """
+
+    def __init__(self, units_per_second: float | None, now: float) -> None:
+        self.units_per_second = units_per_second
+        """None: no limit."""
+        self.unit_limit: float | None = None
+        """Units that may be used in all; None: no limit."""
+        self.valid_until = math.inf
+        """Time from which nothing may be sent, until the limits are confirmed."""
+        self.used = 0.0
+        """Units that were consumed, or may have been: estimates for requests in flight."""
+        self._bucket = TokenBucket(now)
+        # Consumed units for each unit of the rows' size.
+        self._factor = 1.0
+
+    def request_units(self, seconds: float = BURST_SECONDS) -> float:
+        """Compute the units that one request may carry in these seconds.
+
+        Larger requests would make a small budget flow unevenly.
+        """
+        rate, limit = self.units_per_second, self.unit_limit
+        units = math.inf if rate is None else rate * seconds
+        if limit is not None:
+            units = min(units, max(0.0, limit - self.used))
+        return units / self._factor
+
+    def ready_at(self, now: float) -> float:
+        """Compute when a request may be sent; infinity while none may."""
+        limit, rate = self.unit_limit, self.units_per_second
+        if now >= self.valid_until or (limit is not None and self.used >= limit):
+            return math.inf
+        return now if rate is None else self._bucket.ready_at(rate, now)
+
+    def charge(self, units: int) -> float:
+        """Charge a request with rows of these units; return the charge."""
+        charge = units * self._factor
+        self._take(charge)
+        return charge
+
+    def settle(self, charge: float, units: int, written: int, consumed: float) -> None:
+        """Charge the difference for a request of `units`, of which `written` were written.
+
+        `consumed`: units that DynamoDB reports; 0 if it reports none.
+        """
+        if written and consumed > 0:
+            self._factor += FACTOR_WEIGHT * (max(1.0, consumed / written) - self._factor)
+        elif written:
+            consumed = charge * written / units
+        self._take(consumed - charge)
+
+    def _take(self, units: float) -> None:
+        self.used += units
+        if self.units_per_second is not None:
+            self._bucket.take(units)
 
 
 class CongestionBackoff:
@@ -64,30 +134,21 @@ class CongestionBackoff:
         self._level = max(0, self._level - 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SentUnits:
-    """Write units of a request that was sent."""
+    """Write units of a request: sent, and returned by the table for want of capacity."""
 
-    at: float
-    units: int
+    at: float = 0.0
+    units: int = 0
     """Write units of the rows."""
-    charge: float
+    charge: float = 0.0
     """Units charged to the budget."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReturnedUnits:
-    """Write units of a request that the table returned for want of capacity."""
-
-    units: int
-    """Without those that a hot key explains."""
-    evidence: int
-    """Those of rows that were not returned again and again before."""
-    ignored: int
+    returned: int = 0
+    """Returned units, without those that a hot key explains."""
+    evidence: int = 0
+    """Returned units of rows that were not returned again and again before."""
+    ignored: int = 0
     """Returned units that are no evidence for other rows."""
-
-
-NOTHING_RETURNED = ReturnedUnits(0, 0, 0)
 
 
 class Pacing:
@@ -131,32 +192,21 @@ class Pacing:
         self._rate.charge(units * self._rng.uniform(1 - JITTER, 1 + JITTER))
         return SentUnits(now, units, self._budget.charge(units))
 
-    def accepted(
-        self,
-        sent: SentUnits,
-        written: int,
-        returned: ReturnedUnits,
-        consumed: float,
-        now: float,
-    ) -> None:
-        """Learn from an answer: `written` units were written, `returned` came back.
+    def answered(self, sent: SentUnits, written: int, consumed: float, now: float) -> None:
+        """Learn from an answer by which `written` units were written, and others returned.
 
         `consumed`: write capacity units that DynamoDB reports.
         """
         self._budget.settle(sent.charge, sent.units, written, consumed)
-        self._answered(sent, returned, now)
+        latency = now - sent.at
+        average = latency if self._latency is None else self._latency
+        self._latency = average + LATENCY_WEIGHT * (latency - average)
+        self._rate.answered(sent.units - sent.ignored, sent.evidence, sent.at, now)
         if written == sent.units:
             if self._backoff.refused_for_long:
                 self._rate.restart()
             self._backoff.passed(now)
-        elif returned.units and not written:
-            self._backoff.throttled(sent.at, now)
-
-    def throttled(self, sent: SentUnits, returned: ReturnedUnits, now: float) -> None:
-        """Learn from a throttled request."""
-        self.refund(sent)
-        self._answered(sent, returned, now)
-        if returned.units:
+        elif sent.returned and not written:
             self._backoff.throttled(sent.at, now)
 
     def unsure(self, sent: SentUnits, now: float) -> None:
@@ -165,15 +215,5 @@ class Pacing:
 
     def refused(self, sent: SentUnits, now: float) -> None:
         """Refund a request that was refused as a whole: it was answered, and consumed nothing."""
-        self.refund(sent)
+        self._budget.settle(sent.charge, sent.units, 0, 0.0)
         self._backoff.passed(now)
-
-    def refund(self, sent: SentUnits) -> None:
-        """Refund a request that consumed nothing."""
-        self._budget.refund(sent.charge)
-
-    def _answered(self, sent: SentUnits, returned: ReturnedUnits, now: float) -> None:
-        latency = now - sent.at
-        average = latency if self._latency is None else self._latency
-        self._latency = average + LATENCY_WEIGHT * (latency - average)
-        self._rate.answered(sent.units - returned.ignored, returned.evidence, sent.at, now)

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ddbload.errors import DdbloadError
-from ddbload.write.pacing.pacing import (
-    MAX_LEVEL,
-    NOTHING_RETURNED,
-    Pacing,
-    ReturnedUnits,
-    SentUnits,
-)
+from ddbload.write.pacing.pacing import MAX_LEVEL, Pacing, SentUnits
 from ddbload.write.scheduler.key_ordering import QueuedRow
 from ddbload.write.scheduler.messages import (
     Accepted,
     Answer,
+    Batch,
     Fatal,
+    OutcomeTracker,
     Refused,
+    RowOutcome,
     Throttled,
     Unsure,
 )
-from ddbload.write.scheduler.outcome_tracker import OutcomeTracker, RowOutcome
-from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch
-from ddbload.write.scheduler.unsettled_rows import UnsettledRows
+from ddbload.write.scheduler.unsettled_rows import UniqueKeyBatch, UnsettledRows
 
 RETURNED_LEVEL = 4
 """Highest back-off level of a returned row: waits of up to 0.8 s.
@@ -85,15 +79,6 @@ class BatchSize:
         return self.rows != before
 
 
-@dataclass(slots=True)
-class InFlight:
-    """A request without an answer yet: single rows, or a batch of unique keys."""
-
-    rows: list[QueuedRow]
-    unique: UniqueKeyBatch | None
-    sent: SentUnits
-
-
 class Answers:
     """Applies the answers of requests to their rows, and keeps what they say about the run."""
 
@@ -129,9 +114,9 @@ class Answers:
         # Since when another server than the service's answers; None if the service does.
         self._foreign_since: float | None = None
 
-    def take(self, request: InFlight, answer: Answer, now: float) -> None:
+    def take(self, batch: Batch, answer: Answer, now: float) -> None:
         """Settle the rows of a request, or queue them again, as its answer says."""
-        unique, sent = request.unique, request.sent
+        unique, sent = batch.unique, batch.sent
         if unique is not None and unique.is_open:
             unknown = self.maybe_written
             sure = not unknown or unknown.isdisjoint(unique.handles)
@@ -139,17 +124,20 @@ class Answers:
                 self._settle_unique(unique, sent, answer, now)
                 return
             self._rows.dissolve(unique)
-        rows = request.rows if unique is None else unique.rows
+        rows = batch.rows if unique is None else unique.rows
         for row in rows:
             row.in_flight = False
         if not isinstance(answer, Unsure):
             self._foreign_since = None
         match answer:
             case Accepted():
+                if not rows[0].alone:
+                    self._learn_batch_size(len(rows), answer)
                 self._handle_accepted(rows, sent, answer, now)
                 self._stop_for(answer.fatal)
-            case Throttled():
-                self._handle_throttled(rows, sent, answer, now)
+            case Throttled(code, key_range):
+                all_rows = Accepted(range(len(rows)))
+                self._handle_accepted(rows, sent, all_rows, now, code, key_range=key_range)
             case Unsure(reason):
                 self.last_error = reason
                 self._note_foreign(answer.error, now)
@@ -189,68 +177,65 @@ class Answers:
         self._on_release(unique.handles)
         self._learn_batch_size(len(unique.handles), answer)
         self.consumed_units += answer.consumed
-        self._pacing.accepted(sent, sent.units, NOTHING_RETURNED, answer.consumed, now)
+        self._pacing.answered(sent, sent.units, answer.consumed, now)
 
     def _handle_accepted(
-        self, rows: Sequence[QueuedRow], sent: SentUnits, answer: Accepted, now: float
+        self,
+        rows: Sequence[QueuedRow],
+        sent: SentUnits,
+        answer: Accepted,
+        now: float,
+        throttled: str = "UnprocessedItems",
+        *,
+        key_range: bool = False,
     ) -> None:
-        unprocessed, consumed = set(answer.unprocessed), answer.consumed
-        self.consumed_units += consumed
-        returned = self._returned_units(rows, unprocessed, sent, now)
-        alone = set(answer.alone)
+        """Settle rows that were written or found an item; queue the others again.
+
+        `throttled`: the code for rows that came back. `key_range`: the reasons name a partition.
+        """
+        unprocessed, alone = set(answer.unprocessed), set(answer.alone)
+        self.consumed_units += answer.consumed
+        self._count_returned(rows, unprocessed, sent, now, key_range=key_range)
         self.maybe_written.update(rows[index].handle for index in answer.unsure)
-        if not rows[0].alone:
-            self._learn_batch_size(len(rows), answer)
-        written = 0
+        # DynamoDB bills a condition that does not hold.
+        written = sum(row.units for index, row in enumerate(rows) if index not in unprocessed)
+        self._pacing.answered(sent, written, answer.consumed, now)
         for index, row in enumerate(rows):
             if index in unprocessed:
                 self._rows.retry(row, now, RETURNED_LEVEL)
             elif index in alone:
-                # DynamoDB bills a condition that does not hold.
-                written += row.units
                 self._rows.send_alone(row)
             else:
-                written += row.units
                 self._settle_written(row, answer.outcome)
         if unprocessed:
-            self.last_error = "UnprocessedItems"
+            self.last_error = throttled
             self.throttled_requests += 1
-        self._pacing.accepted(sent, written, returned, consumed, now)
 
     def _learn_batch_size(self, rows: int, answer: Accepted) -> None:
         if self._batch.answered(rows, answer):
             self._rows.set_batch_rows(self._batch.rows)
 
-    def _handle_throttled(
-        self, rows: Sequence[QueuedRow], sent: SentUnits, answer: Throttled, now: float
-    ) -> None:
-        self.last_error = answer.code
-        self.throttled_requests += 1
-        indexes = set(range(len(rows)))
-        returned = self._returned_units(rows, indexes, sent, now, key_range=answer.key_range)
-        self._pacing.throttled(sent, returned, now)
-        self._retry(rows, now, RETURNED_LEVEL)
-
-    def _returned_units(
+    def _count_returned(
         self,
         rows: Sequence[QueuedRow],
         returned: set[int],
         sent: SentUnits,
         now: float,
         *,
-        key_range: bool = False,
-    ) -> ReturnedUnits:
-        """Sum up the returned units that are due to the table, and not to a hot key.
+        key_range: bool,
+    ) -> None:
+        """Count the returned units that are due to the table, and not to a hot key.
 
-        `returned`: indexes of the rows that came back. `key_range`: the reasons name a partition.
+        `returned`: indexes of the rows that came back.
         """
         explained = self._rows.hot_keys.answered(rows, returned, sent.at, now, key_range=key_range)
         units = sum(rows[index].units for index in returned)
         stubborn = sum(
             rows[index].units for index in returned if rows[index].attempts > STUBBORN_ATTEMPTS
         )
-        evidence = max(0, units - explained - stubborn)
-        return ReturnedUnits(units - explained, evidence, units - evidence)
+        sent.returned = units - explained
+        sent.evidence = max(0, sent.returned - stubborn)
+        sent.ignored = units - sent.evidence
 
     def _retry(self, rows: Sequence[QueuedRow], now: float, max_level: int) -> None:
         for row in rows:

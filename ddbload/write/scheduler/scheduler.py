@@ -20,12 +20,18 @@ from ddbload.contracts.row_counts import WriteStats
 from ddbload.dynamodb import limits
 from ddbload.errors import DdbloadError
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.scheduler.answers import Answers, BatchSize, InFlight
+from ddbload.write.scheduler.answers import Answers, BatchSize
 from ddbload.write.scheduler.key_ordering import QueuedRow, RowMerger, RowOrder
-from ddbload.write.scheduler.messages import Answer, Batch, Finished, Step, Wait
-from ddbload.write.scheduler.outcome_tracker import OutcomeTracker, RowOutcome
-from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch
-from ddbload.write.scheduler.unsettled_rows import UnsettledRows
+from ddbload.write.scheduler.messages import (
+    Answer,
+    Batch,
+    Finished,
+    OutcomeTracker,
+    RowOutcome,
+    Step,
+    Wait,
+)
+from ddbload.write.scheduler.unsettled_rows import UniqueKeyBatch, UnsettledRows
 
 SETTLE_BACKOFF_SECONDS = 0.8
 """Longest back-off of a row that is left when a run stops: there are only seconds to settle it."""
@@ -104,7 +110,7 @@ class Scheduler:
         # No request is in flight that was sent before then.
         self._settles_rest = False
         self._told_to_stop = False
-        self._in_flight: dict[int, InFlight] = {}
+        self._in_flight: dict[int, Batch] = {}
         self._sent_requests = 0
         self._retried_requests = 0
         self._closed = False
@@ -284,10 +290,8 @@ class Scheduler:
 
     def _abandon_requests(self) -> None:
         """Take the requests in flight for lost: nobody waits for their answers."""
-        for request in self._in_flight.values():
-            unique = request.unique
-            handles = [row.handle for row in request.rows] if unique is None else unique.handles
-            self._answers.maybe_written.update(handles)
+        for batch in self._in_flight.values():
+            self._answers.maybe_written.update(batch.handles)
         self._in_flight.clear()
 
     def _make_batch(self, now: float) -> Batch | None:
@@ -296,28 +300,22 @@ class Scheduler:
             # Another thread has just taken the limit away.
             return None
         rows = self._rows.take(now, max_units)
-        if isinstance(rows, UniqueKeyBatch):
-            return self._send(rows.handles, rows.units, [], rows, now)
         if not rows:
             return None
-        self._retried_requests += any(row.sent for row in rows)
-        for row in rows:
-            row.in_flight = row.sent = True
-            row.attempts += 1
-        units = sum(row.units for row in rows)
-        return self._send(tuple(row.handle for row in rows), units, rows, None, now)
-
-    def _send(
-        self,
-        handles: Sequence[int],
-        units: int,
-        rows: list[QueuedRow],
-        unique: UniqueKeyBatch | None,
-        now: float,
-    ) -> Batch:
-        batch = Batch(self._sent_requests, handles)
-        self._in_flight[batch.number] = InFlight(rows, unique, self._pacing.send(units, now))
+        number = self._sent_requests
         self._sent_requests += 1
+        if isinstance(rows, UniqueKeyBatch):
+            batch = Batch(
+                number, rows.handles, unique=rows, sent=self._pacing.send(rows.units, now)
+            )
+        else:
+            self._retried_requests += any(row.sent for row in rows)
+            for row in rows:
+                row.in_flight = row.sent = True
+                row.attempts += 1
+            batch = Batch(number, tuple(row.handle for row in rows), rows)
+            batch.sent = self._pacing.send(sum(row.units for row in rows), now)
+        self._in_flight[number] = batch
         return batch
 
     # Answers that come back.

@@ -1,33 +1,229 @@
 """Hold all unsettled rows, and choose those of the next request. Pure.
 
-Most rows have a key that no other unsettled row has; `unique_key_batches` keeps these by the
-batch. The others go one by one: `key_ordering` decides which row of a key is sent, and
-`RetryQueues` when.
+Most rows have a key that no other unsettled row has. They are kept in whole batches, which cost a
+twentieth of the time of their single rows. A later row with one of the keys, or any answer but
+complete success, *dissolves* a batch into single rows. These go one by one: `key_ordering` decides
+which row of a key is sent, and `RetryQueues` when.
 """
 
 from __future__ import annotations
 
-import heapq
+import itertools
 import math
 import random
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 
 from ddbload.aws.backoff import full_jitter
 from ddbload.dynamodb import limits
-from ddbload.write.scheduler.hot_keys import HotKeys, partition_key
-from ddbload.write.scheduler.key_ordering import (
-    KeyOrdering,
-    MergingOrdering,
-    QueuedRow,
-    RowMerger,
-    RowOrder,
-    RowQueue,
-    SequentialOrdering,
-)
-from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch, UniqueKeyQueue
+from ddbload.write.scheduler.key_ordering import KeyOrdering, QueuedRow, RowMerger, RowOrder
+from ddbload.write.scheduler.row_queues import HotKeys, RetryQueues, partition_key
+
+MAX_EXCESS = 1.25
+"""A request may exceed its units by this factor, so that no request of a row or two is left."""
+
+
+class BatchGroup:
+    """Batches that were added together, and the set of all their keys.
+
+    The keys are kept until the last batch is closed: freeing one set takes a fifth of the time of
+    removing a thousand keys.
+    """
+
+    __slots__ = ("_index", "batches", "keys", "open")
+
+    def __init__(self, keys: AbstractSet[Hashable]) -> None:
+        self.keys = keys
+        self.batches: list[UniqueKeyBatch] = []
+        self.open = 0
+        """Number of batches that are neither written nor dissolved."""
+        self._index: dict[Hashable, UniqueKeyBatch] | None = None
+
+    def add(self, batch: UniqueKeyBatch) -> None:
+        """Add a batch that has some of the keys."""
+        self.batches.append(batch)
+        self.open += 1
+        self._index = None
+
+    def close(self, batch: UniqueKeyBatch) -> bool:
+        """Close a batch that is written or dissolved; return whether it was the last open one."""
+        batch.is_open = False
+        self.open -= 1
+        return not self.open
+
+    def find(self, key: Hashable) -> UniqueKeyBatch | None:
+        """Find the open batch that has a row of this key."""
+        if key not in self.keys:
+            return None
+        if self._index is None:
+            self._index = {each: batch for batch in self.batches for each in batch.keys}
+        batch = self._index[key]
+        return batch if batch.is_open else None
+
+
+@dataclass(slots=True, eq=False)
+class UniqueKeyBatch:
+    """Rows of one request, all with different keys."""
+
+    group: int
+    """Number of its group. A reference to it would be a cycle, which a scheduler that stops early
+    would leave to the garbage collector."""
+    handles: Sequence[int]
+    keys: Sequence[Hashable]
+    row_units: Sequence[int]
+    row_bytes: int
+    """Average bytes of JSON of one row."""
+    units: int
+    """Write units of all rows."""
+    is_open: bool = True
+    """The batch is neither written nor dissolved."""
+    in_flight: bool = False
+    rows: list[QueuedRow] = field(default_factory=list)
+    """Single rows, after the batch was dissolved."""
+
+    @property
+    def first_handle(self) -> int:
+        """Handle of the first row."""
+        return self.handles[0]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of JSON of all rows."""
+        return self.row_bytes * len(self.handles)
+
+    def pick(self, rows: slice) -> UniqueKeyBatch:
+        """Make a batch of some of the rows."""
+        units = self.row_units[rows]
+        return UniqueKeyBatch(
+            self.group, self.handles[rows], self.keys[rows], units, self.row_bytes, sum(units)
+        )
+
+
+class UniqueKeyQueue:
+    """Batches that are ready or in flight, in the order in which they are sent."""
+
+    def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
+        self.batch_rows = batch_rows
+        """Most rows of a request now."""
+        self.waiting = 0
+        """Number of rows in batches that are not in flight."""
+        self._groups: dict[int, BatchGroup] = {}
+        self._group_numbers = itertools.count()
+        self._ready: deque[UniqueKeyBatch] = deque()
+
+    @property
+    def is_empty(self) -> bool:
+        """No batch is open."""
+        return not self._groups
+
+    def is_disjoint(self, keys: AbstractSet[Hashable]) -> bool:
+        """Return whether no open group has any of these keys."""
+        return all(group.keys.isdisjoint(keys) for group in self._groups.values())
+
+    def shared_keys(self, keys: AbstractSet[Hashable]) -> set[Hashable]:
+        """Return the keys that an open group has."""
+        return {key for group in self._groups.values() for key in group.keys & keys}
+
+    def find(self, key: Hashable) -> UniqueKeyBatch | None:
+        """Find the open batch that has a row of this key."""
+        found = (group.find(key) for group in self._groups.values())
+        return next((batch for batch in found if batch is not None), None)
+
+    def add(
+        self,
+        handles: Sequence[int],
+        keys: Sequence[Hashable],
+        units: Sequence[int] | None,
+        row_bytes: int,
+        spread: int,
+        key_set: AbstractSet[Hashable] | None = None,
+    ) -> None:
+        """Add rows whose keys are unique. `units` None: one each. `key_set`: the keys as a set.
+
+        Each `spread` rows are dealt out to their batches in turn. Neighbours in a sorted source
+        have equal or similar partition keys: without dealing, all requests of a moment would load
+        one partition.
+        """
+        if not handles:
+            return
+        group, count = next(self._group_numbers), len(handles)
+        self._groups[group] = made = BatchGroup(set(keys) if key_set is None else key_set)
+        rows = UniqueKeyBatch(group, handles, keys, units or (1,) * count, row_bytes, 0)
+        most = self.batch_rows
+        for start in range(0, count, spread):
+            stop = min(start + spread, count)
+            batches = -(-(stop - start) // limits.MAX_BATCH_ROWS)
+            for first in range(start, start + batches):
+                batch = rows.pick(slice(first, stop, batches))
+                size = len(batch.handles)
+                # Smaller requests keep the order that their rows have in a full one.
+                for request in (
+                    [batch]
+                    if size <= most
+                    else [batch.pick(slice(at, at + most)) for at in range(0, size, most)]
+                ):
+                    made.add(request)
+                    self._ready.append(request)
+        self.waiting += count
+
+    def head(self) -> UniqueKeyBatch | None:
+        """Return the next batch; None if the queue is empty."""
+        ready = self._ready
+        while ready and not ready[0].is_open:
+            ready.popleft()
+        return ready[0] if ready else None
+
+    def take(self, max_units: float) -> UniqueKeyBatch:
+        """Take the next batch to send; a batch of too many units is cut into equal shares."""
+        batch = self._ready.popleft()
+        units = batch.units
+        if units > max_units * MAX_EXCESS:
+            batch = self._cut(batch, units / math.ceil(units / (max_units * MAX_EXCESS)))
+        if len(batch.handles) > self.batch_rows:
+            batch = self._cut_at(batch, self.batch_rows)
+        self.waiting -= len(batch.handles)
+        batch.in_flight = True
+        return batch
+
+    def remove(self, batch: UniqueKeyBatch) -> None:
+        """Forget a batch that is written or dissolved."""
+        if self._groups[batch.group].close(batch):
+            del self._groups[batch.group]
+
+    def dissolve(self, batch: UniqueKeyBatch) -> list[QueuedRow]:
+        """Remove a batch and return its rows as single rows."""
+        self.remove(batch)
+        if not batch.in_flight:
+            self.waiting -= len(batch.handles)
+        batch.rows = [
+            QueuedRow(handle, key, units, batch.row_bytes)
+            for handle, key, units in zip(batch.handles, batch.keys, batch.row_units, strict=True)
+        ]
+        for row in batch.rows:
+            row.in_flight = row.sent = batch.in_flight
+            row.attempts = int(batch.in_flight)
+        return batch.rows
+
+    def _cut(self, batch: UniqueKeyBatch, max_units: float) -> UniqueKeyBatch:
+        units = 0
+        for count, each in enumerate(batch.row_units):
+            if units >= max_units:
+                return self._cut_at(batch, count)
+            units += each
+        return batch
+
+    def _cut_at(self, batch: UniqueKeyBatch, count: int) -> UniqueKeyBatch:
+        head, rest = batch.pick(slice(count)), batch.pick(slice(count, None))
+        self._ready.appendleft(rest)
+        group = self._groups[batch.group]
+        for share in (head, rest):
+            group.add(share)
+        group.close(batch)
+        return head
 
 
 class UnsettledRows:
@@ -48,13 +244,7 @@ class UnsettledRows:
         """Partition keys that are slowed separately."""
         self._rng = rng
         self._unique = UniqueKeyQueue(batch_rows)
-        self._ordering: KeyOrdering | SequentialOrdering = (
-            KeyOrdering()
-            if order is RowOrder.LAST_WINS
-            else SequentialOrdering(first_wins=order is RowOrder.FIRST_WINS)
-            if merger is None
-            else MergingOrdering(merger)
-        )
+        self._ordering = KeyOrdering(order, merger)
         self._unanswered: set[Hashable] = set() if unanswered is None else unanswered
         # Handles of rows that were not the first of their key, in order.
         self._repeated = array("Q")
@@ -209,10 +399,9 @@ class UnsettledRows:
 
     def unmerge(self, row: QueuedRow) -> bool:
         """Send a refused row and those merged with it one after the other; False if it has none."""
-        if not isinstance(self._ordering, MergingOrdering) or not row.superseded:
-            return False
-        self._queues.push(self._ordering.unmerge(row))
-        return True
+        first = self._ordering.unmerge(row)
+        self._push_if_any(first)
+        return first is not None
 
     def remove_refused(self, row: QueuedRow) -> None:
         """Forget a row that DynamoDB refused."""
@@ -232,121 +421,3 @@ class UnsettledRows:
     def _push_if_any(self, row: QueuedRow | None) -> None:
         if row is not None and row.handle <= self._last:
             self._queues.push(row)
-
-
-class RetryQueues:
-    """Queues of single rows, and the choice of the queue that fills the next request."""
-
-    def __init__(self, hot_keys: HotKeys, batch_rows: int) -> None:
-        self._hot_keys = hot_keys
-        self.batch_rows = batch_rows
-        self._ready = RowQueue()
-        self._backing_off: list[tuple[float, int, QueuedRow]] = []
-        self._split_requests: deque[RowQueue] = deque()
-
-    def __len__(self) -> int:
-        """Count the rows that any request may carry."""
-        return len(self._ready)
-
-    @property
-    def is_empty(self) -> bool:
-        """No row waits here, and no hot key would make one wait."""
-        return not (
-            self._ready or self._backing_off or self._split_requests or self._hot_keys.by_key
-        )
-
-    @property
-    def any_alone(self) -> bool:
-        """The next request carries a row that shares it with no others."""
-        # Not the half of a batch that DynamoDB refused.
-        split = self._split_requests
-        return bool(split and split[0]) and split[0].peek().alone
-
-    def keep_up_to(self, last: int, at: float) -> None:
-        """Drop the rows beyond this one; none of the others backs off after the time `at`."""
-        waiting = [self._ready, *self._split_requests]
-        self._ready, *split = [queue.up_to(last) for queue in waiting]
-        self._split_requests = deque(split)
-        self._backing_off = [
-            (min(until, at), handle, row)
-            for until, handle, row in self._backing_off
-            if row.newest().first_handle <= last
-        ]
-        heapq.heapify(self._backing_off)
-        self._hot_keys.keep_up_to(last)
-
-    def push(self, row: QueuedRow) -> None:
-        """Add a row that may be sent at once."""
-        self._ready.push(row)
-
-    def push_backing_off(self, row: QueuedRow, at: float) -> None:
-        """Add a row that may be sent from the time `at` on."""
-        heapq.heappush(self._backing_off, (at, row.handle, row))
-
-    def push_split(self, rows: Iterable[QueuedRow]) -> None:
-        """Add rows that form separate requests, to find the one that DynamoDB refuses."""
-        self._split_requests.append(RowQueue(rows))
-
-    def take(self, now: float, max_units: float, batch_handle: float) -> list[QueuedRow]:
-        """Take the rows of one request; none while a batch of unique keys has waited longer.
-
-        `batch_handle`: that batch's first handle.
-        """
-        while self._split_requests:
-            half = self._split_requests[0]
-            rows = self._fill(half, max_units)
-            if not half:
-                self._split_requests.popleft()
-            if rows:
-                return rows
-        while self._backing_off and self._backing_off[0][0] <= now:
-            self._ready.push(heapq.heappop(self._backing_off)[2].newest())
-        if self._hot_keys.by_key:
-            self._move_hot_rows()
-            rows = self._hot_keys.take(now, max_units)
-            if rows:
-                return rows
-        if self._ready and self._ready.peek().first_handle < batch_handle:
-            return self._fill(self._ready, max_units)
-        return []
-
-    def ready_at(self, now: float) -> float:
-        """Compute when a row may be sent; infinity if no row waits."""
-        if self._ready or self._split_requests:
-            return now
-        later = self._backing_off[0][0] if self._backing_off else math.inf
-        return min(later, self._hot_keys.ready_at(now))
-
-    def _move_hot_rows(self) -> None:
-        """Move rows of hot keys from the head of the ready queue to their keys' queues."""
-        ready = self._ready
-        kept: list[QueuedRow] = []
-        while ready and len(kept) < limits.MAX_BATCH_ROWS:
-            row = ready.peek()
-            ready.pop()
-            queue = self._hot_keys.queue_of(row)
-            if queue is None:
-                kept.append(row)
-            else:
-                queue.push(row)
-        for row in kept:
-            ready.push(row)
-
-    def _fill(self, queue: RowQueue, max_units: float) -> list[QueuedRow]:
-        """Take the rows of one request.
-
-        The last row may exceed `max_units`: otherwise a row larger than that would never go.
-        """
-        rows: list[QueuedRow] = []
-        size = units = 0
-        while queue and len(rows) < self.batch_rows:
-            row = queue.peek()
-            size += row.bytes
-            if rows and (size > limits.MAX_BATCH_BYTES or units >= max_units):
-                break
-            if rows and (row.alone or rows[0].alone):
-                break
-            units += row.units
-            rows.append(row)
-            queue.pop()
-        return rows

@@ -16,7 +16,7 @@ from ddbload.report_page.timeline import (
     Timeline,
     make_timeline,
 )
-from ddbload.write.pacing.wcu_budget import WcuBudget
+from ddbload.write.pacing.pacing import WcuBudget
 from tests.unit.steps.page_scenes import BEGAN, work
 
 

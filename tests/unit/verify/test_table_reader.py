@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutE
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.failures import ChecksumMismatch
 from ddbload.aws.retry import RetryPolicy
-from ddbload.dynamodb.item_digest import ItemDigests
+from ddbload.dynamodb.item_equality import ItemDigests
 from ddbload.errors import ServiceUnavailable
 from ddbload.verify.table_reader import BATCH_KEYS, RawReads, TableReader
 

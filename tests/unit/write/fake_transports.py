@@ -7,12 +7,13 @@ import math
 import random
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.write.drivers import Job
+from ddbload.write.drivers import BotoTransport, Job, ThreadLoop
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.requests import ItemOrKey
+from ddbload.write.requests import ItemOrKey, SentItems, WriteRequests
 from ddbload.write.scheduler.messages import Accepted, Answer
 from ddbload.write.scheduler.scheduler import Scheduler
 
@@ -48,6 +49,19 @@ class FakeTable:
         self._responses = list(responses)
         self._otherwise = otherwise
         self._lock = threading.Lock()
+
+    connect = ThreadLoop
+
+    def request(self, body: bytes, rows: int) -> tuple[Callable[[], Answer], int]:
+        items = json.loads(body)
+        assert len(items) == rows
+        return partial(self.send, items), 0
+
+    def answer(self, outcome: Any, generation: int, rows: int, items: SentItems) -> Answer:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        answer: Answer = outcome
+        return answer
 
     def send(self, items: Sequence[ItemOrKey]) -> Answer:
         with self._lock:
@@ -118,3 +132,16 @@ class FakeRows:
         clock = Clock()
         given = {"clock": clock, "sleep": clock.sleep} | more
         return Job(self.scheduler, self.feed, self.items, self.body, table, **given)
+
+
+def send_through(
+    client: Any, requests: WriteRequests, items: Sequence[ItemOrKey], body: bytes
+) -> Answer:
+    """Send one request through a client, and return the answer."""
+    transport = BotoTransport(client, requests)
+    loop = transport.connect(1)
+    call, generation = transport.request(body, len(items))
+    loop.send(None, call)
+    ((_, outcome),) = loop.wait(30.0)
+    loop.close()
+    return transport.answer(outcome, generation, len(items), lambda: items)

@@ -8,12 +8,20 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from ddbload.dynamodb.modes import INSERT, Deletion
+from ddbload.contracts.options import Options
+from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.dynamodb.modes import INSERT, PUT, Deletion, WriteMode
 from ddbload.errors import AccessDenied, RequestRefused
-from ddbload.write.requests import BatchRequests, ConditionalPutRequests
-from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
-from ddbload.write.scheduler.outcome_tracker import RowOutcome
-from ddbload.write.transports import BotoTransport
+from ddbload.write.requests import WriteRequests
+from ddbload.write.scheduler.messages import (
+    Accepted,
+    Answer,
+    Fatal,
+    Refused,
+    RowOutcome,
+    Throttled,
+    Unsure,
+)
 from tests.fakes.client import connect_timeout, connection_closed, read_timeout, unreachable
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.dynamodb_faults import (
@@ -26,6 +34,8 @@ from tests.fakes.dynamodb_faults import (
     processed_first,
     scientific,
 )
+from tests.unit.items.expected_bodies import write_body
+from tests.unit.write.fake_transports import send_through
 
 WRITTEN, SKIPPED = RowOutcome.WRITTEN, RowOutcome.SKIPPED
 TABLE = "table"
@@ -55,11 +65,23 @@ def dynamodb() -> FakeDynamoDB:
     return fake
 
 
+def send_rows(
+    client: Any,
+    items: Sequence[dict[str, Any]],
+    table: str = TABLE,
+    keys: Sequence[str] = KEYS,
+    mode: WriteMode = PUT,
+) -> Answer:
+    described = Table(table, "", tuple(KeyAttribute(key, "S", 1024) for key in keys))
+    requests = WriteRequests(Options(mode=mode.name), described)
+    return send_through(client, requests, items, write_body(mode, table, items))
+
+
 def send(
     dynamodb: FakeDynamoDB, items: Sequence[dict[str, Any]], *faults: Fault, table: str = TABLE
 ) -> Answer:
     dynamodb.faults.add("batch_write_item", *faults)
-    answer = BotoTransport(dynamodb, BatchRequests(table, KEYS)).send(items)
+    answer = send_rows(dynamodb, items, table)
     assert dynamodb.faults.left() == {}
     return answer
 
@@ -117,7 +139,7 @@ def test_unprocessed_items_match_text_keys_by_their_characters(dynamodb):
     )
     dynamodb.faults.add("batch_write_item", processed_first(1))
     items = [{"id": {"S": "1.0"}}, {"id": {"S": "1"}}]
-    answer = BotoTransport(dynamodb, BatchRequests("texts", ["id"])).send(items)
+    answer = send_rows(dynamodb, items, "texts", ("id",))
     assert isinstance(answer, Accepted)
     assert list(answer.unprocessed) == [1]
 
@@ -131,7 +153,7 @@ def test_unprocessed_items_match_binary_keys(dynamodb):
     )
     dynamodb.faults.add("batch_write_item", processed_first(1))
     items = [{"id": {"B": "AA=="}}, {"id": {"B": "/w=="}}]
-    answer = BotoTransport(dynamodb, BatchRequests("binaries", ["id"])).send(items)
+    answer = send_rows(dynamodb, items, "binaries", ("id",))
     assert isinstance(answer, Accepted)
     assert list(answer.unprocessed) == [1]
     assert dynamodb.items("binaries") == [{"id": {"B": b"\x00"}}]
@@ -149,10 +171,8 @@ def test_binary_values_are_sent_as_bytes_at_any_depth(dynamodb):
 @pytest.mark.parametrize(("there", "outcome"), [("/w==", RowOutcome.IDENTICAL), ("/g==", SKIPPED)])
 def test_existing_item_is_compared_by_its_binary_values(dynamodb, there, outcome):
     items = made(1, data={"B": there})
-    condition = INSERT.condition_parameters("id", None)
-    writer = BotoTransport(dynamodb, ConditionalPutRequests(TABLE, condition))
-    assert isinstance(writer.send(items), Accepted)
-    answer = writer.send(made(1, data={"B": "/w=="}))
+    assert isinstance(send_rows(dynamodb, items, mode=INSERT), Accepted)
+    answer = send_rows(dynamodb, made(1, data={"B": "/w=="}), mode=INSERT)
     assert isinstance(answer, Accepted)
     assert answer.outcome is outcome
 
@@ -267,7 +287,6 @@ def test_answer_is_unsure_when_the_response_is_lost(dynamodb, raised, landed):
         pytest.param(made(26), "Too many items", id="26 items"),
         pytest.param(made(1, text={"S": "x" * 409_600}), "maximum allowed size", id="too large"),
         pytest.param(made(1, number={"N": "1" * 39}), "38 significant digits", id="39 digits"),
-        pytest.param(made(1, text={"S": "\ud800"}), "Unicode", id="half a surrogate pair"),
     ],
 )
 def test_answer_is_refused_for_invalid_content(dynamodb, items, says):
@@ -314,5 +333,5 @@ def test_answer_is_fatal_without_the_text_of_an_unknown_error(dynamodb):
 def test_answer_is_unsure_when_the_checksum_does_not_match(canned):
     client, answers = canned
     answers.say(b'{"UnprocessedItems": {}}', crc32=1)
-    answer = BotoTransport(client, BatchRequests(TABLE, KEYS)).send(made())
+    answer = send_rows(client, made())
     assert answer == Unsure("ChecksumMismatch")

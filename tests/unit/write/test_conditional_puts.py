@@ -10,19 +10,22 @@ from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.modes import position
 from ddbload.errors import AccessDenied, TableNotFound
-from ddbload.write.requests import (
-    BatchRequests,
-    ConditionalPutRequests,
-    InsertRequests,
-    requests_for,
-)
+from ddbload.write.requests import WriteRequests
 from ddbload.write.scheduler.key_ordering import RowOrder
-from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
-from ddbload.write.scheduler.outcome_tracker import RowOutcome
-from ddbload.write.transports import BotoTransport
+from ddbload.write.scheduler.messages import (
+    Accepted,
+    Answer,
+    Fatal,
+    Refused,
+    RowOutcome,
+    Throttled,
+    Unsure,
+)
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.dynamodb_faults import Fault, empty_answer, error, fails
+from tests.unit.items.expected_bodies import write_body
+from tests.unit.write.fake_transports import send_through
 
 KEY = KeyAttribute("id", "S", 2048)
 TABLE = Table("table", "1234", (KEY,))
@@ -57,26 +60,21 @@ def store(dynamodb: FakeDynamoDB, item: Item) -> None:
     dynamodb.put_item(TableName="table", Item=item)
 
 
+def send_rows(dynamodb: FakeDynamoDB, options: Options, items: list[Item], **more: Any) -> Answer:
+    body = write_body(options.write_mode, "table", items, options.position_attribute or "id")
+    return send_through(dynamodb, WriteRequests(options, TABLE, **more), items, body)
+
+
 def send(dynamodb: FakeDynamoDB, options: Options, item: Item, *faults: Fault) -> Answer:
     dynamodb.faults.add("put_item", *faults)
-    answer = BotoTransport(dynamodb, requests_for(options, TABLE)).send([item])
+    answer = send_rows(dynamodb, options, [item])
     assert dynamodb.faults.left() == {}
     return answer
 
 
-def test_requests_for_chooses_by_mode():
-    kinds = {
-        mode: type(requests_for(Options(mode=mode, position_attribute=name), TABLE))
-        for mode, name in (("put", None), ("insert", None), ("last-wins", "at"), ("delete", None))
-    }
-    assert kinds == {
-        "put": BatchRequests,
-        "insert": InsertRequests,
-        "last-wins": ConditionalPutRequests,
-        "delete": BatchRequests,
-    }
+def test_order_of_equal_keys_depends_on_the_mode():
     modes = (Options(), INSERT, LAST_WINS, DELETE)
-    assert [requests_for(each, TABLE).order for each in modes] == [
+    assert [WriteRequests(each, TABLE).order for each in modes] == [
         RowOrder.LAST_WINS,
         RowOrder.FIRST_WINS,
         RowOrder.LAST_WINS,
@@ -95,8 +93,8 @@ def test_insert_detects_an_identical_item_in_any_number_notation(dynamodb, spelt
 
 def test_insert_uses_the_given_outcome_for_an_identical_item(dynamodb):
     store(dynamodb, made(x="1"))
-    writer = BotoTransport(dynamodb, requests_for(INSERT, TABLE, RowOutcome.WRITTEN))
-    assert writer.send([made(x="1")]) == Accepted((), 1.0, RowOutcome.WRITTEN)
+    answer = send_rows(dynamodb, INSERT, [made(x="1")], identical=RowOutcome.WRITTEN)
+    assert answer == Accepted((), 1.0, RowOutcome.WRITTEN)
 
 
 @pytest.mark.parametrize("lost", [read_timeout(), error("InternalServerError")])
@@ -208,5 +206,5 @@ def test_delete_is_unsure_when_a_put_is_returned(dynamodb):
     put = {"PutRequest": {"Item": {"id": {"S": "a"}}}}
     lie = Fault(rewrite=lambda answer: {**answer, "UnprocessedItems": {"table": [put]}})
     dynamodb.faults.add("batch_write_item", lie)
-    answer = BotoTransport(dynamodb, requests_for(DELETE, TABLE)).send([{"id": {"S": "a"}}])
+    answer = send_rows(dynamodb, DELETE, [{"id": {"S": "a"}}])
     assert isinstance(answer, Unsure)

@@ -9,12 +9,7 @@ import pytest
 from ddbload.contracts.options import Options
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import TableNotFound
-from ddbload.write.drivers import (
-    DRIVER_POLL_SECONDS,
-    Driver,
-    ThreadsDriver,
-    driver_for,
-)
+from ddbload.write.drivers import DRIVER_POLL_SECONDS, Driver, concurrency_for
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Throttled, Unsure
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.fake_transports import Clock, FakeRows, FakeTable, at_row
@@ -22,7 +17,7 @@ from tests.unit.write.fake_transports import Clock, FakeRows, FakeTable, at_row
 
 @pytest.fixture(params=["sync", "threads"])
 def driver(request) -> Iterator[Driver]:
-    made = driver_for(Options(engine=request.param, concurrency=4))
+    made = Driver(concurrency_for(Options(engine=request.param, concurrency=4)))
     yield made
     made.close()
 
@@ -81,7 +76,7 @@ def test_driver_raises_an_exception_of_the_transport(driver, error):
 def test_driver_raises_an_exception_of_the_item_builder(driver):
     rows = FakeRows(*range(1000))
     job = rows.job(FakeTable())
-    object.__setattr__(job, "items", lambda handles: [{}[handle] for handle in handles])
+    object.__setattr__(job, "body", lambda handles: [{}[handle] for handle in handles])
     with pytest.raises(KeyError):
         driver.run(job)
 
@@ -126,7 +121,7 @@ def test_driver_stops_at_the_deadline(driver):
 def test_sync_driver_sleeps_until_the_scheduler_is_ready():
     clock = Clock()
     rows, table = FakeRows("a"), FakeTable(*[always(Throttled("ThrottlingException"))] * 12)
-    driver = ThreadsDriver(1)
+    driver = Driver(1)
     driver.run(rows.job(table, clock=clock, sleep=clock.sleep))
     assert table.items == {"a": 0}
     assert clock.now > 5.0
@@ -139,6 +134,6 @@ def test_sync_driver_stops_during_a_wait():
     clock = Clock()
     rows, table = FakeRows("a"), FakeTable(otherwise=always(Throttled("ThrottlingException")))
     job = rows.job(table, clock=clock, sleep=clock.sleep, should_stop=lambda: clock.now > 1.0)
-    ThreadsDriver(1).run(job)
+    Driver(1).run(job)
     assert clock.now <= 1.0 + 2 * DRIVER_POLL_SECONDS
     assert rows.counts == RowCounts()

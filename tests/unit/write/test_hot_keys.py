@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
-from ddbload.write.pacing.wcu_budget import TokenBucket
-from ddbload.write.scheduler.hot_keys import (
+from ddbload.write.pacing.adaptive_rate import TokenBucket
+from ddbload.write.scheduler.key_ordering import QueuedRow
+from ddbload.write.scheduler.messages import Accepted
+from ddbload.write.scheduler.row_queues import (
     MAX_HOT_KEYS,
     SUSPECT_SECONDS,
     SUSPECT_UNITS,
     HotKeys,
 )
-from ddbload.write.scheduler.key_ordering import QueuedRow
-from ddbload.write.scheduler.messages import Accepted
 from tests.unit.write.manual_driver import ManualDriver
 
 

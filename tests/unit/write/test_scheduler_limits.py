@@ -10,8 +10,7 @@ import pytest
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
 from ddbload.errors import AccessDenied, RequestRefused, TableNotFound
-from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.pacing.wcu_budget import WcuBudget
+from ddbload.write.pacing.pacing import Pacing, WcuBudget
 from ddbload.write.scheduler.answers import FOREIGN_SECONDS
 from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.messages import (

@@ -11,10 +11,10 @@ from ddbload.write.scheduler.messages import (
     Accepted,
     Fatal,
     Refused,
+    RowOutcome,
     Throttled,
     Unsure,
 )
-from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from tests.unit.write.manual_driver import ManualDriver, object_keys
 
 SKIPPED = Accepted((), 1.0, RowOutcome.SKIPPED)

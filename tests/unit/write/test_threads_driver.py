@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from ddbload.write.drivers import ThreadsDriver
+from ddbload.write.drivers import Driver
 from ddbload.write.scheduler.messages import Accepted
 from tests.unit.write.fake_transports import FakeRows, FakeTable
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("no_rate")
 
 @pytest.fixture
 def driver():
-    made = ThreadsDriver(4)
+    made = Driver(4)
     yield made
     made.close()
 
