@@ -70,22 +70,6 @@ class ConnectionBroken(Exception):
 class Connection:
     """Connection that sends one request after the other, without blocking."""
 
-    __slots__ = (
-        "_poll",
-        "_reader",
-        "_receive_wants_write",
-        "_rest",
-        "_send_wants_write",
-        "_server_name",
-        "_sock",
-        "_tls",
-        "answered",
-        "fd",
-        "is_open",
-        "owner",
-        "watched",
-    )
-
     def __init__(self, address: Address, tls: ssl.SSLContext | None, server_name: str) -> None:
         """Begin to connect. Raises `ConnectionBroken`.
 
@@ -233,19 +217,15 @@ class Connection:
                 # In pieces, because TLS takes all of its input or none, and wants the same input
                 # again if it took none.
                 rest = rest[self._sock.send(rest[:_PIECE_BYTES]) :]
-        except (BlockingIOError, ssl.SSLWantWriteError):
-            self._send_wants_write = True
+        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError) as error:
+            self._send_wants_write = not isinstance(error, ssl.SSLWantReadError)
             self._rest = rest
-            return
-        except ssl.SSLWantReadError:
-            self._send_wants_write = False
-            self._rest = rest
-            return
         except OSError as error:
             self._rest = rest
             raise ConnectionBroken(_reason(error)) from None
-        self._send_wants_write = False
-        self._rest = None
+        else:
+            self._send_wants_write = False
+            self._rest = None
 
     def _receive(self) -> Response | None:
         reader = self._reader
