@@ -13,7 +13,6 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ddbload.errors import InvalidPayload, SourceNotFound, SourceUnreadable
@@ -198,23 +197,12 @@ def find_files(path: str) -> FolderFiles:
     raise missing_file(path, "no file to import")
 
 
-def _collect(base: str, glob: Glob | None) -> FolderFiles:
-    found = FolderFiles()
-    for path, size in _files(base, glob, found):
-        if size:
-            found.files.append(path)
-        else:
-            found.empty.append(path)
-    found.files.sort(key=os.fsencode)
-    found.empty.sort(key=os.fsencode)
-    return found
-
-
 _Folder = tuple[int, int]
 """Device and inode of a folder."""
 
 
-def _files(base: str, glob: Glob | None, found: FolderFiles) -> Iterator[tuple[str, int]]:
+def _collect(base: str, glob: Glob | None) -> FolderFiles:
+    found = FolderFiles()
     paths: Counter[_Folder] = Counter()
     # Not by recursion: folders may be nested more deeply than Python's functions.
     left: list[tuple[str, frozenset[_Folder]]] = [(base, frozenset())]
@@ -254,9 +242,12 @@ def _files(base: str, glob: Glob | None, found: FolderFiles) -> Iterator[tuple[s
             elif is_folder:
                 left.append((path, inner))
             elif stat.S_ISREG(kind):
-                yield path, size
+                (found.files if size else found.empty).append(path)
             else:
                 raise SourceUnreadable(f"{path} is not a regular file; move it elsewhere")
+    found.files.sort(key=os.fsencode)
+    found.empty.sort(key=os.fsencode)
+    return found
 
 
 def _status(path: str) -> tuple[int, int]:

@@ -22,16 +22,10 @@ from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK
 from ddbload.rows.json_framing import LARGEST_CONTAINER_START, JsonFramer
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding import inflate
-from ddbload.source.decoding.compression import (
-    EXPANSION_ALLOWANCE_BYTES,
-    SeekTrail,
-    decompress,
-)
+from ddbload.source.decoding.compression import SeekTrail, decompress
 
 READ_BYTES = 64 * 1024
 """Compressed or encoded bytes read at once."""
-_MOST_UTF8_BYTES = 4
-"""Bytes of UTF-8 that a byte in any other encoding becomes at most."""
 
 
 class DecodedSource:
@@ -92,16 +86,6 @@ class DecodedSource:
         self._start, self._trail = start, trail
 
     @property
-    def most_bytes(self) -> int | None:
-        """Bytes that `stream` can yield at most; None if there is no limit."""
-        most = self.inner.size
-        if self._compression != UNCOMPRESSED:
-            if self._max_expansion is None:
-                return None
-            most = max(EXPANSION_ALLOWANCE_BYTES, self._max_expansion * most)
-        return most if self._encoding is None else _MOST_UTF8_BYTES * most
-
-    @property
     def rows_before(self) -> int:
         """Rows of the file before offset 0; not zero if only some row groups are read."""
         return 0
@@ -133,11 +117,6 @@ class DecodedSource:
     def framed(self) -> bool:
         """True if rows are JSON objects that are not one a line."""
         return self._layout in (ARRAY, OBJECT, VALUES)
-
-    @property
-    def has_cuts(self) -> bool:
-        """True if a window of the bytes shows where a row ends."""
-        return self.plain and not self.framed
 
     def stream_rows(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
         """Yield a range as `stream` does, its JSON objects one a line; a row begins at `start`.
