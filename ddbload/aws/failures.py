@@ -60,7 +60,7 @@ class AwsFailure:
     @property
     def is_foreign(self) -> bool:
         """True if a server answered that is not AWS's, such as a proxy; it may pass."""
-        return self.kind is FailureKind.UNSURE and is_foreign(self.code, self.status)
+        return self.kind is FailureKind.UNSURE and _is_foreign(self.code, self.status)
 
     @property
     def is_known(self) -> bool:
@@ -323,7 +323,7 @@ def _error_fields(response: Response) -> dict[str, str]:
     return dict(_FIELD.findall(response.body[:_ERROR_BYTES].decode("utf-8", "replace")))
 
 
-def is_foreign(code: str, status: int) -> bool:
+def _is_foreign(code: str, status: int) -> bool:
     """Tell whether a status without an error code is another server's than AWS's."""
     return code == str(status) and status in _FOREIGN
 
@@ -335,7 +335,7 @@ def failure_of_code(
     kind = _KINDS.get(code, FailureKind.FATAL)
     if kind is FailureKind.THROTTLED or status == 429:
         kind = FailureKind.THROTTLED
-    elif status >= 500 or status == 408 or is_foreign(code, status):
+    elif status >= 500 or status == 408 or _is_foreign(code, status):
         kind = FailureKind.UNSURE
     elif kind is FailureKind.FATAL and status == 413:
         kind = FailureKind.INVALID

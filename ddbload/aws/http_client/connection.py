@@ -75,7 +75,8 @@ class Connection:
 
         `tls`: None for a plain connection. `server_name`: the name that the certificate must have.
         """
-        self._reader = ResponseReader()
+        self.reader = ResponseReader()
+        """Parser of the received bytes."""
         self._rest: memoryview | None = None
         self._send_wants_write = True
         self._receive_wants_write = False
@@ -118,15 +119,6 @@ class Connection:
     def is_sending(self) -> bool:
         """True if part of the request is still to be sent."""
         return self._rest is not None
-
-    @property
-    def begun(self) -> bool:
-        """True if the first bytes of a response were received."""
-        return self._reader.begun
-
-    def partial_response(self, max_bytes: int | None = None) -> Response | None:
-        """Return the received part of a response, see `ResponseReader.partial_response`."""
-        return self._reader.partial_response(max_bytes)
 
     @property
     def left(self) -> int:
@@ -228,7 +220,7 @@ class Connection:
             self._rest = None
 
     def _receive(self) -> Response | None:
-        reader = self._reader
+        reader = self.reader
         # SSLSocket.recv() would be one more call for each response.
         read = self._sock.read if isinstance(self._sock, ssl.SSLSocket) else self._sock.recv
         self._receive_wants_write = False

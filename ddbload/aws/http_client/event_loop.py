@@ -298,7 +298,7 @@ class HttpLoop:
             now = self._clock()
             exchange.whole_by = now + self._timeouts.whole
             self._set_deadline(exchange, now + self._timeouts.first_byte, "ReadTimeout")
-        if connection.begun:
+        if connection.reader.begun:
             self._set_deadline(exchange, exchange.whole_by, "ReadTimeout")
 
     def _ready(self, connection: Connection) -> None:
@@ -336,7 +336,7 @@ class HttpLoop:
             self._drop(connection)
 
     def _peek_at(self, exchange: Exchange, peek: Peek, connection: Connection) -> None:
-        partial = connection.partial_response(_PEEK_BYTES)
+        partial = connection.reader.partial_response(_PEEK_BYTES)
         found = None if partial is None else peek(partial)
         if found is not None:
             exchange.peek = None
@@ -363,7 +363,7 @@ class HttpLoop:
 
     def _on_broken(self, exchange: Exchange, connection: Connection, reason: str) -> None:
         """Send the request again if a reused connection broke before the response; else lose it."""
-        begun, partial = connection.begun, connection.partial_response()
+        begun, partial = connection.reader.begun, connection.reader.partial_response()
         self._drop(connection)
         if exchange.is_reused and not begun and reason != "BadResponse":
             exchange.is_reused, exchange.is_resent = False, True
@@ -383,7 +383,7 @@ class HttpLoop:
             is_connecting = connection is not None and not connection.is_open
             partial = None
             if connection is not None:
-                partial = connection.partial_response()
+                partial = connection.reader.partial_response()
                 self._drop(connection)
             if is_connecting:
                 self._try_next(exchange, exchange.timeout)

@@ -378,7 +378,12 @@ def _zstd_frames(reader: _ByteReader) -> Iterator[tuple[int, Iterator[bytes]]]:
     is_first = not reader.taken
     while not reader.at_end():
         offset = reader.taken
-        start = reader.take(4) if is_first else _next_signature(reader)
+        try:
+            start = reader.take(4)
+        except EOFError:
+            if is_first:
+                raise
+            start = b""
         if start in ZSTD_SKIPPABLE_SIGNATURES:
             reader.skip(int.from_bytes(reader.take(4), "little"))
         elif start == ZSTD_SIGNATURE:
@@ -388,13 +393,6 @@ def _zstd_frames(reader: _ByteReader) -> Iterator[tuple[int, Iterator[bytes]]]:
         else:
             raise _Damage("these are not Zstandard data")
         is_first = False
-
-
-def _next_signature(reader: _ByteReader) -> bytes:
-    try:
-        return reader.take(4)
-    except EOFError:
-        raise _Damage("after the end of the Zstandard data there is something else") from None
 
 
 def _frame_parts(signature: bytes, reader: _ByteReader) -> Iterator[bytes]:

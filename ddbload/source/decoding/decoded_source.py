@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.source import (
@@ -22,10 +21,16 @@ from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK
 from ddbload.rows.json_framing import LARGEST_CONTAINER_START, JsonFramer
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding import inflate
-from ddbload.source.decoding.compression import SeekTrail, decompress
+from ddbload.source.decoding.compression import (
+    EXPANSION_ALLOWANCE_BYTES,
+    SeekTrail,
+    decompress,
+)
 
 READ_BYTES = 64 * 1024
 """Compressed or encoded bytes read at once."""
+_MOST_UTF8_BYTES = 4
+"""Bytes of UTF-8 that a byte in any other encoding becomes at most."""
 
 
 class DecodedSource:
@@ -50,7 +55,8 @@ class DecodedSource:
         self.members: frozenset[str] = frozenset()
         """Members, other than empty ones, of the object around an array read to its end."""
         self._layout = layout
-        self._compression = compression
+        self.compression = compression
+        """Name of the compression."""
         self._encoding = None if encoding is None or is_utf8(encoding) else encoding
         self._max_expansion = max_expansion
         self._start: SeekPoint | None = None
@@ -62,28 +68,28 @@ class DecodedSource:
         return self.inner.name
 
     @property
-    def pinned(self) -> Mapping[str, Any]:
-        """Version of the source, see `ByteSource.pinned`."""
-        return self.inner.pinned
-
-    @property
     def plain(self) -> bool:
         """True if the bytes are the file's, so that a range can be read without those before it."""
-        return self._compression == UNCOMPRESSED and self._encoding is None
-
-    @property
-    def compression(self) -> str:
-        """Name of the compression."""
-        return self._compression
+        return self.compression == UNCOMPRESSED and self._encoding is None
 
     @property
     def has_seek_points(self) -> bool:
         """True if reading can begin at places that are found while it is decompressed."""
-        return self._compression != UNCOMPRESSED and self._encoding is None
+        return self.compression != UNCOMPRESSED and self._encoding is None
 
     def seek(self, start: SeekPoint | None, trail: SeekTrail | None) -> None:
         """Begin later reads at a seek point, if they lie behind it, and record others."""
         self._start, self._trail = start, trail
+
+    @property
+    def most_bytes(self) -> int | None:
+        """Bytes that `stream` can yield at most; None if there is no limit."""
+        most = self.inner.size
+        if self.compression != UNCOMPRESSED:
+            if self._max_expansion is None:
+                return None
+            most = max(EXPANSION_ALLOWANCE_BYTES, self._max_expansion * most)
+        return most if self._encoding is None else _MOST_UTF8_BYTES * most
 
     @property
     def rows_before(self) -> int:
@@ -117,6 +123,11 @@ class DecodedSource:
     def framed(self) -> bool:
         """True if rows are JSON objects that are not one a line."""
         return self._layout in (ARRAY, OBJECT, VALUES)
+
+    @property
+    def has_cuts(self) -> bool:
+        """True if a window of the bytes shows where a row ends."""
+        return self.plain and not self.framed
 
     def stream_rows(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
         """Yield a range as `stream` does, its JSON objects one a line; a row begins at `start`.
@@ -157,12 +168,12 @@ class DecodedSource:
             yield from self.inner.stream(offset, stop, READ_BYTES)
             yield from self.inner.stream(stop, size, READ_BYTES)
 
-        if self._compression == UNCOMPRESSED:
+        if self.compression == UNCOMPRESSED:
             pieces = read(0)
         else:
             pieces = decompress(
                 read,
-                self._compression,
+                self.compression,
                 self.name,
                 self._max_expansion,
                 start=start,

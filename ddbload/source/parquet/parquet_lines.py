@@ -124,6 +124,11 @@ class ParquetLines(DecodedSource):
         return False
 
     @property
+    def most_bytes(self) -> int | None:
+        """Always None: a value of a few bytes may stand for any number of rows."""
+        return None
+
+    @property
     def rows_before(self) -> int:
         """Rows in the row groups before the first one to read."""
         metadata = self._file.metadata
