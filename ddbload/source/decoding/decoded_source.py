@@ -52,6 +52,8 @@ class DecodedSource:
     ) -> None:
         """`layout`: how JSON objects are laid out, see `LAYOUTS`; all others are lines."""
         self.inner = inner
+        self.name = inner.name
+        """Path or s3:// URI of the source."""
         self.members: frozenset[str] = frozenset()
         """Members, other than empty ones, of the object around an array read to its end."""
         self._layout = layout
@@ -61,11 +63,6 @@ class DecodedSource:
         self._max_expansion = max_expansion
         self._start: SeekPoint | None = None
         self._trail: SeekTrail | None = None
-
-    @property
-    def name(self) -> str:
-        """Path or s3:// URI of the source."""
-        return self.inner.name
 
     @property
     def plain(self) -> bool:
