@@ -15,7 +15,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -202,19 +201,18 @@ class Patience:
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._left = seconds
         self._clock = clock
+        self._begun = 0.0
 
-    def left(self) -> float:
-        """Return the seconds that are left. Raises `TimeoutError` if there are none."""
+    def begin(self) -> float:
+        """Begin to wait; returns the seconds that are left. Raises `TimeoutError` for none."""
         if self._left <= 0:
             raise TimeoutError("timed out: the bytes came too slowly")
+        self._begun = self._clock()
         return self._left
 
-    def wait(self, operation: Callable[[], int | None]) -> int | None:
-        """Call an operation that returns the bytes that it moved, and count its seconds."""
-        begun = self._clock()
-        moved = operation()
-        self._left += (moved or 0) / LEAST_BYTES_PER_SECOND - (self._clock() - begun)
-        return moved
+    def end(self, moved: int) -> None:
+        """Count the seconds since `begin`, and the bytes that were moved meanwhile."""
+        self._left += moved / LEAST_BYTES_PER_SECOND - (self._clock() - self._begun)
 
 
 class BoundedReader(io.RawIOBase):
@@ -223,7 +221,7 @@ class BoundedReader(io.RawIOBase):
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, patience: Patience) -> None:
         super().__init__()
         self._raw, self._sock, self._patience = raw, sock, patience
-        self._timeout = sock.gettimeout()
+        self._timeout: Any = sock.gettimeout()
         self.most_bytes: float = _PIECE_BYTES + MAX_HEAD_BYTES
         """Bytes that may still come."""
 
@@ -231,12 +229,12 @@ class BoundedReader(io.RawIOBase):
         """Return true."""
         return True
 
-    def readinto(self, buffer: Any, /) -> int | None:
+    def readinto(self, buffer: Any, /) -> int:
         """Read what there is. Raises `TimeoutError`, and `ConnectionError` for too much."""
-        left = self._patience.left()
-        self._sock.settimeout(left if self._timeout is None else min(left, self._timeout))
-        count = self._patience.wait(lambda: self._raw.readinto(buffer))
-        self.most_bytes -= count or 0
+        self._sock.settimeout(min(self._patience.begin(), self._timeout))
+        count = self._raw.readinto(buffer) or 0
+        self._patience.end(count)
+        self.most_bytes -= count
         if self.most_bytes < 0:
             raise ConnectionError("the answer is too long")
         return count
@@ -251,10 +249,11 @@ class BoundedReader(io.RawIOBase):
 class _BoundedResponse(http.client.HTTPResponse):
     """A response that is read through a `BoundedReader`."""
 
-    def __init__(self, sock: socket.socket, *args: Any, patience_of: Any, **more: Any) -> None:
+    def __init__(self, sock: Any, *args: Any, **more: Any) -> None:
         super().__init__(sock, *args, **more)
         raw: Any = self.fp.detach()
-        self._bounded = BoundedReader(raw, sock, patience_of())
+        # urllib3 has set the time-out of reading by now.
+        self._bounded = BoundedReader(raw, sock, Patience(sock.gettimeout()))
         self.fp = io.BufferedReader(self._bounded)
 
     def begin(self) -> None:
@@ -269,11 +268,8 @@ class _BoundedResponse(http.client.HTTPResponse):
 class _Bounded:
     """Mixin of connections whose requests have an end time."""
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        self._patience: Patience | None = None
-        # For the class that botocore adds, which keeps it as the usual one.
-        self.response_class: Any = partial(_BoundedResponse, patience_of=self._reading)
-        super().__init__(*args, **more)
+    response_class = _BoundedResponse
+    _patience: Patience | None = None
 
     def request(self, *args: Any, **more: Any) -> Any:
         self._patience = None
@@ -288,26 +284,13 @@ class _Bounded:
             return
         sock: Any = self.__dict__["sock"]
         usual = sock.gettimeout()
-        if self._patience is None:
-            self._patience = Patience(_seconds(usual))
-        patience = self._patience
-
-        def send(piece: bytes) -> int:
-            connection.send(piece)
-            return len(piece)
-
+        self._patience = patience = self._patience or Patience(usual)
         for at in range(0, len(data), _PIECE_BYTES):
-            sock.settimeout(min(patience.left(), _seconds(usual)))
-            patience.wait(partial(send, data[at : at + _PIECE_BYTES]))
+            piece = data[at : at + _PIECE_BYTES]
+            sock.settimeout(min(patience.begin(), usual))
+            connection.send(piece)
+            patience.end(len(piece))
         sock.settimeout(usual)
-
-    def _reading(self) -> Patience:
-        # urllib3 has set the time-out of reading by now.
-        return Patience(_seconds(self.__dict__["sock"].gettimeout()))
-
-
-def _seconds(timeout: float | None) -> float:
-    return float("inf") if timeout is None else timeout
 
 
 _POOLS = {

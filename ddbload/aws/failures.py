@@ -60,12 +60,12 @@ class AwsFailure:
     @property
     def is_foreign(self) -> bool:
         """True if a server answered that is not AWS's, such as a proxy; it may pass."""
-        return self.kind is FailureKind.UNSURE and is_foreign(self.code, self.status)
+        return self.kind is FailureKind.UNSURE and _is_foreign(self.code, self.status)
 
     @property
     def is_known(self) -> bool:
         """True if the error code is known to this module, so that the text is AWS's."""
-        return not self.status or self.code in _KNOWN
+        return not self.status or self.code in _KINDS
 
 
 class ChecksumMismatch(Exception):
@@ -91,41 +91,8 @@ _NOT_AWS = (
     " answers there"
 )
 DAMAGED = "the response's checksum does not match its body"
-_THROTTLES = {
-    "ProvisionedThroughputExceededException",
-    "ProvisionedThroughputExceeded",
-    "RequestLimitExceeded",
-    "SlowDown",
-    "Throttling",
-    "ThrottledException",
-    "ThrottlingException",
-    "TooManyRequestsException",
-    "BandwidthLimitExceeded",
-    "ReplicatedWriteConflictException",
-}
-_EXECUTION_THROTTLES = {"ExecutionLimitExceeded", "KmsThrottlingException"}
-"""Step Functions' own throttles: a million executions are open, and KMS."""
-_RETRYABLE = {
-    "ConditionalRequestConflict",
-    "InternalError",
-    "InternalFailure",
-    "InternalServerError",
-    "OperationAborted",
-    "RequestTimeout",
-    "RequestTimeoutException",
-    "ServiceUnavailable",
-    "ServiceUnavailableException",
-    "TransactionConflictException",
-    "TransactionInProgressException",
-}
 _FOREIGN = frozenset({302, 303, 308, 400})
 """Statuses that AWS gives no request without an error code: a proxy or a load balancer answered."""
-_CONDITION = "ConditionalCheckFailedException"
-_INVALID = {
-    "ValidationException",
-    "SerializationException",
-    "ItemCollectionSizeLimitExceededException",
-}
 _CREDENTIALS = {
     "AccessDenied",
     "AccessDeniedException",
@@ -148,17 +115,44 @@ _CREDENTIALS = {
 }
 # By name, because the older botocore of Lambda's runtime lacks the newest of these classes.
 _SESSIONS = ("SSOError", "LoginError", "NoAuthTokenError")
-_KNOWN = {
-    *_THROTTLES,
-    *_EXECUTION_THROTTLES,
-    *_RETRYABLE,
-    *_INVALID,
-    *_CREDENTIALS,
-    _CONDITION,
-    "LimitExceededException",
-    "ResourceInUseException",
-    "ResourceNotFoundException",
+_THROTTLES = {
+    "BandwidthLimitExceeded",
+    "ProvisionedThroughputExceeded",
+    "ProvisionedThroughputExceededException",
+    "ReplicatedWriteConflictException",
+    "RequestLimitExceeded",
+    "SlowDown",
+    "ThrottledException",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequestsException",
 }
+_KINDS = {
+    **dict.fromkeys(_CREDENTIALS, FailureKind.FATAL),
+    **dict.fromkeys(_THROTTLES, FailureKind.THROTTLED),
+    "ConditionalCheckFailedException": FailureKind.CONDITION,
+    "ItemCollectionSizeLimitExceededException": FailureKind.INVALID,
+    "SerializationException": FailureKind.INVALID,
+    "ValidationException": FailureKind.INVALID,
+    "LimitExceededException": FailureKind.FATAL,
+    "ResourceInUseException": FailureKind.FATAL,
+    "ResourceNotFoundException": FailureKind.FATAL,
+    # A million executions of Step Functions are open.
+    "ExecutionLimitExceeded": FailureKind.THROTTLED,
+    "KmsThrottlingException": FailureKind.THROTTLED,
+    "ConditionalRequestConflict": FailureKind.UNSURE,
+    "InternalError": FailureKind.UNSURE,
+    "InternalFailure": FailureKind.UNSURE,
+    "InternalServerError": FailureKind.UNSURE,
+    "OperationAborted": FailureKind.UNSURE,
+    "RequestTimeout": FailureKind.UNSURE,
+    "RequestTimeoutException": FailureKind.UNSURE,
+    "ServiceUnavailable": FailureKind.UNSURE,
+    "ServiceUnavailableException": FailureKind.UNSURE,
+    "TransactionConflictException": FailureKind.UNSURE,
+    "TransactionInProgressException": FailureKind.UNSURE,
+}
+"""Kind of a failure by AWS's error code."""
 OUTDATED = {
     "ExpiredToken",
     "ExpiredTokenException",
@@ -220,7 +214,6 @@ def classify_failure(error: Exception) -> AwsFailure | None:
         exceptions.ConnectionError,
         exceptions.FlexibleChecksumError,
         exceptions.HTTPClientError,
-        exceptions.ResponseStreamingError,
         exceptions.IncompleteReadError,
         parsers.ResponseParserError,
         ChecksumMismatch,
@@ -330,7 +323,7 @@ def _error_fields(response: Response) -> dict[str, str]:
     return dict(_FIELD.findall(response.body[:_ERROR_BYTES].decode("utf-8", "replace")))
 
 
-def is_foreign(code: str, status: int) -> bool:
+def _is_foreign(code: str, status: int) -> bool:
     """Tell whether a status without an error code is another server's than AWS's."""
     return code == str(status) and status in _FOREIGN
 
@@ -339,18 +332,13 @@ def failure_of_code(
     code: str, text: str, status: int, request_id: str = "", reasons: tuple[str, ...] = ()
 ) -> AwsFailure:
     """Classify a failure by AWS's error code, or by the HTTP status if the code is unknown."""
-    if code in _THROTTLES or code in _EXECUTION_THROTTLES or status == 429:
+    kind = _KINDS.get(code, FailureKind.FATAL)
+    if kind is FailureKind.THROTTLED or status == 429:
         kind = FailureKind.THROTTLED
-    elif code in _RETRYABLE or status >= 500 or status == 408:
+    elif status >= 500 or status == 408 or _is_foreign(code, status):
         kind = FailureKind.UNSURE
-    elif code == _CONDITION:
-        kind = FailureKind.CONDITION
-    elif code in _INVALID or status == 413:
+    elif kind is FailureKind.FATAL and status == 413:
         kind = FailureKind.INVALID
-    elif is_foreign(code, status):
-        kind = FailureKind.UNSURE
-    else:
-        kind = FailureKind.FATAL
     return AwsFailure(kind, code, text, status, request_id, reasons)
 
 

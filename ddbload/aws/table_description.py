@@ -219,8 +219,7 @@ class WriteCapacity:
 def is_on_demand(described: Mapping[str, Any]) -> bool:
     """Tell whether a table bills requests. `described`: the `Table` of DescribeTable."""
     billing = described.get("BillingModeSummary", {}).get("BillingMode")
-    provisioned = described.get("ProvisionedThroughput", {}).get("WriteCapacityUnits")
-    return billing == "PAY_PER_REQUEST" or (billing is None and not provisioned)
+    return billing == "PAY_PER_REQUEST" or (billing is None and not provisioned_writes(described))
 
 
 def table_class_of(described: Mapping[str, Any]) -> str:
@@ -235,33 +234,34 @@ def other_regions(described: Mapping[str, Any], region: str) -> tuple[str, ...]:
     return tuple(name for name in names if name != region)
 
 
+def _units(described: Mapping[str, Any], setting: str, name: str) -> int | None:
+    """Return a number of units above 0; None if it is not set, or -1, which means no limit."""
+    found = int((described.get(setting) or {}).get(name) or 0)
+    return found if found > 0 else None
+
+
 def provisioned_writes(described: Mapping[str, Any]) -> int:
     """Return the provisioned write units a second of a described table or index."""
-    return int(described.get("ProvisionedThroughput", {}).get("WriteCapacityUnits") or 0)
+    return _units(described, "ProvisionedThroughput", "WriteCapacityUnits") or 0
 
 
 def warm_writes(described: Mapping[str, Any]) -> int | None:
     """Return the write units of a table's or index's warm throughput; None if unknown."""
-    found = (described.get("WarmThroughput") or {}).get("WriteUnitsPerSecond")
-    return int(found) if found else None
+    return _units(described, "WarmThroughput", "WriteUnitsPerSecond")
 
 
 def on_demand_maximum(described: Mapping[str, Any]) -> int | None:
     """Return the on-demand maximum of a table or index in write units; None without one."""
-    found = (described.get("OnDemandThroughput") or {}).get("MaxWriteRequestUnits")
-    # -1 means no limit.
-    return int(found) if found and int(found) > 0 else None
+    return _units(described, "OnDemandThroughput", "MaxWriteRequestUnits")
 
 
 def read_capacity(described: Mapping[str, Any]) -> int:
     """Return the read units a second that a described table accepts at once."""
-    provisioned = described.get("ProvisionedThroughput", {}).get("ReadCapacityUnits")
     if not is_on_demand(described):
-        return int(provisioned or 0)
-    warm = (described.get("WarmThroughput") or {}).get("ReadUnitsPerSecond")
-    most = (described.get("OnDemandThroughput") or {}).get("MaxReadRequestUnits")
-    found = int(warm or NEW_TABLE_READS)
-    return min(found, int(most)) if most and int(most) > 0 else found
+        return _units(described, "ProvisionedThroughput", "ReadCapacityUnits") or 0
+    warm = _units(described, "WarmThroughput", "ReadUnitsPerSecond") or NEW_TABLE_READS
+    most = _units(described, "OnDemandThroughput", "MaxReadRequestUnits")
+    return warm if most is None else min(warm, most)
 
 
 def write_capacity(

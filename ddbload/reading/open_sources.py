@@ -5,7 +5,6 @@ Every object, path and prefix is checked here against the deployment's `AccessPo
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -35,7 +34,7 @@ from ddbload.rows.file_signatures import (
     is_unwritten,
 )
 from ddbload.source.byte_source import ByteSource, HeadCachingSource
-from ddbload.source.catalogs.globs import FolderFiles, find_files, has_wildcards
+from ddbload.source.catalogs.globs import FolderFiles, find_files
 from ddbload.source.catalogs.manifests import MAX_MANIFEST_BYTES, ExportedFile
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.local_file import open_local
@@ -152,10 +151,7 @@ def list_folder(path: str, context: Context) -> FolderFiles | None:
     Raises `BucketNotAllowed`, `SourceNotFound` and `SourceUnreadable`.
     """
     context.access.check_location(path)
-    if os.path.isdir(path):  # noqa: PTH112
-        return find_files(path)
-    # A file may have a name with wildcards in it.
-    return find_files(path) if has_wildcards(path) and not os.path.lexists(path) else None
+    return find_files(path)
 
 
 # Objects of a run, one after the other.

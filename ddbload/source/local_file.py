@@ -114,17 +114,11 @@ class LocalFile:
         self._path = path
         self._descriptor = descriptor
         self._status = os.fstat(descriptor)
-        self._ctime_ns, self._links = self._status.st_ctime_ns, self._status.st_nlink
-
-    @property
-    def name(self) -> str:
+        self.name = name_for_user(path)
         """Path as given by the user, or what the file is a temporary copy of."""
-        return name_for_user(self._path)
-
-    @property
-    def size(self) -> int:
+        self.size = self._status.st_size
         """Size in bytes."""
-        return self._status.st_size
+        self._ctime_ns, self._links = self._status.st_ctime_ns, self._status.st_nlink
 
     @property
     def pinned(self) -> Mapping[str, Any]:

@@ -49,24 +49,14 @@ class S3Object:
         pinned: Mapping[str, Any],
         retry_policy: RetryPolicy = DEFAULT_POLICY,
     ) -> None:
-        self._client = client
-        self._pinned = dict(pinned)
-        self._retry_policy = retry_policy
-
-    @property
-    def name(self) -> str:
+        self.name = uri_of(pinned)
         """The s3:// URI."""
-        return uri_of(self._pinned)
-
-    @property
-    def size(self) -> int:
+        self.size = int(pinned["size"])
         """Size in bytes."""
-        return int(self._pinned["size"])
-
-    @property
-    def pinned(self) -> Mapping[str, Any]:
+        self.pinned = dict(pinned)
         """Bucket, key, version id, ETag and size."""
-        return self._pinned
+        self._client = client
+        self._retry_policy = retry_policy
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
         """Yield a range, see `ByteSource.stream`. A broken read is continued where it stopped."""
@@ -83,14 +73,14 @@ class S3Object:
                     raise
                 failures += 1
                 doing = f"reading {self.name} from byte {position}"
-                known = partial(expected, pinned=self._pinned)
+                known = partial(expected, pinned=self.pinned)
                 self._retry_policy.wait(failure, failures, doing, known)
 
     def close(self) -> None:
         """Do nothing: no connection is kept between reads."""
 
     def _read(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
-        pinned = self._pinned
+        pinned = self.pinned
         version = {"VersionId": pinned["version_id"]} if pinned.get("version_id") else {}
         answer: Any = self._client.get_object(
             Bucket=pinned["bucket"],
@@ -102,7 +92,7 @@ class S3Object:
         body = answer["Body"]
         try:
             require_range(
-                self._pinned,
+                self.pinned,
                 answer.get("ETag"),
                 answer.get("ContentRange"),
                 answer.get("ContentLength"),

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -213,30 +213,25 @@ class _RangeRequest(S3Request):
 
     def add(self, response: Response) -> None:
         """Append the body of a response. Raises `SourceChanged` and `BrokenRead`."""
-        headers, data, at = response.headers, response.body, self._at
-        etag, content_range = headers.get("etag"), headers.get("content-range")
-        require_range(self.pinned, etag, content_range, len(data), (at, self._end))
-        if len(data) != self._end - at:
-            raise BrokenRead("the body is not as long as the range that was asked for")
-        self._append(data)
+        self._take(response, len(response.body), is_whole=True)
 
     def take_partial(self, partial: Response) -> None:
         """Append the received part of a body, so that the next request continues after it."""
-        headers, data, at = partial.headers, partial.body, self._at
         # A chunked response has no Content-Length.
-        length = int(headers.get("content-length", self._end - at))
-        etag, content_range = headers.get("etag"), headers.get("content-range")
-        try:
-            require_range(self.pinned, etag, content_range, length, (at, self._end))
-        except BrokenRead:
-            return
-        if 0 < len(data) < self._end - at:
-            self._append(data)
+        length = int(partial.headers.get("content-length", self._end - self._at))
+        with suppress(BrokenRead):
+            self._take(partial, length, is_whole=False)
 
-    def _append(self, data: bytes) -> None:
-        self.data = self.data + data if self.data else data
-        self.failures = 0
-        self.is_done = len(self.data) == self.size
+    def _take(self, response: Response, length: int, *, is_whole: bool) -> None:
+        headers, data, at = response.headers, response.body, self._at
+        etag, content_range = headers.get("etag"), headers.get("content-range")
+        require_range(self.pinned, etag, content_range, length, (at, self._end))
+        if is_whole and len(data) != self._end - at:
+            raise BrokenRead("the body is not as long as the range that was asked for")
+        if is_whole or 0 < len(data) < self._end - at:
+            self.data = self.data + data if self.data else data
+            self.failures = 0
+            self.is_done = len(self.data) == self.size
 
 
 def _read_by_event_loop(

@@ -70,28 +70,13 @@ class ConnectionBroken(Exception):
 class Connection:
     """Connection that sends one request after the other, without blocking."""
 
-    __slots__ = (
-        "_poll",
-        "_reader",
-        "_receive_wants_write",
-        "_rest",
-        "_send_wants_write",
-        "_server_name",
-        "_sock",
-        "_tls",
-        "answered",
-        "fd",
-        "is_open",
-        "owner",
-        "watched",
-    )
-
     def __init__(self, address: Address, tls: ssl.SSLContext | None, server_name: str) -> None:
         """Begin to connect. Raises `ConnectionBroken`.
 
         `tls`: None for a plain connection. `server_name`: the name that the certificate must have.
         """
-        self._reader = ResponseReader()
+        self.reader = ResponseReader()
+        """Parser of the received bytes."""
         self._rest: memoryview | None = None
         self._send_wants_write = True
         self._receive_wants_write = False
@@ -134,15 +119,6 @@ class Connection:
     def is_sending(self) -> bool:
         """True if part of the request is still to be sent."""
         return self._rest is not None
-
-    @property
-    def begun(self) -> bool:
-        """True if the first bytes of a response were received."""
-        return self._reader.begun
-
-    def partial_response(self, max_bytes: int | None = None) -> Response | None:
-        """Return the received part of a response, see `ResponseReader.partial_response`."""
-        return self._reader.partial_response(max_bytes)
 
     @property
     def left(self) -> int:
@@ -233,22 +209,18 @@ class Connection:
                 # In pieces, because TLS takes all of its input or none, and wants the same input
                 # again if it took none.
                 rest = rest[self._sock.send(rest[:_PIECE_BYTES]) :]
-        except (BlockingIOError, ssl.SSLWantWriteError):
-            self._send_wants_write = True
+        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError) as error:
+            self._send_wants_write = not isinstance(error, ssl.SSLWantReadError)
             self._rest = rest
-            return
-        except ssl.SSLWantReadError:
-            self._send_wants_write = False
-            self._rest = rest
-            return
         except OSError as error:
             self._rest = rest
             raise ConnectionBroken(_reason(error)) from None
-        self._send_wants_write = False
-        self._rest = None
+        else:
+            self._send_wants_write = False
+            self._rest = None
 
     def _receive(self) -> Response | None:
-        reader = self._reader
+        reader = self.reader
         # SSLSocket.recv() would be one more call for each response.
         read = self._sock.read if isinstance(self._sock, ssl.SSLSocket) else self._sock.recv
         self._receive_wants_write = False

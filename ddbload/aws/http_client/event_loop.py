@@ -7,7 +7,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ddbload.aws.http_client.connection import (
@@ -68,40 +68,29 @@ class RequestLost:
     """The part of the response that had been received."""
 
 
+@dataclass(slots=True, eq=False)
 class Exchange:
     """A request in flight, until its one outcome."""
 
-    __slots__ = (
-        "address",
-        "addresses",
-        "connect_by",
-        "connection",
-        "deadline",
-        "end_by",
-        "is_resent",
-        "is_reused",
-        "left",
-        "peek",
-        "request",
-        "sent_by",
-        "timeout",
-        "token",
-        "whole_by",
-    )
-
-    def __init__(self, token: Any, request: bytes) -> None:
-        self.token, self.request = token, request
-        self.peek: Peek | None = None
-        self.connection: Connection | None = None
-        # Time limit of the present step, and the reason to report once it is over.
-        self.deadline = NEVER
-        self.timeout = ""
-        self.connect_by = self.sent_by = self.whole_by = self.end_by = NEVER
-        self.left = 0
-        self.is_reused = self.is_resent = False
-        # Address of the connection attempt, and addresses to try after it.
-        self.address: Address | None = None
-        self.addresses: deque[Address] = deque()
+    token: Any
+    request: bytes
+    end_by: float
+    peek: Peek | None = None
+    connection: Connection | None = None
+    deadline: float = NEVER
+    """Time limit of the present step."""
+    timeout: str = ""
+    """Reason to report once the time limit is over."""
+    connect_by: float = NEVER
+    sent_by: float = NEVER
+    whole_by: float = NEVER
+    left: int = 0
+    is_reused: bool = False
+    is_resent: bool = False
+    address: Address | None = None
+    """Address of the connection attempt."""
+    addresses: deque[Address] = field(default_factory=deque)
+    """Addresses to try after it."""
 
 
 class HttpLoop:
@@ -160,11 +149,9 @@ class HttpLoop:
         """
         if len(self._under_way) >= self._limit:
             raise ValueError("no connection is free")
-        exchange = Exchange(token, request)
-        exchange.peek = peek
         limits = self._timeouts
-        limit = limits.connect + self._sending_seconds(exchange) + limits.whole
-        exchange.end_by = self._clock() + limit
+        limit = limits.connect + self._sending_seconds(request) + limits.whole
+        exchange = Exchange(token, request, self._clock() + limit, peek)
         self._under_way.add(exchange)
         while self._idle:
             since, connection = self._idle.pop()
@@ -294,11 +281,11 @@ class HttpLoop:
         # One above the maximum, so that the first bytes sent count as progress.
         exchange.left = len(exchange.request) + 1
         if connection.is_sending:
-            exchange.sent_by = self._clock() + self._sending_seconds(exchange)
+            exchange.sent_by = self._clock() + self._sending_seconds(exchange.request)
         self._await(exchange, connection)
 
-    def _sending_seconds(self, exchange: Exchange) -> float:
-        return self._timeouts.stall + len(exchange.request) / LEAST_BYTES_PER_SECOND
+    def _sending_seconds(self, request: bytes) -> float:
+        return self._timeouts.stall + len(request) / LEAST_BYTES_PER_SECOND
 
     def _await(self, exchange: Exchange, connection: Connection) -> None:
         """Watch the connection for its next event, and set the deadline for it."""
@@ -314,7 +301,7 @@ class HttpLoop:
             now = self._clock()
             exchange.whole_by = now + self._timeouts.whole
             self._set_deadline(exchange, now + self._timeouts.first_byte, "ReadTimeout")
-        if connection.begun:
+        if connection.reader.begun:
             self._set_deadline(exchange, exchange.whole_by, "ReadTimeout")
 
     def _ready(self, connection: Connection) -> None:
@@ -352,7 +339,7 @@ class HttpLoop:
             self._drop(connection)
 
     def _peek_at(self, exchange: Exchange, peek: Peek, connection: Connection) -> None:
-        partial = connection.partial_response(_PEEK_BYTES)
+        partial = connection.reader.partial_response(_PEEK_BYTES)
         found = None if partial is None else peek(partial)
         if found is not None:
             exchange.peek = None
@@ -379,7 +366,7 @@ class HttpLoop:
 
     def _on_broken(self, exchange: Exchange, connection: Connection, reason: str) -> None:
         """Send the request again if a reused connection broke before the response; else lose it."""
-        begun, partial = connection.begun, connection.partial_response()
+        begun, partial = connection.reader.begun, connection.reader.partial_response()
         self._drop(connection)
         if exchange.is_reused and not begun and reason != "BadResponse":
             exchange.is_reused, exchange.is_resent = False, True
@@ -399,7 +386,7 @@ class HttpLoop:
             is_connecting = connection is not None and not connection.is_open
             partial = None
             if connection is not None:
-                partial = connection.partial_response()
+                partial = connection.reader.partial_response()
                 self._drop(connection)
             if is_connecting:
                 self._try_next(exchange, exchange.timeout)

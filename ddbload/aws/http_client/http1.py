@@ -130,7 +130,7 @@ class ResponseReader:
             if not self._chunks.done:
                 del buffer[:used]
                 return None
-            return self._end(head, self._chunks.body(), used, head.keep_alive)
+            return self._end(head, bytes(self._chunks.received), used, head.keep_alive)
         if len(buffer) < head.length:
             return None
         return self._end(head, bytes(buffer[: head.length]), head.length, head.keep_alive)
@@ -151,13 +151,10 @@ class _Chunks:
         self._max_bytes = max_bytes
         # Bytes of lines between chunks and after them.
         self._line_bytes = 0
-        self._body = self.received = bytearray()
+        self.received = bytearray()
         # Bytes of the present chunk still to come, line end included; 0 if a line comes next.
         self._left = 0
         self._trailers = False
-
-    def body(self) -> bytes:
-        return bytes(self._body)
 
     def feed(self, data: bytearray) -> int:
         """Decode complete parts; returns the number of bytes used."""
@@ -166,7 +163,7 @@ class _Chunks:
             if self._left:
                 # All received bytes of the chunk, but its line end only as a whole.
                 take = min(self._left - 2, len(data) - at)
-                self._body += data[at : at + take]
+                self.received += data[at : at + take]
                 at += take
                 self._left -= take
                 if self._left > 2 or len(data) - at < 2:
@@ -183,7 +180,7 @@ class _Chunks:
                 return at
             line = bytes(data[at:end])
             self._line_bytes += end + 2 - at
-            if self._line_bytes > MAX_HEAD_BYTES + _LINE_SHARE * len(self._body):
+            if self._line_bytes > MAX_HEAD_BYTES + _LINE_SHARE * len(self.received):
                 raise BadResponse("the lines between chunks of the answer do not end")
             at = end + 2
             if self._trailers:
@@ -197,7 +194,7 @@ class _Chunks:
         if not size or len(size) > 8 or not _HEX.issuperset(size):
             raise BadResponse("a chunk of the answer has no length")
         length = int(size, 16)
-        if len(self._body) + length > self._max_bytes:
+        if len(self.received) + length > self._max_bytes:
             raise BadResponse("the answer is too long")
         if length:
             self._left = length + 2

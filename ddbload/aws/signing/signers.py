@@ -12,6 +12,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from threading import get_ident
 from types import SimpleNamespace
@@ -157,9 +158,13 @@ class SigningCredentials:
     def _refresh(self) -> None:
         """Read the credentials again, unless that was done a moment ago."""
         now = self._monotonic()
-        if now - self._read_at >= LOOK_SECONDS:
-            self._read_at = now
-            self._read_credentials()
+        if now - self._read_at < LOOK_SECONDS:
+            return
+        self._read_at = now
+        # botocore refreshes credentials long before they expire, so the next refresh may work.
+        # If they do expire, AWS refuses the signature.
+        with suppress(AccessDenied):
+            self._replace(self._frozen(self._source))
 
     def _now(self) -> float:
         """Read AWS's time in seconds since 1970."""
@@ -185,15 +190,6 @@ class SigningCredentials:
         return self._set_clock(failure, headers)
 
     # Credentials
-
-    def _read_credentials(self) -> None:
-        try:
-            credentials = self._frozen(self._source)
-        except AccessDenied:
-            # botocore refreshes credentials long before they expire, so the next refresh may work.
-            # If they do expire, AWS refuses the signature.
-            return
-        self._replace(credentials)
 
     def _load_credentials(self) -> bool:
         try:

@@ -19,29 +19,8 @@ from ddbload.errors import AwsConfiguration, RequestRefused
 
 # Block size of SHA-256, to which HMAC pads its key.
 _BLOCK_BYTES = 64
-UNSIGNED = frozenset(
-    {
-        "baggage",
-        "connection",
-        "expect",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "te",
-        "traceparent",
-        "tracestate",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "user-agent",
-        "x-amzn-trace-id",
-    }
-)
-"""Headers that proxies may change: sent but not signed, as in botocore."""
-_RESERVED = frozenset(
-    {"authorization", "content-length", "date", "host", "x-amz-date", "x-amz-security-token"}
-)
-_NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
+_UNSIGNED = "user-agent"
+"""Header that proxies may change: sent but not signed, as in botocore."""
 # CR and LF would begin another header; other control characters are not allowed in one.
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -90,12 +69,8 @@ class RequestSigner:
         """Set the parts that all requests share.
 
         `host`: as in the URL, with its port unless it is the scheme's default. `headers`: further
-        headers, with lower-case names. Raises ValueError for an invalid or reserved name, and
-        `AwsConfiguration` for an invalid value.
+        headers, with lower-case names. Raises `AwsConfiguration` for an invalid value.
         """
-        for name in headers:
-            if not _NAME.fullmatch(name) or name in _RESERVED:
-                raise ValueError(f"not an allowed header name: {name!r}")
         for value in (service, region, host, *headers.values()):
             check_header_value(value)
         self._service, self._region, self._host = service, region, host
@@ -159,7 +134,7 @@ class RequestSigner:
             headers["x-amz-security-token"] = credentials.token
         check_header_value(credentials.access_key)
         check_header_value(credentials.token or "")
-        signed = sorted(name for name in headers if name not in UNSIGNED)
+        signed = sorted(name for name in headers if name != _UNSIGNED)
         # The canonical form has single spaces.
         lines = [f"{name}:{' '.join(headers[name].split())}\n" for name in signed]
         cut = signed.index("host") + 1

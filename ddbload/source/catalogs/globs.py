@@ -13,7 +13,6 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ddbload.errors import InvalidPayload, SourceNotFound, SourceUnreadable
@@ -44,7 +43,8 @@ class Glob:
         self._parts = pattern.split("/")
         self._expression = re.compile(_expression(self._parts), re.DOTALL)
         self._levels = [
-            None if "**" in part else re.compile(component(part), re.DOTALL) for part in self._parts
+            None if "**" in part else re.compile(_component_pieces(part)[0], re.DOTALL)
+            for part in self._parts
         ]
 
     def matches(self, name: str) -> bool:
@@ -66,11 +66,6 @@ class Glob:
         position = name.rstrip("/").count("/")
         part = self._parts[position] if name.endswith("/") and position < len(self._parts) else ""
         return (part or self._parts[-1]).startswith(".")
-
-
-def component(text: str) -> str:
-    """Translate one component of a pattern, without `/` and `**`, into a regular expression."""
-    return _component_pieces(text)[0]
 
 
 def _component_pieces(text: str) -> list[str]:
@@ -116,29 +111,24 @@ def _expression(parts: list[str]) -> str:
     return made + gaps[-1][1] + pieces[-1]
 
 
+# A `]` right after `[` or `[!` is one of the characters, as in a shell.
+_TOKEN = re.compile(r"(\*+)|(\?)|\[(!?+)(\][^]]*|[^]]+)\]|(.)", re.DOTALL)
+
+
 def _tokens(text: str) -> tuple[list[str], list[int]]:
     """Split a component at its stars: expressions around them, and the length of each run."""
-    fixed, stars = [""], []
-    position = 0
-    while position < len(text):
-        character = text[position]
-        # A `]` right after `[` or `[!` is one of the characters, as in a shell.
-        first = position + 1 + text.startswith("!", position + 1)
-        close = text.find("]", first + 1) if character == "[" else -1
-        if character == "*":
-            count = len(text) - position - len(text[position:].lstrip("*"))
-            position += count - 1
-            stars.append(count)
+    fixed, lengths = [""], []
+    for stars, any_one, no, characters, character in _TOKEN.findall(text):
+        if stars:
+            lengths.append(len(stars))
             fixed.append("")
-        elif character == "?":
+        elif any_one:
             fixed[-1] += "[^/]"
-        elif close >= 0:
-            fixed[-1] += _one_of(text[first:close], wanted=first == position + 1)
-            position = close
+        elif characters:
+            fixed[-1] += _one_of(characters, wanted=not no)
         else:
             fixed[-1] += re.escape(character)
-        position += 1
-    return fixed, stars
+    return fixed, lengths
 
 
 def _one_of(characters: str, *, wanted: bool) -> str:
@@ -169,18 +159,17 @@ class FolderFiles:
     """Paths of empty files."""
 
 
-def find_files(path: str) -> FolderFiles:
-    """Find one file, all files below a folder, or those that match a pattern.
+def find_files(path: str) -> FolderFiles | None:
+    """Find all files below a folder, or those that match a pattern; None if the path names one.
 
-    A single file is returned without a check. Symbolic links are followed, as
+    A file may have a name with wildcards in it. Symbolic links are followed, as
     `find -L` does, up to `MAX_PATHS` times to one folder. Raises
     `SourceNotFound` if no file is left, `SourceUnreadable` and `InvalidPayload`.
     """
     if os.path.isdir(path):  # noqa: PTH112
         found = _collect(path.rstrip("/") + "/" if path.strip("/") else "/", None)
     elif os.path.lexists(path) or not has_wildcards(path):
-        # Opening it reports what is wrong with it.
-        return FolderFiles([path])
+        return None
     else:
         glob = Glob(path)
         found = _collect(glob.prefix[: glob.prefix.rfind("/") + 1], glob)
@@ -198,23 +187,12 @@ def find_files(path: str) -> FolderFiles:
     raise missing_file(path, "no file to import")
 
 
-def _collect(base: str, glob: Glob | None) -> FolderFiles:
-    found = FolderFiles()
-    for path, size in _files(base, glob, found):
-        if size:
-            found.files.append(path)
-        else:
-            found.empty.append(path)
-    found.files.sort(key=os.fsencode)
-    found.empty.sort(key=os.fsencode)
-    return found
-
-
 _Folder = tuple[int, int]
 """Device and inode of a folder."""
 
 
-def _files(base: str, glob: Glob | None, found: FolderFiles) -> Iterator[tuple[str, int]]:
+def _collect(base: str, glob: Glob | None) -> FolderFiles:
+    found = FolderFiles()
     paths: Counter[_Folder] = Counter()
     # Not by recursion: folders may be nested more deeply than Python's functions.
     left: list[tuple[str, frozenset[_Folder]]] = [(base, frozenset())]
@@ -254,9 +232,12 @@ def _files(base: str, glob: Glob | None, found: FolderFiles) -> Iterator[tuple[s
             elif is_folder:
                 left.append((path, inner))
             elif stat.S_ISREG(kind):
-                yield path, size
+                (found.files if size else found.empty).append(path)
             else:
                 raise SourceUnreadable(f"{path} is not a regular file; move it elsewhere")
+    found.files.sort(key=os.fsencode)
+    found.empty.sort(key=os.fsencode)
+    return found
 
 
 def _status(path: str) -> tuple[int, int]:

@@ -140,7 +140,7 @@ def _entry(found: Any, number: int, location: str) -> ListedFile:
         raise BadManifest(f'{location}: "mandatory" of entry {number} is neither true nor false')
     meta = found.get("meta")
     size = meta.get("content_length") if isinstance(meta, dict) else None
-    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
+    if not _is_count(size):
         raise BadManifest(
             f'{location}: "content_length" of entry {number} is not a number of bytes'
         )
@@ -365,6 +365,11 @@ def _text(found: Mapping[str, Any], name: str, where: str) -> str | None:
 
 def _count(found: Mapping[str, Any], name: str, where: str) -> int | None:
     value = found.get(name)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+    if not _is_count(value):
         raise DamagedExport(f"{where}: {name} is not a number of items; {_ADVICE}")
     return value
+
+
+def _is_count(value: Any) -> bool:
+    """Tell whether an optional value is None or a number from 0."""
+    return value is None or (type(value) is int and value >= 0)

@@ -34,6 +34,7 @@ _MAX_WINDOW_BYTES = 128 * 1024 * 1024
 _ZSTD_BLOCK_BYTES = 128 * 1024
 
 _REPEATED, _COMPRESSED = 1, 2
+_BEGINNING = SeekPoint(0, 0)
 
 
 POINT_BYTES = 1024 * 1024
@@ -121,21 +122,30 @@ def decompress(
 
     Raises `DamagedCompression`, `ExpansionTooLarge`, and `ExtraMissing` without zstandard.
     """
-    start = start or SeekPoint(0, 0)
-    reader = _ByteReader(read(start.offset), start.offset)
-    meter = _ExpansionMeter(name, max_expansion, start)
-    if compression == GZIP:
-        return _gunzip(reader, meter, start, trail)
-    return _unzstd(reader, meter, trail)
+    start = start or _BEGINNING
+    reader = _Reader(read(start.offset), start, name, max_expansion)
+    return _gunzip(reader, start, trail) if compression == GZIP else _unzstd(reader, trail)
 
 
-class _ExpansionMeter:
-    """Counter of compressed and decompressed bytes, which enforces `max_expansion`."""
+class _Reader:
+    """Reader of compressed bytes from pieces, which limits what they decompress to."""
 
-    def __init__(self, name: str, max_expansion: int | None, start: SeekPoint) -> None:
+    def __init__(
+        self,
+        pieces: Iterator[bytes],
+        start: SeekPoint = _BEGINNING,
+        name: str = "",
+        max_expansion: int | None = None,
+    ) -> None:
+        """`start`: the point at which the first piece begins."""
         self.name = name
-        self.taken = start.offset
         self.output = start.text
+        """Decompressed bytes that were counted."""
+        self.piece = b""
+        self.offset = 0
+        """Offset in the piece of the next byte to take."""
+        self._pieces = pieces
+        self._begin = start.offset
         self._max = max_expansion
 
     def count(self, data: bytes) -> bytes:
@@ -155,18 +165,6 @@ class _ExpansionMeter:
             f"{self.name}, about byte {self.taken} of the compressed data: {reason}; copy or"
             " compress the file again"
         )
-
-
-class _ByteReader:
-    """Reader of compressed bytes from an iterator of pieces."""
-
-    def __init__(self, pieces: Iterator[bytes], begin: int) -> None:
-        """`begin`: the offset of the first piece in the source."""
-        self.piece = b""
-        self.offset = 0
-        """Offset in the piece of the next byte to take."""
-        self._pieces = pieces
-        self._begin = begin
 
     @property
     def taken(self) -> int:
@@ -214,9 +212,7 @@ class _ByteReader:
             self.offset = len(self.piece) - len(self.piece[self.offset :].lstrip(b"\0"))
 
 
-def _gunzip(
-    reader: _ByteReader, meter: _ExpansionMeter, start: SeekPoint, trail: SeekTrail | None
-) -> Iterator[bytes]:
+def _gunzip(reader: _Reader, start: SeekPoint, trail: SeekTrail | None) -> Iterator[bytes]:
     inflater = make_inflater()
     checksum, length, byte = start.checksum, start.length, start.byte
     is_first = start.text == length
@@ -233,8 +229,8 @@ def _gunzip(
                     reader.skip_zeros()
                 if reader.at_end():
                     return
-                if trail is not None and trail.wants(meter.output):
-                    trail.add(SeekPoint(reader.taken, meter.output))
+                if trail is not None and trail.wants(reader.output):
+                    trail.add(SeekPoint(reader.taken, reader.output))
                 _skip_header(reader)
                 inflater.reset()
                 in_member, is_full, checksum, length = True, False, 0, 0
@@ -242,18 +238,17 @@ def _gunzip(
             if reader.at_end() and not is_full:
                 raise EOFError
             offset = reader.offset
-            near = trail is not None and trail.wants(meter.output + OUTPUT_BYTES)
+            near = trail is not None and trail.wants(reader.output + OUTPUT_BYTES)
             output, reader.offset = inflater.inflate(reader.piece, offset, to_block=near)
             if reader.offset > offset:
                 byte = reader.piece[reader.offset - 1]
             is_full = len(output) == OUTPUT_BYTES
             checksum = zlib.crc32(output, checksum)
             length += len(output)
-            meter.taken = reader.taken
-            meter.count(output)
+            reader.count(output)
             bits = inflater.bits
-            if trail is not None and bits is not None and trail.wants(meter.output):
-                at = reader.taken, meter.output, bits, byte, checksum, length
+            if trail is not None and bits is not None and trail.wants(reader.output):
+                at = reader.taken, reader.output, bits, byte, checksum, length
                 trail.add(SeekPoint(*at, inflater.window()))
             if inflater.ended:
                 _check_trailer(reader, checksum, length)
@@ -264,13 +259,12 @@ def _gunzip(
                 yield output
     except zlib.error as error:
         why = str(error).rpartition(": ")[2]
-        raise meter.damaged(f"the gzip data are damaged ({why})") from None
+        raise reader.damaged(f"the gzip data are damaged ({why})") from None
     except (_Damage, EOFError) as error:
-        meter.taken = reader.taken
-        raise meter.damaged(_gzip_damage(error, is_first=is_first)) from None
+        raise reader.damaged(_gzip_damage(error, is_first=is_first)) from None
 
 
-def _skip_header(reader: _ByteReader) -> None:
+def _skip_header(reader: _Reader) -> None:
     """Skip the header of a gzip member (RFC 1952, 2.3). Raises `_Damage`."""
     start = reader.take(len(_GZIP_SIGNATURE))
     if start != _GZIP_SIGNATURE:
@@ -296,7 +290,7 @@ def _skip_header(reader: _ByteReader) -> None:
         raise _Damage("header crc mismatch")
 
 
-def _check_trailer(reader: _ByteReader, checksum: int, length: int) -> None:
+def _check_trailer(reader: _Reader, checksum: int, length: int) -> None:
     """Check the end of a gzip member (RFC 1952, 2.3.1). Raises `_Damage`."""
     trailer = reader.take(8)
     if int.from_bytes(trailer[:4], "little") != checksum:
@@ -315,45 +309,41 @@ def _gzip_damage(error: _Damage | EOFError, *, is_first: bool) -> str:
     return f"the gzip data are damaged ({error})"
 
 
-def _unzstd(
-    reader: _ByteReader, meter: _ExpansionMeter, trail: SeekTrail | None
-) -> Iterator[bytes]:
+def _unzstd(reader: _Reader, trail: SeekTrail | None) -> Iterator[bytes]:
     try:
         import zstandard
     except ImportError:
-        subject = f"{meter.name} is compressed with Zstandard"
+        subject = f"{reader.name} is compressed with Zstandard"
         raise ExtraMissing.of(subject, "zstandard", "zstd") from None
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
     try:
         for offset, parts in _zstd_frames(reader):
-            if trail is not None and trail.wants(meter.output):
-                trail.add(SeekPoint(offset, meter.output))
+            if trail is not None and trail.wants(reader.output):
+                trail.add(SeekPoint(offset, reader.output))
             frame = decompressor.decompressobj()
             for part in parts:
                 output = frame.decompress(part)
-                meter.taken = reader.taken
                 if trail is not None:
                     trail.consumed = reader.taken
                 if output:
-                    yield meter.count(output)
+                    yield reader.count(output)
             if not frame.eof:
                 raise _Damage("the Zstandard data are damaged (a frame's end)")
     except (_Damage, EOFError) as error:
-        meter.taken = reader.taken
         early = isinstance(error, EOFError)
         reason = "the Zstandard data end too early" if early else str(error)
-        raise meter.damaged(reason) from None
+        raise reader.damaged(reason) from None
     except zstandard.ZstdError as error:
         words = str(error).removeprefix("zstd decompressor error: ")
         if "too much memory" in words:
             raise UnsupportedFormat(
-                f"{meter.name} was compressed with a window of more than"
+                f"{reader.name} was compressed with a window of more than"
                 f" {_MAX_WINDOW_BYTES >> 20} MiB; compress it again without --long and --ultra"
             ) from None
-        raise meter.damaged(f"the Zstandard data are damaged ({words})") from None
+        raise reader.damaged(f"the Zstandard data are damaged ({words})") from None
 
 
-def _zstd_frames(reader: _ByteReader) -> Iterator[tuple[int, Iterator[bytes]]]:
+def _zstd_frames(reader: _Reader) -> Iterator[tuple[int, Iterator[bytes]]]:
     """Split Zstandard data (RFC 8878) into frames, and each frame into header, blocks, checksum.
 
     Each comes with its offset in the source. A block expands to at most 128 KiB, so decompressing
@@ -363,7 +353,12 @@ def _zstd_frames(reader: _ByteReader) -> Iterator[tuple[int, Iterator[bytes]]]:
     is_first = not reader.taken
     while not reader.at_end():
         offset = reader.taken
-        start = reader.take(4) if is_first else _next_signature(reader)
+        try:
+            start = reader.take(4)
+        except EOFError:
+            if is_first:
+                raise
+            start = b""
         if start in ZSTD_SKIPPABLE_SIGNATURES:
             reader.skip(int.from_bytes(reader.take(4), "little"))
         elif start == ZSTD_SIGNATURE:
@@ -375,14 +370,7 @@ def _zstd_frames(reader: _ByteReader) -> Iterator[tuple[int, Iterator[bytes]]]:
         is_first = False
 
 
-def _next_signature(reader: _ByteReader) -> bytes:
-    try:
-        return reader.take(4)
-    except EOFError:
-        raise _Damage("after the end of the Zstandard data there is something else") from None
-
-
-def _frame_parts(signature: bytes, reader: _ByteReader) -> Iterator[bytes]:
+def _frame_parts(signature: bytes, reader: _Reader) -> Iterator[bytes]:
     described = reader.take(1)
     description = described[0]
     one_segment = bool(description & 0x20)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.source import (
@@ -53,39 +52,27 @@ class DecodedSource:
     ) -> None:
         """`layout`: how JSON objects are laid out, see `LAYOUTS`; all others are lines."""
         self.inner = inner
+        self.name = inner.name
+        """Path or s3:// URI of the source."""
         self.members: frozenset[str] = frozenset()
         """Members, other than empty ones, of the object around an array read to its end."""
         self._layout = layout
-        self._compression = compression
+        self.compression = compression
+        """Name of the compression."""
         self._encoding = None if encoding is None or is_utf8(encoding) else encoding
         self._max_expansion = max_expansion
         self._start: SeekPoint | None = None
         self._trail: SeekTrail | None = None
 
     @property
-    def name(self) -> str:
-        """Path or s3:// URI of the source."""
-        return self.inner.name
-
-    @property
-    def pinned(self) -> Mapping[str, Any]:
-        """Version of the source, see `ByteSource.pinned`."""
-        return self.inner.pinned
-
-    @property
     def plain(self) -> bool:
         """True if the bytes are the file's, so that a range can be read without those before it."""
-        return self._compression == UNCOMPRESSED and self._encoding is None
-
-    @property
-    def compression(self) -> str:
-        """Name of the compression."""
-        return self._compression
+        return self.compression == UNCOMPRESSED and self._encoding is None
 
     @property
     def has_seek_points(self) -> bool:
         """True if reading can begin at places that are found while it is decompressed."""
-        return self._compression != UNCOMPRESSED and self._encoding is None
+        return self.compression != UNCOMPRESSED and self._encoding is None
 
     def seek(self, start: SeekPoint | None, trail: SeekTrail | None) -> None:
         """Begin later reads at a seek point, if they lie behind it, and record others."""
@@ -95,7 +82,7 @@ class DecodedSource:
     def most_bytes(self) -> int | None:
         """Bytes that `stream` can yield at most; None if there is no limit."""
         most = self.inner.size
-        if self._compression != UNCOMPRESSED:
+        if self.compression != UNCOMPRESSED:
             if self._max_expansion is None:
                 return None
             most = max(EXPANSION_ALLOWANCE_BYTES, self._max_expansion * most)
@@ -178,12 +165,12 @@ class DecodedSource:
             yield from self.inner.stream(offset, stop, READ_BYTES)
             yield from self.inner.stream(stop, size, READ_BYTES)
 
-        if self._compression == UNCOMPRESSED:
+        if self.compression == UNCOMPRESSED:
             pieces = read(0)
         else:
             pieces = decompress(
                 read,
-                self._compression,
+                self.compression,
                 self.name,
                 self._max_expansion,
                 start=start,

@@ -73,7 +73,6 @@ class BlockInflater(Inflater):
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
         self._inflate = library.inflate
-        self._address = ctypes.addressof
         self._bytes_at = ctypes.string_at
         self._stream = stream = _stream_type()()
         self._reference = ctypes.byref(stream)

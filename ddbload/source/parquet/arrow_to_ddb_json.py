@@ -63,16 +63,14 @@ def values(array: Any, int96: Leaves = repeat(False)) -> list[str]:  # noqa: B00
         return values(array.dictionary_decode(), int96)
     if isinstance(kind, pa.BaseExtensionType) and kind.extension_name != "arrow.uuid":
         return values(array.storage, int96)
-    for convert_nested, *tests in _NESTED:
+    for convert_nested, tests in _NESTED:
         if any(test(kind) for test in tests):
-            nested: list[str] = convert_nested(array, int96)
-            return nested
+            return convert_nested(array, int96)
     if next(int96):
         return _old_timestamps(array)
-    for convert, *tests in _KINDS:
+    for convert, tests in _KINDS:
         if any(test(kind) for test in tests):
-            flat: list[str] = convert(array)
-            return flat
+            return convert(array)
     raise NotImplementedError(f"a column of type {kind}")
 
 
@@ -192,11 +190,7 @@ def _lists(array: Any, int96: Leaves) -> list[str]:
     offsets = array.offsets.to_pylist()
     first = offsets[0]
     elements = values(array.values.slice(first, offsets[-1] - first), int96)
-    made = [
-        f'{{"L":[{",".join(elements[begin - first : end - first])}]}}'
-        for begin, end in pairwise(offsets)
-    ]
-    return _with_nulls(array, made)
+    return _joined(array, offsets, elements, '{"L":[', "]}")
 
 
 def _structs(array: Any, int96: Leaves) -> list[str]:
@@ -217,8 +211,16 @@ def _maps(array: Any, int96: Leaves) -> list[str]:
         f"{key}:{element}" if key[0] == '"' else f'"{NOT_A_TIME}":{key}'
         for key, element in zip(keys, elements, strict=True)
     ]
+    return _joined(array, offsets, members, '{"M":{', "}}")
+
+
+def _joined(
+    array: Any, offsets: Sequence[int], elements: list[str], before: str, after: str
+) -> list[str]:
+    """Join the elements of each list or map; the first one is at the first offset."""
+    first = offsets[0]
     made = [
-        f'{{"M":{{{",".join(members[begin - first : end - first])}}}}}'
+        f"{before}{','.join(elements[begin - first : end - first])}{after}"
         for begin, end in pairwise(offsets)
     ]
     return _with_nulls(array, made)
@@ -261,24 +263,25 @@ def _time(count: int, digits: int) -> str:
 
 
 # Functions that encode arrays, each with the tests of the types that it encodes.
-_NESTED: Sequence[Sequence[Callable[..., Any]]] = (
-    (_maps, kinds.is_map),
-    (_lists, kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list),
-    (_structs, kinds.is_struct),
+_Tests = tuple[Callable[[Any], bool], ...]
+_NESTED: Sequence[tuple[Callable[[Any, Leaves], list[str]], _Tests]] = (
+    (_maps, (kinds.is_map,)),
+    (_lists, (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)),
+    (_structs, (kinds.is_struct,)),
 )
-_TEXTS = (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
-_BINARIES = (kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view)
-_KINDS: Sequence[Sequence[Callable[..., Any]]] = (
-    (_texts, *_TEXTS),
-    (_numbers, kinds.is_integer, kinds.is_floating, kinds.is_decimal),
-    (_booleans, kinds.is_boolean),
-    (_timestamps, kinds.is_timestamp),
-    (_dates, kinds.is_date),
-    (_times, kinds.is_time),
-    (_binaries, *_BINARIES, kinds.is_fixed_size_binary),
-    (_durations, kinds.is_duration),
-    (_nulls, kinds.is_null),
-    (_uuids, lambda kind: isinstance(kind, pa.BaseExtensionType)),
+_TEXTS: _Tests = (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
+_BINARIES: _Tests = (kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view)
+_KINDS: Sequence[tuple[Callable[[Any], list[str]], _Tests]] = (
+    (_texts, _TEXTS),
+    (_numbers, (kinds.is_integer, kinds.is_floating, kinds.is_decimal)),
+    (_booleans, (kinds.is_boolean,)),
+    (_timestamps, (kinds.is_timestamp,)),
+    (_dates, (kinds.is_date,)),
+    (_times, (kinds.is_time,)),
+    (_binaries, (*_BINARIES, kinds.is_fixed_size_binary)),
+    (_durations, (kinds.is_duration,)),
+    (_nulls, (kinds.is_null,)),
+    (_uuids, (lambda kind: isinstance(kind, pa.BaseExtensionType),)),
 )
 
 
