@@ -50,7 +50,7 @@ from ddbload.rows.blocks import (
     RowPositions,
     field_count,
 )
-from ddbload.rows.columns import ColumnReader, Columns, ReorderedReader, RowParser
+from ddbload.rows.columns import ColumnReader, Columns, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
 
 _ENVELOPES = {
@@ -184,7 +184,7 @@ class DelimitedRowEncoder:
         )
         self._parser = RowParser(dialect, self.ends, payload.nulls.markers)
         self._count = len(record.columns)
-        self.reader: ColumnReader | ReorderedReader = ColumnReader(self._parser, self._count)
+        self.reader = ColumnReader(self._parser, self._count)
         """Reader of rows as columns, in the order of the run's."""
         layout = item_layout(record.columns, payload, hmac_key)
         changes = column_changes(payload.mapping)
@@ -204,7 +204,7 @@ class DelimitedRowEncoder:
     def reordered(self, places: Sequence[int]) -> DelimitedRowEncoder:
         """Return the encoder for an object whose columns have these places among the run's."""
         encoder = copy(self)
-        encoder.reader = ReorderedReader(self._parser, places, self._count)
+        encoder.reader = ColumnReader(self._parser, self._count, places)
         return encoder
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:

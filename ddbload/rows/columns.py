@@ -86,87 +86,11 @@ def from_octets(cell: str) -> str:
 csv.field_size_limit(2**31 - 1)
 _STAND_INS = "\xff\xfe\xfd"
 """Bytes that occur in no UTF-8: they replace marks of several bytes, which `csv` does not take."""
-
-
-class FieldSplitter:
-    """Splitter for blocks of one dialect.
-
-    Unquoted fields equal to one of the null `markers` become empty if the marker has an escape in
-    it; other markers may stay as they are.
-    """
-
-    def __init__(
-        self, dialect: Dialect, ends: RowBoundaries, markers: Collection[str] = ()
-    ) -> None:
-        self._dialect = dialect
-        self._ends = ends
-        self._comment = (dialect.comment or "").encode(dialect.encoding)
-        self._marks = [
-            None if mark is None else to_octets(mark)
-            for mark in (dialect.delimiter, dialect.quote, dialect.escape)
-        ]
-        single = [
-            mark if mark is None or len(mark) == 1 else stand_in
-            for mark, stand_in in zip(self._marks, _STAND_INS, strict=True)
-        ]
-        self.delimiter = single[0] or ""
-        """Delimiter of one character that separates fields after `with_short_marks`."""
-        self._quote, self._escape = single[1:]
-        self._replaced = [
-            (mark, other)
-            for mark, other in zip(self._marks, single, strict=True)
-            if mark is not None and other is not None and mark != other
-        ]
-        self._markers = _NullMarkers(dialect, markers)
-        # An escape may stand before the first character of a delimiter of several, which then is
-        # not a delimiter. `csv` cannot know that once the delimiter is replaced.
-        several = dialect.escape is not None and len(dialect.delimiter) > 1
-        first = f"{dialect.escape}{dialect.delimiter[0]}"
-        self._escaped_first = [to_octets(first)] if several else []
-
-    def octets(self, data: bytes) -> str:
-        """Return a block's text as octets, without comments. Raises `UnicodeDecodeError`."""
-        if self._comment and self._comment in data:
-            data = b"".join(data[start:end] for start, end in self._ends.spans(data))
-        if self._dialect.encoding != UTF_8:
-            return to_octets(data.decode(self._dialect.encoding))
-        if not data.isascii():
-            data.decode()
-        return data.decode("latin-1")
-
-    def is_bare(self, octets: str) -> bool:
-        """Return whether nothing is quoted or escaped, so that every line is a row."""
-        _, quote, escape = self._marks
-        return (quote is None or quote not in octets) and (escape is None or escape not in octets)
-
-    def with_short_marks(self, octets: str) -> str:
-        """Return the octets with every longer mark replaced by one character."""
-        for mark, other in self._replaced:
-            octets = octets.replace(mark, other)
-        return octets
-
-    def fields(self, octets: str) -> list[list[str]]:
-        """Split octets into rows of fields, without empty lines.
-
-        Raises `csv.Error` where a row is malformed, or may be read otherwise by `RowSplitter`.
-        """
-        unmarked = self._markers.removed_from(octets)
-        if unmarked is None or any(each in octets for each in self._escaped_first):
-            raise csv.Error
-        rows = _read_fields(
-            self.with_short_marks(unmarked), self.delimiter, self._quote, self._escape
-        )
-        if self._replaced and not self.is_bare(unmarked):
-            for row in rows:
-                whole = "".join(row)
-                if any(other in whole for _, other in self._replaced):
-                    row[:] = map(self._restored, row)
-        return rows
-
-    def _restored(self, cell: str) -> str:
-        for mark, other in self._replaced:
-            cell = cell.replace(other, mark)
-        return cell
+_MOST_BYTES = 2_000_000
+"""Bytes of a block that are split at once, if they may have as many fields. Most blocks are far
+smaller; a row of 16 MB may be nothing but delimiters."""
+_UNDECODABLE = re.compile("[\udc80-\udcff]")
+"""Bytes that the encoding does not have, as `surrogateescape` decodes them."""
 
 
 class _NullMarkers:
@@ -206,29 +130,6 @@ class _NullMarkers:
         return self._whole_field.sub("", octets)
 
 
-def _read_fields(
-    octets: str, delimiter: str, quote: str | None, escape: str | None
-) -> list[list[str]]:
-    reader = csv.reader(
-        io.StringIO(octets, newline=""),
-        delimiter=delimiter,
-        quotechar=quote,
-        escapechar=escape,
-        quoting=csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL,
-        strict=True,
-    )
-    rows = list(reader)
-    # `csv` returns an empty list for an empty line.
-    return [row for row in rows if row] if [] in rows else rows
-
-
-_MOST_BYTES = 2_000_000
-"""Bytes of a block that are split at once, if they may have as many fields. Most blocks are far
-smaller; a row of 16 MB may be nothing but delimiters."""
-_UNDECODABLE = re.compile("[\udc80-\udcff]")
-"""Bytes that the encoding does not have, as `surrogateescape` decodes them."""
-
-
 ParsedRow = list[str] | Defect
 
 
@@ -244,38 +145,53 @@ class RowParser:
     def __init__(
         self, dialect: Dialect, ends: RowBoundaries, markers: Collection[str] = ()
     ) -> None:
-        self.dialect = dialect
-        self.ends = ends
-        self.splitter = FieldSplitter(dialect, ends, markers)
+        self._dialect = dialect
+        self._ends = ends
         self._rows = RowSplitter(dialect, markers)
         self._delimiter = dialect.delimiter.encode(dialect.encoding)
+        self._comment = (dialect.comment or "").encode(dialect.encoding)
+        self._marks = [
+            None if mark is None else to_octets(mark)
+            for mark in (dialect.delimiter, dialect.quote, dialect.escape)
+        ]
+        single = [
+            mark if mark is None or len(mark) == 1 else stand_in
+            for mark, stand_in in zip(self._marks, _STAND_INS, strict=True)
+        ]
+        self.delimiter = single[0] or ""
+        """Delimiter of one character that separates fields after `with_short_marks`."""
+        self._quote, self._escape = single[1:]
+        self._replaced = [
+            (mark, other)
+            for mark, other in zip(self._marks, single, strict=True)
+            if mark is not None and other is not None and mark != other
+        ]
+        self._markers = _NullMarkers(dialect, markers)
+        # An escape may stand before the first character of a delimiter of several, which then is
+        # not a delimiter. `csv` cannot know that once the delimiter is replaced.
+        several = dialect.escape is not None and len(dialect.delimiter) > 1
+        first = f"{dialect.escape}{dialect.delimiter[0]}"
+        self._escaped_first = [to_octets(first)] if several else []
 
     def parse(self, block: Block) -> ParsedRows:
         """Parse the rows of a block, in order, without empty lines and comments."""
-        splitter = self.splitter
-        if self.has_too_many_fields(block):
-            return ParsedRows(block, self.ends, self.parse_rows(block))
         try:
-            octets = splitter.octets(block.data)
-            fields = splitter.fields(octets)
+            octets = self.octets(block)
+            fields = self.fields(octets)
         except (UnicodeDecodeError, csv.Error):
-            return ParsedRows(block, self.ends, self.parse_rows(block))
+            return ParsedRows(block, self._ends, self.parse_rows(block))
         if not octets.isascii():
             fields = [list(map(from_octets, row)) for row in fields]
-        return ParsedRows(block, self.ends, [*fields])
-
-    def has_too_many_fields(self, block: Block) -> bool:
-        """Tell whether the fields of a block take too much memory to be split at once."""
-        return len(block.data) > _MOST_BYTES and block.data.count(self._delimiter) > MAX_COLUMNS
+        return ParsedRows(block, self._ends, [*fields])
 
     def parse_rows(self, block: Block) -> list[ParsedRow]:
         """Parse a block row by row, so that a malformed row spoils no other."""
         data = block.data
-        return [self.parse_row(data[start:end]) for start, end in self.ends.spans(data)]
+        return [self.parse_row(data[start:end]) for start, end in self._ends.spans(data)]
 
     def parse_row(self, data: bytes) -> ParsedRow:
         """Parse one row, with its line end or without."""
-        encoding = self.dialect.encoding
+        encoding = self._dialect.encoding
         fields, defect = self._rows.split(data)
         for column, value in enumerate(fields):
             found = _UNDECODABLE.search(value)
@@ -284,6 +200,66 @@ class RowParser:
                 name = "UTF-8" if encoding == UTF_8 else encoding
                 return Defect("bad_encoding", bad_byte(byte, name), column)
         return defect or fields
+
+    def octets(self, block: Block) -> str:
+        """Return a block's text as octets, without comments.
+
+        Raises `UnicodeDecodeError`, and `csv.Error` if its fields take too much memory to be split
+        at once.
+        """
+        data = block.data
+        if len(data) > _MOST_BYTES and data.count(self._delimiter) > MAX_COLUMNS:
+            raise csv.Error
+        if self._comment and self._comment in data:
+            data = b"".join(data[start:end] for start, end in self._ends.spans(data))
+        if self._dialect.encoding != UTF_8:
+            return to_octets(data.decode(self._dialect.encoding))
+        if not data.isascii():
+            data.decode()
+        return data.decode("latin-1")
+
+    def is_bare(self, octets: str) -> bool:
+        """Return whether nothing is quoted or escaped, so that every line is a row."""
+        _, quote, escape = self._marks
+        return (quote is None or quote not in octets) and (escape is None or escape not in octets)
+
+    def with_short_marks(self, octets: str) -> str:
+        """Return the octets with every longer mark replaced by one character."""
+        for mark, other in self._replaced:
+            octets = octets.replace(mark, other)
+        return octets
+
+    def fields(self, octets: str) -> list[list[str]]:
+        """Split octets into rows of fields, without empty lines.
+
+        Raises `csv.Error` where a row is malformed, or may be read otherwise by `RowSplitter`.
+        """
+        unmarked = self._markers.removed_from(octets)
+        if unmarked is None or any(each in octets for each in self._escaped_first):
+            raise csv.Error
+        reader = csv.reader(
+            io.StringIO(self.with_short_marks(unmarked), newline=""),
+            delimiter=self.delimiter,
+            quotechar=self._quote,
+            escapechar=self._escape,
+            quoting=csv.QUOTE_NONE if self._quote is None else csv.QUOTE_MINIMAL,
+            strict=True,
+        )
+        rows = list(reader)
+        if [] in rows:
+            # `csv` returns an empty list for an empty line.
+            rows = [row for row in rows if row]
+        if self._replaced and not self.is_bare(unmarked):
+            for row in rows:
+                whole = "".join(row)
+                if any(other in whole for _, other in self._replaced):
+                    row[:] = map(self._restored, row)
+        return rows
+
+    def _restored(self, cell: str) -> str:
+        for mark, other in self._replaced:
+            cell = cell.replace(other, mark)
+        return cell
 
 
 class ParsedRows(RowPositions):
@@ -297,48 +273,71 @@ class ParsedRows(RowPositions):
 class ColumnReader:
     """Reader of blocks as columns, for files whose rows have `count` fields."""
 
-    def __init__(self, parser: RowParser, count: int) -> None:
+    def __init__(self, parser: RowParser, count: int, places: Sequence[int] | None = None) -> None:
+        """Make a reader for rows of `count` fields.
+
+        `places`: place of each of an object's columns among these, if it has them in another order
+        or not all of them.
+        """
         self._parser = parser
-        self._count = count
-        self._splitter = parser.splitter
-        # A line end becomes a cell of its own, at the end of each row with `count` fields.
-        self._line_end_cell = f"{self._splitter.delimiter}\n{self._splitter.delimiter}"
-        self._escaped = bytes(set(JSON_ESCAPED) - {ord("\n"), ord(self._splitter.delimiter)})
+        self._places, self._width = places, count
+        self._count = count if places is None else len(places)
+        # A line end becomes a cell of its own, at the end of each row with all fields.
+        self._line_end_cell = f"{parser.delimiter}\n{parser.delimiter}"
+        self._escaped = bytes(set(JSON_ESCAPED) - {ord("\n"), ord(parser.delimiter)})
 
     def parse_row(self, data: bytes) -> ParsedRow:
-        """Parse one row, with its line end or without."""
-        return self._parser.parse_row(data)
+        """Parse one row, with its line end or without, and put its fields in the run's order."""
+        row, places = self._parser.parse_row(data), self._places
+        if places is None:
+            return row
+        if isinstance(row, Defect):
+            if isinstance(row.column, int) and row.column < len(places):
+                return replace(row, column=places[row.column])
+            return replace(row, column=None)
+        if len(row) != len(places):
+            return field_count(len(row), len(places))
+        fields = [""] * self._width
+        for place, cell in zip(places, row, strict=True):
+            fields[place] = cell
+        return fields
 
     def read(self, block: Block) -> Columns:
-        """Read a block's rows as columns, without empty lines and comments."""
+        """Read a block's rows as columns in the run's order, without empty lines and comments."""
         try:
-            if not self._parser.has_too_many_fields(block):
-                return self._read(block)
+            columns = self._read(block)
         except (UnicodeDecodeError, csv.Error):
-            pass
-        records = self._parser.parse_rows(block)
-        return self._transpose(
-            [
-                [] if isinstance(record, Defect) else [to_octets(cell) for cell in record]
-                for record in records
-            ],
-        )
+            records = self._parser.parse_rows(block)
+            columns = self._transpose(
+                [
+                    [] if isinstance(record, Defect) else [to_octets(cell) for cell in record]
+                    for record in records
+                ],
+            )
+        if self._places is None:
+            return columns
+        cells: list[Sequence[str]] = [("",) * columns.height] * self._width
+        for place, column in zip(self._places, columns.cells, strict=True):
+            cells[place] = column
+        # Delimiters between empty cells count too.
+        longest = None if columns.longest is None else columns.longest + self._width
+        return replace(columns, cells=cells, longest=longest)
 
     def _read(self, block: Block) -> Columns:
-        splitter = self._splitter
-        octets = splitter.octets(block.data)
-        if not splitter.is_bare(octets):
-            return self._transpose(splitter.fields(octets))
+        parser = self._parser
+        octets = parser.octets(block)
+        if not parser.is_bare(octets):
+            return self._transpose(parser.fields(octets))
         if "\r" in octets:
             octets = octets.replace("\r\n", "\n")
             if "\r" in octets:
-                return self._transpose(splitter.fields(octets))
-        octets = splitter.with_short_marks(octets)
+                return self._transpose(parser.fields(octets))
+        octets = parser.with_short_marks(octets)
         lines = octets.split("\n")
         longest = max(map(len, lines))
         cells = self._split_at_once(octets, len(lines) - 1) if octets.endswith("\n") else None
         if cells is None:
-            return self._transpose([line.split(splitter.delimiter) for line in lines if line])
+            return self._transpose([line.split(parser.delimiter) for line in lines if line])
         # Every replacement above changes the length.
         data = block.data if len(octets) == len(block.data) else octets.encode("latin-1")
         plain = has_none_of(self._escaped, data)
@@ -347,7 +346,7 @@ class ColumnReader:
     def _split_at_once(self, octets: str, rows: int) -> list[Sequence[str]] | None:
         """Split all rows by one call. None unless each row has `count` fields."""
         count = self._count
-        cells = octets.replace("\n", self._line_end_cell).split(self._splitter.delimiter)
+        cells = octets.replace("\n", self._line_end_cell).split(self._parser.delimiter)
         if (
             count < 2
             or len(cells) != rows * (count + 1) + 1
@@ -367,37 +366,3 @@ class ColumnReader:
             rows = [row for row in rows if len(row) == count]
         cells: list[Sequence[str]] = [*zip(*rows, strict=True)] or [()] * count
         return Columns(total, cells, odd)
-
-
-class ReorderedReader:
-    """Reader of an object whose columns stand in another order than the run's, or are fewer."""
-
-    def __init__(self, parser: RowParser, places: Sequence[int], count: int) -> None:
-        """`places`: place of each of the object's columns among the run's `count` columns."""
-        self._reader = ColumnReader(parser, len(places))
-        self._places = places
-        self._count = count
-
-    def parse_row(self, data: bytes) -> ParsedRow:
-        """Parse one row, and put its fields in the order of the run's columns."""
-        row, places = self._reader.parse_row(data), self._places
-        if isinstance(row, Defect):
-            if isinstance(row.column, int) and row.column < len(places):
-                return replace(row, column=places[row.column])
-            return replace(row, column=None)
-        if len(row) != len(places):
-            return field_count(len(row), len(places))
-        fields = [""] * self._count
-        for place, cell in zip(places, row, strict=True):
-            fields[place] = cell
-        return fields
-
-    def read(self, block: Block) -> Columns:
-        """Read a block's rows as columns, in the order of the run's."""
-        columns = self._reader.read(block)
-        cells: list[Sequence[str]] = [("",) * columns.height] * self._count
-        for place, column in zip(self._places, columns.cells, strict=True):
-            cells[place] = column
-        # Delimiters between empty cells count too.
-        longest = None if columns.longest is None else columns.longest + self._count
-        return replace(columns, cells=cells, longest=longest)
