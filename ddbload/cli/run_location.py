@@ -74,11 +74,7 @@ class Deployed(RunLocation):
     def last_execution(self, run: str) -> Execution | None:
         """Return the last known execution of a run, if any."""
         arn = self.context.ledger(run).find_execution() or self.executions.arn_of(run)
-        try:
-            return self.executions.describe(arn)
-        except RunNotFound:
-            # Step Functions forgets an execution after 90 days.
-            return None
+        return self.executions.find(arn)
 
     def follow(self, run: str, arn: str, watch: Callable[[RunProgress], None]) -> Execution:
         """Wait until an execution of a run has ended, and pass its progress to `watch`."""

@@ -60,7 +60,7 @@ class Survey:
         """Counts of the types of each attribute of documents, in order of appearance."""
         self.keys = KeyCounter()
         self._record = record
-        self._measure = Measure.of(record, indexes)
+        self._measure = Measure(record, indexes)
         self.layout = self._measure.layout
         names = self.layout.attributes[:MAX_PROFILES] if record.columns else ()
         self.columns = {name: TypeGuess() for name in names}

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.attribute_values import Attributes, value_size
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
-from ddbload.dynamodb.modes import PUT, WriteMode
 from ddbload.dynamodb.row_writes import without_removals
 from ddbload.dynamodb.scalar_text import parse_number
 from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.item_builder import SIMPLE_TYPES, Item
-from ddbload.items.item_layout import ItemLayout, item_layout
+from ddbload.items.item_layout import item_layout
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.blocks import Defect
@@ -112,23 +111,17 @@ class MeasuredRows:
 class Measure:
     """Measure for the rows of one run."""
 
-    def __init__(
-        self,
-        layout: ItemLayout,
-        types: Sequence[str],
-        indexes: Sequence[TableIndex],
-        *,
-        mode: WriteMode = PUT,
-        nulls: str = OMIT,
-    ) -> None:
-        """`layout` and `types` describe the attributes of delimited text."""
+    def __init__(self, record: RunRecord, indexes: Sequence[TableIndex] = ()) -> None:
+        """Make the measure for a run's rows and these indexes of its table."""
+        payload, types, mode = record.payload, record.types, record.mode
+        self.layout = layout = item_layout(record.columns, payload, hmac_key(payload))
         names = layout.attributes
-        self.layout = layout
         self._types = list(types)
         self._indexes = list(indexes)
         self._names = [len(name.encode()) for name in names]
-        plain = mode.as_in_source and nulls == OMIT and set(types) <= SIMPLE_TYPES
-        self._by_column = plain
+        self._by_column = (
+            mode.as_in_source and payload.nulls.policy == OMIT and set(types) <= SIMPLE_TYPES
+        )
         self._updates = mode.updates
         self._number_sizes: dict[str, int] = {}
         self._name_sizes: dict[str, int] = {}
@@ -145,18 +138,6 @@ class Measure:
             else [place for place, name in enumerate(names) if name in index.projected]
             for index in indexes
         ]
-
-    @classmethod
-    def of(cls, record: RunRecord, indexes: Sequence[TableIndex] = ()) -> Self:
-        """Make the measure for a run's rows and these indexes of its table."""
-        payload = record.payload
-        return cls(
-            item_layout(record.columns, payload, hmac_key(payload)),
-            record.types,
-            indexes,
-            mode=record.mode,
-            nulls=payload.nulls.policy,
-        )
 
     def measure(self, batch: RowBatch) -> MeasuredRows:
         """Measure the rows of a batch."""

@@ -297,7 +297,7 @@ def open_parquet(
     Raises `UnsupportedFormat` for a compressed file, `ExtraMissing` without pyarrow, and the errors
     of `ParquetLines`.
     """
-    compression = compression_of(_start(raw))
+    compression = compression_of(first_bytes(raw))
     if compression != UNCOMPRESSED:
         # Parquet is read from its end and in ranges, which a compressed stream does not allow.
         raise UnsupportedFormat(
@@ -322,7 +322,7 @@ def compression_in(raw: ByteSource, source: Source) -> str:
         refuse_empty(raw.name, source, source.compression)
     if source.compression != AUTO:
         return source.compression
-    start = _start(raw)
+    start = first_bytes(raw)
     kind = compression_by_name(raw.name)
     if start and kind is not None and is_unwritten(start):
         # Text is read although its name says otherwise: some clients decompress what they copy.
@@ -333,7 +333,8 @@ def compression_in(raw: ByteSource, source: Source) -> str:
     return compression_of(start)
 
 
-def _start(raw: ByteSource) -> bytes:
+def first_bytes(raw: ByteSource) -> bytes:
+    """Read the bytes that show a compression, or Parquet."""
     size = min(raw.size, LONGEST_COMPRESSION_SIGNATURE)
     return b"".join(raw.stream(0, size, LONGEST_COMPRESSION_SIGNATURE))
 

@@ -9,7 +9,6 @@ read, such as one with an error, is read again in this process, from the known p
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 from collections import Counter
@@ -142,7 +141,7 @@ class ReadCounts:
         if text is not None:
             self.written += batch.count
             return text
-        public = batch.reader.public_names
+        public = batch.reader.record.public_names
 
         def count(row: int, defect: Defect) -> None:
             reject(row, defect)
@@ -202,19 +201,6 @@ class PartResult:
     end: Cursor
 
 
-class _Tracked:
-    """Batches of a part, with the position after the last."""
-
-    def __init__(self, batches: Iterator[RowBatch], start: Cursor) -> None:
-        self.end = start
-        self._batches = batches
-
-    def __iter__(self) -> Iterator[RowBatch]:
-        for batch in self._batches:
-            self.end = batch.block.end
-            yield batch
-
-
 class _PartWorker:
     """Worker that reads parts."""
 
@@ -228,13 +214,15 @@ class _PartWorker:
     ) -> None:
         self._reader, self._ledger, self._context = reader, ledger, context
         self._job, self._folder = job, folder
+        self.end = reader.record.data_start
+        """Position after the last batch that was read."""
 
     def __call__(self, part: Part) -> PartResult | Unread:
         """Read a part, and keep its output."""
         output = PartOutput(self._folder)
         try:
-            with self.tracked(part) as batches, rare_gc():
-                summary = self._job.work(self._reader, iter(batches), output)
+            with closing(self.batches(part)) as batches, rare_gc():
+                summary = self._job.work(self._reader, batches, output)
                 if self._folder is not None:
                     output.finish()
         except BaseException as error:
@@ -245,18 +233,20 @@ class _PartWorker:
                 # It is read again where parts are taken, and raises again.
                 return Unread.FAILED
             raise
-        return PartResult(summary, output, batches.end)
+        return PartResult(summary, output, self.end)
 
-    @contextlib.contextmanager
-    def tracked(self, part: Part) -> Iterator[_Tracked]:
-        """Open the batches of a part."""
-        batches = iter_row_batches(
+    def batches(self, part: Part) -> Generator[RowBatch]:
+        """Read the batches of a part."""
+        self.end = part.start
+        found = iter_row_batches(
             *(self._reader, self._ledger, self._context),
             piece_bytes=self._job.piece_bytes,
             part=part,
         )
-        with closing(batches):
-            yield _Tracked(batches, part.start)
+        with closing(found):
+            for batch in found:
+                self.end = batch.block.end
+                yield batch
 
 
 def _make_worker(
@@ -333,7 +323,7 @@ def _take_all(
         if should_stop():
             raise Interrupted("stopped while reading the source")
 
-    def check_each(batches: _Tracked) -> Iterator[RowBatch]:
+    def check_each(batches: Iterator[RowBatch]) -> Iterator[RowBatch]:
         for batch in batches:
             check_stop()
             yield batch
@@ -352,9 +342,9 @@ def _take_all(
                     line = 1 if record.objects is not None else at.line + result.end.line - 1
                     at = Cursor(at.byte + result.end.byte - part.start.byte, line)
                     return True
-        with worker.tracked(replace(part, start=at)) as batches:
+        with closing(worker.batches(replace(part, start=at))) as batches:
             taker.read(check_each(batches))
-        at = batches.end
+        at = worker.end
         return True
 
     for part, result in results:

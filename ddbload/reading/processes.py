@@ -203,17 +203,12 @@ def _begin(
         # Nothing is sent over the pipe; poll returns True once the other end is closed.
         _worker = make_worker(stopped.poll, reports.put)
     except Exception as error:  # noqa: BLE001 - each task raises it, in its turn
-        _worker = _Failing(error)
+        failure = error
 
+        def fail(_: Any) -> None:
+            raise failure
 
-class _Failing:
-    """Worker that was not set up."""
-
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-
-    def __call__(self, _: object) -> None:
-        raise self._error
+        _worker = fail
 
 
 def _work(task: Any) -> Any:

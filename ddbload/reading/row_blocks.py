@@ -116,11 +116,8 @@ class RunReader:
         With `auto` each of several objects may be compressed, which only opening it tells.
         """
         source = self.record.payload.source
-        return (
-            not source.kind.is_container
-            and source.compression in (UNCOMPRESSED, AUTO)
-            and (source.encoding == UTF_8 or is_single_byte(source.encoding))
-        )
+        is_plain = source.compression in (UNCOMPRESSED, AUTO)
+        return not source.kind.is_container and is_plain and self._is_bytewise
 
     @property
     def has_cuts(self) -> bool:
@@ -130,14 +127,13 @@ class RunReader:
     @property
     def is_seekable(self) -> bool:
         """True if a chunk can be read without what comes before it, though it is compressed."""
-        source = self.record.payload.source
-        is_text = source.encoding == UTF_8 or is_single_byte(source.encoding)
-        return source.compression == GZIP and is_text and zlib_library() is not None
+        is_gzip = self.record.payload.source.compression == GZIP
+        return is_gzip and self._is_bytewise and zlib_library() is not None
 
-    @cached_property
-    def public_names(self) -> frozenset[str]:
-        """Names of columns that may be shown."""
-        return self.record.public_names
+    @property
+    def _is_bytewise(self) -> bool:
+        encoding = self.record.payload.source.encoding
+        return encoding == UTF_8 or is_single_byte(encoding)
 
     @cached_property
     def encoder(self) -> RowEncoder:

@@ -86,7 +86,7 @@ def list_runs(
     unrecorded: list[RunSummary] = []
     with ThreadPoolExecutor(RUN_READERS) as pool:
         if executions is not None:
-            running = {each.arn: each.name for each in executions.newest(1000, EXECUTION_RUNNING)}
+            running = executions.newest(1000, EXECUTION_RUNNING)
         summarize = partial(_summarize, context=context, executions=executions, running=running)
         runs = newest_runs(context.store, None if is_filtered else limit)
         runs = [each for each in runs if loaded is None or each in loaded]
@@ -166,7 +166,7 @@ def _without_record(
 ) -> list[RunSummary]:
     """Summarize the newest executions without a request: of bad input, or not begun yet."""
 
-    def summarize(name: str, arn: str) -> RunSummary | None:
+    def summarize(arn: str, name: str) -> RunSummary | None:
         execution = executions.find(arn)
         if execution is None:
             return None
@@ -176,8 +176,8 @@ def _without_record(
             return None
         return _of_execution(run, execution)
 
-    newest = [each for each in executions.newest(limit) if each.name not in known]
-    found = pool.map(lambda each: summarize(each.name, each.arn), newest)
+    newest = [each for each in executions.newest(limit).items() if each[1] not in known]
+    found = pool.map(lambda each: summarize(*each), newest)
     return [each for each in found if each is not None]
 
 

@@ -90,14 +90,6 @@ class Execution:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class NamedExecution:
-    """Execution as a listing shows it."""
-
-    arn: str
-    name: str
-
-
 def check_input(payload: object) -> None:
     """Raise `InvalidPayload` for the input of an execution that could not carry an error with it.
 
@@ -113,10 +105,6 @@ def _check_size(size: int) -> None:
             f"the payload has {size:,} bytes, and an execution takes {MAX_INPUT_BYTES:,} of"
             " ddbload's: name fewer columns or types"
         )
-
-
-class _UnknownExecution(Exception):
-    """Step Functions knows no execution with this name."""
 
 
 class Executions:
@@ -162,8 +150,8 @@ class Executions:
         )
         return str(answer["executionArn"])
 
-    def newest(self, most: int, status: str | None = None) -> list[NamedExecution]:
-        """List the newest executions, up to 1,000 in one request, or those of one status."""
+    def newest(self, most: int, status: str | None = None) -> dict[str, str]:
+        """Return the newest executions, at most 1,000, or those of one status: ARNs and names."""
         more: Any = {} if status is None else {"statusFilter": status}
         answer: Any = call_with_retries(
             lambda: self._client.list_executions(
@@ -172,7 +160,7 @@ class Executions:
             "listing executions",
             policy=self._retry_policy,
         )
-        return [NamedExecution(each["executionArn"], each["name"]) for each in answer["executions"]]
+        return {each["executionArn"]: each["name"] for each in answer["executions"]}
 
     def stop(self, arn: str, error: str, cause: str) -> None:
         """Stop an execution; do nothing if it has ended. Raises `AccessDenied`."""
@@ -194,18 +182,15 @@ class Executions:
         return execution
 
     def find(self, arn: str) -> Execution | None:
-        """Describe an execution; None if Step Functions does not know its name.
+        """Describe an execution; None if Step Functions does not know it.
 
         Step Functions forgets an execution 90 days after its end, and may not know it right after
-        its start. Raises `RunNotFound` for an invalid ARN.
+        its start.
         """
 
         def absent(failure: AwsFailure) -> Exception | None:
-            if failure.code == "ExecutionDoesNotExist":
-                return _UnknownExecution()
-            if failure.code == "InvalidArn":
-                return RunNotFound(f"there is no execution {arn}")
-            return None
+            is_unknown = failure.code in ("ExecutionDoesNotExist", "InvalidArn")
+            return RunNotFound(f"there is no execution {arn}") if is_unknown else None
 
         try:
             answer: Any = call_with_retries(
@@ -214,7 +199,7 @@ class Executions:
                 expected=absent,
                 policy=self._retry_policy,
             )
-        except _UnknownExecution:
+        except RunNotFound:
             return None
         started = answer["startDate"].timestamp()
         ended = answer["stopDate"].timestamp() if answer.get("stopDate") else time.time()

@@ -29,7 +29,7 @@ def plan_chunk(
     Rows that would be written count as skipped. None if there was no time for any row. Raises
     what keeps the source from being read, after the rows before it were counted.
     """
-    measure, sizes, end = Measure.of(reader.record), ItemSizes(), start
+    measure, sizes, end = Measure(reader.record), ItemSizes(), start
     rows, work, padding = RowCounts(), WriteStats(), 0
     lines, causes, reject_bytes = list[bytes](), Counter[str](), 0
     samples = ProgressSamples(context.worker, context.now(), context.clock())

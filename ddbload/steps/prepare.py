@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
@@ -22,6 +22,7 @@ from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_obj
 from ddbload.reading.header import Header, detect_layout, read_header, wanted_columns
 from ddbload.reading.open_sources import (
     compression_in,
+    first_bytes,
     known_size,
     open_as_text,
     open_decoded,
@@ -226,13 +227,12 @@ def _list_row_groups(
     context: Context,
 ) -> ObjectListing | None:
     """List each row group of Parquet files as an object; None for one file with at most one."""
+    files: Iterable[Pinned] = [first.pinned]
     if listing is not None:
         files = iter_listing(ledger, listing.name, 0, listing.objects)
-        groups = row_groups(files, context)
-        return write_object_listing(groups, ledger, first.name, PARQUET)
-    groups = row_groups([first.pinned], context)
+    groups = row_groups(files, context)
     first_two = list(islice(groups, 2))
-    if len(first_two) < 2:
+    if listing is None and len(first_two) < 2:
         return None
     return write_object_listing(chain(first_two, groups), ledger, first.name, PARQUET)
 
@@ -252,7 +252,6 @@ def _open_objects(
 
 
 _MOST_BYTES = 4 * SNIFFED_BYTES
-_PIECE_BYTES = SNIFFED_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +308,7 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
     `wanted`: columns that the table's keys are made from. Raises errors of reading.
     """
     plain = replace(source, compression=compression_in(raw, source))
-    if source.format in (AUTO, PARQUET) and _first_bytes(raw) == PARQUET_SIGNATURE:
+    if source.format in (AUTO, PARQUET) and first_bytes(raw) == PARQUET_SIGNATURE:
         return DetectedFormat(replace(plain, format=PARQUET, delimiter=",", encoding="utf-8"))
     plain = _with_encoding(raw, plain)
     if source.format in (JSON, DYNAMODB_JSON):
@@ -354,11 +353,6 @@ def _with_layout(
     return DetectedFormat(source, guess.sure, guess.why)
 
 
-def _first_bytes(raw: ByteSource) -> bytes:
-    size = min(raw.size, len(PARQUET_SIGNATURE))
-    return b"".join(raw.stream(0, size, size or 1))
-
-
 def _with_encoding(raw: ByteSource, source: Source) -> Source:
     if source.encoding != AUTO:
         return source
@@ -369,7 +363,7 @@ def _with_encoding(raw: ByteSource, source: Source) -> Source:
 
 def _sample(file: DecodedSource, skip_lines: int) -> tuple[bytes, bool]:
     """Read the first bytes after skipped lines; also tell whether these are all bytes."""
-    start = _read_up_to(file.stream(0, None, _PIECE_BYTES), _MOST_BYTES)
+    start = _read_up_to(file.stream(0, None, SNIFFED_BYTES), _MOST_BYTES)
     whole = len(start) < _MOST_BYTES
     if skip_lines:
         start = start.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

@@ -92,4 +92,4 @@ def test_describe_raises_when_execution_is_missing(executions, fake):
     with pytest.raises(RunNotFound, match=f"there is no execution {arn}"):
         executions.describe(arn)
     with pytest.raises(RunNotFound, match="there is no execution none"):
-        executions.find("none")
+        executions.describe("none")
