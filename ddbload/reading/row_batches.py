@@ -24,7 +24,7 @@ from ddbload.reading.row_blocks import (
     refuse_unterminated,
     slice_for_object,
 )
-from ddbload.rows.blocks import BLOCK_BYTES, Block, Defect, RowPositions, reject_line
+from ddbload.rows.blocks import BLOCK_BYTES, Block, Defect, RowPositions
 from ddbload.rows.columns import Columns
 from ddbload.source.byte_source import HeadCachingSource
 from ddbload.source.decoding.decoded_source import DecodedSource
@@ -163,14 +163,8 @@ class RowBatch:
 
     def reject_line(self, row: int, defect: Defect, *, knows_line: bool = True) -> RejectLine:
         """Return the line of JSON that reports a reject. Raises `SplitMismatch`."""
-        record = self.reader.record
-        offset = self.object_slice.skip - self.object_slice.base
-        name = None if record.objects is None else self.name
-        columns = record.columns
-        return reject_line(
-            *(self.positions, row, defect, columns, offset, name),
-            knows_line=knows_line,
-            places_of_fields=self.object_slice.places,
+        return self.reader.reject_line(
+            *(self.positions, row, defect, self.object_slice, self.name), knows_line=knows_line
         )
 
 

@@ -22,7 +22,14 @@ from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encode
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.header import match_columns, read_header, wanted_columns
 from ddbload.reading.open_sources import open_decoded, open_each, open_parquet
-from ddbload.rows.blocks import Block, BlockSplitter, RowBoundaries
+from ddbload.rows.blocks import (
+    Block,
+    BlockSplitter,
+    Defect,
+    RowBoundaries,
+    RowPositions,
+    reject_line,
+)
 from ddbload.rows.json_framing import MORE_FOLLOWS
 from ddbload.source.decoding.compression import SeekTrail
 from ddbload.source.decoding.decoded_source import DecodedSource
@@ -157,6 +164,25 @@ class RunReader:
                 self._reordered.clear()
             found = self._reordered[places] = encoder.reordered(places)
         return found
+
+    def reject_line(
+        self,
+        positions: RowPositions,
+        row: int,
+        defect: Defect,
+        object_slice: ObjectSlice,
+        name: str,
+        *,
+        knows_line: bool,
+    ) -> bytes:
+        """Return the line of JSON that reports a reject. Raises `SplitMismatch`."""
+        record = self.record
+        return reject_line(
+            *(positions, row, defect, record.columns, object_slice.skip - object_slice.base),
+            source=None if record.objects is None else name,
+            knows_line=knows_line,
+            places_of_fields=object_slice.places,
+        )
 
     def iter_blocks(
         self,

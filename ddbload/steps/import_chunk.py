@@ -5,7 +5,7 @@ An invocation writes one segment to the ledger: the rows that have an outcome, c
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 
 from ddbload.aws.table_description import require_same_table
@@ -39,7 +39,7 @@ from ddbload.ledger.ledger import Attempt, Ledger
 from ddbload.reading.row_blocks import RunReader, rare_gc, read_chunk
 from ddbload.run_worker import WorkerSession
 from ddbload.source.decoding.compression import SeekTrail
-from ddbload.steps.row_feeder import FEED_READ_BYTES, RowFeeder
+from ddbload.steps.row_feeder import FEED_READ_BYTES, RowFeeder, write_segment
 from ddbload.write.drivers import Driver, Job, concurrency_for, transport_for
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.requests import EndpointFeatures, WriteRequests
@@ -93,10 +93,8 @@ def import_chunk(
         segment = ledger.find_segment(chunk.chunk, start.byte)
         if segment is not None:
             return _result(task, segment, adopted=True)
-        if context.control is None:
-            return _import(task, start, reader, ledger, context, None)
-        with context.control.importing(ledger, record) as session:
-            context = _stopped_by(session, context)
+        control = context.control
+        with nullcontext() if control is None else control.importing(ledger, record) as session:
             return _import(task, start, reader, ledger, context, session)
     except Cancelled:
         raise
@@ -105,11 +103,6 @@ def import_chunk(
             # The error is raised even if the ledger cannot be written.
             ledger.put_failure(Failure.of(error, chunk=chunk.chunk, at=context.now()))
         raise
-
-
-def _stopped_by(session: WorkerSession, context: Context) -> Context:
-    should_stop, clock = context.should_stop, context.clock
-    return replace(context, should_stop=lambda: session.stop_requested(clock()) or should_stop())
 
 
 def _import(
@@ -121,14 +114,17 @@ def _import(
     session: WorkerSession | None,
 ) -> ImportResult:
     """Import the rows from the cursor on, until the deadline, a stop, or the chunk's end."""
+    if session is not None:
+        worker, must_stop, clock = session, context.should_stop, context.clock
+        context = replace(
+            context, should_stop=lambda: worker.stop_requested(clock()) or must_stop()
+        )
     work = None
     if not reader.record.mode.writes:
         # Imported here: an import does not need it.
         from ddbload.steps.plan_mode import plan_chunk
 
-        segment = plan_chunk(task.chunk, start, reader, ledger, context)
-        if session is not None and segment is not None:
-            session.settle(segment)
+        segment = plan_chunk(task.chunk, start, reader, ledger, context, session)
     else:
         work = _ChunkImport(task, start, reader, ledger, context, session)
         segment = work.run()
@@ -286,12 +282,16 @@ class _ChunkImport:
                 self._require_same_table()
             counted = None
             if segment.end.byte > self._start.byte:
-                counted = self._put_segment(self._count_own_items(segment))
+                rejects = self._feeder.rejects(segment.rows.read - segment.rows.filtered)
+                counted = write_segment(
+                    *(self._count_own_items(segment), rejects, self._trail),
+                    *(self._ledger, self._session),
+                )
             self._trim_attempt(segment, counted)
             self._raise_pending_error()
             return counted
         finally:
-            self._feeder.detach()
+            self._feeder.attach(iter(()), None)
 
     def _require_same_table(self) -> None:
         """Raise an error if the table was replaced: checked before and after all requests.
@@ -346,9 +346,8 @@ class _ChunkImport:
         # Rows beyond the frontier, too: their write units are consumed now.
         answered = self._scheduler.outcomes.answered + self._feeder.pending.filtered
         self._samples.add(self._context.clock(), answered, work.consumed_wcu, work.throttled)
-        frontier = self._scheduler.outcomes.frontier
-        settled = self._feeder.settled_bytes(frontier)
-        self._trail.discard_before(self._feeder.block_start(frontier))
+        settled, block_start = self._feeder.settled_bytes(self._scheduler.outcomes.frontier)
+        self._trail.discard_before(block_start)
         totals = WorkTotals(counts, work, settled)
         self._context.progress((self._chunk.chunk, totals))
         if self._session is not None:
@@ -416,22 +415,6 @@ class _ChunkImport:
             return
         last, end = self._scheduler.last_possible_write(), segment.end.byte
         self._attempt.trim(end, end if last is None else self._feeder.pending.byte(last) + 1)
-
-    def _put_segment(self, segment: Segment) -> Segment:
-        """Write rejects, then the segment that names them; another's, if it was written first."""
-        lines, causes = self._feeder.rejects(segment.rows.read - segment.rows.filtered)
-        if lines:
-            name = self._ledger.put_rejects(
-                segment.chunk, segment.start.byte, segment.end.byte, lines
-            )
-            segment = replace(segment, rejects=name, causes=causes)
-        point = None if segment.proven else self._trail.last_before(segment.end.byte)
-        if point is not None:
-            self._ledger.put_seek_point(segment.end.byte, point)
-        counted = self._ledger.put_segment(segment)
-        if self._session is not None and counted is segment:
-            self._session.settle(segment)
-        return counted
 
     def _raise_pending_error(self) -> None:
         limit = self._record.payload.options.reject_limit

@@ -15,14 +15,20 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.reading.measure import ItemSizes, Measure
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import RunReader, read_chunk
+from ddbload.run_worker import WorkerSession
 from ddbload.source.decoding.compression import SeekTrail
-from ddbload.steps.row_feeder import MAX_REJECT_BYTES
+from ddbload.steps.row_feeder import MAX_REJECT_BYTES, write_segment
 
 PLAN_READ_BYTES = 256 * 1024
 
 
 def plan_chunk(
-    chunk: Chunk, start: Cursor, reader: RunReader, ledger: Ledger, context: Context
+    chunk: Chunk,
+    start: Cursor,
+    reader: RunReader,
+    ledger: Ledger,
+    context: Context,
+    session: WorkerSession | None,
 ) -> Segment | None:
     """Check rows from the cursor on, and write the segment with their counts and sizes.
 
@@ -68,22 +74,13 @@ def plan_chunk(
             error = caught
     segment = None
     if end.byte > start.byte:
-        rejects = None
-        if lines:
-            rejects = ledger.put_rejects(chunk.chunk, start.byte, end.byte, lines)
-        proven = end.byte == chunk.end
-        point = None if proven else trail.last_before(end.byte)
-        if point is not None:
-            ledger.put_seek_point(end.byte, point)
-        segment = ledger.put_segment(
-            Segment(
-                *(chunk.chunk, start, end, proven, rows, work, rejects),
-                planned=PlanTotals(sizes.count, sizes.bytes, sizes.units, sizes.largest),
-                times=samples.times(context.clock()),
-                causes=dict(causes) or None,
-                padding=padding or None,
-            )
+        segment = Segment(
+            *(chunk.chunk, start, end, end.byte == chunk.end, rows, work, None),
+            planned=PlanTotals(sizes.count, sizes.bytes, sizes.units, sizes.largest),
+            times=samples.times(context.clock()),
+            padding=padding or None,
         )
+        segment = write_segment(segment, (lines, dict(causes)), trail, ledger, session)
     # A request that was given up at the deadline is repeated by the next invocation.
     if error is not None and (error.permanent or not context.must_end()):
         raise error

@@ -60,7 +60,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
         run = _run_id(payload, task, context)
         ledger = context.ledger(run)
         earlier = keep_request(ledger, payload, task.execution, context)
-        if task.cursor is None:
+        if task.cursor is None and payload.source.sequencer is not None:
             waiting = wait_for_turn(task, payload, run, context)
             if waiting is not None:
                 return waiting

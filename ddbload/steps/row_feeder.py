@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice
+from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor
 from ddbload.dynamodb import limits
@@ -23,9 +24,11 @@ from ddbload.items.encode.batch_encoder import MAX_ROW_BYTES, EncodedRows
 from ddbload.items.encode.request_json import batch_request, item_of_request, put_request
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import RowEncoder
-from ddbload.ledger.ledger import Attempt
+from ddbload.ledger.ledger import Attempt, Ledger
 from ddbload.reading.row_blocks import ChunkBlock, RunReader
-from ddbload.rows.blocks import Block, Defect, RowPositions, reject_line
+from ddbload.rows.blocks import Block, Defect, RowPositions
+from ddbload.run_worker import WorkerSession
+from ddbload.source.decoding.compression import SeekTrail
 from ddbload.write.scheduler.scheduler import Scheduler
 
 FEED_READ_BYTES = 64 * 1024
@@ -203,6 +206,31 @@ class PendingRows:
         return batch_request(built)
 
 
+def write_segment(
+    segment: Segment,
+    rejects: tuple[list[bytes], dict[str, int]],
+    trail: SeekTrail,
+    ledger: Ledger,
+    session: WorkerSession | None,
+) -> Segment:
+    """Write rejects, then the segment that names them; another's, if it was written first.
+
+    `rejects`: their lines and the counts of their causes. The point of a compressed object to
+    continue at is written, too.
+    """
+    (lines, causes), start, end = rejects, segment.start.byte, segment.end.byte
+    if lines:
+        name = ledger.put_rejects(segment.chunk, start, end, lines)
+        segment = replace(segment, rejects=name, causes=causes)
+    point = None if segment.proven else trail.last_before(end)
+    if point is not None:
+        ledger.put_seek_point(end, point)
+    counted = ledger.put_segment(segment)
+    if session is not None and counted is segment:
+        session.settle(segment)
+    return counted
+
+
 class RowFeeder:
     """Reader of one chunk from a cursor on, which offers its rows to a scheduler."""
 
@@ -249,15 +277,13 @@ class RowFeeder:
         # Ranges of bytes that no object has: where they end, and their length.
         self._padding: list[tuple[int, int]] = []
 
-    def attach(self, blocks: Iterator[ChunkBlock], scheduler: Scheduler) -> None:
-        """Set where blocks come from and which scheduler gets their rows."""
+    def attach(self, blocks: Iterator[ChunkBlock], scheduler: Scheduler | None) -> None:
+        """Set where blocks come from and which scheduler gets their rows.
+
+        None at the end: feeder and scheduler refer to each other, and to all rows.
+        """
         self._blocks = blocks
         self._scheduler = scheduler
-
-    def detach(self) -> None:
-        """Drop blocks and scheduler: feeder and scheduler refer to each other, and to all rows."""
-        self._blocks = iter(())
-        self._scheduler = None
 
     @property
     def exhausted(self) -> bool:
@@ -332,10 +358,10 @@ class RowFeeder:
 
     def cursor(self, frontier: int) -> Cursor:
         """Return the position of the row with this handle; where reading is if it was not read."""
-        if frontier < self.pending.rows:
-            positions, row = self.pending.position_in_block(frontier)
-            return positions.position(row)
-        return self._read_to
+        if frontier >= self.pending.rows:
+            return self._read_to
+        positions, row = self.pending.position_in_block(frontier)
+        return positions.position(row)
 
     def counts(self, scheduler: Scheduler) -> RowCounts:
         """Count the settled rows: those before the frontier, and those left out among them."""
@@ -345,25 +371,20 @@ class RowFeeder:
         filtered = self.pending.filtered_before(scheduler.outcomes.frontier)
         return replace(counts, read=counts.read + filtered, filtered=filtered)
 
-    def settled_bytes(self, frontier: int) -> int:
-        """Estimate the bytes from the start cursor to the row with this handle, for progress.
+    def settled_bytes(self, frontier: int) -> tuple[int, int]:
+        """Estimate the bytes from the start cursor to a row, for progress; and where its block is.
 
         Exact where a block begins, and at the end. Finding a row's true byte takes longer than
         encoding its block, and progress is reported many times a second.
         """
+        byte = block_start = self._read_to.byte
         if frontier < self.pending.rows:
             # As if the rows of a block had one length.
             positions, row = self.pending.position_in_block(frontier)
             block = positions.block
-            byte = block.start.byte + len(block.data) * row // positions.count
-            return byte - self._start.byte - self.padding_before(byte)
-        return self.bytes_read
-
-    def block_start(self, frontier: int) -> int:
-        """Return the byte at which the block of a row begins; where reading is if it is unread."""
-        if frontier < self.pending.rows:
-            return self.pending.position_in_block(frontier)[0].block.start.byte
-        return self._read_to.byte
+            block_start = block.start.byte
+            byte = block_start + len(block.data) * row // positions.count
+        return byte - self._start.byte - self.padding_before(byte), block_start
 
     def padding_before(self, byte: int) -> int:
         """Return how many bytes, from the start cursor to this one, no object has."""
@@ -463,19 +484,10 @@ class RowFeeder:
         offer()
 
     def _reject(self, handle: int, defect: Defect) -> None:
-        record = self._record
         positions, row = self.pending.position_in_block(handle)
         byte = positions.byte(row)
-        object_slice, name = next(each for each in reversed(self._slices) if each[0].base <= byte)
-        line = reject_line(
-            positions,
-            row,
-            defect,
-            record.columns,
-            object_slice.skip - object_slice.base,
-            None if record.objects is None else name,
-            knows_line=self._chunk.first_line > 0,
-            places_of_fields=object_slice.places,
-        )
+        found = next(each for each in reversed(self._slices) if each[0].base <= byte)
+        knows_line = self._chunk.first_line > 0
+        line = self._reader.reject_line(positions, row, defect, *found, knows_line=knows_line)
         self._rejects[handle] = defect.cause, line
         self._reject_bytes += len(line)
