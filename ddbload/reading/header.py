@@ -111,33 +111,29 @@ def read_header(
     rows = start if is_end else _first_rows(file, source, start, max_row_bytes)
     if isinstance(rows, Cursor):
         return Header(source.columns or (), Cursor(rows.byte, 1), empty=True)
-    record = rows.records[0]
     if not source.header and source.columns is not None:
         return Header(source.columns, start)
+    record, at = rows.records[0], rows.position(0)
+    where = f"at line {at.line}, byte {at.byte}"
     if isinstance(record, Defect):
-        at = rows.position(0)
         if record.cause == "bad_encoding" and source.encoding in (AUTO, "utf-8"):
             refuse_control_characters(next(iter(file.stream(0, None, HEADER_READ_BYTES)), b""))
         place = f", column {record.column + 1}" if isinstance(record.column, int) else ""
         what = "header" if source.header else "first row, which says how many columns there are,"
         raise BadHeader(
-            f"the {what} at line {at.line}, byte {at.byte}{place}: {record.detail}"
-            f" ({record.cause}); {_advice(record.cause, source.encoding)}"
+            f"the {what} {where}{place}: {record.detail} ({record.cause});"
+            f" {_advice(record.cause, source.encoding)}"
         )
     if len(record) > MAX_COLUMNS:
-        at = rows.position(0)
         raise TooManyColumns(
-            f"the first row, at line {at.line}, byte {at.byte}, has more than {MAX_COLUMNS:,}"
-            " fields, and no item holds as many attributes; check --delimiter"
+            f"the first row, {where}, has more than {MAX_COLUMNS:,} fields, and no item holds as"
+            " many attributes; check --delimiter"
         )
     if doubt is not None:
-        at = rows.position(0)
-        where = f"at line {at.line}, byte {at.byte},"
+        reason = f"{where}, {doubt.describe(start.line)}"
         if doubt.readings:
-            raise AmbiguousDelimiter(
-                f"the file, from the first row {where} {doubt.told(start.line)}"
-            )
-        raise BadHeader(f"the first row, {where} {doubt.told(start.line)}")
+            raise AmbiguousDelimiter(f"the file, from the first row {reason}")
+        raise BadHeader(f"the first row, {reason}")
     if not source.header:
         return Header(tuple(f"c{place}" for place in range(1, len(record) + 1)), start)
     if any("\0" in name for name in record):
@@ -149,15 +145,11 @@ def read_header(
         raise BadHeader(
             f"{len(source.columns)} columns are named, and the header has {len(record)}"
         )
+    first_rows = tuple(rows.records[: COMPARED_ROWS + 1])
     if source.columns is not None:
-        return Header(
-            source.columns, rows.after(0), first_rows=tuple(rows.records[: COMPARED_ROWS + 1])
-        )
+        return Header(source.columns, rows.after(0), first_rows=first_rows)
     names = ColumnNames.of(record, number=source.duplicate_columns == NUMBER, keys=keys)
-    return Header(
-        *(names.columns, rows.after(0), False, names.unnamed, names.numbered),
-        first_rows=tuple(rows.records[: COMPARED_ROWS + 1]),
-    )
+    return Header(*(names.columns, rows.after(0), False, names.unnamed, names.numbered, first_rows))
 
 
 def _advice(cause: str, encoding: str) -> str:

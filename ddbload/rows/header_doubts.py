@@ -23,14 +23,14 @@ class Reading:
     names: tuple[str, ...] | None
     """Names in the first row; None if it looks like data, which no message may show."""
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Describe the reading in words."""
         columns = "1 column" if self.columns == 1 else f"{self.columns} columns"
+        described = f"split at {delimiter_name(self.delimiter)} it has {columns}"
         if self.names is None:
-            return f"split at {spelled(self.delimiter)} it has {columns}"
+            return described
         names = ", ".join(map(shown, self.names[:_SHOWN_NAMES]))
-        more = ", ..." if len(self.names) > _SHOWN_NAMES else ""
-        return f"split at {spelled(self.delimiter)} it has {columns}: {names}{more}"
+        return f"{described}: {names}{', ...' if len(self.names) > _SHOWN_NAMES else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Doubt:
     columns: int | None = None
     """Columns of the row at `line` if it looks like data, so that no row names them."""
 
-    def told(self, first_line: int) -> str:
+    def describe(self, first_line: int) -> str:
         """Return the reason and what to do.
 
         The sample begins at line `first_line` of the file.
@@ -96,12 +96,13 @@ class GuessedFormat:
     """Set where the rows contradict the first one."""
 
 
-def typed(delimiter: str) -> str:
+def shell_delimiter(delimiter: str) -> str:
     """Write a delimiter as a shell takes it."""
     return {"\t": "tab"}.get(delimiter, f"'{delimiter}'")
 
 
-def spelled(delimiter: str) -> str:
+def delimiter_name(delimiter: str) -> str:
+    """Name a delimiter in a sentence."""
     return {"\t": "tabs", " ": "spaces"}.get(delimiter, f"'{delimiter}'")
 
 
@@ -229,12 +230,10 @@ class HeaderDoubts:
 
     def of_first_row(self, chosen: str, split: Split, able: Sequence[str]) -> Doubt | None:
         """Return why the rows contradict the first one. `able`: delimiters that make rows."""
-        told = self._told_to_excel() or self._single_quotes(chosen, split)
-        if told is not None:
-            return told
-        ambiguous = self._ambiguity(chosen, able)
-        if ambiguous is not None or not split.header:
-            return ambiguous
+        certain = self._excel_doubt() or self._single_quotes(chosen, split)
+        found = certain or self._ambiguity(chosen, able)
+        if found is not None or not split.header:
+            return found
         swallowed = self._swallowed(chosen, split)
         if swallowed is not None:
             return swallowed
@@ -254,8 +253,8 @@ class HeaderDoubts:
         self.rival = delimiter
         fields = "1 field" if split.columns == 1 else f"{split.columns} fields"
         why = (
-            f"has {fields}; split at {spelled(delimiter)}, {agreeing} of the {body.rows} rows"
-            f" after it have {columns}"
+            f"has {fields}; split at {delimiter_name(delimiter)}, {agreeing} of the {body.rows}"
+            f" rows after it have {columns}"
         )
         count = columns if self._begins_with_data(delimiter, columns) else None
         return Doubt(why, body.line, self._comment_mark(body.line, delimiter), columns=count)
@@ -266,12 +265,12 @@ class HeaderDoubts:
         rows = [row for row in split.first[1:] if len(row) == columns]
         return len(rows) > 1 and header_evidence(rows[0], rows[1:]).looks_like_data
 
-    def _told_to_excel(self) -> Doubt | None:
+    def _excel_doubt(self) -> Doubt | None:
         """Return a doubt if the first line tells Excel the delimiter."""
         line = _EXCEL_DELIMITER.match(self._data)
         if line is None or not self._header:
             return None
-        delimiter = typed(line[1].decode("latin-1"))
+        delimiter = shell_delimiter(line[1].decode("latin-1"))
         advice = f"Say --skip-lines 1 --delimiter {delimiter}"
         return Doubt("tells Excel the delimiter and names no columns", 2, advice=advice)
 
@@ -289,7 +288,7 @@ class HeaderDoubts:
             why = f"and all after it have {split.columns} fields only if single quotes enclose them"
         else:
             return None
-        option = typed(chosen)
+        option = shell_delimiter(chosen)
         advice = f"""Say --quote "'"; if single quotes are text, --delimiter {option}"""
         return Doubt(why, 1, advice=advice)
 
@@ -304,8 +303,10 @@ class HeaderDoubts:
                 continue
             if split.clean_share > own.clean_share - _ALIKE:
                 readings = (self._reading(chosen, own), self._reading(each, split))
-                why = f"can be read in two ways: {readings[0].told()}; {readings[1].told()}"
-                options = " or ".join(f"--delimiter {typed(one.delimiter)}" for one in readings)
+                why = f"can be read in two ways: {readings[0].describe()}; {readings[1].describe()}"
+                options = " or ".join(
+                    f"--delimiter {shell_delimiter(one.delimiter)}" for one in readings
+                )
                 return Doubt(why, 1, advice=f"Say which is right: {options}", readings=readings)
         return None
 
@@ -341,8 +342,9 @@ class HeaderDoubts:
             # Names of people and places are two words; three and more in each row are columns.
             if split.columns > (2 if delimiter == " " else 1):
                 rows = split.body.rows
-                why = f"has 1 field; split at {spelled(delimiter)}, it and all {rows} rows after it"
-                return Doubt(f"{why} have {split.columns}", line=1)
+                name = delimiter_name(delimiter)
+                why = f"has 1 field; split at {name}, it and all {rows} rows after it have"
+                return Doubt(f"{why} {split.columns}", line=1)
         return None
 
     def _comment_doubt(self, delimiter: str, split: Split) -> Doubt | None:

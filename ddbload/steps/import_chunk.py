@@ -168,8 +168,8 @@ def _stalled_result(
     task: ImportTask, start: Cursor, context: Context, work: _ChunkImport | None
 ) -> ImportResult:
     """Return the same cursor; raise `NoProgress` after too many invocations without an outcome."""
+    waited, cause = (False, _SENT_NOTHING.format("")) if work is None else work.stall
     # Waiting for the WCU budget does not count as a stall: one row may take minutes of it.
-    waited = work is not None and work.only_waited
     stalled = task.stalled + (not (context.should_stop() or waited))
     if stalled >= MAX_STALLED:
         where = f"byte {start.byte}"
@@ -177,7 +177,7 @@ def _stalled_result(
             where = f"line {start.line}, {where}"
         raise NoProgress(
             f"chunk {task.chunk.chunk} settled no row in {stalled} invocations ({where}):"
-            f" {_SENT_NOTHING.format('') if work is None else work.cause_of_stall}, then {TAKE_UP}"
+            f" {cause}, then {TAKE_UP}"
         )
     return ImportResult(task.run, task.chunk, start, stalled, None)
 
@@ -250,20 +250,18 @@ class _ChunkImport:
         )
 
     @property
-    def only_waited(self) -> bool:
-        """True if the rate or the WCU budget never allowed a request."""
-        return self._scheduler.waited_for_capacity and not self._scheduler.stats.requests
+    def stall(self) -> tuple[bool, str]:
+        """True if the rate or the WCU budget allowed no request; and the probable cause of a stall.
 
-    @property
-    def cause_of_stall(self) -> str:
-        """Probable cause if no row has an outcome, and what to do."""
-        if not self._scheduler.stats.requests:
+        The cause says what to do.
+        """
+        scheduler = self._scheduler
+        if not scheduler.stats.requests:
             read = f" ({self._feeder.bytes_read:,} bytes of whole rows were read)"
-            return _SENT_NOTHING.format(read)
+            return scheduler.waited_for_capacity, _SENT_NOTHING.format(read)
         # Never the answer's message: that may quote row data.
-        code = self._scheduler.last_error
-        last = f" (the last answer: {code})" if code else ""
-        return (
+        last = f" (the last answer: {scheduler.last_error})" if scheduler.last_error else ""
+        return False, (
             f"the table takes no writes, or its answers get lost{last}; check its capacity and the"
             " endpoint"
         )

@@ -68,7 +68,7 @@ TITLED = [
 def test_title_padded_with_delimiters_is_doubted(text: str, line: int) -> None:
     doubt = sniff(text.encode(), name="x", whole=True).doubt
     assert doubt is not None
-    assert f"--skip-lines {line - 1};" in doubt.told(1)
+    assert f"--skip-lines {line - 1};" in doubt.describe(1)
     first = text.partition(",")[0]
     assert sniff(text.encode(), name="x", whole=True, wanted=[first]).doubt is None
     assert sniff(text.encode(), name="x", whole=True, header=False).doubt is None
@@ -85,7 +85,7 @@ def test_title_padded_with_delimiters_is_doubted(text: str, line: int) -> None:
 def test_data_below_a_header_of_another_length_are_not_called_a_header(text: str) -> None:
     doubt = sniff(text.encode(), name="x", whole=True).doubt
     assert doubt is not None
-    told = doubt.told(1)
+    told = doubt.describe(1)
     assert "The row at line 2 looks like data: say --skip-lines 1, and name the 3 columns" in told
     # What it says to do, works.
     rest = text.partition("\n")[2].encode()
@@ -253,7 +253,7 @@ def test_first_row_is_doubted_when_the_others_contradict_it(
     doubt = sniff(text.encode(), name="x", whole=True).doubt
     assert doubt is not None
     assert (doubt.why[: len(why)], doubt.line, doubt.comment) == (why, line, comment)
-    assert f"--skip-lines {line + 3}" in doubt.told(5)
+    assert f"--skip-lines {line + 3}" in doubt.describe(5)
     # Nothing is doubted where it was said how many columns there are, or where a key is.
     assert sniff(text.encode(), name="x", whole=True, count=1).doubt is None
     key = text.splitlines()[0].partition(",")[0]
@@ -276,7 +276,9 @@ def test_first_row_is_doubted_when_colons_or_spaces_split_every_row_alike(
     found = sniff(text.encode(), name="x", whole=True)
     assert found.delimiter == ","
     assert found.doubt is not None
-    assert found.doubt.told(1).startswith(f"{why}. Say which delimiter the file has (--delimiter)")
+    assert found.doubt.describe(1).startswith(
+        f"{why}. Say which delimiter the file has (--delimiter)"
+    )
     assert sniff(text.encode(), name="x", whole=True, wanted=[text[0]]).doubt is None
 
 
@@ -292,4 +294,4 @@ def test_first_row_is_doubted_when_colons_or_spaces_split_every_row_alike(
 def test_doubt_names_the_option_that_reads_the_file(text: str, option: str) -> None:
     doubt = sniff(text.encode(), name="x.csv", whole=True).doubt
     assert doubt is not None
-    assert option in doubt.told(1)
+    assert option in doubt.describe(1)
