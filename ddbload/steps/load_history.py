@@ -8,7 +8,6 @@ table.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -50,6 +49,7 @@ from ddbload.ledger.object_listing import (
     iter_objects,
 )
 from ddbload.ledger.store import change_state, read_state
+from ddbload.parallel import map_in_threads
 
 _ONE_START = 3600.0
 """Seconds within which a request that did not fail is replaced without counting as a new start."""
@@ -356,9 +356,8 @@ class _OwnObjects:
         if self.claim.version is None:
             claimed = self._versions.keys() & context.store.folders(self._objects)
             states = [f"{self._objects}{version}/" for version in sorted(claimed)]
-            with ThreadPoolExecutor(_PARALLEL_READS) as pool:
-                for others in pool.map(self.alive_in, states):
-                    self.refuse_shared(others)
+            for _, others in map_in_threads(self.alive_in, states, _PARALLEL_READS, len(states)):
+                self.refuse_shared(others)
             return
         for attempt in range(1, _LOOKS + 1):
             others = self.alive_in(self._several)

@@ -11,7 +11,7 @@ from typing import Any
 from ddbload.context import Context
 from ddbload.contracts.column_mapping import check_column_names, column_changes, key_fingerprint
 from ddbload.contracts.dialect import Dialect, placeholder_delimiter
-from ddbload.contracts.options import EDGES, Options
+from ddbload.contracts.options import EDGES
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import Cursor, RunRecord, Table, asked_hash
 from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, PARQUET, TSV, Source
@@ -38,7 +38,7 @@ from ddbload.rows.sniff import sniff
 from ddbload.source.byte_source import ByteSource, HeadCachingSource
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.s3_object import Pinned
-from ddbload.steps.checks import RunLimits, check_settings, describe, resolve_limits, resolve_types
+from ddbload.steps.checks import check_settings, describe, resolve_limits, resolve_types
 from ddbload.steps.find_objects import list_source
 
 FIRST_ROW_LIKE_DATA = "the first row is taken for column names, and looks like data"
@@ -115,10 +115,8 @@ def prepare_run(
         )
     if first.detected.source.kind.is_container:
         listing = _list_row_groups(first, listing, ledger, context)
-    options = _choose_scan(payload.options, first, listing)
-    limits = resolve_limits(options, table.name, described, context)
-    payload = replace(payload, run=run, options=limits.options)
-    record = _make_record(payload, asked, first, listing, table, limits, context.now())
+    payload = replace(payload, run=run)
+    record = _make_record(payload, asked, first, listing, table, described, context)
     for notice in first.cells.notices:
         if context.notice is not None:
             context.notice(notice)
@@ -161,25 +159,23 @@ def _with_detected(detected: DetectedFormat) -> Generator[None]:
         raise
 
 
-def _choose_scan(options: Options, first: _FirstObject, listing: ObjectListing | None) -> Options:
-    """Choose how to scan, and the longest row allowed. A scan of everything keeps `auto`."""
-    if options.scan == AUTO:
-        stored = int(first.pinned["size"]) if listing is None else listing.bytes
-        most = EDGES_ABOVE_COMPRESSED_BYTES if first.size is None else EDGES_ABOVE_BYTES
-        if stored > most and not first.detected.source.kind.is_container:
-            options = replace(options, scan=EDGES)
-    return replace(options, max_row_bytes=options.row_limit)
-
-
 def _make_record(
     payload: Payload,
     asked: str,
     first: _FirstObject,
     listing: ObjectListing | None,
     table: Table,
-    limits: RunLimits,
-    created: float,
+    described: Mapping[str, Any] | None,
+    context: Context,
 ) -> RunRecord:
+    """Choose how to scan, and the run's limits. A scan of everything keeps `auto`."""
+    options = payload.options
+    if options.scan == AUTO and not first.detected.source.kind.is_container:
+        stored = int(first.pinned["size"]) if listing is None else listing.bytes
+        most = EDGES_ABOVE_COMPRESSED_BYTES if first.size is None else EDGES_ABOVE_BYTES
+        options = replace(options, scan=EDGES if stored > most else AUTO)
+    options = replace(options, max_row_bytes=options.row_limit)
+    limits = resolve_limits(options, table.name, described, context)
     source = first.detected.source
     if listing is None:
         start, size, pinned = first.header.data_start, first.size, first.pinned
@@ -192,16 +188,16 @@ def _make_record(
         # Objects fill at least half of each chunk.
         expected_bytes = 2 * listing.bytes
         max_chunks = listing.objects
-    key = hmac_key(payload)
-    chunk_bytes = max(payload.options.chunk_bytes, -(-expected_bytes // MAX_CHUNKS))
-    workers = payload.options.workers
+    run, key = payload.run or "", hmac_key(payload)
+    chunk_bytes = max(options.chunk_bytes, -(-expected_bytes // MAX_CHUNKS))
+    workers = limits.options.workers
     if payload.source.path is not None and size is not None and isinstance(workers, int):
         # Each process gets a part of a local file that is smaller than a chunk for each.
         part = max(MIN_LOCAL_CHUNK_BYTES, -(-expected_bytes // workers))
         chunk_bytes = min(chunk_bytes, part)
     return RunRecord(
-        run=payload.run or "",
-        payload=replace(payload, source=source),
+        run=run,
+        payload=replace(payload, source=source, options=limits.options),
         pinned=pinned,
         size=size,
         data_start=start,
@@ -210,9 +206,9 @@ def _make_record(
         table=table,
         chunk_bytes=chunk_bytes,
         workers=max(1, min(limits.most_workers, max_chunks, -(-expected_bytes // chunk_bytes))),
-        created=created,
+        created=context.now(),
         asked=asked,
-        hmac_key=None if key is None else key_fingerprint(key, payload.run or ""),
+        hmac_key=None if key is None else key_fingerprint(key, run),
         objects=None if listing is None else listing.objects,
         listing=None if listing is None else listing.name,
         most_workers=limits.most_workers,
