@@ -30,6 +30,8 @@ MAX_CAUSE = 2000
 """Characters kept of an error message. A Fail state would take 32,768."""
 
 
+REFUSED_BY_DYNAMODB = "refused_by_dynamodb"
+"""Cause of rejects whose detail is DynamoDB's message, which may quote the item."""
 LINES_BEFORE = "lines_before"
 """Field of a stored reject whose line is not known: line ends from the chunk's start to the row."""
 

@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from ddbload.contracts.results import REFUSED_BY_DYNAMODB
 from ddbload.contracts.run_record import RunRecord
 from ddbload.report_page.markup import Content, TableRow, data, element
-from ddbload.write.scheduler.messages import REFUSED_BY_DYNAMODB
 
 EXAMPLES_OF_CAUSE = 3
 """Examples of each cause and column."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from ddbload.contracts.results import REFUSED_BY_DYNAMODB
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import DdbloadError
 from ddbload.write.pacing.pacing import SentUnits
@@ -104,10 +105,6 @@ class Unsure:
     """DynamoDB states that it did nothing; the request may pass when repeated."""
     error: DdbloadError | None = None
     """Error that ends the run if no request is answered otherwise for `FOREIGN_SECONDS`."""
-
-
-REFUSED_BY_DYNAMODB = "refused_by_dynamodb"
-"""Cause of rejects whose detail is DynamoDB's message, which may quote the item."""
 
 
 @dataclass(frozen=True, slots=True)

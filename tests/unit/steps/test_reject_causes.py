@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from ddbload.contracts.payload import Payload
+from ddbload.contracts.results import REFUSED_BY_DYNAMODB
 from ddbload.contracts.source import Source
 from ddbload.errors import visible
 from ddbload.report_page import reject_causes
 from ddbload.report_page.markup import element
 from ddbload.report_page.reject_causes import EXAMPLES_OF_CAUSE, RejectTally
-from ddbload.write.scheduler.messages import REFUSED_BY_DYNAMODB
 from tests.unit.steps.hostile_texts import ElementCollector
 from tests.unit.steps.page_scenes import record, reject
 
