@@ -83,7 +83,7 @@ def runs_command(
     stack: str | None = options.stack_option,
     aws: AwsSettings = options.aws_options,
     output: Output = options.output_options(),
-) -> int:
+) -> None:
     """List the runs of this machine, or with --stack those of a deployed stack.
 
     Each line has a run's status, begin, duration, rows, table and source. A run of corrected
@@ -98,13 +98,12 @@ def runs_command(
     )
     if output.as_json:
         print_json({"runs": [each.to_json() for each in found]})
-        return EXIT_DONE
+        return
     if not found:
         none = "no such run" if statuses or table or source else "no runs"
         print_stderr(f"ddbload: {none} in {_where(there)}")
-        return EXIT_DONE
+        return
     _draw_runs(found)
-    return EXIT_DONE
 
 
 def _draw_runs(runs: list[RunSummary]) -> None:

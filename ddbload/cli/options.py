@@ -95,10 +95,8 @@ class GroupedOption(click.Option):
         except click.BadParameter as error:
             text, value = error.message.rstrip("."), opts.get(parameter)
             if self in _from_environment(ctx):
-                variable, value = (
-                    find_variable(ctx.info_name or "", self),
-                    self.value_from_envvar(ctx),
-                )
+                variable = find_variable(ctx.info_name or "", self)
+                value = self.value_from_envvar(ctx)
             hint = self.hints.get(str(value).lower())
             if not (hint or variable):
                 raise
