@@ -23,7 +23,6 @@ from ddbload.cli.output import (
     keep_result,
     live_reading,
     print_error,
-    print_notice,
     print_stderr,
     print_stdout,
 )
@@ -121,8 +120,8 @@ def convert_command(
             say(json.dumps(value))
         elif not output.quiet and (error is None or counts.read):
             say(*_lines(value, source, counts))
-    if not output.quiet and error is None and counts.rows.warning:
-        print_notice(counts.rows.warning)
+    if error is None and counts.rows.warning:
+        output.warn(counts.rows.warning)
     return exit_status(value["status"])
 
 

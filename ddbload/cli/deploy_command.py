@@ -16,14 +16,7 @@ from ddbload import __version__
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.retry import call_if_possible, call_with_retries
 from ddbload.cli import options
-from ddbload.cli.output import (
-    EXIT_DONE,
-    Output,
-    ask_to_agree,
-    has_terminal_input,
-    print_stderr,
-    print_stdout,
-)
+from ddbload.cli.output import Output, ask_to_agree, has_terminal_input, print_stderr, print_stdout
 from ddbload.cli.run_location import option_words, stack_name
 from ddbload.deploy import stack_settings as known
 from ddbload.deploy import toolchain
@@ -197,7 +190,7 @@ def deploy_command(
     ),
     aws: AwsSettings = options.aws_options,
     output: Output = options.output_options(),
-) -> int:
+) -> None:
     """Deploy the state machine, its functions, an inbox bucket and a work bucket.
 
     The stack keeps its settings: a later deployment changes only those that it is given, and shows
@@ -242,7 +235,7 @@ def deploy_command(
                 shown = diff.wait()
             value = {**place.to_json(), "settings": settings, "changes": shown}
             output.show(value, *shown.splitlines(), "nothing was changed")
-            return EXIT_DONE
+            return
         _agree_to_deployment(place, cdk, yes=yes)
         if not place.bootstrapped:
             show(f"bootstrapping {place.account} in {place.region} ...")
@@ -251,7 +244,7 @@ def deploy_command(
         show(f"deploying stack {place.stack} ...")
         with cdk.deploy(place.environment) as deploy:
             deploy.wait(_show_event)
-    return _print_deployed(place, settings, aws, output)
+    _print_deployed(place, settings, aws, output)
 
 
 def agree_to_tools(tools: toolchain.ToolSet, *, yes: bool) -> None:
@@ -299,7 +292,7 @@ def _show_event(line: str) -> None:
 
 def _print_deployed(
     place: StackPlace, settings: Mapping[str, Any], aws: AwsSettings, output: Output
-) -> int:
+) -> None:
     stack = find_stack(place.clients.cloudformation, place.stack)
     value = {
         **place.to_json(),
@@ -317,7 +310,6 @@ def _print_deployed(
         f"  machine   {stack.state_machine}",
         *_next_commands(stack, settings, aws),
     )
-    return EXIT_DONE
 
 
 def _next_commands(stack: Stack, settings: Mapping[str, Any], aws: AwsSettings) -> Iterator[str]:
@@ -349,7 +341,7 @@ def destroy_command(
     yes: bool = agree_option(help="Do not ask before removing the stack."),
     aws: AwsSettings = options.aws_options,
     output: Output = options.output_options(),
-) -> int:
+) -> None:
     """Remove the deployed stack: the state machine, its functions, queues, rules and roles.
 
     The inbox and the work bucket stay, with your uploads and the record of your runs; so do your
@@ -387,7 +379,6 @@ def destroy_command(
         lines.append("kept; once you need nothing in them any more, empty and delete them:")
     lines += [f"  s3://{each}" for each in kept]
     output.show({**place.to_json(), "kept_buckets": kept}, *lines)
-    return EXIT_DONE
 
 
 def _buckets(client: Any, stack: str) -> list[str]:

@@ -71,7 +71,7 @@ def doctor_command(
 )
 def completion_command(
     shell: str = options.argument(type=click.Choice(["bash", "zsh", "fish"])),
-) -> int:
+) -> None:
     """Print the script that completes ddbload's commands, options and files in SHELL.
 
     To try it in this bash: source <(ddbload completion bash). New shells find it in the folders of
@@ -82,7 +82,6 @@ def completion_command(
     complete = kind(root, {}, PROGRAM, COMPLETE_VARIABLE)
     # Not the class's own: that of bash runs a bash, to warn of old versions.
     print_stdout(*ShellComplete.source(complete).split("\n"))
-    return EXIT_DONE
 
 
 def answer_completion(commands: click.Command, instruction: str) -> int:

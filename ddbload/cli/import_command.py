@@ -196,23 +196,21 @@ def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None)
 
     A result whose rejects cannot be written is a failure.
     """
-    report = result.report
-    any_rejects = report.rows.rejected > 0
+    report, is_local = result.report, not settings.ledger.startswith("s3://")
+    if file is None and not (report.rows.rejected and is_local):
+        return result
+    path = Path(settings.ledger, "runs", report.run, "rejects.jsonl")
     try:
-        if file is not None:
+        with ExitStack() as stack:
+            if file is None:
+                # Rows may be confidential: readable by the owner alone, like the ledger's others.
+                file = stack.enter_context(open(path, "wb", opener=private_file))
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 file.truncate(0)
-            if any_rejects:
-                _copy_rejects(report.run, settings, file)
-            path = Path(file.name)
-        elif not any_rejects or settings.ledger.startswith("s3://"):
-            return result
-        else:
-            path = Path(settings.ledger, "runs", report.run, "rejects.jsonl")
-            # Rows may be confidential: readable by the owner alone, like the ledger's other files.
-            with open(path, "wb", opener=private_file) as kept:
-                _copy_rejects(report.run, settings, kept)
-        rejects = str(path.absolute()) if any_rejects else None
+            if report.rows.rejected:
+                file.writelines(iter_rejects(report.run, settings.context()))
+            file.flush()
+        rejects = str(Path(file.name).absolute()) if report.rows.rejected else None
         return replace(result, report=replace(report, rejects=rejects))
     except DdbloadError as error:
         failure = Failure.of(error)
@@ -221,11 +219,6 @@ def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None)
     status = FAILED if report.status in DONE else report.status
     report = replace(report, status=status, error=report.error or failure)
     return replace(result, report=report)
-
-
-def _copy_rejects(run: str, settings: LocalSettings, file: BinaryIO) -> None:
-    file.writelines(iter_rejects(run, settings.context()))
-    file.flush()
 
 
 def _spool_heartbeat(run: str, settings: LocalSettings) -> HeartbeatWriter | None:

@@ -21,6 +21,7 @@ from ddbload.cli.output import (
     EXIT_DONE,
     EXIT_INTERRUPTED,
     Output,
+    counted,
     print_json,
     print_stderr,
     print_stdout,
@@ -82,7 +83,7 @@ def runs_command(
     stack: str | None = options.stack_option,
     aws: AwsSettings = options.aws_options,
     output: Output = options.output_options(),
-) -> int:
+) -> None:
     """List the runs of this machine, or with --stack those of a deployed stack.
 
     Each line has a run's status, begin, duration, rows, table and source. A run of corrected
@@ -97,13 +98,12 @@ def runs_command(
     )
     if output.as_json:
         print_json({"runs": [each.to_json() for each in found]})
-        return EXIT_DONE
+        return
     if not found:
         none = "no such run" if statuses or table or source else "no runs"
         print_stderr(f"ddbload: {none} in {_where(there)}")
-        return EXIT_DONE
+        return
     _draw_runs(found)
-    return EXIT_DONE
 
 
 def _draw_runs(runs: list[RunSummary]) -> None:
@@ -204,7 +204,7 @@ def ls_command(
     found = _list(bucket, name, folders, after, requests, aws)
     try:
         if only_count:
-            print_stdout(_count(found, output.as_json))
+            output.show(*_count(found))
         elif output.as_json:
             return _write(json.dumps(each._asdict(), ensure_ascii=False) for each in found)
         else:
@@ -248,7 +248,8 @@ def _list(
         objects.close()
 
 
-def _count(found: Iterable[ListedObject | ListedFolder], as_json: bool) -> str:
+def _count(found: Iterable[ListedObject | ListedFolder]) -> tuple[dict[str, int], str]:
+    """Count objects, folders and bytes; return them as JSON and as a line."""
     objects = folders = size = 0
     for each in found:
         # A folder is a tuple of its prefix alone.
@@ -257,12 +258,9 @@ def _count(found: Iterable[ListedObject | ListedFolder], as_json: bool) -> str:
             size += each[1]
         else:
             folders += 1
-    if as_json:
-        return json.dumps({"objects": objects, "folders": folders, "bytes": size})
-    counts = {"folder": folders, "object": objects, "byte": size}
-    if not folders:
-        del counts["folder"]
-    return ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in counts.items())
+    shown = [counted(objects, "object"), counted(size, "byte")]
+    shown[:0] = [counted(folders, "folder")] if folders else []
+    return {"objects": objects, "folders": folders, "bytes": size}, ", ".join(shown)
 
 
 def _lines(
@@ -326,19 +324,22 @@ def logs_command(
         )
         return EXIT_DONE
     try:
-        logs = _run_logs(run, there, named.aws)
-        for event in _events(run, there, logs, begin, follow):
+        for event in _events(run, there, begin, follow):
             print_stdout(_json_line(event) if output.as_json else text_line(event))
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return EXIT_DONE
 
 
-def _events(
-    run: str, there: Deployed, logs: RunLogs, begin: float | None, follow: bool
-) -> Iterator[LogEvent]:
+def _events(run: str, there: Deployed, begin: float | None, follow: bool) -> Iterator[LogEvent]:
     """Return the events of a run; with `follow`, until its last execution has ended."""
     context = there.context
+    logs = RunLogs(
+        context.clients.service("logs"),
+        there.stack.log_groups,
+        run,
+        missing=lambda group: print_stderr(f"ddbload: there is no log group {group} any more"),
+    )
     since = _beginning(run, there) if begin is None else begin
     while True:
         # Looked up first: what is logged until then is read below.
@@ -349,15 +350,6 @@ def _events(
             return
         since = max(since, started - LATE_SECONDS)
         context.sleep(LOG_POLL_SECONDS)
-
-
-def _run_logs(run: str, there: Deployed, aws: AwsSettings) -> RunLogs:
-    return RunLogs(
-        Clients(aws).service("logs"),
-        there.stack.log_groups,
-        run,
-        missing=lambda group: print_stderr(f"ddbload: there is no log group {group} any more"),
-    )
 
 
 def _beginning(run: str, there: Deployed) -> float:

@@ -39,10 +39,16 @@ class GroupedOption(click.Option):
     """
 
     def __init__(
-        self, *arguments: Any, group: str = OUTPUT, common: bool = True, **settings: Any
+        self,
+        *arguments: Any,
+        group: str = OUTPUT,
+        common: bool = True,
+        hints: Mapping[str, str] | None = None,
+        **settings: Any,
     ) -> None:
+        """Make an option. `hints`: answers to values that other tools have for a choice."""
         super().__init__(*arguments, **settings)
-        self.group, self.common = group, common
+        self.group, self.common, self.hints = group, common, hints or {}
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Show a described default without parentheses, and a range of the metavar N."""
@@ -81,17 +87,22 @@ class GroupedOption(click.Option):
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
         """Read the value; a wrong one from the environment is refused with its variable's name."""
-        name = self.name or ""
-        if name in opts and not self.multiple:
-            opts = {**opts, name: self._one_value(opts[name], ctx)}
+        parameter, variable = self.name or "", None
+        if parameter in opts and not self.multiple:
+            opts = {**opts, parameter: self._one_value(opts[parameter], ctx)}
         try:
             return super().handle_parse_result(ctx, opts, args)
         except click.BadParameter as error:
+            text, value = error.message.rstrip("."), opts.get(parameter)
             if self in _from_environment(ctx):
                 variable = find_variable(ctx.info_name or "", self)
-                text = f"{error.message.rstrip('.')} (environment variable {variable})."
-                raise click.BadParameter(text, ctx, self) from None
-            raise
+                value = self.value_from_envvar(ctx)
+            hint = self.hints.get(str(value).lower())
+            if not (hint or variable):
+                raise
+            text += f"; {hint}" if hint else ""
+            text += f" (environment variable {variable})" if variable else ""
+            raise click.BadParameter(f"{text}.", ctx, self) from None
 
 
 class GroupedCommand(click.Command):
@@ -231,26 +242,6 @@ def _from_environment(ctx: click.Context) -> list[click.Option]:
         if isinstance(each, click.Option)
         and ctx.get_parameter_source(each.name or "") is ParameterSource.ENVIRONMENT
     ]
-
-
-class HintedChoice(click.Choice):  # type: ignore[type-arg] # generic only in later releases
-    """Choice that answers names of other tools with a hint."""
-
-    def __init__(self, choices: Sequence[str], hints: Mapping[str, str]) -> None:
-        super().__init__(choices)
-        self._hints = hints
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the choice."""
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter as error:
-            hint = self._hints.get(str(value).lower())
-            if hint is None:
-                raise
-            raise click.BadParameter(
-                f"{error.message.rstrip('.')}; {hint}.", error.ctx, error.param
-            ) from None
 
 
 class FiniteRange(click.FloatRange):

@@ -266,6 +266,11 @@ class Output:
         elif lines and not self.quiet:
             print_stdout(*lines)
 
+    def warn(self, text: str) -> None:
+        """Print a warning on stderr, unless --quiet is given."""
+        if not self.quiet:
+            print_notice(text)
+
     def say(self, text: str) -> None:
         """Print a line on stderr, unless --quiet is given."""
         if not self.quiet:

@@ -20,7 +20,6 @@ from ddbload.cli.options import (
     MAX_WCU,
     Gathered,
     GroupedOption,
-    HintedChoice,
     input_option,
     writing_option,
 )
@@ -61,7 +60,7 @@ def _click_option(each: Option, hint: Any, rule: JsonRule) -> Any:
     if choices:
         # `auto` is listed first.
         listed = sorted(choices, key=lambda choice: choice != AUTO)
-        settings["type"] = HintedChoice(listed, _HINTS.get(each.field, {}))
+        settings["type"] = click.Choice(listed)
     elif each.field in _TYPES:
         settings["type"] = _TYPES[each.field]
     elif int in kinds:
@@ -81,6 +80,7 @@ def _click_option(each: Option, hint: Any, rule: JsonRule) -> Any:
         [each.flag, name],
         group=each.group,
         common=each.common,
+        hints=_HINTS.get(each.field),
         help=each.help,
         metavar=each.metavar,
         **settings,

@@ -283,7 +283,7 @@ def limit_command(
     max_cost: float | str | None = options.new_max_cost("unchanged"),
     named: NamedRun = run_options,
     output: Output = options.output_options(),
-) -> int:
+) -> None:
     """Change the limits of RUN while it runs, or before it is resumed.
 
     Its workers obey within 5 seconds, and share the limits. They stay in force when the run is
@@ -301,7 +301,6 @@ def limit_command(
         when = "  the run is cancelled; the limits hold when it is resumed"
     line = f"run {run}: {_limits(after)} (before: {_limits(before)})"
     output.show({"run": run, "state": after.state, **limits}, line, when)
-    return EXIT_DONE
 
 
 def _limits(control: Control) -> str:

@@ -15,7 +15,6 @@ from ddbload.cli.output import (
     exit_status,
     keep_result,
     print_json,
-    print_notice,
     print_result,
     print_stderr,
     printable,
@@ -242,8 +241,8 @@ def show_result(result: Result, output: Output, list_rejects: str) -> int:
             print_json(result.to_json())
         elif not output.quiet and (report.error is None or report.rows.read):
             print_result(result.lines(list_rejects), result.exit_code)
-    if not output.quiet and report.status in DONE and report.warning:
-        print_notice(report.warning)
+    if report.status in DONE and report.warning:
+        output.warn(report.warning)
     return result.exit_code
 
 

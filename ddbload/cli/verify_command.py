@@ -21,7 +21,6 @@ from ddbload.cli.output import (
     keep_result,
     live_reading,
     print_error,
-    print_notice,
     print_stdout,
     printable,
 )
@@ -173,8 +172,8 @@ def _verify(
                     processes=processes,
                     make_context=partial(reading_context, aws),
                 )
-            if verdict.table_items == 0 and settings.sample is None and not output.quiet:
-                print_notice(f"table {verification.table.name} is empty")
+            if verdict.table_items == 0 and settings.sample is None:
+                output.warn(f"table {verification.table.name} is empty")
     except InvalidUsage:
         raise
     except DdbloadError as error:
