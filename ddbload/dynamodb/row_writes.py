@@ -100,6 +100,8 @@ class RequestForm:
     """Attribute names by placeholder."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Attributes whose values replace the placeholders."""
+    returns_old: bool = False
+    """True if DynamoDB answers a false condition with the item in the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ class RowWrites:
         if condition is not None:
             placeholders |= condition.names
             values |= condition.columns
-        return RequestForm(attributes, expressions, placeholders, values)
+        return RequestForm(attributes, expressions, placeholders, values, condition is not None)
 
     def merged(self, earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the row whose update does what those of two rows would do one after the other.

@@ -21,12 +21,16 @@ _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "
 
 
 class BadValue(Exception):
-    """A text that is not valid for its type. `cause` is the cause of the reject."""
+    """A text that is not valid for its type.
 
-    def __init__(self, cause: str, detail: str) -> None:
+    `cause` is the cause of the reject, `column` the attribute if it is known.
+    """
+
+    def __init__(self, cause: str, detail: str, column: str | None = None) -> None:
         super().__init__(detail)
         self.cause = cause
         self.detail = detail
+        self.column = column
 
 
 class Number(NamedTuple):

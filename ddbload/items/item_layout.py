@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 from ddbload.contracts.column_mapping import (
@@ -112,30 +112,16 @@ def item_layout(
 
 
 @dataclass(frozen=True, slots=True)
-class ComposedAttribute:
-    """Attribute that a template composes, with the places of the template's columns."""
-
-    template: Template
-    places: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ItemLayout:
     """Origin of each attribute of a file's rows."""
 
     columns: tuple[str, ...]
     """Columns of the file."""
     attributes: tuple[str, ...]
-    origins: tuple[int | ComposedAttribute, ...]
-    """Place of the column for each attribute, or how it is composed."""
+    origins: tuple[int | Template, ...]
+    """Place of the column for each attribute, or the template that composes it."""
     markers: tuple[str, ...] = ()
     """Cells that stand for null, besides empty ones."""
-    is_plain: bool = field(init=False)
-    """True if attributes are the file's columns as they are."""
-
-    def __post_init__(self) -> None:
-        plain = not self.markers and self.origins == tuple(range(len(self.columns)))
-        object.__setattr__(self, "is_plain", plain)
 
     @classmethod
     def of(
@@ -163,11 +149,8 @@ class ItemLayout:
                         f" is OLD=NEW, so write --rename {pair} (in a payload, mapping.rename)"
                     )
                 raise UnknownColumn(f"{shown(name)} is {use}, and is {missing(name, columns)}")
-        composed = {
-            name: ComposedAttribute(template, tuple(places[part] for part in template.names))
-            for name, template in changes.templates.items()
-        }
-        origins: dict[str, int | ComposedAttribute] = {}
+        composed = changes.templates
+        origins: dict[str, int | Template] = {}
         for name, place in places.items():
             if name in changes.drop:
                 continue
@@ -198,9 +181,9 @@ class ItemLayout:
     def check_constants(self, types: Sequence[str]) -> None:
         """Raise `InvalidPayload` for a constant that is not a value of its attribute's type."""
         for name, origin, kind in zip(self.attributes, self.origins, types, strict=True):
-            if isinstance(origin, int) or origin.places:
+            if isinstance(origin, int) or origin.parts:
                 continue
-            constant = origin.template.fill(())
+            constant = origin.fill(())
             try:
                 if constant:
                     TEXT_READERS[kind](constant)
@@ -210,32 +193,24 @@ class ItemLayout:
                     f" {bad.detail} ({bad.cause})"
                 ) from None
 
-    def column(self, attribute: int) -> int | str:
-        """Return what a reject names for an attribute: its column, or the attribute if composed."""
-        origin = self.origins[attribute]
-        return origin if isinstance(origin, int) else self.attributes[attribute]
-
     def row(self, fields: Sequence[str]) -> Sequence[str]:
         """Return the text of each attribute of a row; empty for a missing value."""
-        if self.is_plain:
-            return fields
-        markers = self.markers
-        if markers:
-            fields = ["" if each in markers else each for each in fields]
-        return [
-            fields[origin]
-            if isinstance(origin, int)
-            else origin.template.fill([fields[place] for place in origin.places])
-            for origin in self.origins
-        ]
+        columns = self.apply(Columns(1, [[to_octets(text)] for text in fields]))
+        return [from_octets(cell) for (cell,) in columns.cells]
 
     def apply(self, columns: Columns) -> Columns:
         """Return a column of cells for each attribute."""
-        if self.is_plain:
+        if not self.markers and self.origins == tuple(range(len(self.columns))):
             return columns
         cells = columns.cells
-        for marker in map(to_octets, self.markers):
-            cells = [_blanked(column, marker) for column in cells]
+        markers = frozenset(map(to_octets, self.markers))
+        if markers:
+            cells = [
+                column
+                if markers.isdisjoint(column)
+                else ["" if cell in markers else cell for cell in column]
+                for column in cells
+            ]
         plain, is_composed = columns.plain, False
         made: list[Sequence[str]] = []
         for origin in self.origins:
@@ -243,21 +218,11 @@ class ItemLayout:
                 made.append(cells[origin])
                 continue
             is_composed = True
-            plain = plain and _needs_no_escapes(origin.template)
-            parts = [cells[place] for place in origin.places]
-            made.append(_fill_columns(origin.template, parts, columns.height))
+            plain = plain and has_none_of(JSON_ESCAPED, "".join(origin.literals).encode())
+            parts = [cells[self.columns.index(name)] for name in origin.names]
+            made.append(_fill_columns(origin, parts, columns.height))
         longest = None if is_composed else columns.longest
         return replace(columns, cells=made, longest=longest, plain=plain)
-
-
-def _blanked(column: Sequence[str], marker: str) -> Sequence[str]:
-    if marker not in column:
-        return column
-    return ["" if cell == marker else cell for cell in column]
-
-
-def _needs_no_escapes(template: Template) -> bool:
-    return has_none_of(JSON_ESCAPED, "".join(template.literals).encode())
 
 
 def _fill_columns(template: Template, parts: Sequence[Sequence[str]], count: int) -> Sequence[str]:

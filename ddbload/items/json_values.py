@@ -7,7 +7,9 @@ name.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import lru_cache
 from json.decoder import JSONDecodeError, JSONDecoder
 from json.encoder import encode_basestring as quoted
 from json.scanner import make_scanner
@@ -42,66 +44,79 @@ def parse(text: str) -> Json:
     return value
 
 
-def attribute(value: Json, depth: int = 0) -> AttributeValue:
+def attribute(value: Json) -> AttributeValue:
     """Return parsed JSON as an attribute value: numbers become N, objects M, arrays L.
 
-    `depth` counts the lists and maps around the value. Raises `BadValue`.
+    Raises `BadValue`, for a lone surrogate, too.
     """
-    if depth >= MAX_DEPTH:
+    text = attribute_json(value)
+    utf8_size(text)
+    found: AttributeValue = json.loads(text)
+    return found
+
+
+def attribute_json(value: Json, depth: int = 0) -> str:
+    """Return parsed JSON as the JSON of an attribute value. Raises `BadValue`.
+
+    `depth` counts the lists and maps around the value. Unlike `attribute` it accepts lone
+    surrogates, which then have no UTF-8.
+    """
+    return _ENCODERS[value.__class__](value, depth)
+
+
+def _list_json(value: list[Json], depth: int) -> str:
+    depth += 1
+    if value and depth >= MAX_DEPTH:
         raise nesting_error()
-    if isinstance(value, str):
-        utf8_size(value)
-        return {"S": value}
-    if isinstance(value, bytes):
-        return {"N": number_text(value)}
-    if value is None:
-        return {"NULL": True}
-    if isinstance(value, bool):
-        return {"BOOL": value}
-    if isinstance(value, list):
-        return {"L": [attribute(member, depth + 1) for member in value]}
-    members = members_by_name(value)
-    for name in members:
-        check_name(name)
-    return {"M": {name: attribute(member, depth + 1) for name, member in members.items()}}
+    members = [
+        # Most values are strings.
+        f'{{"S":{quoted(each)}}}'
+        if each.__class__ is str
+        else _ENCODERS[each.__class__](each, depth)
+        for each in value
+    ]
+    return f'{{"L":[{",".join(members)}]}}'
 
 
-def number_text(value: bytes) -> str:
-    """Return a JSON number as DynamoDB takes it. Raises `BadValue`."""
+def _map_json(value: Members, depth: int) -> str:
+    depth += 1
+    if value and depth >= MAX_DEPTH:
+        raise nesting_error()
+    if len(dict(value)) < len(value):
+        members_by_name(value)
+    members = [
+        f'{name_json(name)}{{"S":{quoted(each)}}}'
+        if each.__class__ is str
+        else f"{name_json(name)}{_ENCODERS[each.__class__](each, depth)}"
+        for name, each in value
+    ]
+    return f'{{"M":{{{",".join(members)}}}}}'
+
+
+def number_json(value: bytes, _depth: int = 0) -> str:
+    """Return a JSON number as the JSON of an attribute value. Raises `BadValue`."""
     text = value.decode()
     # So short and without an exponent, it is neither too long nor out of range.
     if len(text) > MAX_DIGITS or "e" in text or "E" in text:
         text = parse_number(text).text
-    return text
+    return f'{{"N":"{text}"}}'
 
 
-def attribute_json(value: Json, depth: int = 0) -> str:
-    """Return `attribute` of parsed JSON, encoded as JSON. Raises `BadValue`.
-
-    Unlike `attribute` it accepts lone surrogates, which then have no UTF-8.
-    """
-    if depth >= MAX_DEPTH:
-        raise nesting_error()
-    if isinstance(value, str):
-        return f'{{"S":{quoted(value)}}}'
-    if isinstance(value, bytes):
-        return f'{{"N":"{number_text(value)}"}}'
-    if value is None:
-        return '{"NULL":true}'
-    if isinstance(value, bool):
-        return '{"BOOL":true}' if value else '{"BOOL":false}'
-    if isinstance(value, list):
-        return f'{{"L":[{",".join([attribute_json(member, depth + 1) for member in value])}]}}'
-    members = members_by_name(value)
-    for name in members:
-        check_name(name)
-    inner = [f"{quoted(name)}:{attribute_json(each, depth + 1)}" for name, each in members.items()]
-    return f'{{"M":{{{",".join(inner)}}}}}'
+_ENCODERS: dict[type, Callable[[Any, int], str]] = {
+    str: lambda value, _: f'{{"S":{quoted(value)}}}',
+    bytes: number_json,
+    type(None): lambda _value, _: '{"NULL":true}',
+    bool: lambda value, _: '{"BOOL":true}' if value else '{"BOOL":false}',
+    list: _list_json,
+    tuple: _map_json,
+}
 
 
-def attribute_of_json(text: str) -> AttributeValue:
-    """Parse a JSON text as an attribute value. Raises `BadValue`."""
-    return attribute(parse(text))
+@lru_cache(maxsize=500)
+def name_json(name: str) -> str:
+    """Return a name and a colon as JSON. Raises `BadValue` for a name that is not legal."""
+    check_name(name)
+    return f"{quoted(name)}:"
 
 
 def members_by_name(members: Members) -> dict[str, Json]:
@@ -115,14 +130,17 @@ def members_by_name(members: Members) -> dict[str, Json]:
 
 
 def plain(value: Json) -> Any:
-    """Return parsed JSON with objects as `dict`. Raises `BadValue` if a name occurs twice.
+    """Return parsed JSON with objects as `dict`.
 
-    Raises `RecursionError` for values that are nested too deeply.
+    Raises `BadValue` if a name occurs twice, and for too deep a nesting.
     """
-    if isinstance(value, tuple):
-        return {name: plain(member) for name, member in members_by_name(value).items()}
-    if isinstance(value, list):
-        return [plain(member) for member in value]
+    try:
+        if isinstance(value, tuple):
+            return {name: plain(member) for name, member in members_by_name(value).items()}
+        if isinstance(value, list):
+            return [plain(member) for member in value]
+    except RecursionError:
+        raise nesting_error() from None
     return value
 
 

@@ -6,10 +6,11 @@ attributes that are sent: `last-wins` adds each row's position, and `delete` sen
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Protocol
 
 from ddbload.contracts.column_mapping import column_changes, encoded_changes, row_writes
 from ddbload.contracts.dialect import Dialect
@@ -20,27 +21,19 @@ from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.modes import POSITION_LENGTH, PUT, WriteMode, position
 from ddbload.dynamodb.row_writes import RowWrites
 from ddbload.dynamodb.scalar_text import BadValue
-from ddbload.items.documents.ddb_json_rows import DynamoDBJsonRows
-from ddbload.items.documents.document_builder import (
+from ddbload.items.batch_encoder import MAX_ROW_BYTES, BatchEncoder, EncodedRows
+from ddbload.items.document_builder import (
     DocumentBuilder,
     DocumentRules,
     bare,
     export_line,
     item_line,
 )
-from ddbload.items.documents.json_rows import FOR_BUILDER, EncodedRow, JsonRows
-from ddbload.items.encode.batch_encoder import MAX_ROW_BYTES, BatchEncoder, EncodedRows
-from ddbload.items.encode.insert_statements import (
-    InsertStatements,
-    mode_body,
-    statements_for,
-)
-from ddbload.items.encode.request_json import RequestBody, batch_request, item_of_request
-from ddbload.items.encode.row_write_bodies import RowWriteBodies
-from ddbload.items.item_builder import Item, ItemBuilder, row_needs
+from ddbload.items.document_rows import EncodedRow, JsonRows
+from ddbload.items.item_builder import NO_NEEDS, Item, ItemBuilder
 from ddbload.items.item_layout import ItemLayout, item_layout
-from ddbload.items.json_values import parse_object
 from ddbload.items.row_filter import FILTERED, row_filter
+from ddbload.items.row_requests import Joiner, joiner_for
 from ddbload.rows.blocks import (
     WHITE_SPACE,
     Block,
@@ -60,39 +53,38 @@ _ENVELOPES = {
     DYNAMODB_EXPORT: export_line,
 }
 
-LONGEST_PUT = 200_000
-"""Most bytes of JSON for a row. Written in ASCII it would take three times as many at most."""
+_bad_byte = re.compile("[\udc80-\udcff]").search
 LONGEST_LINE = 500_000
 """Most characters of a line that is read with others; a longer one is built by itself."""
 
 
-class RowEncoder(Protocol):
+class RowEncoder(ABC):
     """Encoder that turns blocks of whole rows into requests."""
 
-    @property
-    def ends(self) -> RowBoundaries:
-        """Row boundaries of the format."""
+    ends: RowBoundaries
+    """Row boundaries of the format."""
+    batches = True
+    """False if each row goes in a request of its own, since no statement can insert it."""
 
-    @property
-    def body(self) -> RequestBody:
-        """Function that makes the body of one call from the requests for its rows."""
+    def __init__(self, joiner: Joiner) -> None:
+        self.joiner = joiner
+        """Joiner of the encoded rows into the bodies of calls."""
 
-    @property
-    def batches(self) -> bool:
-        """False if each row goes in a request of its own, since no statement can insert it."""
+    def reordered(self, places: Sequence[int]) -> RowEncoder:  # noqa: ARG002 - see below
+        """Return the encoder for an object whose columns have these places among the run's.
 
-    def goes_alone(self, item: Item) -> bool:
-        """Return whether an item goes in a request of its own, since no statement can insert it."""
+        Documents name their attributes themselves.
+        """
+        return self
 
-    def reordered(self, places: Sequence[int]) -> RowEncoder:
-        """Return the encoder for an object whose columns have these places among the run's."""
-
+    @abstractmethod
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each.
 
         Rows that `where` leaves out are not among them; the positions count them.
         """
 
+    @abstractmethod
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of one row, which begins at `byte` of the source.
 
@@ -120,9 +112,10 @@ class FieldEncoder:
         `position_attribute` and `started`, when the run began, are for mode `last-wins`; `writes`
         are the rules of rows that go one by one.
         """
-        needs = row_needs(writes)
+        needs = writes or NO_NEEDS
         if mode.deletes:
-            names = list(dict.fromkeys([*(key.name for key in table.keys), *sorted(needs.values)]))
+            keys = [key.name for key in table.keys]
+            names = list(dict.fromkeys([*keys, *sorted(needs.condition_columns)]))
             types = [types[layout.attributes.index(name)] for name in names]
             # A deletion touches no index, so the limits of index keys do not apply.
             layout, table, nulls = layout.only(names), replace(table, index_keys=()), OMIT
@@ -130,12 +123,11 @@ class FieldEncoder:
         self._started: float | None = None
         if mode.keeps_position and position_attribute is not None:
             self._started = started
-            # Last, where the request's body looks for it.
             attributes, types = (*attributes, position_attribute), (*types, "S")
         self._layout = layout
         self._builder = ItemBuilder(attributes, types, table, nulls, needs)
-        marks = mode.inserts or writes is not None
-        self._encoder = BatchEncoder(attributes, types, table, nulls, needs, marks=marks)
+        joins_text = joiner_for(table, mode, position_attribute, writes).joins_text
+        self._encoder = BatchEncoder(attributes, types, table, nulls, needs, joins_text=joins_text)
 
     def build(self, fields: Sequence[str], byte: int) -> Item | Defect:
         """Build the item of one row.
@@ -150,7 +142,9 @@ class FieldEncoder:
             texts = [*texts, position(self._started, byte)]
         built = self._builder.build(texts)
         if isinstance(built, Defect) and isinstance(built.column, int):
-            return replace(built, column=layout.column(built.column))
+            origin = layout.origins[built.column]
+            named = origin if isinstance(origin, int) else layout.attributes[built.column]
+            return replace(built, column=named)
         return built
 
     def encode(self, columns: Columns, places: RowPositions) -> EncodedRows:
@@ -163,25 +157,23 @@ class FieldEncoder:
 
     def _attributes(self, columns: Columns, places: RowPositions) -> Columns:
         columns = self._layout.apply(columns)
-        if self._started is not None:
-            columns = _with_positions(columns, places, self._started)
-        return columns
+        if self._started is None:
+            return columns
+        numbers = (row for row in range(columns.count) if row not in columns.odd)
+        positions = [position(self._started, places.byte(row)) for row in numbers]
+        longest = None if columns.longest is None else columns.longest + 1 + POSITION_LENGTH
+        return replace(columns, cells=[*columns.cells, positions], longest=longest)
 
 
-class DelimitedRowEncoder:
+class DelimitedRowEncoder(RowEncoder):
     """Encoder for delimited text: all rows of an object have the same columns."""
 
     def __init__(self, record: RunRecord, hmac_key: bytes | None = None) -> None:
         payload, options = record.payload, record.payload.options
         dialect = Dialect.of(payload.source)
         self.ends = dialect_boundaries(dialect)
-        self._statements = statements_for(record.mode, record.table)
         writes = row_writes(payload, record.table)
-        self.body = (
-            RowWriteBodies(writes).body
-            if writes is not None
-            else mode_body(self._statements, record.table, record.mode, options.position_attribute)
-        )
+        super().__init__(joiner_for(record.table, record.mode, options.position_attribute, writes))
         self._parser = RowParser(dialect, self.ends, payload.nulls.markers)
         self._count = len(record.columns)
         self.reader = ColumnReader(self._parser, self._count)
@@ -189,8 +181,8 @@ class DelimitedRowEncoder:
         layout = item_layout(record.columns, payload, hmac_key)
         changes = column_changes(payload.mapping)
         self._filter = row_filter(record.columns, layout, record.types, changes, payload)
-        self.batches = self._statements is None or self._statements.fits(layout.attributes)
-        self._fields = FieldEncoder(
+        self.batches = self.joiner.fits(layout.attributes)
+        self.fields = FieldEncoder(
             layout,
             record.types,
             record.table,
@@ -211,7 +203,7 @@ class DelimitedRowEncoder:
         """Return the positions of a block's rows, and the request for each."""
         # Columns are not kept: a row's JSON takes less memory than its cells.
         places, columns = self.columns(block)
-        return places, self.encode(columns, places)
+        return places, self.fields.encode(columns, places)
 
     def columns(self, block: Block) -> tuple[RowPositions, Columns]:
         """Return the positions of a block's rows, and their cells."""
@@ -227,56 +219,48 @@ class DelimitedRowEncoder:
         places.keep(kept)
         return places, columns
 
-    def encode(self, columns: Columns, places: RowPositions) -> EncodedRows:
-        """Return the request for each row."""
-        return self._fields.encode(columns, places)
-
-    def encode_lines(self, columns: Columns, places: RowPositions) -> str | None:
-        """Return the items as one text, a line each; None if `encode` has to look at the rows."""
-        return self._fields.encode_lines(columns, places)
-
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of one row, which begins at `byte` of the source."""
         row = self.reader.parse_row(data)
         if isinstance(row, Defect):
             return row
         if self._filter is not None and len(row) == self._count:
-            verdict = self._filter.judge(row)
+            verdict = self._filter.judge_fields(row)
             if verdict is not None:
                 return verdict
-        return self._fields.build(row, byte)
-
-    def goes_alone(self, item: Item) -> bool:  # noqa: ARG002 - other formats ask for each item
-        """Return whether an item goes in a request of its own, since no statement can insert it."""
-        return not self.batches
+        return self.fields.build(row, byte)
 
 
-class DocumentEncoder:
+class DocumentEncoder(RowEncoder):
     """Encoder for rows that are lines of JSON, each with attribute names in it."""
 
     def __init__(self, rules: DocumentRules) -> None:
-        self.ends = JsonLineBoundaries()
-        self._statements = statements_for(rules.mode, rules.table)
-        self.body = (
-            RowWriteBodies(rules.writes).body
-            if rules.writes is not None
-            else mode_body(self._statements, rules.table, rules.mode, rules.position_attribute)
+        super().__init__(
+            joiner_for(rules.table, rules.mode, rules.position_attribute, rules.writes)
         )
-        self.batches = True
+        self.ends = JsonLineBoundaries()
         self._builder = DocumentBuilder(rules)
         self._started = rules.started
-        self._rows = (DynamoDBJsonRows if rules.typed else JsonRows)(self._builder)
+        self._rows = JsonRows(self._builder, self.joiner)
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
-        lines, is_utf8 = _lines(block.data)
+        lines = _lines(block.data)
         places = RowPositions(block, self.ends, len(lines))
         encoded = EncodedRows([], [], None, 0)
         kept: list[int] = []
-        units: list[int] = []
+        sizes: list[int] = []
+        encode = self._rows.encode
+        has_position = self._builder.position_attribute is not None
         for row, line in enumerate(lines):
-            found = self._encode(row, line, places, is_utf8=not is_utf8 or is_utf8[row])
+            try:
+                at = position(self._started, places.byte(row)) if has_position else None
+                found = encode(line, at)
+            except (BadValue, RecursionError, UnicodeEncodeError):
+                found = None
             if found is None:
+                found = self._build(row, places)
+            if isinstance(found, Defect):
                 continue
             put, key, size = found
             if not put:
@@ -284,58 +268,31 @@ class DocumentEncoder:
             kept.append(row)
             encoded.puts.append(put)
             encoded.keys.append(key)
-            units.append(max(1, -(-size // WRITE_UNIT_BYTES)))
+            sizes.append(size)
         if self._builder.filter is not None:
             places.keep(kept)
-        encoded.units = units if max(units, default=1) > 1 else None
+        if max(sizes, default=0) > WRITE_UNIT_BYTES:
+            encoded.units = [max(1, -(-size // WRITE_UNIT_BYTES)) for size in sizes]
         good = max(1, len(encoded) - len(encoded.odd))
-        encoded.row_bytes = -(-sum(map(len, encoded.puts)) // good)
-        if self._statements is not None:
-            _mark_values(encoded, self._statements)
-        needs = self._builder.needs
-        if needs.values or needs.sets:
-            _leave_unsuitable(encoded, self._builder)
+        lengths = map(len, encoded.puts) if self.joiner.joins_text else sizes
+        encoded.row_bytes = -(-sum(lengths) // good)
         return places, encoded
 
-    def _encode(
-        self, row: int, line: str, places: RowPositions, *, is_utf8: bool
-    ) -> EncodedRow | None:
-        """Encode a row; without a request if it is rejected or very long.
+    def _build(self, row: int, places: RowPositions) -> EncodedRow | Defect:
+        """Build a row by itself; `FILTERED` if `where` leaves it out.
 
-        None if `where` leaves it out.
+        Without a request if it is rejected, or cannot be sent with others.
         """
-        builder, members = self._builder, None
-        # Bad UTF-8 is the reason to report, whatever else is wrong with such a row.
-        is_plain: bool | None = is_utf8
-        if is_utf8 and builder.filter is not None:
-            members = parse_object(line)
-            is_plain = None if members is None else builder.is_kept(members)
-            if is_plain is False:
-                return None
-        if is_plain:
-            at = None
-            if builder.position_attribute is not None:
-                at = position(self._started, places.byte(row))
-            try:
-                found = self._rows.encode(line, at, members)
-            except (BadValue, UnicodeEncodeError):
-                found = FOR_BUILDER
-            if found[0] and len(found[0]) <= LONGEST_PUT:
-                return found
-        built = builder.build(places.data(row), places.byte(row))
+        built = self._builder.build(places.data(row), places.byte(row))
         if built is FILTERED:
-            return None
-        if isinstance(built, Defect) or built.wire_bytes > MAX_ROW_BYTES:
-            return FOR_BUILDER
-        return batch_request(built), built.key, built.size
-
-    def goes_alone(self, item: Item) -> bool:
-        """Return whether an item goes in a request of its own, since no statement can insert it."""
-        return self._statements is not None and not self._statements.fits(item.attributes)
-
-    def reordered(self, places: Sequence[int]) -> DocumentEncoder:  # noqa: ARG002 - protocol
-        """Return the same encoder: documents name their attributes themselves."""
-        return self
+            return FILTERED
+        if (
+            isinstance(built, Defect)
+            or built.wire_bytes > MAX_ROW_BYTES
+            or not self.joiner.fits(built.attributes)
+        ):
+            return "", (), 0
+        return self.joiner.request(built), built.key, built.size
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of one row, which begins at `byte` of the source."""
@@ -354,37 +311,6 @@ def row_encoder_for(record: RunRecord, hmac_key: bytes | None = None) -> RowEnco
     if record.payload.source.kind.has_columns:
         return DelimitedRowEncoder(record, hmac_key)
     return DocumentEncoder(_document_rules(record, hmac_key))
-
-
-def _mark_values(encoded: EncodedRows, statements: InsertStatements) -> None:
-    """Mark the values of rows. A row that fits no statement becomes odd, and is built again."""
-    for row, put in enumerate(encoded.puts):
-        if row in encoded.odd:
-            continue
-        marked = statements.marked(put)
-        if marked is None:
-            encoded.odd.add(row)
-        else:
-            encoded.puts[row] = marked
-
-
-def _leave_unsuitable(encoded: EncodedRows, builder: DocumentBuilder) -> None:
-    """Mark rows as odd that lack what the run's requests need, so that they are built again."""
-    for row, put in enumerate(encoded.puts):
-        if row not in encoded.odd and not builder.is_suitable(item_of_request(put)):
-            encoded.odd.add(row)
-
-
-def _with_positions(columns: Columns, places: RowPositions, started: float) -> Columns:
-    """Add a column with each row's position."""
-    numbers = (row for row in range(columns.count) if row not in columns.odd)
-    positions = [position(started, places.byte(row)) for row in numbers]
-    longest = columns.longest
-    return replace(
-        columns,
-        cells=[*columns.cells, positions],
-        longest=None if longest is None else longest + 1 + POSITION_LENGTH,
-    )
 
 
 def _document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
@@ -407,25 +333,17 @@ def _document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
     )
 
 
-def _lines(data: bytes) -> tuple[list[str], Sequence[bool]]:
-    """Return the lines that are rows, and whether each is UTF-8; nothing if all are."""
-    is_bad = False
+def _lines(data: bytes) -> list[str]:
+    """Return the lines that are rows; an empty text for each that is for the builder alone."""
+    is_whole = len(data) <= LONGEST_LINE
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        is_bad = True
-        text = data.decode(errors="surrogateescape")
+        is_whole, text = False, data.decode(errors="surrogateescape")
     lines = text.split("\n")
     rows = [line for line in lines if line and (line[0] == "{" or line.strip(WHITE_SPACE))]
-    if len(data) > LONGEST_LINE:
-        # The builder refuses long lines with too many values before it parses them.
-        rows = [line if len(line) <= LONGEST_LINE else "" for line in rows]
-    return rows, [_is_utf8(line) for line in rows] if is_bad else ()
-
-
-def _is_utf8(line: str) -> bool:
-    try:
-        line.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    if is_whole:
+        return rows
+    # Bad UTF-8 is the reason to report, whatever else is wrong with such a row. And the builder
+    # refuses long lines with too many values before it parses them.
+    return ["" if len(line) > LONGEST_LINE or _bad_byte(line) else line for line in rows]

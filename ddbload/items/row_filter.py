@@ -27,8 +27,9 @@ from ddbload.contracts.payload import (
 from ddbload.dynamodb.attribute_values import AttributeValue
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.errors import InvalidPayload, UnknownColumn
-from ddbload.items.encode.column_encoders import are_plain_numbers
+from ddbload.items.batch_encoder import are_plain_numbers
 from ddbload.items.item_layout import ItemLayout, missing
+from ddbload.items.typed_values import TEXT_READERS
 from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import Columns, to_octets
 
@@ -44,60 +45,72 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     AT_LEAST: operator.ge,
 }
 _COMPARED = ("S", "N", "BOOL")
-_FEW = 4
-"""Cells for each distinct one, from which it is faster to compare the distinct ones."""
 
 
-def compared_value(kind: str, text: str) -> Any:
+def _compared_value(kind: str, text: str) -> Any:
     """Return a text as a value of a type that compares. Raises `BadValue`."""
     if kind == "N":
         return Decimal(parse_number(text).text)
     return parse_boolean(text) if kind == "BOOL" else text
 
 
-class _CellTest:
-    """Comparison with the cells of one column."""
+class Test:
+    """One comparison of a filter, with the type and the place of its column if they are known."""
 
-    def __init__(self, comparison: Comparison, place: int, kind: str) -> None:
-        """Take a comparison and its column. Raises `InvalidPayload` for a bad value."""
-        self.place = place
-        self._kind = kind
-        self._op = comparison.op
-        self._is_for_null = not comparison.value
-        self._compare = _COMPARE[comparison.op]
-        self._value: Any = ""
-        if comparison.value:
+    def __init__(self, comparison: Comparison, kind: str | None, place: int | None = None) -> None:
+        """Take a comparison, and the declared type of its column. Raises `InvalidPayload`."""
+        self.comparison, self.kind, self.place = comparison, kind, place
+        self._wanted: dict[str, Any] = {}
+        try:
+            if kind is not None and comparison.value:
+                self._wanted[kind] = _compared_value(kind, comparison.value)
+        except BadValue as bad:
+            raise InvalidPayload(
+                f"'where': {str(comparison)!r} compares {shown(comparison.column)}, of type"
+                f" {kind}, with what is {bad.detail}"
+            ) from None
+
+    def matches(self, value: AttributeValue | None) -> bool:
+        """Return whether a value matches. Raises `BadValue` if it cannot be compared."""
+        comparison = self.comparison
+        ((kind, content),) = (value or {"NULL": True}).items()
+        if kind == "NULL" or content == "":
+            return not comparison.value and comparison.op == EQUAL
+        if not comparison.value:
+            return comparison.op == UNEQUAL
+        if kind not in _COMPARED or (kind == "BOOL" and comparison.orders):
+            raise BadValue("wrong_type", f"of type {kind}, which 'where' cannot compare so")
+        if kind == "S" and self.kind is None and _is_number_order(comparison):
+            raise BadValue("wrong_type", "text, and 'where' compares it with a number")
+        if kind not in self._wanted:
             try:
-                self._value = compared_value(kind, comparison.value)
-            except BadValue as bad:
-                raise InvalidPayload(
-                    f"'where': {str(comparison)!r} compares {shown(comparison.column)}, of type"
-                    f" {kind}, with what is {bad.detail}"
+                self._wanted[kind] = _compared_value(kind, comparison.value)
+            except BadValue:
+                raise BadValue(
+                    "wrong_type", f"of type {kind}, and 'where' compares it with other than that"
                 ) from None
-
-    def matches(self, text: str) -> bool:
-        """Return whether a cell matches; the empty text is no value. Raises `BadValue`."""
-        if self._is_for_null:
-            if text:
-                compared_value(self._kind, text)
-            return bool(text) is (self._op == UNEQUAL)
-        return bool(text) and self._compare(compared_value(self._kind, text), self._value)
+        compared = _compared_value(kind, content) if kind == "N" else content
+        return _COMPARE[comparison.op](compared, self._wanted[kind])
 
     def mask(self, column: Sequence[str], bad: set[int]) -> Sequence[bool]:
         """Return which cells match, in octets; add those that cannot be compared to `bad`."""
-        if self._kind == "S":
-            return self._text_mask(column)
-        distinct = set(column)
-        is_varied = len(distinct) * _FEW > len(column)
-        if self._kind == "N" and is_varied and not self._is_for_null and are_plain_numbers(column):
-            compare, value = self._compare, self._value
-            return [cell != "" and compare(Decimal(cell), value) for cell in column]
+        comparison, kind = self.comparison, str(self.kind)
+        compare, is_text = _COMPARE[comparison.op], kind == "S"
+        if is_text and not comparison.value:
+            return [(cell != "") is (comparison.op == UNEQUAL) for cell in column]
+        if is_text:
+            # Octets sort as text does, by code point.
+            wanted = to_octets(comparison.value)
+            return [cell != "" and compare(cell, wanted) for cell in column]
+        if kind == "N" and comparison.value and are_plain_numbers(column):
+            wanted = self._wanted[kind]
+            return [cell != "" and compare(Decimal(cell), wanted) for cell in column]
         known: dict[str, bool] = {}
         wrong: set[str] = set()
-        for cell in distinct:
+        for cell in set(column):
             try:
                 # Octets of a bad cell are as bad as its text.
-                known[cell] = self.matches(cell)
+                known[cell] = self.matches(TEXT_READERS[kind](cell) if cell else None)
             except BadValue:
                 known[cell] = False
                 wrong.add(cell)
@@ -105,40 +118,41 @@ class _CellTest:
             bad.update(row for row, cell in enumerate(column) if cell in wrong)
         return [known[cell] for cell in column]
 
-    def _text_mask(self, column: Sequence[str]) -> Sequence[bool]:
-        value, op = to_octets(self._value), self._op
-        if self._is_for_null:
-            return [not cell for cell in column] if op == EQUAL else [cell != "" for cell in column]
-        if op == EQUAL:
-            return [cell == value for cell in column]
-        if op == UNEQUAL:
-            return [cell not in ("", value) for cell in column]
-        compare = self._compare
-        if op in (GREATER, AT_LEAST):
-            return [compare(cell, value) for cell in column]
-        return [cell != "" and compare(cell, value) for cell in column]
-
 
 class RowFilter:
-    """Filter of the rows of delimited text."""
+    """Filter of a run's rows, by all comparisons of `where`."""
 
-    def __init__(self, tests: Sequence[_CellTest], markers: Sequence[str]) -> None:
+    def __init__(self, tests: Sequence[Test], markers: Sequence[str] = ()) -> None:
         """`markers`: cells that stand for null, besides empty ones."""
         self._tests = tests
         self._markers = frozenset(markers)
         self._octets = frozenset(map(to_octets, markers))
 
-    def judge(self, fields: Sequence[str]) -> Defect | None:
-        """Return `FILTERED` for a row to leave out, its defect if it cannot be compared."""
+    def judge(self, read: Callable[[Test], AttributeValue | None]) -> Defect | None:
+        """Return `FILTERED` for a row to leave out, its defect if it cannot be compared.
+
+        `read` returns the value of a test's column, converted to its type, None for a null.
+        """
         is_kept = True
         for test in self._tests:
-            text = fields[test.place]
             try:
-                matches = test.matches("" if text in self._markers else text)
+                matches = test.matches(read(test))
             except BadValue as bad:
-                return Defect(bad.cause, bad.detail, test.place)
+                column = test.comparison.column if test.place is None else test.place
+                return Defect(bad.cause, bad.detail, column)
             is_kept = is_kept and matches
         return None if is_kept else FILTERED
+
+    def judge_fields(self, fields: Sequence[str]) -> Defect | None:
+        """Judge a row of fields as `judge` does."""
+
+        def read(test: Test) -> AttributeValue | None:
+            text = fields[test.place or 0]
+            return (
+                TEXT_READERS[str(test.kind)](text) if text and text not in self._markers else None
+            )
+
+        return self.judge(read)
 
     def select(
         self, columns: Columns, is_filtered: Callable[[int], bool]
@@ -151,7 +165,7 @@ class RowFilter:
         bad: set[int] = set()
         mask: Sequence[bool] = ()
         for test in self._tests:
-            column = columns.cells[test.place]
+            column = columns.cells[test.place or 0]
             if not self._octets.isdisjoint(column):
                 column = ["" if cell in self._octets else cell for cell in column]
             found = test.mask(column, bad)
@@ -198,7 +212,7 @@ def row_filter(
             raise UnknownColumn(
                 f"'where' has {str(comparison)!r}, and {shown(name)} is {missing(name, columns)}"
             )
-        attribute = name if name in changes.drop else changes.rename.get(name, name)
+        attribute = _attribute(name, changes)
         declared = payload.types.get(attribute)
         kind = declared or kinds.get(attribute, "S")
         if kind not in _COMPARED:
@@ -217,7 +231,7 @@ def row_filter(
                 f" declare the column's type, --types {attribute}=N to compare numbers, or"
                 f" {attribute}=S to compare text (in a payload, types)"
             )
-        tests.append(_CellTest(comparison, columns.index(name), kind))
+        tests.append(Test(comparison, kind, columns.index(name)))
     return RowFilter(tests, layout.markers)
 
 
@@ -229,74 +243,22 @@ def _is_number_order(comparison: Comparison) -> bool:
     return comparison.orders
 
 
-class DocumentFilter:
-    """Filter of items with values that say their types, by their attributes."""
+def document_filter(
+    where: Sequence[Comparison], changes: ColumnChanges, types: Mapping[str, str]
+) -> RowFilter | None:
+    """Return the filter of items whose values say their types; None without `where`.
 
-    def __init__(
-        self, where: Sequence[Comparison], changes: ColumnChanges, types: Mapping[str, str]
-    ) -> None:
-        """`types`: declared types of attributes. Raises `InvalidPayload`."""
-        self._tests = [(each, types.get(_attribute(each.column, changes))) for each in where]
-        self._known: dict[tuple[Comparison, str], Any] = {}
-        for comparison, kind in self._tests:
-            if kind is None:
-                continue
-            if kind not in _COMPARED or (kind == "BOOL" and comparison.orders):
-                raise InvalidPayload(
-                    f"'where': {str(comparison)!r} compares {shown(comparison.column)}, which is of"
-                    f" type {kind}: S and N can be compared, and BOOL with = and !="
-                )
-            if comparison.value:
-                _CellTest(comparison, 0, kind)
-
-    def is_kept(self, read: Callable[[str, str | None], AttributeValue | None]) -> bool:
-        """Return whether an item stays. `read` returns a member's value, converted to a type.
-
-        Raises `UncomparableError` for a value that cannot be compared.
-        """
-        is_kept = True
-        for comparison, declared in self._tests:
-            try:
-                value = read(comparison.column, declared)
-                matches = self._matches(comparison, value, is_declared=declared is not None)
-            except BadValue as bad:
-                raise UncomparableError(comparison.column, bad) from None
-            is_kept = is_kept and matches
-        return is_kept
-
-    def _matches(
-        self, comparison: Comparison, value: AttributeValue | None, *, is_declared: bool
-    ) -> bool:
-        found: AttributeValue = {"NULL": True} if value is None else value
-        ((kind, content),) = found.items()
-        if kind == "NULL" or content == "":
-            return not comparison.value and comparison.op == EQUAL
-        if not comparison.value:
-            return comparison.op == UNEQUAL
-        if kind not in _COMPARED or (kind == "BOOL" and comparison.orders):
-            raise BadValue("wrong_type", f"of type {kind}, which 'where' cannot compare so")
-        if kind == "S" and not is_declared and _is_number_order(comparison):
-            raise BadValue("wrong_type", "text, and 'where' compares it with a number")
-        wanted = self._known.get((comparison, kind))
-        if wanted is None:
-            try:
-                wanted = compared_value(kind, comparison.value)
-            except BadValue:
-                raise BadValue(
-                    "wrong_type", f"of type {kind}, and 'where' compares it with other than that"
-                ) from None
-            self._known[comparison, kind] = wanted
-        compared = compared_value(kind, content) if kind == "N" else content
-        return _COMPARE[comparison.op](compared, wanted)
-
-
-class UncomparableError(Exception):
-    """A value that `where` cannot compare, and the name of its member."""
-
-    def __init__(self, name: str, bad: BadValue) -> None:
-        super().__init__(bad.detail)
-        self.name = name
-        self.bad = bad
+    `types`: declared types of attributes. Raises `InvalidPayload`.
+    """
+    kinds = [types.get(_attribute(each.column, changes)) for each in where]
+    for comparison, kind in zip(where, kinds, strict=True):
+        if kind is not None and (kind not in _COMPARED or (kind == "BOOL" and comparison.orders)):
+            raise InvalidPayload(
+                f"'where': {str(comparison)!r} compares {shown(comparison.column)}, which is of"
+                f" type {kind}: S and N can be compared, and BOOL with = and !="
+            )
+    tests = [Test(*each) for each in zip(where, kinds, strict=True)]
+    return RowFilter(tests) if tests else None
 
 
 def _attribute(column: str, changes: ColumnChanges) -> str:

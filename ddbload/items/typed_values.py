@@ -8,9 +8,9 @@ which the size of the number tells apart.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
-from typing import Any, NamedTuple
+from functools import partial
 
 from ddbload.contracts.options import REMOVE
 from ddbload.contracts.payload import NULL, OMIT, REJECT
@@ -18,13 +18,10 @@ from ddbload.dynamodb.attribute_values import (
     AttributeValue,
     check_value,
     decode_base64,
-    nesting_error,
-    value_size,
 )
 from ddbload.dynamodb.row_writes import REMOVAL
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
-from ddbload.items.json_values import BAD_JSON, attribute_of_json, parse, plain
-from ddbload.rows.columns import to_octets
+from ddbload.items.json_values import BAD_JSON, Json, attribute, parse, plain
 
 _ISO = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
@@ -44,167 +41,83 @@ _EPOCH = date(1970, 1, 1).toordinal()
 _FORMS = "write 2026-01-31, 2026-01-31T23:59:59Z, or seconds or milliseconds since 1970"
 
 
-class CellValue(NamedTuple):
-    """Attribute value of a cell, its identity as a key, and its size."""
-
-    attribute: AttributeValue
-    identity: Hashable
-    """Equal for values that DynamoDB takes for the same key, within a type."""
-    size: int
-    """Bytes that DynamoDB counts for the value."""
-
-
-def _read_string(text: str) -> CellValue:
-    if text.isascii():
-        return CellValue({"S": text}, text, len(text))
-    utf8 = to_octets(text)
-    return CellValue({"S": text}, utf8, len(utf8))
-
-
-def _read_number(text: str) -> CellValue:
-    read = parse_number(text)
-    return CellValue({"N": read.text}, read.value, read.size)
-
-
-def _read_boolean(text: str) -> CellValue:
-    return CellValue({"BOOL": parse_boolean(text)}, "", 1)
-
-
-def _read_binary(text: str) -> CellValue:
-    plain = decode_base64(text)
-    attribute = {"B": plain}
-    return CellValue(attribute, plain, value_size(attribute))
-
-
-def _read_epoch(text: str) -> CellValue:
-    return _read_number(str(epoch_seconds(text)))
-
-
-def _read_null(text: str) -> CellValue:
+def _read_null(text: str) -> AttributeValue:
     if text.lower() not in ("null", "true"):
         raise BadValue("not_null", "not a null; write null, or leave it empty")
-    return NULL_VALUE
+    return {"NULL": True}
 
 
-def _read_map(text: str) -> CellValue:
-    return _document(text, "M", "not_a_map", "a JSON object, such as {}")
-
-
-def _read_list(text: str) -> CellValue:
-    return _document(text, "L", "not_a_list", "a JSON list, such as []")
-
-
-def _read_typed_map(text: str) -> CellValue:
-    return _typed_document(text, "M", "not_a_map", '{"name": {"S": "text"}}')
-
-
-def _read_typed_list(text: str) -> CellValue:
-    return _typed_document(text, "L", "not_a_list", '[{"S": "text"}]')
-
-
-def _typed_document(text: str, kind: str, cause: str, example: str) -> CellValue:
-    """Read DynamoDB JSON: the content of a map or list, or that in its envelope."""
+def _parse(text: str, advice: str) -> Json:
+    """Parse JSON. Raises `BadValue`, with advice for a text that is not JSON."""
     try:
-        content = plain(parse(text))
-    except RecursionError:
-        raise nesting_error() from None
+        return parse(text)
+    except BadValue as bad:
+        if bad.cause != BAD_JSON:
+            raise
+        raise BadValue(bad.cause, f"{bad.detail}; {advice}") from None
+
+
+def _typed_document(kind: str, cause: str, example: str, text: str) -> AttributeValue:
+    """Read DynamoDB JSON: the content of a map or list, or that in its envelope."""
+    content = plain(parse(text))
+    is_envelope = isinstance(content, dict) and content.keys() == {kind}
     if isinstance(content, dict if kind == "M" else list):
         try:
-            attribute = check_value({kind: content})
+            return check_value({kind: content})
         except BadValue:
-            if not _is_envelope(content, kind):
+            if not is_envelope:
                 raise
-            attribute = check_value(content)
-    elif _is_envelope(content, kind):
-        attribute = check_value(content)
-    else:
+    if not is_envelope:
         raise BadValue(cause, f"JSON, and not {attribute_type(kind)} in DynamoDB JSON: {example}")
-    return CellValue(attribute, "", value_size(attribute))
+    return check_value(content)
 
 
-def _is_envelope(content: Any, kind: str) -> bool:
-    return isinstance(content, dict) and content.keys() == {kind}
-
-
-def _document(text: str, kind: str, cause: str, wanted: str) -> CellValue:
-    try:
-        attribute = attribute_of_json(text)
-    except BadValue as bad:
-        if bad.cause != BAD_JSON:
-            raise
-        raise BadValue(bad.cause, f"{bad.detail}; write {wanted}, or leave it a string") from None
-    if kind not in attribute:
+def _document(kind: str, cause: str, wanted: str, text: str) -> AttributeValue:
+    found = attribute(_parse(text, f"write {wanted}, or leave it a string"))
+    if kind not in found:
         raise BadValue(cause, f"JSON, and not {wanted}")
-    return CellValue(attribute, "", value_size(attribute))
-
-
-def _read_string_set(text: str) -> CellValue:
-    return _set("SS", _members(text, str), "strings")
-
-
-def _read_number_set(text: str) -> CellValue:
-    # DynamoDB JSON writes numbers as strings, so a file may do that, too.
-    members = _members(text, str, bytes)
-    if members is not None:
-        members = [each.decode() if isinstance(each, bytes) else each for each in members]
-    return _set("NS", members, "numbers")
-
-
-def _read_binary_set(text: str) -> CellValue:
-    return _set("BS", _members(text, str), "strings of base64")
-
-
-def _members(text: str, *kinds: type) -> list[Any] | None:
-    try:
-        found = parse(text)
-    except BadValue as bad:
-        if bad.cause != BAD_JSON:
-            raise
-        # Most often the members stand one after the other.
-        raise BadValue(
-            bad.cause, f'{bad.detail}; a set is a JSON list, such as ["a", "b"], also in a cell'
-        ) from None
-    if not isinstance(found, list) or not all(isinstance(each, kinds) for each in found):
-        return None
     return found
 
 
-def _set(kind: str, members: list[Any] | None, wanted: str) -> CellValue:
-    if members is None:
+def _set(kind: str, wanted: str, text: str) -> AttributeValue:
+    # Most often the members stand one after the other.
+    members = _parse(text, 'a set is a JSON list, such as ["a", "b"], also in a cell')
+    # DynamoDB JSON writes numbers as strings, so a file may do that, too.
+    kinds = (str, bytes) if kind == "NS" else (str,)
+    if not isinstance(members, list) or not all(isinstance(each, kinds) for each in members):
         raise BadValue("not_a_set", f"JSON, and not a list of {wanted}")
-    attribute = check_value({kind: members})
-    return CellValue(attribute, "", value_size(attribute))
+    texts = [each.decode() if isinstance(each, bytes) else each for each in members]
+    return check_value({kind: texts})
 
 
-NULL_VALUE = CellValue({"NULL": True}, "", 1)
-REMOVED = CellValue(REMOVAL, None, 0)
-"""Placeholder for the value of an attribute that an update removes."""
-REFUSED = CellValue({}, None, 0)
+REFUSED: AttributeValue = {}
 """Placeholder for a missing value that is to be rejected."""
-EMPTY_VALUES = {
-    "S": CellValue({"S": ""}, "", 0),
-    "B": CellValue({"B": ""}, "", 0),
-    "M": CellValue({"M": {}}, "", 3),
-    "L": CellValue({"L": []}, "", 3),
+EMPTY_VALUES: dict[str, AttributeValue] = {
+    "S": {"S": ""},
+    "B": {"B": ""},
+    "M": {"M": {}},
+    "L": {"L": []},
 }
 """Empty value of each type that has one: numbers and sets cannot be empty."""
 
-TEXT_READERS: Mapping[str, Callable[[str], CellValue]] = {
-    "S": _read_string,
-    "N": _read_number,
-    "BOOL": _read_boolean,
-    "B": _read_binary,
-    "SS": _read_string_set,
-    "NS": _read_number_set,
-    "BS": _read_binary_set,
-    "M": _read_map,
-    "L": _read_list,
+_MAP = partial(_document, "M", "not_a_map", "a JSON object, such as {}")
+_LIST = partial(_document, "L", "not_a_list", "a JSON list, such as []")
+TEXT_READERS: Mapping[str, Callable[[str], AttributeValue]] = {
+    "S": lambda text: {"S": text},
+    "N": lambda text: {"N": parse_number(text).text},
+    "BOOL": lambda text: {"BOOL": parse_boolean(text)},
+    "B": lambda text: {"B": decode_base64(text)},
+    "SS": partial(_set, "SS", "strings"),
+    "NS": partial(_set, "NS", "numbers"),
+    "BS": partial(_set, "BS", "strings of base64"),
+    "M": _MAP,
+    "L": _LIST,
     "NULL": _read_null,
-    "epoch": _read_epoch,
-    "ddb_M": _read_typed_map,
-    "ddb_L": _read_typed_list,
-    "json_M": _read_map,
-    "json_L": _read_list,
+    "epoch": lambda text: {"N": str(epoch_seconds(text))},
+    "ddb_M": partial(_typed_document, "M", "not_a_map", '{"name": {"S": "text"}}'),
+    "ddb_L": partial(_typed_document, "L", "not_a_list", '[{"S": "text"}]'),
+    "json_M": _MAP,
+    "json_L": _LIST,
 }
 """Reader of each declared type. They take text that is not empty, and raise `BadValue`."""
 
@@ -219,8 +132,8 @@ def attribute_type(declared: str) -> str:
     return "N" if declared == "epoch" else declared.rpartition("_")[2]
 
 
-def null_of(kind: str, policy: str, is_indexed: bool) -> CellValue | None:
-    """Return the value of a missing attribute: None to leave it out, `REMOVED`, or `REFUSED`.
+def null_of(kind: str, policy: str, is_indexed: bool) -> AttributeValue | None:
+    """Return the value of a missing attribute: None to leave it out, `REMOVAL`, or `REFUSED`.
 
     `is_indexed` marks a key of an index: DynamoDB accepts neither null nor an empty value there.
     """
@@ -228,10 +141,10 @@ def null_of(kind: str, policy: str, is_indexed: bool) -> CellValue | None:
         return REFUSED
     if policy == REMOVE:
         # Then the item leaves the index.
-        return REMOVED
+        return REMOVAL
     if policy == OMIT or is_indexed:
         return None
-    return NULL_VALUE if policy == NULL else EMPTY_VALUES.get(attribute_type(kind))
+    return {"NULL": True} if policy == NULL else EMPTY_VALUES.get(attribute_type(kind))
 
 
 def epoch_seconds(text: str) -> int:

@@ -12,9 +12,9 @@ from ddbload.dynamodb.attribute_values import Attributes, value_size
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.row_writes import without_removals
 from ddbload.dynamodb.scalar_text import parse_number
-from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.item_builder import SIMPLE_TYPES, Item
 from ddbload.items.item_layout import item_layout
+from ddbload.items.row_requests import item_of_request
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.blocks import Defect
@@ -245,7 +245,7 @@ class Measure:
             item = item_of_request(put)
             if self._updates:
                 item = without_removals(item)
-            deleted = put.startswith(_DELETION)
+            deleted = isinstance(put, str) and put.startswith(_DELETION)
             size = 0 if deleted else self._size(item)
             self._add(Item(item, encoded.keys[row], size, 0, deleted), measured)
 

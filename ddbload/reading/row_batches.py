@@ -6,13 +6,13 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from ddbload.context import Context
 from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import UnterminatedQuote
-from ddbload.items.encode.batch_encoder import EncodedRows
-from ddbload.items.encode.request_json import batch_request
+from ddbload.items.batch_encoder import EncodedRows
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DelimitedRowEncoder, RowEncoder
 from ddbload.ledger.ledger import Ledger
@@ -81,7 +81,7 @@ class RowBatch:
         if split is None or not isinstance(encoder, DelimitedRowEncoder):
             return encoder.read(self.block)
         places, columns = split
-        return places, encoder.encode(columns, places)
+        return places, encoder.fields.encode(columns, places)
 
     @property
     def positions(self) -> RowPositions:
@@ -120,7 +120,7 @@ class RowBatch:
         if split is None or not isinstance(encoder, DelimitedRowEncoder):
             return None
         places, columns = split
-        return encoder.encode_lines(columns, places) if columns.count else ""
+        return encoder.fields.encode_lines(columns, places) if columns.count else ""
 
     def item_texts(self, reject: Callable[[int, Defect], object]) -> list[str]:
         """Return the items as `{"Item": ...}`, in octets; call `reject` for each row that is none.
@@ -129,7 +129,8 @@ class RowBatch:
         """
         window = self.encoded
         if not window.odd:
-            texts = [put[_ITEM] for put in window.puts if put.startswith(_PUT)]
+            puts: list[Any] = window.puts
+            texts = [put[_ITEM] for put in puts if put.startswith(_PUT)]
             if len(texts) == len(window) and _EMPTY not in texts:
                 return texts
         texts = []
@@ -142,15 +143,15 @@ class RowBatch:
         return texts
 
     def _item_text(self, row: int) -> str | Defect:
-        put = self.encoded.puts[row]
+        put: Any = self.encoded.puts[row]
         if row in self.encoded.odd:
             built = self.build(row)
             if isinstance(built, Defect):
                 return built
-            put = batch_request(built)
+            put = self._encoder.joiner.request(built)
         if not put.startswith(_PUT):
             return _DELETION
-        text = put[_ITEM]
+        text: str = put[_ITEM]
         return _NO_ATTRIBUTES if text == _EMPTY else text
 
     def build(self, row: int) -> Item | Defect:

@@ -40,7 +40,7 @@ from ddbload.errors import (
     UnsupportedKeyType,
 )
 from ddbload.items.item_layout import item_layout, missing
-from ddbload.items.row_filter import DocumentFilter, row_filter
+from ddbload.items.row_filter import document_filter, row_filter
 from ddbload.items.type_inference import (
     SettledCells,
     infer_types,
@@ -197,7 +197,7 @@ def resolve_types(
         changes.named()
         check_document_types(payload.types, table)
         keys = {key.name: key.type for key in (*table.index_keys, *table.keys)}
-        DocumentFilter(payload.where, changes, {**keys, **payload.types})
+        document_filter(payload.where, changes, {**keys, **payload.types})
         check_position(payload.options.position_attribute, (), table)
         if writes is not None:
             named = dict.fromkeys(writes.adds, payload.source.kind.set_type)

@@ -20,10 +20,10 @@ from ddbload.dynamodb import limits
 from ddbload.dynamodb.attribute_values import Attributes
 from ddbload.dynamodb.row_writes import RowWrites
 from ddbload.errors import DdbloadError
-from ddbload.items.encode.batch_encoder import MAX_ROW_BYTES, EncodedRows
-from ddbload.items.encode.request_json import batch_request, item_of_request, put_request
+from ddbload.items.batch_encoder import MAX_ROW_BYTES, EncodedRows
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import RowEncoder
+from ddbload.items.row_requests import Request, item_of_request, named_values
 from ddbload.ledger.ledger import Attempt, Ledger
 from ddbload.reading.row_blocks import ChunkBlock, RunReader
 from ddbload.rows.blocks import Block, Defect, RowPositions
@@ -119,8 +119,8 @@ class PendingRows:
     def body(self, handles: Sequence[int]) -> bytes:
         """Make the body of the request that writes these rows."""
         merged = self._merged.get(handles[0]) if self._merged else None
-        requests = self._row_requests(handles) if merged is None else [put_request(merged)]
-        return self.encoder.body(requests)
+        requests = self._row_requests(handles) if merged is None else [named_values(merged)]
+        return self.encoder.joiner.body(requests)
 
     def items(self, handles: Sequence[int]) -> list[Attributes]:
         """Return the items of these rows, with those merged into them, or the keys to delete."""
@@ -186,7 +186,7 @@ class PendingRows:
     def _block_of(self, handle: int) -> PendingBlock:
         return next(block for block in self._blocks if handle < block.end)
 
-    def _row_requests(self, handles: Sequence[int]) -> list[str]:
+    def _row_requests(self, handles: Sequence[int]) -> list[Request]:
         if isinstance(handles, range):
             requests = self.requests_with(handles[0])
             if handles[-1] < requests.end and not requests.encoded.odd:
@@ -196,14 +196,14 @@ class PendingRows:
                 ]
         return [self._row_request(handle) for handle in handles]
 
-    def _row_request(self, handle: int) -> str:
+    def _row_request(self, handle: int) -> Request:
         requests = self.requests_with(handle)
         row = handle - requests.first
         if row not in requests.encoded.odd:
             return requests.encoded.puts[row]
         built = self.build(handle)
         assert isinstance(built, Item), f"row {handle} was offered but has a defect"  # noqa: S101
-        return batch_request(built)
+        return self.encoder.joiner.request(built)
 
 
 def write_segment(
@@ -475,7 +475,7 @@ class RowFeeder:
                 scheduler.reject(handle)
                 self._reject(handle, built)
                 continue
-            alone = self._reader.encoder.goes_alone(built)
+            alone = not self._reader.encoder.joiner.fits(built.attributes)
             if built.wire_bytes <= MAX_ROW_BYTES and not alone:
                 group.append((handle, built.key, -(-built.size // limits.WRITE_UNIT_BYTES)))
             else:

@@ -9,12 +9,10 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts.run_record import Table
-from ddbload.dynamodb.modes import PUT
-from ddbload.items.encode import batch_encoder
-from ddbload.items.encode.batch_encoder import BatchEncoder, EncodedRows
-from ddbload.items.encode.request_json import item_of_request, put_request, request_body
+from ddbload.items import batch_encoder
+from ddbload.items.batch_encoder import BatchEncoder, EncodedRows
 from ddbload.items.item_builder import Item
+from ddbload.items.row_requests import BatchJoiner, item_of_request, put_request
 from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import Columns, ParsedRow, to_octets
 from tests.property.sheets import Sheet, sheets
@@ -75,12 +73,18 @@ def judged(draw: st.DrawFn) -> Judged:
 
 
 @given(judged())
-def test_rows_equal_the_builders_and_rejected_ones_are_odd(case: Judged) -> None:
+def test_rejected_rows_are_odd(case: Judged) -> None:
     assert len(case.encoded) == len(case.built)
     for place, built in enumerate(case.built):
         if isinstance(built, Defect):
             assert place in case.encoded.odd
-        elif place not in case.encoded.odd:
+
+
+@given(judged())
+def test_keys_and_items_equal_the_builders(case: Judged) -> None:
+    for place, built in enumerate(case.built):
+        if place not in case.encoded.odd:
+            assert isinstance(built, Item)
             assert case.encoded.keys[place] == built.key
             assert item_of_request(case.encoded.puts[place]) == built.attributes
 
@@ -94,9 +98,7 @@ def test_body_equals_plain_json_to_the_byte(case: Judged, rng) -> None:
         put_request(item.attributes) if place in case.encoded.odd else case.encoded.puts[place]
         for place, item in zip(places, items, strict=True)
     ]
-    assert request_body(Table("t", "id", ()), PUT)(puts) == batch_write_body(
-        "t", [item.attributes for item in items]
-    )
+    assert BatchJoiner("t").body(puts) == batch_write_body("t", [item.attributes for item in items])
 
 
 @given(judged())

@@ -13,10 +13,10 @@ from ddbload.contracts.column_mapping import ColumnChanges
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
 from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS, PUT, WriteMode, position
-from ddbload.items.encode.request_json import item_of_request, put_request, request_body
 from ddbload.items.item_builder import Item
 from ddbload.items.item_layout import ItemLayout
 from ddbload.items.row_encoder import FieldEncoder
+from ddbload.items.row_requests import item_of_request, joiner_for
 from ddbload.rows.blocks import Block, Defect, RowPositions
 from ddbload.rows.columns import Columns, from_octets, to_octets
 from ddbload.rows.dialect_grammar import dialect_boundaries
@@ -160,7 +160,7 @@ def test_every_mode_sends_the_mapped_attributes(
     keys = rng.sample(layout.attributes, min(len(layout.attributes), rng.randint(1, 2)))
     table = Table("t", "id", tuple(KeyAttribute(key, "S", 9) for key in keys))
     encoder = encoder_for(mode, layout, table, nulls)
-    body = request_body(table, mode, "at" if mode.keeps_position else None)
+    joiner = joiner_for(table, mode, "at" if mode.keeps_position else None)
     # Places are all that modes want to know of the text.
     block = Block(b"x\n" * len(case.rows), Cursor(1000, 7))
     encoded = encoder.encode(
@@ -188,7 +188,7 @@ def test_every_mode_sends_the_mapped_attributes(
         if row not in encoded.odd:
             assert item_of_request(encoded.puts[row]) == attributes
             assert encoded.keys[row] == built.key == tuple(to_octets(expected[key]) for key in keys)
-            assert body([encoded.puts[row]]) == body([put_request(built.attributes)])
+            assert joiner.body([encoded.puts[row]]) == joiner.body([joiner.request(built)])
 
 
 @given(mapped(), st.sampled_from([PUT, DELETE]))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.items.encode.batch_encoder import BatchEncoder
-from ddbload.items.encode.request_json import item_of_request
+from ddbload.items.batch_encoder import BatchEncoder
 from ddbload.items.item_builder import Item, ItemBuilder
+from ddbload.items.row_requests import item_of_request
 from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import Columns
 

@@ -10,7 +10,7 @@ import pytest
 
 from ddbload.contracts.run_record import Cursor
 from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS
-from ddbload.items.documents.document_builder import DocumentRules, export_line, item_line
+from ddbload.items.document_builder import DocumentRules, export_line, item_line
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DocumentEncoder
 from ddbload.rows.blocks import Block

@@ -10,7 +10,7 @@ import pytest
 
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS, position
-from ddbload.items.documents.document_builder import DocumentRules
+from ddbload.items.document_builder import DocumentRules
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DocumentEncoder
 from ddbload.rows.blocks import Block, Defect
@@ -305,7 +305,7 @@ def test_mode_decides_what_is_sent() -> None:
     def body(rules: DocumentRules, *, count: int = 1) -> bytes:
         rows = DocumentEncoder(rules)
         _, encoded = rows.read(Block(data, START))
-        return rows.body(encoded.puts[:count])
+        return rows.joiner.body(encoded.puts[:count])
 
     put = b'{"PutRequest":{"Item":{"id":{"S":"a"},"x":{"L":[{"N":"1"}]}}}}'
     assert body(JSON, count=2) == (

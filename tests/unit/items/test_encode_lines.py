@@ -8,7 +8,7 @@ import pytest
 
 from ddbload.contracts.payload import NULL, OMIT
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.items.encode.batch_encoder import BatchEncoder
+from ddbload.items.batch_encoder import BatchEncoder
 from ddbload.rows.columns import Columns, to_octets
 
 NAMES = ["text", "id", "n", "ok", "größe", "list"]

@@ -10,7 +10,7 @@ import pytest
 
 from ddbload.dynamodb.limits import MAX_DEPTH
 from ddbload.dynamodb.scalar_text import BadValue
-from ddbload.items.json_values import attribute_of_json, parse
+from ddbload.items.json_values import attribute, parse
 from tests.unit.items.bad_json import NOT_JSON
 
 
@@ -47,7 +47,7 @@ def test_parse_refuses_what_is_not_json(text: str) -> None:
     ],
 )
 def test_json_becomes_an_attribute_value(text: str, expected: dict[str, Any]) -> None:
-    assert attribute_of_json(text) == expected
+    assert attribute(parse(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_json_becomes_an_attribute_value(text: str, expected: dict[str, Any]) ->
 )
 def test_value_that_dynamodb_refuses_is_refused(text: str, cause: str) -> None:
     with pytest.raises(BadValue) as caught:
-        attribute_of_json(text)
+        attribute(parse(text))
     assert caught.value.cause == cause
 
 
 def test_name_can_have_64_kb_and_no_more() -> None:
     for name in ("a" * 65_535, "\u20ac" * 21_845):
-        assert attribute_of_json(json.dumps({name: 1})) == {"M": {name: {"N": "1"}}}
+        assert attribute(parse(json.dumps({name: 1}))) == {"M": {name: {"N": "1"}}}
 
 
 @pytest.mark.parametrize(("before", "after"), [("[", "]"), ('{"a":', "}")])
@@ -91,10 +91,10 @@ def test_nesting_can_have_32_levels_and_no_more(before: str, after: str) -> None
     for levels in (MAX_DEPTH - 1, MAX_DEPTH, 500, sys.getrecursionlimit() + 500):
         text = before * levels + "1" + after * levels
         if levels < MAX_DEPTH:
-            attribute_of_json(text)
+            attribute(parse(text))
             continue
         with pytest.raises(BadValue) as caught:
-            attribute_of_json(text)
+            attribute(parse(text))
         assert caught.value.cause == "nested_too_deep"
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.modes import DELETE, PUT, UPDATE
 from ddbload.dynamodb.row_writes import REMOVAL, Condition, RowWrites
-from ddbload.items.encode.request_json import marked_put, put_request
-from ddbload.items.encode.row_write_bodies import RowWriteBodies
+from ddbload.items.row_requests import Joiner, joiner_for, named_values
 
 CONDITION = Condition.read("#{a b} < {x%s} AND NOT {{ #c = {x%s} OR c.d = {\u00e9}")
 ITEMS: list[dict[str, Any]] = [
@@ -44,11 +44,14 @@ def parameters(writes: RowWrites, item: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in built.items() if value}
 
 
+def joiner_of(writes: RowWrites) -> Joiner:
+    return joiner_for(Table("unused", "id", ()), writes.mode, None, writes)
+
+
 @pytest.mark.parametrize("mode", [PUT, UPDATE, DELETE])
 @pytest.mark.parametrize("conditioned", [True, False])
 @pytest.mark.parametrize("item", ITEMS)
-@pytest.mark.parametrize("marked", [True, False])
-def test_body_has_the_parameters_of_the_request(mode, conditioned, item, marked):
+def test_body_has_the_parameters_of_the_request(mode, conditioned, item):
     writes = RowWrites(
         mode,
         "t%able",
@@ -58,12 +61,11 @@ def test_body_has_the_parameters_of_the_request(mode, conditioned, item, marked)
         conditioned and mode.updates,
         frozenset({"\u00e9"}) if conditioned else frozenset(),
     )
-    bodies = RowWriteBodies(writes)
-    put = marked_put(item) if marked else put_request(item)
+    joiner = joiner_of(writes)
     wanted = parameters(writes, item)
     # The second comes from the form that the first has made.
     for _ in range(2):
-        assert json.loads(bodies.body([put])) == wanted
+        assert json.loads(joiner.body([named_values(item)])) == wanted
     if mode.updates:
         others = item.keys() - {"pk", "sk"} - writes.unwritten
         names = wanted.get("ExpressionAttributeNames", {}).items()
@@ -74,9 +76,9 @@ def test_body_has_the_parameters_of_the_request(mode, conditioned, item, marked)
 
 
 def test_forms_differ_by_the_attributes_that_are_removed():
-    bodies = RowWriteBodies(RowWrites(UPDATE, "t", ("pk",)))
+    joiner = joiner_of(RowWrites(UPDATE, "t", ("pk",)))
     rows = [{"pk": {"S": "a"}, "x": value} for value in (REMOVAL, {"S": "1"}, REMOVAL)]
-    made = [json.loads(bodies.body([marked_put(row)])) for row in rows]
+    made = [json.loads(joiner.body([named_values(row)])) for row in rows]
     assert [each["UpdateExpression"] for each in made] == ["REMOVE #0", "SET #0=:0", "REMOVE #0"]
 
 

@@ -19,7 +19,7 @@ from ddbload.errors import (
     RowTooLong,
     UnexpectedError,
 )
-from ddbload.items.encode.batch_encoder import BatchEncoder
+from ddbload.items.batch_encoder import BatchEncoder
 from ddbload.rows.columns import Columns
 from ddbload.runs.run_import import ChunkWorker
 from tests.fakes.client import ServiceError

@@ -1,0 +1,358 @@
+"""Encodes lines of JSON, row by row.
+
+`DocumentBuilder` makes the item of one row with every rule and every reason. Here each attribute's
+rules are compiled once for each type of its values. A row that cannot be shown to be right that way
+is left to the builder, so that rules and reasons have one home.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import compress
+from json.encoder import encode_basestring as quoted
+from typing import Any
+
+from ddbload.dynamodb.attribute_values import (
+    BAD_ATTRIBUTE,
+    check_name,
+    check_value,
+    nesting_error,
+)
+from ddbload.dynamodb.limits import MAX_DEPTH
+from ddbload.dynamodb.row_writes import SETS
+from ddbload.dynamodb.scalar_text import BadValue, parse_number
+from ddbload.items.document_builder import Composed, DocumentBuilder
+from ddbload.items.json_values import (
+    Json,
+    Members,
+    attribute_json,
+    name_json,
+    number_json,
+    parse_object,
+    plain,
+)
+from ddbload.items.row_filter import FILTERED
+from ddbload.items.row_requests import PUT_BEGIN, PUT_END, Joiner, Request, compact_json
+from ddbload.rows.blocks import WHITE_SPACE, Defect
+from ddbload.rows.columns import to_octets
+
+LONGEST_PUT = 200_000
+"""Most bytes of JSON for a row. Written in ASCII it would take three times as many at most."""
+MAX_SHAPES, LONGEST_SHAPE = 1000, 20_000
+"""Limits of the row shapes that are kept: their number, and characters of names in one."""
+MAX_FIELDS, LONGEST_NAME = 10_000, 100
+"""Limits of the attributes that are kept: their number, and characters of a name."""
+UNCOUNTED_BYTES = len('"":{"L":[]},') - 3
+"""Fewest bytes of JSON around an attribute's value that DynamoDB does not count."""
+
+EncodedRow = tuple[Request, tuple[Hashable, ...], int]
+"""Request for a row, its key, and an upper bound of the bytes that DynamoDB counts."""
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_is_plain_number = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,19})?").fullmatch
+"""Matches numbers of 38 digits at most, without an exponent: DynamoDB takes them as they are."""
+_NULL = (("NULL", True),)
+
+Encode = Callable[[Any], str]
+Field = tuple[str, Encode | None, str, Callable[[Any], Hashable] | None]
+"""Rules for the values of one type of an attribute: the JSON before a value, the encoder of the
+value, None for no attribute, the JSON after it, and for keys the function that checks a value and
+returns an identity that is equal for equal keys."""
+Shape = tuple[tuple[str, ...], list[tuple[str, Encode, str]], list[bool] | None, list[Any]]
+"""Rules for rows with the same names and types: names of the attributes, their fields, which of the
+members these are, None for all, and for each key its place and its function."""
+
+
+class _Typed(tuple[Any, ...]):
+    """Value of DynamoDB JSON that plain JSON has no form for."""
+
+    __slots__ = ()
+
+
+class JsonRows:
+    """Encoder for lines that are objects of any names and values.
+
+    With `typed` rules these are items in DynamoDB JSON, in the form in which DynamoDB takes them:
+    each value is checked, and the item's text is sent as the line has it, unless it must change.
+    """
+
+    def __init__(self, builder: DocumentBuilder, joiner: Joiner) -> None:
+        self._builder, self._joiner = builder, joiner
+        self._joins_text = joiner.joins_text
+        self._limits: dict[str, tuple[str, int]] = {}
+        """Type and most bytes of each key, those of the table first."""
+        for key in builder.checked_keys:
+            _, most = self._limits.get(key.name, ("", key.max_bytes))
+            self._limits[key.name] = (key.type, min(most, key.max_bytes))
+        self._key_count = len(builder.key_names)
+        self._index_keys = len(self._limits) > self._key_count
+        self._markers = builder.rules.markers
+        self._keeps_nulls = builder.rules.keeps_nulls
+        self._declared = tuple(builder.declared.items())
+        self._can_keep_text = (
+            builder.rules.typed
+            and joiner.joins_text
+            and not builder.changes_members
+            and not self._markers
+        )
+        self._legal_names: set[str] = set()
+        self._shapes: dict[tuple[object, ...], Shape] = {}
+        self._fields: dict[tuple[str, type], Field] = {}
+
+    def encode(self, line: str, position: str | None) -> EncodedRow | Defect | None:
+        """Encode a row, with the position attribute if any; None if it is for the builder.
+
+        Returns `FILTERED` for a row that `where` leaves out. Raises `BadValue`, `RecursionError`
+        and `UnicodeEncodeError` for rows that are for the builder, too.
+        """
+        whole = parse_object(line)
+        if whole is None:
+            return None
+        builder = self._builder
+        members, deleted = builder.rules.envelope(whole)
+        if builder.filter is not None:
+            verdict = builder.judge(members)
+            if verdict is not None:
+                return FILTERED if verdict is FILTERED else None
+        if deleted:
+            return None
+        found = self._unchanged(line, whole, members) if self._can_keep_text else None
+        found = found or self._encode(members, position)
+        return found if found and found[2] <= LONGEST_PUT else None
+
+    def _encode(self, members: Members, position: str | None) -> EncodedRow | None:
+        builder = self._builder
+        if builder.changes_members:
+            deletes = builder.rules.mode.deletes
+            members = tuple(builder.changed(members, position, keys_only=deletes).items())
+        if not members:
+            return None
+        names, values = zip(*members)  # noqa: B905 - pairs
+        contents = self._contents(values)
+        kinds = tuple(map(type, contents))
+        try:
+            written, fields, kept, keys = self._shapes[names, kinds]
+        except KeyError:
+            written, fields, kept, keys = self._shape(names, kinds)
+        key = tuple([identify(contents[place]) for place, identify in keys])
+        if self._index_keys:
+            key = key[: self._key_count]
+        if kept is not None:
+            contents = list(compress(contents, kept))
+        texts = [
+            f"{before}{encode(content)}{after}"
+            for (before, encode, after), content in zip(fields, contents)  # noqa: B905 - for speed
+        ]
+        if self._joins_text:
+            put = to_octets(f"{PUT_BEGIN}{','.join(texts)}{PUT_END}")
+            return put, key, len(put) - UNCOUNTED_BYTES * len(texts)
+        row = written, tuple(map(to_octets, texts))
+        return row, key, sum(map(len, row[1])) + sum(len(name.encode()) for name in written)
+
+    def _contents(self, values: Sequence[Json]) -> Sequence[Any]:
+        """Return values as plain JSON where it has a form; None for those that stand for null."""
+        markers = self._markers
+        if self._builder.rules.typed:
+            values = [_untyped(value, keeps_nulls=self._keeps_nulls) for value in values]
+        if not markers:
+            return values
+        return [None if type(each) is str and each in markers else each for each in values]
+
+    def _shape(self, names: tuple[str, ...], kinds: tuple[type, ...]) -> Shape:
+        """Compile the rows of one shape, once. Raises `BadValue`."""
+        known, builder = self._fields, self._builder
+        found = [known.get(each) or self._field(*each) for each in zip(names, kinds, strict=True)]
+        keys = [
+            (names.index(name), found[names.index(name)][3])
+            for name in self._limits
+            if name in names and found[names.index(name)][3]
+        ]
+        kept = [encode is not None for _, encode, _, _ in found]
+        written = tuple(compress(names, kept))
+        needed = builder.needs.condition_columns.union(builder.key_names)
+        is_whole = len(set(names)) == len(names) and needed.issubset(written)
+        if not is_whole or not self._joiner.fits(written):
+            raise _left_to_builder()
+        fields = [(before, encode, after) for before, encode, after, _ in found if encode]
+        shape = (written, fields, None if all(kept) else kept, keys)
+        # Where hardly two rows are alike, to compile each is cheaper than to keep it.
+        if len(self._shapes) < MAX_SHAPES and sum(map(len, names)) <= LONGEST_SHAPE:
+            self._shapes[names, kinds] = shape
+        return shape
+
+    def _field(self, name: str, kind: type) -> Field:
+        """Compile an attribute's values of one type, once. Raises `BadValue`."""
+        before, encode, after, identify = self._rules(name, kind)
+        field = (name_json(name) + before if self._joins_text else before, encode, after, identify)
+        if len(self._fields) >= MAX_FIELDS:
+            self._fields.clear()
+        if len(name) <= LONGEST_NAME:
+            self._fields[name, kind] = field
+        return field
+
+    def _rules(self, name: str, kind: type) -> Field:
+        check_name(name)
+        builder = self._builder
+        is_key, (key_type, most) = name in self._limits, self._limits.get(name, (None, 0))
+        # Sets that are added to are read by the builder.
+        declared = builder.declared.get(name, "SS" if name in builder.needs.adds else None)
+        if kind is type(None):
+            null = builder.or_null(name)
+            if null is None:
+                return "", None, "", None
+            builder.check_key(name, null)
+            text = compact_json(null)
+            return "", lambda _: text, "", None
+        if declared in (None, "S") and key_type in (None, "S"):
+            identify = _text_key(most) if is_key else None
+            if kind in (str, Composed):
+                return '{"S":', quoted if kind is str else _composed_json, "}", identify
+            if kind is bytes and declared == "S":
+                return '{"S":"', bytes.decode, '"}', identify
+        if kind is bytes and declared in (None, "N") and key_type in (None, "N"):
+            return "", number_json, "", _number_key if is_key else None
+        if declared is None and not is_key and kind not in (str, Composed):
+            return "", _typed_json if kind is _Typed else attribute_json, "", None
+        if name in builder.key_names:
+            raise _left_to_builder()
+
+        def encode(value: Any) -> str:
+            found = builder.attribute_of(name, _typed(value) if builder.rules.typed else value)
+            if found is None or (name in builder.needs.adds and SETS.isdisjoint(found)):
+                raise _left_to_builder()
+            builder.check_key(name, found)
+            return compact_json(found)
+
+        return "", encode, "", None
+
+    def _unchanged(self, line: str, whole: Members, members: Members) -> EncodedRow | None:
+        """Encode a row whose text can be sent as it is; None for other rows."""
+        if members is not whole and len(whole) > 1:
+            return None
+        text = line.strip(WHITE_SPACE)
+        if members is not whole:
+            text = text[text.index(":") + 1 : -1].strip(WHITE_SPACE)
+        values = dict(members)
+        if len(values) < len(members) or not members or "\r" in text:
+            return None
+        if "\\u" in text and _SURROGATE.search(text):
+            return None
+        if not self._keeps_nulls and _NULL in values.values():
+            return None
+        if not self._legal_names.issuperset(values):
+            short = [name for name in values if name_json(name) and len(name) <= LONGEST_NAME]
+            if len(self._legal_names) < MAX_FIELDS:
+                self._legal_names.update(short)
+        for value in values.values():
+            kind, content = _content_of(value, 0)
+            # Most values are of these two types.
+            if kind == "S":
+                if not isinstance(content, str):
+                    return None
+            elif kind == "N":
+                if not isinstance(content, str) or _is_plain_number(content) is None:
+                    return None
+            elif not _is_spelled_well(kind, content, 0):
+                return None
+        for name, kind in self._declared:
+            if name in values and _content_of(values[name], 0)[0] != kind:
+                return None
+        key: list[Hashable] = []
+        for name, (kind, most) in self._limits.items():
+            found, content = _content_of(values.get(name, _NULL), 0)
+            if name in values and found == kind and kind in ("S", "N") and isinstance(content, str):
+                key.append((_text_key(most) if kind == "S" else _number_key)(content))
+            elif name in values or name in self._builder.key_names:
+                return None
+        put = to_octets(f"{PUT_BEGIN[:-1]}{text}{PUT_END[1:]}")
+        size = len(put) - UNCOUNTED_BYTES * len(members)
+        return put, tuple(key[: len(self._builder.key_names)]), size
+
+
+def _untyped(value: Json, *, keeps_nulls: bool) -> Any:
+    """Return a value of DynamoDB JSON as plain JSON, a `_Typed` if that has no form for it."""
+    if isinstance(value, Composed):
+        return value
+    kind, content = _content_of(value, 0)
+    if kind == "S" and isinstance(content, str):
+        return content
+    if kind == "N" and isinstance(content, str):
+        return _number(content).encode()
+    if kind == "NULL" and content is True and not keeps_nulls:
+        return None
+    return _Typed(((kind, content),))
+
+
+def _typed(value: Any) -> Json:
+    if isinstance(value, _Typed | Composed):
+        return value if isinstance(value, str) else tuple(value)
+    return (("S", value) if isinstance(value, str) else ("N", value.decode()),)
+
+
+def _typed_json(value: _Typed) -> str:
+    return compact_json(check_value(plain(tuple(value))))
+
+
+def _composed_json(text: str) -> str:
+    if not text:
+        raise _left_to_builder()
+    return quoted(text)
+
+
+def _left_to_builder() -> BadValue:
+    return BadValue(BAD_ATTRIBUTE, "left to the builder")
+
+
+def _text_key(most: int) -> Callable[[str | bytes], str]:
+    """Return the function that identifies a key that is text of so many bytes at most."""
+
+    def identify(value: str | bytes) -> str:
+        text = value if isinstance(value, str) else value.decode()
+        if not text.isascii():
+            text = to_octets(text)
+        if not 0 < len(text) <= most:
+            raise _left_to_builder()
+        return text
+
+    return identify
+
+
+def _number_key(value: str | bytes) -> str:
+    return parse_number(value if isinstance(value, str) else value.decode()).value
+
+
+def _number(text: str) -> str:
+    return text if _is_plain_number(text) else parse_number(text).text
+
+
+def _content_of(value: Json, depth: int) -> tuple[str, Json]:
+    """Return the type and the content of an attribute value. Raises `BadValue`."""
+    if depth >= MAX_DEPTH or not isinstance(value, tuple) or len(value) != 1:
+        raise _left_to_builder()
+    return value[0]
+
+
+def _is_spelled_well(kind: str, content: Json, depth: int) -> bool:
+    """Return whether DynamoDB takes a value in the spelling that it has.
+
+    `depth` counts the lists and maps around it. Raises `BadValue`, and `ValueError` for other JSON.
+    """
+    if depth >= MAX_DEPTH:
+        raise nesting_error()
+    if kind == "S":
+        return isinstance(content, str)
+    if kind == "N":
+        return isinstance(content, str) and _is_plain_number(content) is not None
+    if kind == "BOOL":
+        return isinstance(content, bool)
+    if kind == "L" and isinstance(content, list):
+        members: Iterable[Json] = content
+    elif kind == "M" and isinstance(content, tuple) and len(dict(content)) == len(content):
+        for name, _ in content:
+            name_json(name)
+        members = [member for _, member in content]
+    else:
+        value = {kind: plain(content)}
+        return check_value(value, depth) == value
+    return all(_is_spelled_well(*_content_of(member, 0), depth + 1) for member in members)
