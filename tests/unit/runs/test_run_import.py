@@ -242,7 +242,6 @@ def test_run_import_stops_all_chunks_when_rejects_exceed_limit(limit):
     assert (ended.report.status, ended.report.error.name) == ("FAILED", "NothingWritten")
 
 
-# What is shown meanwhile.
 # Workers.
 def test_run_ids_sort_by_time():
     early = new_run_id(datetime(2026, 11, 21, 7, 30, tzinfo=UTC))
