@@ -207,6 +207,3 @@ def test_delete_removes_listed_items_only(scene: Scene) -> None:
 
 def _not_keys(world: World, outcome: Outcome) -> list[Expected]:
     return outcome.rejects
-
-
-# Bodies

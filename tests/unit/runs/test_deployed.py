@@ -41,15 +41,6 @@ def test_states_stay_small_when_file_is_large():
     assert len(str(preflight(task, world.context()).to_json())) < 300
 
 
-@pytest.mark.parametrize(
-    "given", [None, [], "x", {"run": 3}, {"run": {"id": ["x"]}}, {"run": {"id": "../x"}}]
-)
-def test_report_names_error_of_any_bad_input(world, given):
-    outcome = execute(world, given, "e")
-    assert (outcome["status"], outcome["error"]["name"]) == ("FAILED", "InvalidPayload")
-    assert world.store.objects == {}
-
-
 def test_report_names_chunk_that_failed_without_error(world):
     outcome = execute(world, world.payload, RUN, lost=frozenset({2}))
     assert outcome["status"] == "FAILED"

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.cli.run_location import Deployed
-from ddbload.cli.start_command import start_run
 from ddbload.contracts.control import (
     CANCELLED_CONTROL,
     IDLE,
@@ -110,20 +108,6 @@ def test_run_that_was_cancelled_before_it_had_a_record_leaves_its_id_free(option
     assert world.ledger.find_control() is None
     world.preflight()
     assert world.ledger.find_record() is not None
-
-
-def test_start_begins_a_run_again_that_was_cancelled_before_it_had_a_record():
-    fake: Any = FakeExecutions()
-    world = World(DATA)
-    stack: Any = None
-    there = Deployed(world.context(), stack, Executions(fake, MACHINE))
-    first = start_run(RUN, world.payload, there)
-    with pytest.raises(errors.ExecutionExists):
-        start_run(RUN, {**world.payload, "options": {"max_wcu": 5}}, there)
-    cancel_run(
-        RUN, world.context(), executions=there.executions, execution=there.last_execution(RUN)
-    )
-    assert start_run(RUN, world.payload, there).startswith(f"{first}-r")
 
 
 def test_cancelled_run_is_taken_up_with_its_changed_limits(world):

@@ -135,20 +135,6 @@ def heartbeats_of(world: World) -> list[dict[str, Any]]:
     return found
 
 
-def test_run_import_writes_heartbeats_from_first_object_to_report():
-    world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
-    found = heartbeats_of(world)
-    conduct(world, should_stop=stops_after(world, "batch_write_item", 3))
-    names = [name.removeprefix(f"runs/{RUN}/") for name in world.store.objects]
-    assert names.index("progress.json") == names.index("run.json") + 1
-    first, last = found[0], found[-1]
-    assert (first["state"], first["step"], first["rows"]["read"]) == ("running", "preflight", 0)
-    assert (last["state"], last["step"], last["size"]) == ("ended", "import", len(DATA))
-    assert last["rows"] == world.ledger.find_report().rows.to_json()
-    assert (first["pid"], first["host"]) == (os.getpid(), os.uname().nodename)
-    assert (first["at"], last["at"]) == (1000.0, world.clock.time)
-
-
 def living(world: World, **changes: Any) -> None:
     """Write a fresh heartbeat of another live process, the parent of this one."""
     world.preflight()
@@ -242,7 +228,6 @@ def test_run_import_stops_all_chunks_when_rejects_exceed_limit(limit):
     assert (ended.report.status, ended.report.error.name) == ("FAILED", "NothingWritten")
 
 
-# What is shown meanwhile.
 # Workers.
 def test_run_ids_sort_by_time():
     early = new_run_id(datetime(2026, 11, 21, 7, 30, tzinfo=UTC))

@@ -64,29 +64,6 @@ def status(world: World) -> str:
 # Late invocations.
 
 
-def test_execution_whose_run_was_taken_up_writes_no_failure() -> None:
-    world = broken_run()
-    world.ledger.put_execution(OTHER)
-    assert report(world).status == "FAILED"
-    assert world.ledger.find_report() is None
-    import_last(world)
-    # Done is done, whoever says so.
-    assert report(world).status == "SUCCEEDED"
-    assert status(world) == "SUCCEEDED"
-
-
-def test_earlier_attempt_leaves_the_failure_of_a_later_one() -> None:
-    world = broken_run()
-    assert report(world, redrives=2).status == "FAILED"
-    before = world.read_json("report.json")
-    assert before["attempt"] == {"execution": ARN, "redrives": 2}
-    world.clock.sleep(5)
-    assert report(world, redrives=1).status == "FAILED"
-    assert world.read_json("report.json") == before
-    assert report(world, redrives=3).status == "FAILED"
-    assert world.read_json("report.json")["attempt"]["redrives"] == 3
-
-
 # Overlapping invocations, in every order of their accesses.
 
 

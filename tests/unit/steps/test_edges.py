@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ddbload.errors import UnterminatedQuote
-from ddbload.steps import chunker, prepare
+from ddbload.steps import prepare
 from tests.unit.steps.chaos import Chaos, plan
 from tests.unit.steps.expected import assert_rejects_are, outcome
 from tests.unit.steps.many_files import HEADER, assert_imported, files_of
@@ -31,27 +31,11 @@ def quoted(rows: int) -> bytes:
     return b"id,a\n" + b"".join(lines)
 
 
-def undecidable(rows: int) -> bytes:
-    """Rows of which no window proves an end: each quote stands beside a mark."""
-    return b"id,a\n" + b"".join(b'%d,",\n,"\n' % number for number in range(rows))
-
-
 def ranges_read(world: World) -> list[tuple[int, int]]:
     """Ranges of the source that were requested, in order."""
     gets = [each.params for each in world.s3.calls if each.operation == "get_object"]
     bounds = [params["Range"].removeprefix("bytes=").split("-") for params in gets]
     return [(int(first), int(last) + 1) for first, last in bounds]
-
-
-def test_few_windows_are_read_where_none_proves_anything(monkeypatch):
-    monkeypatch.setattr(chunker, "FIRST_WINDOW_BYTES", 64)
-    data = undecidable(9000)
-    world = World(data, options={**EDGES, "chunk_bytes": 1000})
-    world.preflight()
-    windows = sum(
-        end - start for start, end in ranges_read(world) if start > 0 and end - start <= 401
-    )
-    assert windows <= 2 * chunker.MOST_UNDECIDED * 401
 
 
 def test_rejects_are_stored_without_a_line_and_shown_with_it():

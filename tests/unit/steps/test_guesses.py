@@ -68,8 +68,6 @@ def converted_place(place: str, table: str = "", **source: Any) -> Outcome:
     return Outcome(made.items, made.rejects)
 
 
-# Quotes.
-
 # Lines before the header.
 
 TABLES = {
@@ -343,9 +341,6 @@ def test_json_lines_are_read_line_by_line(
 ) -> None:
     found = converted(tmp_path, text, "data.json", format=format_)
     assert (found.refused, len(found.items), len(found.rejects)) == (None, items, rejects)
-
-
-# Imports, and several objects.
 
 
 # Weak guesses.

@@ -170,9 +170,6 @@ def test_uncertain_rows_are_in_segment_report_event_and_page():
     assert Report.from_json(report.to_json()) == report
 
 
-# The first of equal keys.
-
-
 # The objects.
 
 

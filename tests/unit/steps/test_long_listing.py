@@ -101,18 +101,6 @@ def test_manifests_exports_and_folders_continue_too(kind, tmp_path):
     assert world.ledger.record().payload == at_once.ledger.record().payload
 
 
-@pytest.mark.usefixtures("small_pages")
-def test_manifest_that_changes_meanwhile_raises_source_changed(tmp_path):
-    world = listed_source("manifest", tmp_path)
-    slow(world)
-    first = preflight(PreflightTask(world.payload, RUN), world.context(1.0))
-    names = [f"s3://{BUCKET}/many/{number:03d}.csv" for number in range(3, 35)]
-    world.s3.put_object(Bucket=BUCKET, Key="list.json", Body=manifest(names))
-    assert isinstance(first, PreflightTask)
-    with pytest.raises(errors.SourceChanged, match=r"list\.json names other objects"):
-        preflight(first, world.context())
-
-
 def manifest(names: list[str]) -> bytes:
     return json.dumps({"entries": [{"url": name} for name in names]}).encode()
 

@@ -1,4 +1,4 @@
-"""Whole imports in each mode, cut and taken up again, into tables where something is."""
+"""Counts, positions and refusals of each mode over whole imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of an invocation's progress: few however long it takes, in order, up to its end."""
+"""Samples of an invocation's progress."""
 
 from __future__ import annotations
 

@@ -322,18 +322,6 @@ def test_report_fails_when_segment_names_no_rejects(world):
     failed(world, "LedgerDamaged", "has 0 rejects, and 1 were counted")
 
 
-def test_segments_are_read_once_when_nothing_was_rejected():
-    world = World(DATA.replace(b"x", b"1"), options={"chunk_bytes": 10})
-    world.preflight()
-    for chunk in world.manifest:
-        world.import_one(chunk)
-    read: list[str] = []
-    world.store.hook = lambda moment, name, _data: read.append(name) if moment == "get" else None
-    assert world.report().status == "SUCCEEDED"
-    segments = [name for name in read if "/chunks/" in name]
-    assert len(segments) == len(set(segments)) == len(world.manifest) > 10
-
-
 # Reviewed later.
 
 

@@ -86,15 +86,6 @@ def test_report_in_parts_is_that_of_one_invocation(world: World) -> None:
     assert page is not None
 
 
-def test_later_attempt_counts_segments_that_were_written_since(world: World) -> None:
-    failed, cursors = reported(world, SOON)
-    assert (failed.status, failed.error and failed.error.name) == ("FAILED", "IncompleteRun")
-    import_last(world)
-    made, more = reported(world, SOON)
-    assert (made.status, made.chunks_done) == ("SUCCEEDED_WITH_REJECTS", len(world.manifest))
-    assert {each.name for each in cursors}.isdisjoint({each.name for each in more})
-
-
 @pytest.mark.parametrize("change", ["run", "configuration", "sums", "gone"])
 def test_part_of_another_run_is_refused(world: World, change: str) -> None:
     cursor = report_execution(ReportTask(RUN), world.context(SOON))

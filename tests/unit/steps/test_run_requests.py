@@ -8,12 +8,11 @@ import pytest
 
 from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import Resume
 from ddbload.contracts.states import PreflightTask, RunRequest
 from ddbload.errors import DdbloadError, RunNotFound
 from ddbload.ledger.history import newest_runs
-from ddbload.steps.load_history import keep_failure, resumed_payload
+from ddbload.steps.load_history import resumed_payload
 from ddbload.steps.preflight import preflight
 from tests.unit.steps.world import RUN, World
 
@@ -47,27 +46,6 @@ def test_request_is_in_the_ledger_when_preflight_fails(broken, execution):
     assert world.ledger.find_record() is None
     assert newest_runs(world.store) == [RUN]
     assert world.ledger.find_execution() == execution
-
-
-def test_run_without_record_begins_anew_with_other_options():
-    world = World(DATA, make_table=False)
-    failed = fail(world)
-    keep_failure(world.ledger, Failure.of(failed))
-    request = world.ledger.find_request()
-    assert request is not None
-    assert request.failure is not None
-    assert request.failure.name == "TableNotFound"
-    world.create_table()
-    world.clock.sleep(60.0)
-    world.types, world.options = {"n": "N"}, {"mode": "insert"}
-    report = world.run()
-    assert report.status == "SUCCEEDED"
-    request = world.ledger.find_request()
-    assert request is not None
-    assert (request.payload.options.mode, request.created, request.failure) == (
-        *("insert", 1060.0, None),
-    )
-    assert newest_runs(world.store) == [RUN]
 
 
 def test_failed_run_is_started_over_from_its_request():

@@ -1,4 +1,4 @@
-"""The axis of time: in order, whole, with pauses cut short; and rates that keep all amounts."""
+"""Rates over the time of a run."""
 
 from __future__ import annotations
 

@@ -50,14 +50,6 @@ def test_mapping_makes_keys_of_single_table_design(chunk_bytes: int) -> None:
     ]
 
 
-def test_types_apply_to_renamed_attributes() -> None:
-    more = {"mapping": {"rename": {"a": "b"}}}
-    world = World(b"id,a\n1,2\n", types={"b": "N"}, more=more)
-    world.run()
-    assert world.items == [{"id": {"S": "1"}, "b": {"N": "2"}}]
-    assert_refused(World(b"id,a\n1,2\n", types={"a": "N"}, more=more), errors.UnknownColumn, GONE)
-
-
 @pytest.mark.parametrize(
     ("mapping", "error", "words"),
     [
