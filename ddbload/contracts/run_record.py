@@ -145,12 +145,11 @@ class LoadedBefore(Message):
         at = datetime.fromtimestamp(self.at, UTC)
         others = self.runs - 1
         more = f" and {others:,} other{'s' * (others > 1)}" if others else ""
-        done = mode_of(self.mode).written
         rejected = f", {self.rejected:,} rejected" if self.rejected else ""
         return (
             f"{self.objects:,} object{'s' * (self.objects != 1)}, by run {self.run} at"
             f" {at:%Y-%m-%dT%H:%M:%SZ}{more} ({self.written:,}"
-            f" row{'s' * (self.written != 1)} {done}{rejected})"
+            f" row{'s' * (self.written != 1)} {mode_of(self.mode).written}{rejected})"
         )
 
 
@@ -270,10 +269,9 @@ class RunRecord(Message):
 
     def wants_index(self, stored_bytes: int) -> bool:
         """Tell whether a compressed object of this size shall be cut into chunks, if it can be."""
-        options = self.payload.options
         workers = self.most_workers or self.workers
         least = INDEX_BYTES
-        if self.objects is not None and options.scan == EDGES:
+        if self.objects is not None and self.payload.options.scan == EDGES:
             # Workers begin at once with objects that preflight need not read.
             least = max(least, INDEX_ONE_OF_SEVERAL_BYTES)
         return stored_bytes > least and (self.objects or 1) < workers

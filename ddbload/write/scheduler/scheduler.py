@@ -4,7 +4,7 @@ A driver asks the scheduler for the next step, sends the batches, and reports th
 scheduler knows rows only by handle and key. Two laws hold whatever DynamoDB answers:
 
 - Of the rows with one key at most one is in flight or waiting to be sent again (`key_ordering`).
-- Each row is settled exactly once, by an answer that states its outcome (`outcome_tracker`).
+- Each row is settled exactly once, by an answer that states its outcome (`OutcomeTracker`).
 
 A throttled row takes this path: `Scheduler.answered` reports the returned units to `hot_keys` and
 `pacing`, then `UnsettledRows.retry` queues the row again, or a later row that replaces it.
