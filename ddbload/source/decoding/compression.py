@@ -34,7 +34,6 @@ _MAX_WINDOW_BYTES = 128 * 1024 * 1024
 _ZSTD_BLOCK_BYTES = 128 * 1024
 
 _REPEATED, _COMPRESSED = 1, 2
-_BEGINNING = SeekPoint(0, 0)
 
 
 POINT_BYTES = 1024 * 1024
@@ -122,7 +121,7 @@ def decompress(
 
     Raises `DamagedCompression`, `ExpansionTooLarge`, and `ExtraMissing` without zstandard.
     """
-    start = start or _BEGINNING
+    start = start or SeekPoint(0, 0)
     reader = _Reader(read(start.offset), start, name, max_expansion)
     return _gunzip(reader, start, trail) if compression == GZIP else _unzstd(reader, trail)
 
@@ -131,11 +130,7 @@ class _Reader:
     """Reader of compressed bytes from pieces, which limits what they decompress to."""
 
     def __init__(
-        self,
-        pieces: Iterator[bytes],
-        start: SeekPoint = _BEGINNING,
-        name: str = "",
-        max_expansion: int | None = None,
+        self, pieces: Iterator[bytes], start: SeekPoint, name: str, max_expansion: int | None
     ) -> None:
         """`start`: the point at which the first piece begins."""
         self.name = name

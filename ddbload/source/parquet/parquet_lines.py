@@ -69,6 +69,7 @@ MAX_SHARED_BYTES = 16 * 1024 * 1024
 # Bytes of a column's compressed pages that pyarrow reads at once.
 _BUFFER_BYTES = 64 * 1024
 
+_VERSION_FIELDS = ("bucket", "key", "version_id", "etag", "path", "size", "mtime_ns", "inode")
 # Footer of the file opened last, by its version: its metadata, and which of its columns are INT96,
 # though the metadata call them binary. A chunked import opens the file for each range of groups.
 _FOOTERS: dict[str, tuple[Any, tuple[bool, ...]]] = {}
@@ -402,4 +403,5 @@ def _version(source: ByteSource) -> str | None:
     pinned = source.pinned
     if "etag" not in pinned and "mtime_ns" not in pinned:
         return None
-    return json.dumps(dict(pinned), sort_keys=True)
+    # Not all of it: an entry of a listing also has the row groups to read.
+    return json.dumps([pinned.get(name) for name in _VERSION_FIELDS])

@@ -327,6 +327,22 @@ def test_bomb_is_refused():
     assert read(packed(zeros)).count(b"\n") == 500_000
 
 
+def test_footer_is_read_once_for_all_ranges_of_row_groups():
+    class Listed(MemorySource):
+        def __init__(self, data, etag, groups):
+            super().__init__(data)
+            version = {"bucket": "b", "key": "k", "size": len(data), "etag": etag}
+            self.pinned = {**version, "row_groups": groups}
+
+    one, other = packed(table(50)), packed(table(60))
+    for data, etag, count in ((one, "1", 50), (other, "2", 60), (one, "1", 50)):
+        assert ParquetLines(Listed(data, etag, [0, 1])).rows == count
+    again = Listed(one, "1", [1, 2])
+    open_parquet(again)
+    # Only its signature.
+    assert again.read == 4
+
+
 def test_missing_pyarrow_package_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.delitem(sys.modules, "ddbload.source.parquet.parquet_lines")
