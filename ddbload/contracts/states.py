@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
@@ -271,16 +271,11 @@ class RunCompleted(Message):
     """Objects that the run left out, because the table had loaded them."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoppedExecution:
-    """Step Functions' event "Execution Status Change" for an execution that has ended."""
+def stopped_execution(event: object) -> tuple[str, int | None]:
+    """Read Step Functions' event "Execution Status Change": the ARN, and the number of redrives.
 
-    arn: str
-    redrives: int | None
-    """Number of times that the execution was redriven before it ended; None if not told."""
-
-    @classmethod
-    def of(cls, event: object) -> Self:
-        """Read EventBridge's event. Unknown fields are allowed: the event belongs to AWS."""
-        detail = JsonObjectReader(event, "event").nested("detail")
-        return cls(detail.text("executionArn"), detail.optional_whole("redriveCount"))
+    The number is that before the execution ended; None if not told. Unknown fields are allowed: the
+    event belongs to AWS. Raises `InvalidPayload`.
+    """
+    detail = JsonObjectReader(event, "event").nested("detail")
+    return detail.text("executionArn"), detail.optional_whole("redriveCount")
