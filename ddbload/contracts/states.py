@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.options import Options
-from ddbload.contracts.payload import Payload, check_run_id, is_run_id
+from ddbload.contracts.payload import RUN_ID, Payload, check_run_id, is_run_id
 from ddbload.contracts.results import ExecutionAttempt, Failure, Segment
 from ddbload.contracts.row_counts import OUTCOMES, RowCounts
 from ddbload.contracts.run_record import Cursor, LoadedBefore
@@ -120,15 +120,10 @@ class ImportResult(Message):
 class ReportCursor(Message):
     """Part of a report that an invocation has written: the sums over the first chunks."""
 
-    name: str
+    name: Annotated[str, JsonRule(pattern=RUN_ID, wanted="the name of a part")]
     """Name of the parts, chosen by the first invocation: segments of later attempts are in none."""
     chunk: int
     """Number of the next chunk to add."""
-
-    def check_rules(self, f: JsonObjectReader) -> None:
-        """Raise `InvalidPayload` for a name that could lead elsewhere."""
-        if not is_run_id(self.name):
-            raise f.wrong("name", self.name, "the name of a part")
 
 
 def requested_run(given: object, name: str) -> str:
