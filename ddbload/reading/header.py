@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ddbload.contracts.column_mapping import ColumnChanges, ColumnNames, shown
+from ddbload.contracts.column_mapping import ColumnChanges, name_columns, shown
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor, Table
 from ddbload.contracts.source import ARRAY, AUTO, BY_NAME, NUMBER, VALUES, Source
@@ -153,9 +153,11 @@ def read_header(
         return Header(
             source.columns, rows.after(0), first_rows=tuple(rows.records[: COMPARED_ROWS + 1])
         )
-    names = ColumnNames.of(record, number=source.duplicate_columns == NUMBER, keys=keys)
+    columns, unnamed, numbered = name_columns(
+        record, number=source.duplicate_columns == NUMBER, keys=keys
+    )
     return Header(
-        *(names.columns, rows.after(0), False, names.unnamed, names.numbered),
+        *(columns, rows.after(0), False, unnamed, numbered),
         first_rows=tuple(rows.records[: COMPARED_ROWS + 1]),
     )
 
