@@ -108,7 +108,7 @@ class ListingPart(Message):
 
     format: str | None = None
     """The format, if the manifest or export that names the objects implies it."""
-    after: str | None = None
+    after: Annotated[str | None, JsonRule(read=lambda f: f.raw("after"))] = None
     """Position in the source behind which the next invocation continues; None for its beginning."""
     ended: bool = False
     """True if there are no more objects."""
