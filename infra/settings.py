@@ -8,8 +8,8 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ddbload.contracts.messages import MAX_WHOLE
@@ -62,41 +62,70 @@ MOST_LAYERS = 5
 _DEFAULT_MEMORY = {**dict.fromkeys(FUNCTIONS, DEFAULT_MEMORY_MB), "on_upload": 512}
 
 
+def _knob(default: Any, read: Callable[[str, Any], Any]) -> Any:
+    """Declare a knob by its default and the function that reads it from the context."""
+    return field(default=default, metadata={"read": read})
+
+
+def _flag() -> Any:
+    return _knob(False, lambda where, value: _true_or_false(where, value))  # noqa: PLW0108 - below
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All knobs. A test keeps the defaults equal to those of cdk.json."""
 
-    stack_name: str = "ddbload"
-    source_buckets: tuple[SourceBucket, ...] = ()
+    stack_name: str = _knob("ddbload", lambda where, value: _matching(where, value, _STACK_NAME))
+    source_buckets: tuple[SourceBucket, ...] = _knob((), lambda _, value: _buckets(value))
     """Buckets, or prefixes in them, that may be read, besides the inbox."""
-    tables: tuple[str, ...] = ()
+    tables: tuple[str, ...] = _knob(
+        (), lambda where, value: tuple(_table(where, each) for each in _texts(where, value))
+    )
     """Names of existing tables that may be written."""
     uploads: tuple[UploadRule, ...] = ()
-    kms_keys: tuple[str, ...] = ()
+    kms_keys: tuple[str, ...] = _knob(
+        (), lambda where, value: tuple(_key(where, each) for each in _texts(where, value))
+    )
     """ARNs of the keys that source buckets and tables are encrypted with."""
-    bucket_key: str | None = None
+    bucket_key: str | None = _knob(None, lambda where, arn: _key(where, arn) if arn else None)
     """ARN of a key that encrypts the work bucket and the inbox; None for S3's own."""
-    layers: tuple[str, ...] = ()
+    layers: tuple[str, ...] = _knob(
+        (), lambda where, value: tuple(_layer(where, each) for each in _texts(where, value))
+    )
     """ARNs of layer versions for the functions that read sources."""
-    extras: tuple[str, ...] = ()
+    extras: tuple[str, ...] = _knob(
+        (),
+        lambda where, value: tuple(
+            _one_of(where, each, tuple(PACKAGES)) for each in _texts(where, value)
+        ),
+    )
     """Formats whose packages these functions get in layers that synthesis makes."""
-    runtime: str = "python3.14"
-    architecture: str = "arm64"
-    memory_mb: Mapping[str, int] = field(default_factory=lambda: dict(_DEFAULT_MEMORY))
-    timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
+    runtime: str = _knob("python3.14", lambda where, value: _one_of(where, value, RUNTIMES))
+    architecture: str = _knob("arm64", lambda where, value: _one_of(where, value, ARCHITECTURES))
+    memory_mb: Mapping[str, int] = field(
+        default_factory=lambda: dict(_DEFAULT_MEMORY),
+        metadata={"read": lambda _, value: _memory(value)},
+    )
+    timeout_seconds: int = _knob(
+        DEFAULT_TIMEOUT_SECONDS, lambda where, value: _whole(where, value, TIMEOUT_SECONDS)
+    )
     """Timeout of preflight and import_chunk, which continue in another invocation."""
-    log_retention_days: int = 30
-    log_key: bool = False
+    log_retention_days: int = _knob(
+        30, lambda where, value: int(_one_of(where, str(value), [*map(str, LOG_RETENTION_DAYS)]))
+    )
+    log_key: bool = _flag()
     """Encrypt log groups with a KMS key of the stack instead of CloudWatch Logs' key."""
-    retain_runs_days: int = 90
-    alarm_topic: str | None = None
+    retain_runs_days: int = _knob(90, lambda where, value: _whole(where, value, range(1, 36501)))
+    alarm_topic: str | None = _knob(None, lambda _, arn: _topic(arn) if arn else None)
     """ARN of an SNS topic that alarms are sent to; None for no alarms."""
-    dashboard: bool = False
-    tracing: bool = False
+    dashboard: bool = _flag()
+    tracing: bool = _flag()
     """Trace functions and state machine with X-Ray."""
-    import_concurrency: int | None = None
+    import_concurrency: int | None = _knob(
+        None, lambda where, value: _whole(where, value, IMPORT_CONCURRENCY)
+    )
     """Concurrency reserved for import_chunk; None to share the account's."""
-    require_backup: bool = False
+    require_backup: bool = _flag()
     """Refuse tables without point-in-time recovery."""
 
     @property
@@ -131,52 +160,18 @@ class Settings:
         """
         _refuse_misspelt(context)
         given = {name: context[name] for name in _KNOBS if context.get(name) is not None}
-        tables = tuple(_tables(given.get("tables", ())))
-        buckets = tuple(_buckets(given.get("source_buckets", ())))
-        extras = tuple(
-            _one_of("extras", each, tuple(PACKAGES))
-            for each in _texts("extras", given.get("extras", ()))
+        readers = {each.name: each.metadata["read"] for each in fields(cls) if each.metadata}
+        found = cls(
+            **{name: read(name, given[name]) for name, read in readers.items() if name in given}
         )
-        return cls(
-            stack_name=_matching("stack_name", given.get("stack_name", "ddbload"), _STACK_NAME),
-            source_buckets=buckets,
-            tables=tables,
-            uploads=_uploads(given.get("uploads", ()), tables, buckets),
-            kms_keys=tuple(
-                _key("kms_keys", each) for each in _texts("kms_keys", given.get("kms_keys", ()))
-            ),
-            bucket_key=_key("bucket_key", key) if (key := given.get("bucket_key")) else None,
-            layers=tuple(_layers(given.get("layers", ()), extras)),
-            extras=extras,
-            runtime=_one_of("runtime", given.get("runtime", "python3.14"), RUNTIMES),
-            architecture=_one_of("architecture", given.get("architecture", "arm64"), ARCHITECTURES),
-            memory_mb=_memory(given.get("memory_mb", {})),
-            timeout_seconds=_whole(
-                "timeout_seconds",
-                given.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS),
-                TIMEOUT_SECONDS,
-            ),
-            log_retention_days=int(
-                _one_of(
-                    "log_retention_days",
-                    str(given.get("log_retention_days", 30)),
-                    [str(days) for days in LOG_RETENTION_DAYS],
-                )
-            ),
-            log_key=_true_or_false("log_key", given.get("log_key", False)),
-            retain_runs_days=_whole(
-                "retain_runs_days", given.get("retain_runs_days", 90), range(1, 36501)
-            ),
-            alarm_topic=_topic(topic) if (topic := given.get("alarm_topic")) else None,
-            dashboard=_true_or_false("dashboard", given.get("dashboard", False)),
-            tracing=_true_or_false("tracing", given.get("tracing", False)),
-            import_concurrency=(
-                _whole("import_concurrency", given["import_concurrency"], IMPORT_CONCURRENCY)
-                if "import_concurrency" in given
-                else None
-            ),
-            require_backup=_true_or_false("require_backup", given.get("require_backup", False)),
-        )
+        if len(found.layers) + len(found.extras) > MOST_LAYERS:
+            raise _wrong(
+                "layers",
+                given.get("layers", ()),
+                f"at most {MOST_LAYERS} with those of extras, which is Lambda's limit",
+            )
+        uploads = _uploads(given.get("uploads", ()), found.tables, found.source_buckets)
+        return replace(found, uploads=uploads)
 
 
 _KNOBS = tuple(each.name for each in fields(Settings))
@@ -213,11 +208,6 @@ def _texts(where: str, value: object) -> list[str]:
     if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
         raise _wrong(where, value, "a list of names, or names separated by commas")
     return list(dict.fromkeys(value))
-
-
-def _tables(value: object) -> Iterable[str]:
-    for name in _texts("tables", value):
-        yield _table("tables", name)
 
 
 def _table(where: str, name: object) -> str:
@@ -292,18 +282,11 @@ def _topic(arn: object) -> str:
     return arn
 
 
-def _layers(value: object, extras: Sequence[str]) -> Iterable[str]:
-    names = _texts("layers", value)
-    if len(names) + len(extras) > MOST_LAYERS:
-        raise _wrong(
-            "layers", value, f"at most {MOST_LAYERS} with those of extras, which is Lambda's limit"
-        )
-    for name in names:
-        if not _LAYER.fullmatch(name):
-            raise _wrong(
-                "layers", name, "the ARN of a layer's version, arn:aws:lambda:...:layer:NAME:1"
-            )
-        yield name
+def _layer(where: str, arn: str) -> str:
+    if not _LAYER.fullmatch(arn):
+        wanted = "the ARN of a layer's version, arn:aws:lambda:...:layer:NAME:1"
+        raise _wrong(where, arn, wanted)
+    return arn
 
 
 def _memory(value: object) -> dict[str, int]:

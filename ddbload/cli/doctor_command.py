@@ -13,7 +13,7 @@ from ddbload.cli import COMPLETE_VARIABLE, options
 from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, Output, print_json, print_stdout
 from ddbload.cli.run_location import stack_name
 from ddbload.doctor.checks import FAIL, Check, check_aws, check_machine
-from ddbload.runs.local_settings import default_ledger
+from ddbload.runs.local_runs import default_ledger
 
 PROGRAM = "ddbload"
 

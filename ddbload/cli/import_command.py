@@ -33,11 +33,10 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import AUTO
 from ddbload.dynamodb.modes import PUT
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
-from ddbload.runs.local_settings import LocalSettings
+from ddbload.runs.local_runs import SPOOL, HeartbeatWriter, LocalSettings
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import asked_for, new_run_id, run_import
-from ddbload.runs.run_status import SPOOL, HeartbeatWriter
 from ddbload.steps.report import finished_report
 
 

@@ -77,7 +77,7 @@ def plan_command(
     """
     wanted = _parse_sample(sample, first)
     keys = () if create_table is None else parse_table_keys(create_table)
-    return plan_import(*(sources, table, processes, aws, output, given), sample=wanted, keys=keys)
+    return plan_import(sources, table, processes, aws, output, given, sample=wanted, keys=keys)
 
 
 def plan_import(

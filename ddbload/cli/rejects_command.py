@@ -40,7 +40,7 @@ from ddbload.errors import (
     SourceUnreadable,
 )
 from ddbload.runs import retry_rejects
-from ddbload.runs.local_settings import local_folder
+from ddbload.runs.local_runs import local_folder
 from ddbload.runs.run_import import asked_for, new_run_id
 from ddbload.source.local_file import RETRY_PREFIX
 

@@ -29,8 +29,8 @@ from ddbload.contracts.write_price import amount_text
 from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable, RunNotFound
 from ddbload.ledger.run_state import RunState
 from ddbload.report_page.page import run_page
+from ddbload.runs.local_runs import SPOOL, follow_process, wait_for_begin
 from ddbload.runs.run_control import cancel_run, change_limits
-from ddbload.runs.run_status import SPOOL, follow_process, wait_for_begin
 from ddbload.source.local_file import name_for_user
 from ddbload.steps.report import SeenRun, empty_report, why_not_resumable
 

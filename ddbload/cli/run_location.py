@@ -28,9 +28,8 @@ from ddbload.errors import (
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.history import newest_runs
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack, follow
-from ddbload.runs.local_settings import LocalSettings, default_ledger
+from ddbload.runs.local_runs import LocalSettings, default_ledger, live_heartbeat
 from ddbload.runs.progress import RunProgress
-from ddbload.runs.run_status import live_heartbeat
 from ddbload.steps.executions import Execution, Executions
 from ddbload.steps.report import SeenRun, read_run
 

@@ -21,7 +21,7 @@ from ddbload.contracts.options import ASYNC, THREADS
 from ddbload.contracts.payload import Payload
 from ddbload.errors import Cancelled, DdbloadError, InvalidUsage, SourceUnreadable
 from ddbload.plan.warm_up import plan_warm_up, warm_up
-from ddbload.runs.run_status import HeartbeatWriter
+from ddbload.runs.local_runs import HeartbeatWriter
 from ddbload.source.local_file import PIPE_PREFIX, STDIN_PREFIX, spool_to_disk
 
 

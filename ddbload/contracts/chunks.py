@@ -18,7 +18,8 @@ from ddbload.contracts.messages import (
     Message,
 )
 
-_LISTING_NAME = re.compile("[0-9a-f]{1,64}")
+_LISTING_NAME = JsonRule(pattern=re.compile("[0-9a-f]{1,64}"), wanted="the name of a listing")
+"""Names that cannot lead elsewhere."""
 WINDOW_BYTES = 32 * 1024
 """Most bytes back that DEFLATE data refer to (RFC 1951)."""
 
@@ -91,15 +92,10 @@ class PreflightCursor(Message):
 class ListingCursor(Message):
     """Part of the listing of a source's objects that an invocation has written."""
 
-    listing: str
+    listing: Annotated[str, _LISTING_NAME]
     """Name of the listing in the ledger."""
     part: int
     """Number of the part."""
-
-    def check_rules(self, f: JsonObjectReader) -> None:
-        """Raise `InvalidPayload` for a name that could lead elsewhere."""
-        if _LISTING_NAME.fullmatch(self.listing) is None:
-            raise f.wrong("listing", self.listing, "the name of a listing")
 
 
 def _read_open(f: JsonObjectReader) -> tuple[Mapping[str, Any], ...]:
@@ -112,7 +108,7 @@ class ListingPart(Message):
 
     format: str | None = None
     """The format, if the manifest or export that names the objects implies it."""
-    after: str | None = None
+    after: Annotated[str | None, JsonRule(read=lambda f: f.raw("after"))] = None
     """Position in the source behind which the next invocation continues; None for its beginning."""
     ended: bool = False
     """True if there are no more objects."""

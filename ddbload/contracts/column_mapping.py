@@ -234,43 +234,32 @@ class ColumnChanges:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnNames:
-    """Names of the columns of a header, with those that it does not give."""
+def name_columns(
+    header: Sequence[str], *, number: bool = False, keys: Collection[str] = ()
+) -> tuple[tuple[str, ...], frozenset[int], bool]:
+    """Name the columns of a header. With `number`, the second `name` becomes `name_2`.
 
-    columns: tuple[str, ...]
-    unnamed: frozenset[int] = frozenset()
-    """Places of columns without a name. They are called by their number: `c4` is the fourth."""
-    numbered: bool = False
-    """True if a name stood there twice, and got a number."""
-
-    @classmethod
-    def of(cls, header: Sequence[str], *, number: bool = False, keys: Collection[str] = ()) -> Self:
-        """Name the columns of a header. With `number`, the second `name` becomes `name_2`.
-
-        `keys` keep their names: which of two columns is the key, nobody knows. A header without any
-        name stays as it is.
-        """
-        taken = set(header)
-        unnamed = {place for place, name in enumerate(header) if not name}
-        if not unnamed and (not number or len(taken) == len(header)):
-            return cls(tuple(header))
-        if len(unnamed) == len(header):
-            return cls(tuple(header))
-        counts: dict[str, int] = {}
-        columns: list[str] = []
-        numbered = False
-        for place, name in enumerate(header):
-            if not name:
-                columns.append(_free_name(f"c{place + 1}", taken))
-                continue
-            counts[name] = count = counts.get(name, 0) + 1
-            if number and count > 1 and name not in keys:
-                numbered = True
-                columns.append(_free_name(f"{name}_{count}", taken))
-            else:
-                columns.append(name)
-        return cls(tuple(columns), frozenset(unnamed), numbered)
+    `keys` keep their names: which of two columns is the key, nobody knows. A header without any
+    name stays as it is. Returns the names; the places of columns without a name, which are called
+    by their number (`c4` is the fourth); and true if a name stood there twice, and got a number.
+    """
+    taken = set(header)
+    unnamed = frozenset(place for place, name in enumerate(header) if not name)
+    is_settled = not unnamed and (not number or len(taken) == len(header))
+    if is_settled or len(unnamed) == len(header):
+        return tuple(header), frozenset(), False
+    counts: dict[str, int] = {}
+    columns: list[str] = []
+    numbered = False
+    for place, name in enumerate(header):
+        if not name:
+            columns.append(_free_name(f"c{place + 1}", taken))
+            continue
+        counts[name] = count = counts.get(name, 0) + 1
+        is_numbered = number and count > 1 and name not in keys
+        columns.append(_free_name(f"{name}_{count}", taken) if is_numbered else name)
+        numbered = numbered or is_numbered
+    return tuple(columns), unnamed, numbered
 
 
 def _free_name(name: str, taken: set[str]) -> str:

@@ -239,6 +239,10 @@ class JsonRule:
     least: int = 0
     most: int = MAX_WHOLE
     choices: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
+    """Pattern of a text, which may then be empty."""
+    wanted: str = ""
+    """Description of the pattern, for errors."""
     sparse: bool = False
     """True for a field that is written only if it differs from its default."""
     read: Callable[[JsonObjectReader], Any] | None = None
@@ -352,6 +356,8 @@ def _value_reader(name: str, hint: Any, rule: JsonRule, absent: Any) -> FieldRea
         return _read_message, (kind, absent)
     if kind is str and rule.choices:
         return JsonObjectReader.choice, (rule.choices, absent)
+    if rule.pattern is not None:
+        return _read_matching, (rule.pattern, rule.wanted, absent)
     readers: dict[Any, FieldReader] = {
         int: (JsonObjectReader.whole, (absent, rule.least, rule.most)),
         float: (JsonObjectReader.number, (absent, rule.least)),
@@ -374,6 +380,17 @@ def _read_optional(
     f: JsonObjectReader, name: str, read: Callable[..., Any], *arguments: Any
 ) -> Any:
     return None if f.raw(name) is None else read(f, name, *arguments)
+
+
+def _read_matching(
+    f: JsonObjectReader, name: str, pattern: re.Pattern[str], wanted: str, absent: Any
+) -> Any:
+    value = f.raw(name)
+    if value is None and absent is not None:
+        return absent
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise f.wrong(name, value, wanted)
+    return value
 
 
 def _read_message(f: JsonObjectReader, name: str, kind: type[Message], absent: Any) -> Any:

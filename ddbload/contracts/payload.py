@@ -33,11 +33,9 @@ _JOINED = re.compile(r"[ \t](?P<word>and|or|&&|\|\|)[ \t]+[^=!<>{} \t]+[ \t]*[=!
 """A second comparison within a value, as in SQL."""
 
 
-def _read_value(f: JsonObjectReader) -> str:
-    value = f.raw("value", "")
-    if not isinstance(value, str) or not is_text(value):
-        raise f.wrong("value", value, "text, of numbers, too, such as '2000'")
-    return value
+_VALUE = JsonRule(
+    pattern=re.compile("[^\ud800-\udfff]*"), wanted="text, of numbers, too, such as '2000'"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class Comparison(Message):
 
     column: str
     op: Annotated[str, JsonRule(choices=OPERATORS)]
-    value: Annotated[str, JsonRule(read=_read_value)]
+    value: Annotated[str, _VALUE] = ""
 
     def __str__(self) -> str:
         is_bare = re.fullmatch(r"[^=!<>{} \t]+", self.column)
@@ -153,7 +151,7 @@ _CANONICAL_TYPES = {name.lower(): name for name in (*TYPES, *CELL_TYPES)} | {
     word: name for name, words in _SYNONYMS.items() for word in words
 }
 NULL_POLICIES = OMIT, NULL, EMPTY, REJECT = ("omit", "null", "empty", "reject")
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", re.ASCII)
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", re.ASCII)
 TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
 
 
@@ -164,7 +162,7 @@ def canonical_type(text: str) -> str | None:
 
 def is_run_id(text: str) -> bool:
     """Tell whether a text can be a run id, which is also a folder's name."""
-    return _RUN_ID.fullmatch(text) is not None
+    return RUN_ID.fullmatch(text) is not None
 
 
 def check_run_id(text: str) -> str:
@@ -233,7 +231,7 @@ class NullHandling(Message):
 def _read_run(f: JsonObjectReader) -> str | None:
     with f.nested("run") as run:
         given = run.optional_text("id")
-        for name in _RUN_FIELDS:
+        for name in ("force", "once", "retry_of"):
             run.raw(name)
         if run.raw("resume_of") is not None:
             raise InvalidPayload(
@@ -243,8 +241,9 @@ def _read_run(f: JsonObjectReader) -> str | None:
     return None if given is None else check_run_id(given)
 
 
-_RUN_FIELDS = ("force", "once", "retry_of")
-"""Fields of `run` that `Payload` has beside the id."""
+def _read_retry_of(f: JsonObjectReader) -> str | None:
+    run = f.nested("run").optional_text("retry_of")
+    return None if run is None else check_run_id(run)
 
 
 def _read_force(f: JsonObjectReader) -> bool:
@@ -256,15 +255,6 @@ def _read_force(f: JsonObjectReader) -> bool:
             " it again: give one"
         )
     return force
-
-
-def _read_once(f: JsonObjectReader) -> bool:
-    return f.nested("run").flag("once", False)
-
-
-def _read_retry_of(f: JsonObjectReader) -> str | None:
-    run = f.nested("run").optional_text("retry_of")
-    return None if run is None else check_run_id(run)
 
 
 def _read_table(f: JsonObjectReader) -> str:
@@ -326,7 +316,7 @@ class Payload(Message):
     """Types by attribute name, after the mapping."""
     options: Options = field(default_factory=Options)
     run: Annotated[str | None, JsonRule(read=_read_run)] = None
-    once: Annotated[bool, JsonRule(read=_read_once)] = False
+    once: Annotated[bool, JsonRule(read=lambda f: f.nested("run").flag("once", False))] = False
     """Refuse a source of which the table has loaded an object version before."""
     force: Annotated[bool, JsonRule(read=_read_force)] = False
     """Load the source again: under a new id if the run is done, and over a newer upload."""

@@ -298,7 +298,10 @@ FIRST_PERIOD = 1.0
 LAST_TIME = 253_402_300_799.0
 """Last second of the year 9999."""
 _SAMPLE = r"[0-9]{1,9}\.[0-9]{1,2}/[0-9]{1,16}/[0-9]{1,16}/[0-9]{1,16}"
-_SAMPLES = re.compile(rf"(?:{_SAMPLE}(?: {_SAMPLE}){{0,{MAX_SAMPLES - 1}}})?")
+_SAMPLES = JsonRule(
+    pattern=re.compile(rf"(?:{_SAMPLE}(?: {_SAMPLE}){{0,{MAX_SAMPLES - 1}}})?"),
+    wanted="a text of samples",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,13 +318,6 @@ class ProgressSample:
     """Throttled requests."""
 
 
-def _read_samples(f: JsonObjectReader) -> str:
-    samples = f.raw("samples")
-    if not isinstance(samples, str) or not _SAMPLES.fullmatch(samples):
-        raise f.wrong("samples", samples, "a text of samples")
-    return samples
-
-
 @dataclass(frozen=True, slots=True)
 class SegmentTimes(Message):
     """Beginning and end of an invocation on a chunk, and samples of its totals."""
@@ -331,7 +327,7 @@ class SegmentTimes(Message):
     began: float
     """Seconds since the epoch."""
     ended: float
-    samples: Annotated[str, JsonRule(read=_read_samples)] = ""
+    samples: Annotated[str, _SAMPLES] = ""
     """Each sample as `seconds/rows/units/throttled`, separated by spaces.
 
     Report reads the segments of a run together: as text they take a tenth of the memory.

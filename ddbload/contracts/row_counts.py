@@ -6,7 +6,7 @@ follow from the fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass, field, fields
 from typing import Annotated, Any, Self, cast
 
@@ -22,8 +22,18 @@ ALL_FILTERED = (
 """Warning about a run that has succeeded, and left out each row it read."""
 
 
+class Sums:
+    """Base of counts that can be added, field by field."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Self) -> Self:
+        names = [each.name for each in fields(cast("Any", self))]
+        return type(self)(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
 @dataclass(frozen=True, slots=True)
-class RowCounts(Message):
+class RowCounts(Sums, Message):
     """Rows that were read, and how many had each outcome.
 
     `read` must be the sum of all outcomes.
@@ -82,9 +92,6 @@ class RowCounts(Message):
         """True if at least one row was read and every row was rejected."""
         return 0 < self.read == self.rejected
 
-    def __add__(self, other: RowCounts) -> RowCounts:
-        return type(self)(*_sums(self, other))
-
     def greatest(self, other: RowCounts) -> RowCounts:
         """Return the greater number of each outcome; `read` is their sum, as always."""
         return type(self).of(map(max, self.outcomes.values(), other.outcomes.values()))
@@ -95,7 +102,7 @@ OUTCOMES = tuple(each.name for each in fields(RowCounts) if each.name != "read")
 
 
 @dataclass(frozen=True, slots=True)
-class WriteStats(Message):
+class WriteStats(Sums, Message):
     """Requests that writing took, and the capacity that they consumed."""
 
     requests: int = 0
@@ -108,12 +115,9 @@ class WriteStats(Message):
     throughput consumed, along with statistics for the table and any indexes involved in the
     operation" (ConsumedCapacity; TOTAL is its aggregate). Vector indexes are metered apart."""
 
-    def __add__(self, other: WriteStats) -> WriteStats:
-        return type(self)(*_sums(self, other))
-
 
 @dataclass(frozen=True, slots=True)
-class WorkTotals:
+class WorkTotals(Sums):
     """Rows, requests and bytes of work on a source."""
 
     rows: RowCounts = field(default_factory=RowCounts)
@@ -121,16 +125,7 @@ class WorkTotals:
     bytes: int = 0
     """Bytes of the settled rows."""
 
-    def __add__(self, other: WorkTotals) -> WorkTotals:
-        return type(self)(*_sums(self, other))
-
     def greatest(self, other: WorkTotals) -> WorkTotals:
         """Return the greater of each figure."""
         work = WriteStats(*map(max, astuple(self.work), astuple(other.work)))
         return type(self)(self.rows.greatest(other.rows), work, max(self.bytes, other.bytes))
-
-
-def _sums(one: object, other: object) -> Iterator[Any]:
-    """Add each field of two values of one kind."""
-    for each in fields(cast("Any", one)):
-        yield getattr(one, each.name) + getattr(other, each.name)

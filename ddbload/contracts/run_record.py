@@ -391,7 +391,7 @@ class ObjectVersion:
             mark = json.dumps([value for name, value in sorted(pinned.items()) if name != "path"])
         else:
             mark = str(pinned["etag"]).strip('"')
-        return f"{location_hash(self.location)}-{_digest(mark)}"
+        return f"{location_hash(self.location)}-{location_hash(mark)}"
 
     def is_same(self, other: ObjectVersion) -> bool:
         """Tell whether another version is this one; version ids decide where both are known."""
@@ -404,13 +404,9 @@ def same_ids(one: str | None, other: str | None) -> bool:
 
 
 def location_hash(location: str) -> str:
-    """Return the hash of an s3:// URI or a path."""
-    return _digest(location)
-
-
-def _digest(text: str) -> str:
+    """Return the hash of an s3:// URI or a path, or of another text."""
     # Names of files may have bytes that are not UTF-8, which are surrogates in Python.
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:_HASH_DIGITS]
+    return hashlib.sha256(location.encode(errors="surrogateescape")).hexdigest()[:_HASH_DIGITS]
 
 
 _PAYLOAD_PARTS = ("source", "mapping", "nulls", "options")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.options import Options
-from ddbload.contracts.payload import Payload, check_run_id, is_run_id
+from ddbload.contracts.payload import RUN_ID, Payload, check_run_id, is_run_id
 from ddbload.contracts.results import ExecutionAttempt, Failure, Segment
 from ddbload.contracts.row_counts import OUTCOMES, RowCounts
 from ddbload.contracts.run_record import Cursor, LoadedBefore
@@ -120,15 +120,10 @@ class ImportResult(Message):
 class ReportCursor(Message):
     """Part of a report that an invocation has written: the sums over the first chunks."""
 
-    name: str
+    name: Annotated[str, JsonRule(pattern=RUN_ID, wanted="the name of a part")]
     """Name of the parts, chosen by the first invocation: segments of later attempts are in none."""
     chunk: int
     """Number of the next chunk to add."""
-
-    def check_rules(self, f: JsonObjectReader) -> None:
-        """Raise `InvalidPayload` for a name that could lead elsewhere."""
-        if not is_run_id(self.name):
-            raise f.wrong("name", self.name, "the name of a part")
 
 
 def requested_run(given: object, name: str) -> str:
@@ -271,16 +266,11 @@ class RunCompleted(Message):
     """Objects that the run left out, because the table had loaded them."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoppedExecution:
-    """Step Functions' event "Execution Status Change" for an execution that has ended."""
+def stopped_execution(event: object) -> tuple[str, int | None]:
+    """Read Step Functions' event "Execution Status Change": the ARN, and the number of redrives.
 
-    arn: str
-    redrives: int | None
-    """Number of times that the execution was redriven before it ended; None if not told."""
-
-    @classmethod
-    def of(cls, event: object) -> Self:
-        """Read EventBridge's event. Unknown fields are allowed: the event belongs to AWS."""
-        detail = JsonObjectReader(event, "event").nested("detail")
-        return cls(detail.text("executionArn"), detail.optional_whole("redriveCount"))
+    The number is that before the execution ended; None if not told. Unknown fields are allowed: the
+    event belongs to AWS. Raises `InvalidPayload`.
+    """
+    detail = JsonObjectReader(event, "event").nested("detail")
+    return detail.text("executionArn"), detail.optional_whole("redriveCount")

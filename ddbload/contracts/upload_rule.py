@@ -22,15 +22,11 @@ from ddbload.contracts.source import (
 )
 from ddbload.errors import InvalidPayload
 
+_PLAIN = "plain text that keys begin with ('' for all)"
+_PREFIX = JsonRule(pattern=re.compile("[^*]*"), wanted=_PLAIN)
+_BUCKET_PREFIX = JsonRule(pattern=re.compile("[^*?]*"), wanted=_PLAIN)
+"""Prefix that IAM's policies do not take for a pattern."""
 _ACCOUNT = re.compile(r"[0-9]{12}", re.ASCII)
-
-
-def _read_bucket_prefix(f: JsonObjectReader) -> str:
-    prefix = f.raw("prefix", "")
-    if not isinstance(prefix, str) or "*" in prefix or "?" in prefix:
-        # IAM's policies would take these for wildcards.
-        raise f.wrong("prefix", prefix, "plain text that keys begin with ('' for all)")
-    return prefix
 
 
 def _read_owner(f: JsonObjectReader) -> str | None:
@@ -48,7 +44,7 @@ class SourceBucket(Message):
     WRITTEN_BY_USERS = True
 
     bucket: str
-    prefix: Annotated[str, JsonRule(read=_read_bucket_prefix)] = ""
+    prefix: Annotated[str, _BUCKET_PREFIX] = ""
     owner: Annotated[str | None, JsonRule(read=_read_owner)] = None
     """Account that must own the bucket; None for any."""
     requester_pays: bool = False
@@ -113,7 +109,7 @@ UPLOAD_RUN_PREFIX = "upload-"
 
 _EXPORT_FOLDER = re.compile(r"(?:^|/)AWSDynamoDB/[^/]+/")
 """Part of the key of each object of a table export: manifests, data, and an empty `_started`."""
-_EXPORT_MANIFESTS = (*(EXPORT_SUMMARY, EXPORT_FILES, "manifest-summary.md5", "manifest-files.md5"),)
+_EXPORT_MANIFESTS = (EXPORT_SUMMARY, EXPORT_FILES, "manifest-summary.md5", "manifest-files.md5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +150,6 @@ class Upload:
         return UPLOAD_RUN_PREFIX + hashlib.sha256(identity.encode()).hexdigest()[:40]
 
 
-def _read_prefix(f: JsonObjectReader) -> str:
-    prefix = f.raw("prefix")
-    if not isinstance(prefix, str) or "*" in prefix:
-        raise f.wrong("prefix", prefix, "plain text that keys begin with ('' for all)")
-    return prefix
-
-
 @dataclass(frozen=True, slots=True)
 class UploadRule(Message):
     """The table that uploads with a prefix are loaded into, and how they are read."""
@@ -168,7 +157,7 @@ class UploadRule(Message):
     PATH = "upload"
     WRITTEN_BY_USERS = True
 
-    prefix: Annotated[str, JsonRule(read=_read_prefix)]
+    prefix: Annotated[str, _PREFIX]
     table: str
     bucket: Annotated[str | None, JsonRule(sparse=True)] = None
     """None in a deployment's settings: its inbox. None in a function: any bucket."""
@@ -307,10 +296,14 @@ class UploadOrder(Message):
     waiting: tuple[UploadClaim, ...] = ()
     """Newer uploads, whose runs have not begun to load."""
 
+    @property
+    def claims(self) -> tuple[UploadClaim, ...]:
+        """Uploads that wait, and the one that is loaded."""
+        return self.waiting if self.loaded is None else (*self.waiting, self.loaded)
+
     def newer_than(self, claim: UploadClaim) -> UploadClaim | None:
         """Return the newest upload that was claimed, if it is newer."""
-        claims = [*self.waiting, *([] if self.loaded is None else [self.loaded])]
-        newest = max(claims, key=lambda each: each.rank, default=claim)
+        newest = max(self.claims, key=lambda each: each.rank, default=claim)
         return newest if newest.rank > claim.rank else None
 
     def begun_after(self, claim: UploadClaim) -> UploadClaim | None:
@@ -320,8 +313,7 @@ class UploadOrder(Message):
 
     def has(self, run: str) -> bool:
         """Tell whether the upload of a run is loaded or waits."""
-        claims = [*self.waiting, *([] if self.loaded is None else [self.loaded])]
-        return any(each.run == run for each in claims)
+        return any(each.run == run for each in self.claims)
 
     def with_claim(self, claim: UploadClaim) -> Self:
         """Add an upload that waits."""

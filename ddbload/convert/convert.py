@@ -20,7 +20,7 @@ from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import GZIP
 from ddbload.convert.sharded_sink import BucketShards, FolderShards, ShardedSink, ShardTarget
-from ddbload.convert.sinks import FileSink, Sink, StreamSink
+from ddbload.convert.sinks import FileSink, Sink, StreamSink, disk_errors
 from ddbload.errors import NothingWritten, OutputUnwritable, TooManyRejects
 from ddbload.items.row_requests import compact_json
 from ddbload.ledger.ledger import Ledger
@@ -281,11 +281,9 @@ def open_sink(wanted: OutputOptions, context: Context) -> Sink:
             threads=wanted.threads,
         )
     if _is_special(out):
-        try:
+        with disk_errors(out):
             # Appending, because /dev/stdout may be a file that a shell appends to (>>).
             return StreamSink(Path(out).open("ab"), out, close=True)
-        except OSError as error:
-            raise OutputUnwritable(f"{out}: {error.strerror}") from None
     return FileSink(out, wanted.compression, wanted.threads)
 
 

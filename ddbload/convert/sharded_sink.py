@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries, find_with_retries
-from ddbload.convert.sinks import SUFFIXES, open_compressor
+from ddbload.convert.sinks import SUFFIXES, disk_errors, open_compressor
 from ddbload.errors import DdbloadError, OutputUnwritable
 from ddbload.parallel import map_in_threads
 
@@ -222,14 +222,8 @@ def _take(lines: Iterator[bytes], size: int) -> bytes:
     return b"\n".join(taken)
 
 
-@contextlib.contextmanager
-def _disk_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputUnwritable(
-            f"the folder for temporary files, {tempfile.gettempdir()} ($TMPDIR): {error.strerror}"
-        ) from None
+def _disk_errors() -> contextlib.AbstractContextManager[None]:
+    return disk_errors(f"the folder for temporary files, {tempfile.gettempdir()} ($TMPDIR)")
 
 
 CONCURRENT_UPLOADS = 4
@@ -257,7 +251,7 @@ class FolderShards:
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
-        with self._disk_errors():
+        with disk_errors(self._path):
             if self._path.exists() and (not self._path.is_dir() or any(self._path.iterdir())):
                 raise OutputUnwritable(
                     f"{path} exists and is not empty: name a new folder, or empty it"
@@ -267,12 +261,12 @@ class FolderShards:
 
     def put(self, name: str, path: Path) -> None:
         """Copy a part into a hidden folder beside the target."""
-        with self._disk_errors():
+        with disk_errors(self._path):
             shutil.copyfile(path, self._folder / name)
 
     def publish(self) -> None:
         """Rename the hidden folder."""
-        with self._disk_errors():
+        with disk_errors(self._path):
             mask = os.umask(0)
             os.umask(mask)
             self._folder.chmod(0o777 & ~mask)
@@ -281,13 +275,6 @@ class FolderShards:
     def discard(self) -> None:
         """Remove the hidden folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    @contextlib.contextmanager
-    def _disk_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise OutputUnwritable(f"{self._path}: {error.strerror}") from None
 
 
 @dataclass(slots=True)

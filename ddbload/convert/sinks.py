@@ -8,6 +8,7 @@ import stat
 import tempfile
 import zlib
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -24,6 +25,15 @@ _SLICE_BYTES = 1024 * 1024
 _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
 _WRITE_BACK_BYTES = 16 * 1024 * 1024
+
+
+@contextlib.contextmanager
+def disk_errors(place: Path | str) -> Iterator[None]:
+    """Raise `OutputUnwritable` that names a place for an `OSError`."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputUnwritable(f"{place}: {error.strerror}") from None
 
 
 class Sink(Protocol):
@@ -185,13 +195,11 @@ class FileSink:
         # A link is kept, and the file that it leads to is replaced.
         self._path = Path(os.path.realpath(path))
         self.bytes = self._flushed = 0
-        try:
+        with disk_errors(self._path):
             # A temporary file is readable by its owner alone; rows may be confidential.
             self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed by finish and abandon
                 dir=self._path.parent, prefix=f".{self._path.name[:80]}.", delete=False
             )
-        except OSError as error:
-            raise self._unwritable(error) from None
         try:
             self._out = open_compressor(
                 self._file.file, compression or compression_of_name(path), threads
@@ -202,11 +210,9 @@ class FileSink:
 
     def write(self, data: bytes) -> None:
         """Write lines to the temporary file."""
-        try:
+        with disk_errors(self._path):
             self._out.write(data)
             self._start_write_back()
-        except OSError as error:
-            raise self._unwritable(error) from None
 
     def _start_write_back(self) -> None:
         """Have the disk write what is complete, so that little is left to wait for at the end."""
@@ -226,7 +232,7 @@ class FileSink:
     def finish(self) -> None:
         """Rename the temporary file, with the permissions of the old file, or for its owner."""
         temporary = Path(self._file.name)
-        try:
+        with disk_errors(self._path):
             self._out.close()
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -234,8 +240,6 @@ class FileSink:
             self._file.close()
             temporary.chmod(self._mode())
             temporary.replace(self._path)
-        except OSError as error:
-            raise self._unwritable(error) from None
 
     def abandon(self) -> None:
         """Remove the temporary file; an old file stays."""
@@ -250,6 +254,3 @@ class FileSink:
         except OSError:
             # Items may be confidential: others are let in by who owns the file.
             return 0o600
-
-    def _unwritable(self, error: OSError) -> OutputUnwritable:
-        return OutputUnwritable(f"{self._path}: {error.strerror}")

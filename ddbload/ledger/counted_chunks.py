@@ -358,20 +358,17 @@ def _first_error(
     if not rows.conserved or not found.sums.conserved:
         words = {"written": record.mode.written}
         outcomes = [f"{count} {words.get(name, name)}" for name, count in rows.outcomes.items()]
-        return Failure(
-            ConservationViolated.__name__,
-            f"{rows.read} rows read are not {' + '.join(outcomes)}: please report it",
-        )
+        law = f"{rows.read} rows read are not {' + '.join(outcomes)}: please report it"
+        return Failure.of(ConservationViolated(law))
     incomplete = _incomplete(record, found)
     if rows.all_rejected and not incomplete:
-        return Failure(
-            NothingWritten.__name__,
+        return Failure.of(
             NothingWritten.of(
                 rows.read,
                 f"{_causes(found)}ddbload rejects {record.run} --summary says why",
                 next(iter(dict(found.sums.causes.most_common(1))), None),
                 record.mode.written,
-            ).message,
+            )
         )
     limit = record.payload.options.reject_limit
     # The rows that an incomplete run lacks may still bring a share below the limit.
@@ -380,22 +377,16 @@ def _first_error(
         if incomplete
         else limit.exceeded(rows.rejected, rows.read)
     ):
-        return Failure(
-            TooManyRejects.__name__,
-            f"{limit.describe(rows.rejected, rows.read)}: look at them, then mend the file, or"
-            f" allow more and {TAKE_UP}",
-        )
-    if incomplete:
-        return Failure(IncompleteRun.__name__, incomplete)
-    return None
+        described = limit.describe(rows.rejected, rows.read)
+        advice = f"look at them, then mend the file, or allow more and {TAKE_UP}"
+        return Failure.of(TooManyRejects(f"{described}: {advice}"))
+    return Failure.of(IncompleteRun(incomplete)) if incomplete else None
 
 
 def _causes(found: CountedChunks) -> str:
     """Return the most frequent causes of rejects, for an error; empty where they are unknown."""
     causes = found.sums.causes.most_common(2)
-    return "".join(f"{count:,} {cause}, " for cause, count in causes).removesuffix(", ") + (
-        "; " if causes else ""
-    )
+    return ", ".join(f"{count:,} {cause}" for cause, count in causes) + ("; " if causes else "")
 
 
 def _rows_before(failure: Failure, record: RunRecord, rows: RowCounts) -> str:

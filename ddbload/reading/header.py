@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ddbload.contracts.column_mapping import ColumnChanges, ColumnNames, shown
+from ddbload.contracts.column_mapping import ColumnChanges, name_columns, shown
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor, Table
 from ddbload.contracts.source import ARRAY, AUTO, BY_NAME, NUMBER, VALUES, Source
@@ -148,8 +148,10 @@ def read_header(
     first_rows = tuple(rows.records[: COMPARED_ROWS + 1])
     if source.columns is not None:
         return Header(source.columns, rows.after(0), first_rows=first_rows)
-    names = ColumnNames.of(record, number=source.duplicate_columns == NUMBER, keys=keys)
-    return Header(*(names.columns, rows.after(0), False, names.unnamed, names.numbered, first_rows))
+    columns, unnamed, numbered = name_columns(
+        record, number=source.duplicate_columns == NUMBER, keys=keys
+    )
+    return Header(columns, rows.after(0), unnamed=unnamed, numbered=numbered, first_rows=first_rows)
 
 
 def _advice(cause: str, encoding: str) -> str:

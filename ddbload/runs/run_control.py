@@ -31,7 +31,7 @@ from ddbload.errors import (
 )
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_objects import SeenWorker
-from ddbload.runs.run_status import live_heartbeat
+from ddbload.runs.local_runs import live_heartbeat
 from ddbload.steps.executions import Execution, Executions
 from ddbload.steps.load_history import keep_failure
 from ddbload.steps.report import finished_report, read_run, write_report

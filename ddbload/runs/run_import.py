@@ -27,7 +27,13 @@ from ddbload.ledger.counted_chunks import iter_chains
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import MISSED
 from ddbload.reading.row_blocks import RunReader
-from ddbload.runs.local_settings import LocalSettings, step_seconds
+from ddbload.runs.local_runs import (
+    HeartbeatWriter,
+    LocalSettings,
+    live_heartbeat,
+    step_seconds,
+    works,
+)
 from ddbload.runs.progress import (
     CHECKING,
     DONE_PERCENT,
@@ -39,7 +45,6 @@ from ddbload.runs.progress import (
     RunProgress,
 )
 from ddbload.runs.run_control import take_up
-from ddbload.runs.run_status import HeartbeatWriter, live_heartbeat, works
 from ddbload.steps.import_chunk import import_chunk, worker_pacing
 from ddbload.steps.load_history import keep_request, kept_failure
 from ddbload.steps.preflight import preflight

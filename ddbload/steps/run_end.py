@@ -34,7 +34,7 @@ from ddbload.contracts.states import (
     ReportCursor,
     ReportTask,
     RunCompleted,
-    StoppedExecution,
+    stopped_execution,
 )
 from ddbload.errors import DdbloadError, Interrupted, InvalidPayload, LedgerDamaged
 from ddbload.ledger.ledger import Ledger
@@ -147,25 +147,24 @@ def conclude_stopped(
     that another execution has taken up is left alone, and so is its report: only the ended
     attempt's event is due.
     """
-    stopped = StoppedExecution.of(event)
-    execution = executions.describe(stopped.arn)
-    redrives = execution.redrives if stopped.redrives is None else stopped.redrives
-    attempt = ExecutionAttempt(stopped.arn, redrives)
-    if is_announced(attempt, context) or execution.running or execution.redrives > redrives:
+    stopped, redrives = stopped_execution(event)
+    execution = executions.describe(stopped)
+    attempt = ExecutionAttempt(stopped, execution.redrives if redrives is None else redrives)
+    if is_announced(attempt, context) or execution.running or execution.redrives > attempt.redrives:
         return None
-    name = stopped.arn.rpartition(":")[2]
+    name = stopped.rpartition(":")[2]
     # A stopped execution has no error of its own; the report says what is missing.
     ending = execution.ending or Ending()
     error = None if ending.aborted else execution.failure
-    task = ReportTask(name, execution.input, error, execution=stopped.arn)
+    task = ReportTask(name, execution.input, error, execution=stopped)
     try:
         ledger = context.ledger(check_run_id(task.requested_run()))
     except InvalidPayload:
         return _report_stopped(task, attempt, context, ending), attempt
     record = ledger.find_record()
     if record is not None and execution.status in _STOPPED:
-        _cancel(ledger, record, stopped.arn, context)
-    if record is not None and _is_taken_up(ledger, stopped.arn):
+        _cancel(ledger, record, stopped, context)
+    if record is not None and _is_taken_up(ledger, stopped):
         # Imported here: most executions end with Report.
         from ddbload.steps.report import read_run
 

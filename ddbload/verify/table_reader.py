@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure, FailureKind, classify_failure
@@ -174,17 +175,9 @@ class TableReader:
         A key of which nothing is yielded is not in the table. Raises as `scan`.
         """
         size = max(1, min(BATCH_KEYS, int(BATCH_BYTES / self._item_bytes)))
-        yield from self._read_all(self._batches(keys, size))
-
-    def _batches(self, keys: Iterable[Mapping[str, Any]], size: int) -> Iterator[_Request]:
-        batch: list[Mapping[str, Any]] = []
-        for key in keys:
-            batch.append(key)
-            if len(batch) == size:
-                yield self._batch_request(batch)
-                batch = []
-        if batch:
-            yield self._batch_request(batch)
+        left = iter(keys)
+        batches = iter(lambda: list(islice(left, size)), [])
+        yield from self._read_all(map(self._batch_request, batches))
 
     def _batch_request(self, keys: Sequence[Mapping[str, Any]], attempts: int = 0) -> _Request:
         wanted = {"Keys": keys, "ConsistentRead": self._consistent}

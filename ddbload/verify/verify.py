@@ -7,11 +7,11 @@ import math
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from ddbload.aws.table_description import (
     STANDARD_IA,
@@ -287,11 +287,14 @@ class Verification:
                 kept = None
             else:
                 last_key = None
-                kept = stack.enter_context(_KeptKeys(self._keys)) if sink is not None else None
+                # Keys of the table's items, in the order of their digests.
+                kept = stack.enter_context(tempfile.TemporaryFile()) if sink is not None else None
                 for items in reader.scan(self._segments()):
                     add(items)
                     if kept is not None:
-                        kept.add(items)
+                        kept.writelines(
+                            f"{json.dumps(self._key_of(item))}\n".encode() for item in items
+                        )
             table.finish()
             extra = stack.enter_context(closing(ItemMarks(table.items)))
             compare_digests(spool, table, verdict.keys, marks, extra, last_key)
@@ -434,45 +437,20 @@ class Verification:
             sink(DIFFERENT, {**kept, **left})
 
     def _write_extra(
-        self, sink: DifferenceSink, kept: _KeptKeys, extra: ItemMarks, reader: TableReader
+        self, sink: DifferenceSink, kept: IO[bytes], extra: ItemMarks, reader: TableReader
     ) -> int:
         """Read the extra items again, since only their keys were kept; return how many there are.
 
         An item that was deleted meanwhile is not extra any more.
         """
         found = 0
-        for items in reader.get(kept.marked(extra)):
+        kept.seek(0)
+        marked = (json.loads(key) for number, key in enumerate(kept) if any(extra.range(number, 1)))
+        for items in reader.get(marked):
             for item in items:
                 sink(EXTRA, item)
             found += len(items)
         return found
-
-
-class _KeptKeys:
-    """Keys of the table's items, in a temporary file, in the order of their digests."""
-
-    def __init__(self, names: Collection[str]) -> None:
-        self._names = names
-        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def add(self, items: Iterable[Mapping[str, Any]]) -> None:
-        """Keep the keys of items. Raises `OSError`."""
-        for item in items:
-            key = json.dumps({name: item[name] for name in self._names})
-            self._file.write(key.encode() + b"\n")
-
-    def marked(self, marks: ItemMarks) -> Iterator[dict[str, Any]]:
-        """Yield the keys of marked items. Raises `OSError`."""
-        self._file.seek(0)
-        for number, line in enumerate(self._file):
-            if marks.range(number, 1) != b"\0":
-                yield json.loads(line)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import string
 import pytest
 
 from ddbload.errors import UnterminatedQuote
-from ddbload.runs.local_settings import LocalSettings
+from ddbload.runs.local_runs import LocalSettings
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import run_import
 from tests.cli.transcript import items, make_table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ddbload.aws.clients import AwsSettings
-from ddbload.runs.local_settings import LocalSettings
+from ddbload.runs.local_runs import LocalSettings
 from ddbload.runs.run_import import run_import
 from tests.faults.server import FaultServer
 

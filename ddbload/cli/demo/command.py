@@ -162,7 +162,7 @@ def demo_command(
     keys = (
         SAMPLE_KEYS
         if table_key is None
-        else parse_table_keys(*(table_key, "--table-key", "column:S or column:N", ("S", "N"), "S"))
+        else parse_table_keys(table_key, "--table-key", "column:S or column:N", ("S", "N"), "S")
     )
     if file is not None and not Path(file).is_file():
         raise SourceNotFound(f"{file}: no such file")

@@ -12,7 +12,7 @@ from ddbload.contracts.control import WORKING, WorkerProgress
 from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.ledger.run_state import is_alive
-from ddbload.runs.run_status import HeartbeatWriter, works
+from ddbload.runs.local_runs import HeartbeatWriter, works
 from ddbload.steps.report import (
     SeenRun,
     is_another,

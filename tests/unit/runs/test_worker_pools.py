@@ -15,7 +15,7 @@ from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.states import ImportTask
 from ddbload.errors import RunNotFound, WorkerDied
 from ddbload.reading.processes import ProcessPool
-from ddbload.runs.local_settings import LocalSettings
+from ddbload.runs.local_runs import LocalSettings
 from ddbload.runs.run_import import make_chunk_worker
 
 
