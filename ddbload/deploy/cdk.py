@@ -21,10 +21,6 @@ _POLL_SECONDS = 0.1
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def _ignore(_line: str) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Command:
     """Running `cdk` command."""
@@ -33,7 +29,7 @@ class Command:
     process: subprocess.Popen[bytes]
     log: Path
 
-    def wait(self, show: Callable[[str], None] = _ignore) -> str:
+    def wait(self, show: Callable[[str], object] = lambda _line: None) -> str:
         """Wait for the command, pass its lines to `show`, and return its output.
 
         Raises `DeploymentFailed` with the cause.

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
+from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries, find_with_retries
 from ddbload.context import Context
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import DONE, ExecutionAttempt, Failure
@@ -187,19 +187,13 @@ class Executions:
         Step Functions forgets an execution 90 days after its end, and may not know it right after
         its start.
         """
-
-        def absent(failure: AwsFailure) -> Exception | None:
-            is_unknown = failure.code in ("ExecutionDoesNotExist", "InvalidArn")
-            return RunNotFound(f"there is no execution {arn}") if is_unknown else None
-
-        try:
-            answer: Any = call_with_retries(
-                lambda: self._client.describe_execution(executionArn=arn),
-                "asking after the execution",
-                expected=absent,
-                policy=self._retry_policy,
-            )
-        except RunNotFound:
+        answer: Any = find_with_retries(
+            lambda: self._client.describe_execution(executionArn=arn),
+            "asking after the execution",
+            lambda failure: failure.code in ("ExecutionDoesNotExist", "InvalidArn"),
+            policy=self._retry_policy,
+        )
+        if answer is None:
             return None
         started = answer["startDate"].timestamp()
         ended = answer["stopDate"].timestamp() if answer.get("stopDate") else time.time()
