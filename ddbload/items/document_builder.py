@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ddbload.contracts.column_mapping import ColumnChanges
 from ddbload.contracts.payload import OMIT, Comparison
@@ -177,8 +178,10 @@ class DocumentBuilder(ItemChecker):
 
         return None if self.filter is None else self.filter.judge(read)
 
-    def attribute_of(self, name: str, value: Json) -> AttributeValue | None:
+    def attribute_of(self, name: str, value: Json | BadValue) -> AttributeValue | None:
         """Return the attribute for a value in the row; None to leave it out. Raises `BadValue`."""
+        if isinstance(value, BadValue):
+            raise value
         return self.or_null(name, self._value_of(name, value))
 
     def or_null(self, name: str, value: AttributeValue | None = None) -> AttributeValue | None:
@@ -245,13 +248,13 @@ class DocumentBuilder(ItemChecker):
 
     def changed(
         self, members: Members, at: str | None, *, keys_only: bool = False
-    ) -> dict[str, Json]:
+    ) -> dict[str, Any]:
         """Return what a mapping and the mode make of a row's members. Raises `BadValue`.
 
         `at` is the row's position, for modes that keep it.
         """
         changes = self.rules.changes
-        made: dict[str, Json] = {}
+        made: dict[str, Any] = {}
         seen: set[str] = set()
         for name, value in members:
             check_name(name)
@@ -275,15 +278,16 @@ class DocumentBuilder(ItemChecker):
             template = template.named(values)
             try:
                 texts = [self._part(values.get(part)) for part in template.names]
+                made[name] = Composed(template.fill(texts))
             except BadValue as bad:
-                bad.column = name
-                raise
-            made[name] = Composed(template.fill(texts))
+                # It is raised when the attribute is read, so that the first defect is reported.
+                made[name] = bad
         if at is not None and self.position_attribute is not None:
-            if self.position_attribute in made:
-                detail = "the row has the position attribute itself"
-                raise BadValue("duplicate_name", detail, self.position_attribute)
-            made[self.position_attribute] = Composed(at)
+            is_taken = made.pop(self.position_attribute, at) is not at
+            detail = "the row has the position attribute itself"
+            made[self.position_attribute] = (
+                BadValue("duplicate_name", detail) if is_taken else Composed(at)
+            )
         return made
 
     def _part(self, value: Json) -> str:

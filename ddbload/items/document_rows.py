@@ -194,6 +194,8 @@ class JsonRows:
     def _rules(self, name: str, kind: type) -> Field:
         check_name(name)
         builder = self._builder
+        if kind is BadValue:
+            raise _left_to_builder()
         is_key, (key_type, most) = name in self._limits, self._limits.get(name, (None, 0))
         # Sets that are added to are read by the builder.
         declared = builder.declared.get(name, "SS" if name in builder.needs.adds else None)
