@@ -361,10 +361,19 @@ class BatchEncoder:
             for column, (before, after) in zip(cells, around, strict=True)
         ]
         size = sum(sum(map(len, column)) for column in values) + count * self._row_bytes
-        names, found = self._columns, list(zip(*values, strict=True))
-        if all(map(all, values)):
-            return [(names, row) for row in found], size
-        return [(tuple(compress(names, row)), tuple(filter(None, row))) for row in found], size
+        names, rows = self._columns, zip(*values, strict=True)
+        gaps = [map(bool, column) for column in values if not all(column)]
+        if not gaps:
+            return [(names, row) for row in rows], size
+        # Names of the rows with the same gaps, each made once.
+        known: dict[tuple[bool, ...], tuple[str, ...]] = {}
+        found = []
+        for mask, row in zip(zip(*gaps, strict=True), rows, strict=True):
+            kept = known.get(mask)
+            if kept is None:
+                kept = known[mask] = tuple(compress(names, row))
+            found.append((kept, tuple(filter(None, row))))
+        return found, size
 
     @property
     def _most_bytes(self) -> int:

@@ -125,7 +125,10 @@ class RowJoiner(Joiner):
         removed: tuple[int, ...] = ()
         if _REMOVAL in values:
             removed = tuple(place for place, text in enumerate(values) if text == _REMOVAL)
-        form, pick = self._forms.get((names, removed)) or self._form(names, removed)
+        try:
+            form, pick = self._forms[names, removed]
+        except KeyError:
+            form, pick = self._form(names, removed)
         body: str = form % pick(values)
         return body.encode("latin-1")
 
