@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from itertools import compress
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
@@ -53,15 +52,16 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _is_plain_number = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,19})?").fullmatch
 """Matches numbers of 38 digits at most, without an exponent: DynamoDB takes them as they are."""
 _NULL = (("NULL", True),)
+_BOOLEANS = {True: '{"BOOL":true}', False: '{"BOOL":false}'}
 
 Encode = Callable[[Any], str]
 Field = tuple[str, Encode | None, str, Callable[[Any], Hashable] | None]
 """Rules for the values of one type of an attribute: the JSON before a value, the encoder of the
 value, None for no attribute, the JSON after it, and for keys the function that checks a value and
 returns an identity that is equal for equal keys."""
-Shape = tuple[tuple[str, ...], list[tuple[str, Encode, str]], list[bool] | None, list[Any]]
-"""Rules for rows with the same names and types: names of the attributes, their fields, which of the
-members these are, None for all, and for each key its place and its function."""
+Shape = tuple[tuple[str, ...], list[tuple[str, Encode, str, int]], list[Any]]
+"""Rules for rows with the same names and types: names of the attributes, their fields with their
+places among the members, and for each key its place and its function."""
 
 
 class _Typed(tuple[Any, ...]):
@@ -89,6 +89,9 @@ class JsonRows:
         self._index_keys = len(self._limits) > self._key_count
         self._markers = builder.rules.markers
         self._keeps_nulls = builder.rules.keeps_nulls
+        self._envelope, self._has_filter = builder.rules.envelope, builder.filter is not None
+        self._changes_members = builder.changes_members
+        self._is_plain = not builder.rules.typed and not self._markers
         self._declared = tuple(builder.declared.items())
         self._can_keep_text = (
             builder.rules.typed
@@ -109,10 +112,9 @@ class JsonRows:
         whole = parse_object(line)
         if whole is None:
             return None
-        builder = self._builder
-        members, deleted = builder.rules.envelope(whole)
-        if builder.filter is not None:
-            verdict = builder.judge(members)
+        members, deleted = self._envelope(whole)
+        if self._has_filter:
+            verdict = self._builder.judge(members)
             if verdict is not None:
                 return FILTERED if verdict is FILTERED else None
         if deleted:
@@ -122,27 +124,24 @@ class JsonRows:
         return found if found and found[2] <= LONGEST_PUT else None
 
     def _encode(self, members: Members, position: str | None) -> EncodedRow | None:
-        builder = self._builder
-        if builder.changes_members:
+        if self._changes_members:
+            builder = self._builder
             deletes = builder.rules.mode.deletes
             members = tuple(builder.changed(members, position, keys_only=deletes).items())
         if not members:
             return None
         names, values = zip(*members)  # noqa: B905 - pairs
-        contents = self._contents(values)
+        contents = values if self._is_plain else self._contents(values)
         kinds = tuple(map(type, contents))
         try:
-            written, fields, kept, keys = self._shapes[names, kinds]
+            written, fields, keys = self._shapes[names, kinds]
         except KeyError:
-            written, fields, kept, keys = self._shape(names, kinds)
+            written, fields, keys = self._shape(names, kinds)
         key = tuple([identify(contents[place]) for place, identify in keys])
         if self._index_keys:
             key = key[: self._key_count]
-        if kept is not None:
-            contents = list(compress(contents, kept))
         texts = [
-            f"{before}{encode(content)}{after}"
-            for (before, encode, after), content in zip(fields, contents)  # noqa: B905 - for speed
+            f"{before}{encode(contents[place])}{after}" for before, encode, after, place in fields
         ]
         if self._joins_text:
             put = to_octets(f"{PUT_BEGIN}{','.join(texts)}{PUT_END}")
@@ -168,14 +167,17 @@ class JsonRows:
             for name in self._limits
             if name in names and found[names.index(name)][3]
         ]
-        kept = [encode is not None for _, encode, _, _ in found]
-        written = tuple(compress(names, kept))
+        fields = [
+            (before, encode, after, place)
+            for place, (before, encode, after, _) in enumerate(found)
+            if encode is not None
+        ]
+        written = tuple([names[place] for *_, place in fields])
         needed = builder.needs.condition_columns.union(builder.key_names)
         is_whole = len(set(names)) == len(names) and needed.issubset(written)
         if not is_whole or not self._joiner.fits(written):
             raise _left_to_builder()
-        fields = [(before, encode, after) for before, encode, after, _ in found if encode]
-        shape = (written, fields, None if all(kept) else kept, keys)
+        shape = (written, fields, keys)
         # Where hardly two rows are alike, to compile each is cheaper than to keep it.
         if len(self._shapes) < MAX_SHAPES and sum(map(len, names)) <= LONGEST_SHAPE:
             self._shapes[names, kinds] = shape
@@ -214,6 +216,8 @@ class JsonRows:
                 return '{"S":"', bytes.decode, '"}', identify
         if kind is bytes and declared in (None, "N") and key_type in (None, "N"):
             return "", number_json, "", _number_key if is_key else None
+        if kind is bool and declared in (None, "BOOL") and not is_key:
+            return "", _BOOLEANS.__getitem__, "", None
         if declared is None and not is_key and kind not in (str, Composed):
             return "", _typed_json if kind is _Typed else attribute_json, "", None
         if name in builder.key_names:
