@@ -347,7 +347,7 @@ begin at once, and cost a fraction.
 | functions at once | {scale_imports.CONCURRENCY:,}, of which {scale_imports.STARTS_PER_SECOND:.0f} new ones a second | the default quota of an account; "for each function, your concurrency scaling rate is 1,000 execution environment instances every 10 seconds" ([AWS Lambda developer guide](https://docs.aws.amazon.com/lambda/latest/dg/scaling-behavior.html)) |
 | cold start, and a continuation | {scale_imports.START_SECONDS:.0f} s | guessed |
 | from Preflight to the first child of the Map | {scale_imports.MAP_SECONDS:.0f} s | guessed: AWS documents no figure |
-| executions that start | {UPLOADS_PER_SECOND:.0f} a second | [limits.md](limits.md#of-the-deployed-pipeline): after the first 800. So 100 are not limited |
+| executions that start | {UPLOADS_PER_SECOND:.0f} a second | [deploy.md](deploy.md#bursts): after the first 800. So 100 are not limited |
 | Map Runs at once | {max(each.scenario.runs for each in outcomes)} | the quota of open Map Runs is 1,000 ([AWS Step Functions developer guide](https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html)) |
 | state transitions | {_most_transitions(outcomes):,.0f} a second at most, on the average of a load | the quota is 800 a second or more by region, less in new accounts (the same page) |
 | table | {TABLE_RATE:,.0f} write units a second from the beginning, shared evenly by all functions of all runs | "40,000 read request units and 40,000 write request units" per table ([Amazon DynamoDB developer guide](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html)). A new on-demand table begins with 4,000, and takes longer |
