@@ -102,23 +102,20 @@ def page() -> str:
 <!-- `python -m tests.docs.cost > docs/cost.md` writes this page, and a test compares the two. -->
 
 What an import costs on the deployed stack. `ddbload plan` calculates the price of importing a given file.
-
-The figures are estimates: calculated, and not measured on AWS. They assume new items of up to 1 KB, a
+The figures are calculated, and not measured on AWS. They assume new items of up to 1 KB, a
 table in us-east-1 with on-demand capacity and without indexes, no free tiers, a file of {ROW_BYTES}
 bytes per row, and ddbload's defaults: chunks of {DEFAULT_CHUNK_BYTES >> 20} MiB, {WORKERS} workers, functions on
 arm64 with {KNOBS["memory_mb"]["import_chunk"]:,} MB.
 
 {"".join(_table(run) for run in runs)}
-DynamoDB accounts for nearly all of the cost. A write unit covers 1 KB, so an item of 3.2 KB costs four
-units. Each index that contains the item costs the same again. Replacing an item costs the larger of the
-old and the new one. Rejected rows need no write units.
+A write unit covers 1 KB, so an item of 3.2 KB costs four units. Each index that contains the item costs the
+same again. Replacing an item costs the larger of the old and the new one. Rejected rows need no write units.
 
 ## What a run has cost
 
 `import`, `start`, `report` and `report.json` show the write units that DynamoDB says were consumed, those of indexes
-included, and their price with its origin: `--unit-price` (dollars for a million units), else
-{LIST_PRICE_REGION}'s list price of
-{LIST_PRICE_DATE}, {dollars_text(WRITE_UNIT_PRICE)} a million ({dollars_text(WRITE_UNIT_PRICE_IA)} for the class Standard-IA). In a global table every region bills them.
+included, and their price with its origin: `--unit-price` (dollars for a million units), else {LIST_PRICE_REGION}'s list price
+of {LIST_PRICE_DATE}, {dollars_text(WRITE_UNIT_PRICE)} a million ({dollars_text(WRITE_UNIT_PRICE_IA)} for the class Standard-IA). In a global table every region bills them.
 A table with provisioned capacity bills hours and not units, so its runs show no dollars. Writes to vector indexes are
 metered in bytes, apart from write units, and are not in these prices.
 
@@ -138,10 +135,9 @@ once; it shows the price and asks. The warm throughput stays.
   ends, and by the import. Of a larger one preflight reads, at each place where it cuts, a window of {FIRST_WINDOW_BYTES >> 10} KiB, and, where
   quotes leave it open, one of {EDGES_ROW_BYTES >> 20} MiB; the table above counts both. In `ddbload plan`: many objects at {REQUESTS_PER_SECOND:.0f} requests a second, a
   compressed object that is to be cut at {INFLATED_BYTES_PER_SECOND / 1e6:.0f} MB of text a second, and one that is not at its header.
-- A chunk makes {CHUNK_TRANSITIONS} state transitions (children are standard executions), a run
-  {RUN_TRANSITIONS} more. Retries add to that.
-- The run is followed with `ddbload start`: one LIST request per second for each 1,000 chunks.
-- The run is not resumed: `resume` invokes the function once more for each chunk, finished ones included.
+- A chunk makes {CHUNK_TRANSITIONS} state transitions, a run {RUN_TRANSITIONS} more. Nothing is retried or resumed: `resume` invokes
+  the function once more for each chunk, finished ones included.
+- The run is followed with `ddbload start`: a LIST request a second is counted, more than it makes.
 
 ## Cost while nothing runs
 
@@ -153,11 +149,10 @@ once; it shows the price and asks. The warm throughput stays.
 | logs | $0.03 per GB, until `log_retention_days` |
 | `cdk bootstrap`'s bucket: a few MB for each deployed version | $0.023 per GB (S3) |
 
-Functions, state machine and rules cost nothing while nothing is uploaded, and queues have no standing charge.
-Where uploads have rules, Lambda polls the upload queue all the time: five requests of 20 seconds at once are
-{POLLS / 1e6:.2f} million requests a month. A million a month are free for each account; beyond that they would be
-${POLLS * POLL_PRICE:.2f}. A burst adds three requests for each ten uploads. Without `uploads` nothing is polled. A bucket that sends its
-events to EventBridge may be billed $1 per million events, even for events without a matching rule.
+Where uploads have rules, Lambda polls the upload queue all the time: {POLLS / 1e6:.2f} million requests a month. A million
+a month are free for each account; beyond that they would be ${POLLS * POLL_PRICE:.2f}. A bucket that sends its events to EventBridge
+may be billed $1 per million events, even for events without a matching rule. Functions, state machine, rules and
+queues have no standing charge.
 """
 
 
