@@ -347,15 +347,11 @@ begin at once, and cost a fraction.
 | functions at once | {scale_imports.CONCURRENCY:,}, of which {scale_imports.STARTS_PER_SECOND:.0f} new ones a second | the default quota of an account; "for each function, your concurrency scaling rate is 1,000 execution environment instances every 10 seconds" ([AWS Lambda developer guide](https://docs.aws.amazon.com/lambda/latest/dg/scaling-behavior.html)) |
 | cold start, and a continuation | {scale_imports.START_SECONDS:.0f} s | guessed |
 | from Preflight to the first child of the Map | {scale_imports.MAP_SECONDS:.0f} s | guessed: AWS documents no figure |
-| executions that start | {UPLOADS_PER_SECOND:.0f} a second | [deploy.md](deploy.md#bursts): after the first 800. So 100 are not limited |
-| Map Runs at once | {max(each.scenario.runs for each in outcomes)} | the quota of open Map Runs is 1,000 ([AWS Step Functions developer guide](https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html)) |
-| state transitions | {_most_transitions(outcomes):,.0f} a second at most, on the average of a load | the quota is 800 a second or more by region, less in new accounts (the same page) |
 | table | {TABLE_RATE:,.0f} write units a second from the beginning, shared evenly by all functions of all runs | "40,000 read request units and 40,000 write request units" per table ([Amazon DynamoDB developer guide](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html)). A new on-demand table begins with 4,000, and takes longer |
 | workers of a run | {WORKERS} | `auto`: one for each 1,000 write units |
 | rows | {ROW_BYTES} bytes of text, one write unit each; new keys; none is throttled, rejected or sent twice | – |
 | rows of one function | {WORKER_RATE:,.0f} a second at most | 5 s of processor for a million ([cost.md](cost.md)), a tenth of that rate |
 | text of gzip | {TEXT_BYTES_PER_SECOND / 1e6:.0f} MB a second | 150 MB for each second of the processor ([decision 0011](contributing/decisions/0011-gzip-seek-points.md)), by the factor above |
-| columns | as in the files of `tests/sim/scale.py`: windows of 16 KiB decide in quoted text, those of 1 MiB in text without quotes | – |
 | prices of us-east-1, {write_price.LIST_PRICE_DATE} | Lambda on arm64: ${write_price.GB_SECOND:.10f} a GB-second, ${write_price.INVOCATION * 1e6:.2f} a million requests. Step Functions: ${write_price.TRANSITION * 1e3:.3f} a thousand transitions. S3: ${write_price.S3_WRITE * 1e3:.3f} a thousand PUT and LIST, ${write_price.S3_READ * 1e3:.4f} a thousand GET. DynamoDB: ${price.US_EAST_1_PRICE.dollars_per_million:.3f} a million write units on demand | AWS's price lists, as in `ddbload/contracts/write_price.py` ([cost.md](cost.md)) |
 | requests that are priced | those of preflight as they were made; for imports one GET for each 8 MiB and for each object, and three PUT for each invocation | – |
 
@@ -367,16 +363,6 @@ on-demand table, and other load on the account.
 def _most_requests(outcomes: list[Outcome]) -> float:
     """Return the requests a second of the preflight that makes the most."""
     return max(sum(each.preflight_requests.values()) / each.preflight_seconds for each in outcomes)
-
-
-def _most_transitions(outcomes: list[Outcome]) -> float:
-    """Return the state transitions a second of the load that has the most."""
-    return max(
-        each.scenario.runs
-        * (each.chunks * price.CHUNK_TRANSITIONS + price.RUN_TRANSITIONS)
-        / each.wall
-        for each in outcomes
-    )
 
 
 def _preflight_line(each: Outcome) -> str:
