@@ -16,8 +16,14 @@ from ddbload import __version__
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.retry import call_if_possible, call_with_retries
 from ddbload.cli import options
-from ddbload.cli.output import Output, ask_to_agree, has_terminal_input, print_stderr, print_stdout
 from ddbload.cli.run_location import option_words, stack_name
+from ddbload.cli.terminal import (
+    Output,
+    ask_to_agree,
+    has_terminal_input,
+    print_stderr,
+    print_stdout,
+)
 from ddbload.deploy import stack_settings as known
 from ddbload.deploy import toolchain
 from ddbload.deploy.cdk import Cdk

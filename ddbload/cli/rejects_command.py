@@ -16,7 +16,6 @@ from rich.text import Text
 
 from ddbload.cli import options
 from ddbload.cli.import_command import import_with_progress
-from ddbload.cli.output import EXIT_DONE, Output, print_stdout, printable
 from ddbload.cli.run_location import NamedRun, RunLocation, run_options
 from ddbload.cli.run_result import (
     RankedCauses,
@@ -29,6 +28,7 @@ from ddbload.cli.run_result import (
 )
 from ddbload.cli.run_setup import open_stream
 from ddbload.cli.tables import draw, make_table
+from ddbload.cli.terminal import EXIT_DONE, Output, print_stdout
 from ddbload.contracts.results import DONE
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import (
@@ -38,6 +38,7 @@ from ddbload.errors import (
     LedgerDamaged,
     LedgerUnwritable,
     SourceUnreadable,
+    visible,
 )
 from ddbload.runs import retry_rejects
 from ddbload.runs.local_runs import local_folder
@@ -150,7 +151,7 @@ def _draw(lines: Iterable[bytes]) -> None:
                     f"{reject['byte']:,}",
                     reject["column"] or "-",
                     reject["cause"],
-                    Text(printable(reject["raw"][:60]), overflow="ellipsis", no_wrap=True),
+                    Text(visible(reject["raw"][:60]), overflow="ellipsis", no_wrap=True),
                 )
             )
     if not causes:
