@@ -32,10 +32,9 @@ from ddbload.errors import (
     AccessDenied,
     DdbloadError,
     DeploymentFailed,
-    RequestRefused,
     StackNotFound,
 )
-from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack
+from ddbload.runs.deployed import DEFAULT_STACK, Stack, describe_stack, find_stack
 
 BOOTSTRAP_STACK = "CDKToolkit"
 """Stack of the AWS CDK, which all its apps of an account and region share."""
@@ -98,18 +97,11 @@ def find_stack_place(aws: AwsSettings, stack: str | None) -> StackPlace:
 
 
 def _is_bootstrapped(clients: Clients) -> bool:
-    client = clients.cloudformation
     try:
-        call_with_retries(
-            lambda: client.describe_stacks(StackName=BOOTSTRAP_STACK),
-            f"looking up stack {BOOTSTRAP_STACK}",
-        )
-    except RequestRefused:
-        return False
+        return describe_stack(clients.cloudformation, BOOTSTRAP_STACK) is not None
     except AccessDenied:
         # Who may not look may not bootstrap either: cdk will say what is missing.
         return True
-    return True
 
 
 def _variables(clients: Clients, aws: AwsSettings, region: str) -> dict[str, str]:

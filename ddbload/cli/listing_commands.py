@@ -23,6 +23,7 @@ from ddbload.cli.terminal import Output
 from ddbload.contracts.results import ALREADY_LOADED, STATUSES
 from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import InvalidUsage, RunNotFound, visible
+from ddbload.report_page.markup import duration_text
 from ddbload.runs.deployed import LATE_SECONDS, LogEvent, RunLogs
 from ddbload.runs.list_runs import RunSummary, list_runs
 from ddbload.source.catalogs.globs import Glob, has_wildcards
@@ -36,10 +37,7 @@ LOG_POLL_SECONDS = 15.0
 BEFORE_SECONDS = 900.0
 """Time before a run's record was written in which its first functions may have logged."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_SHOWN_FIRST = ("timestamp", "level", "message")
-_LEFT_OUT = frozenset(
-    (*_SHOWN_FIRST, "location", "service", "correlation_id", "run", "xray_trace_id")
-)
+_LEFT_OUT = {"timestamp", "level", "message", "location", "service", "correlation_id", "run"}
 """Fields that a line does not show: --json has them."""
 
 
@@ -102,7 +100,7 @@ def _draw_runs(runs: list[RunSummary]) -> None:
             each.run,
             Text(visible(each.status), STATUS_STYLES.get(each.status, "")),
             _moment(each.began),
-            "" if each.seconds is None else _duration(each.seconds),
+            "" if each.seconds is None else duration_text(each.seconds),
             ", ".join(_counts(each)),
             each.table or "",
             _source(each),
@@ -142,14 +140,6 @@ def _moment(seconds: float | None) -> str:
     if seconds is None:
         return ""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}Z"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
 @options.command(
@@ -381,7 +371,7 @@ def text_line(event: LogEvent) -> str:
         words += [
             f"{name}={value if isinstance(value, str) else json.dumps(value)}"
             for name, value in fields.items()
-            if name not in _LEFT_OUT and not name.startswith(("function_", "cold_start"))
+            if name not in _LEFT_OUT and not name.startswith(("function_", "cold_start", "xray_"))
         ]
     return visible(" ".join(words))
 

@@ -218,11 +218,16 @@ def cancel_command(named: NamedRun = run_options, output: Output = options.outpu
         executions=there.executions if isinstance(there, Deployed) else None,
         execution=there.last_execution(run),
     )
-    status = "CANCELLED" if ended.report is None else ended.report.status
-    if output.as_json:
-        report = None if ended.report is None else ended.report.to_json()
-        value = {"run": run, "status": status, "silent": list(ended.silent), "report": report}
-        terminal.print_json(value)
+    report = ended.report
+    status = "CANCELLED" if report is None else report.status
+    lines = [f"run {run}: {status}"]
+    if ended.already_done:
+        lines = [f"run {run} has ended before: {status}; there is nothing to cancel"]
+    elif report is not None:
+        seen = there.read(run)
+        is_resumable = not seen.state.done and why_not_resumable(seen) is None
+        advice = f"; to resume: {named.command('resume')}" if is_resumable else ""
+        lines.append(f"  {report.rows.read:,} rows are done{advice}")
     if ended.stop_refused is not None:
         terminal.print_stderr(
             f"ddbload: the execution could not be stopped ({ended.stop_refused}); it ends by"
@@ -230,37 +235,23 @@ def cancel_command(named: NamedRun = run_options, output: Output = options.outpu
         )
     for each in ended.silent:
         terminal.print_stderr(f"ddbload: not confirmed: {each}")
-    if not output.as_json:
-        if ended.already_done:
-            terminal.print_stdout(
-                f"run {run} has ended before: {status}; there is nothing to cancel"
-            )
-        else:
-            terminal.print_stdout(f"run {run}: {status}")
-            if ended.report is not None:
-                seen = there.read(run)
-                advice = ""
-                if not seen.state.done and why_not_resumable(seen) is None:
-                    advice = f"; to resume: {named.command('resume')}"
-                terminal.print_stdout(f"  {ended.report.rows.read:,} rows are done{advice}")
+    as_json = None if report is None else report.to_json()
+    value = {"run": run, "status": status, "silent": list(ended.silent), "report": as_json}
+    output.show(value, *lines)
     return terminal.EXIT_FAILED if ended.silent else terminal.EXIT_DONE
 
 
 def _find_begun_run(named: NamedRun) -> RunLocation:
     """Find a run to cancel, which may have been started a moment ago."""
-    if named.stack is not None:
-        return named.find()
-    run, local = named.run, find_runs(named.ledger, None, named.aws)
-    where = local.context.store.uri("runs")
-    missing = f"there is no run {run} in the ledger at {where}"
     try:
         there = named.find()
-    except RunNotFound as error:
-        there, missing = local, error.message
-    else:
-        if named.ledger is None:
+        if named.stack is not None or named.ledger is None:
             return there
-    if wait_for_begin(run, local.context):
+        where = there.context.store.uri("runs")
+        missing = f"there is no run {named.run} in the ledger at {where}"
+    except RunNotFound as error:
+        there, missing = find_runs(None, None, named.aws), error.message
+    if wait_for_begin(named.run, there.context):
         return there
     raise RunNotFound(f"{missing}; if it was started just now, it goes on: repeat the command")
 
