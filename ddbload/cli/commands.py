@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ddbload import __version__
-from ddbload.cli import COMPLETE_VARIABLE
-from ddbload.cli.output import (
-    EXIT_BROKEN_PIPE,
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    print_error,
-    print_stderr,
-    report_stdout_error,
-    stdout_error,
-)
+from ddbload.cli import COMPLETE_VARIABLE, terminal
 from ddbload.errors import DdbloadError, InvalidUsage, unexpected
 
 if TYPE_CHECKING:
@@ -195,25 +186,25 @@ def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
         # The message may quote an argument, such as the name of a file.
         shown = io.StringIO()
         error.show(shown)
-        print_stderr(*shown.getvalue().rstrip("\n").split("\n"))
+        terminal.print_stderr(*shown.getvalue().rstrip("\n").split("\n"))
         return error.exit_code
     except SystemExit:
         # click ends so if a pipe is broken, after replacing standard output.
         sys.stdout = stdout
-        stdout_error()
-        return EXIT_BROKEN_PIPE
+        terminal.stdout_error()
+        return terminal.EXIT_BROKEN_PIPE
     except click.Abort:
         # click turns KeyboardInterrupt into Abort.
-        print_stderr("ddbload: interrupted")
-        return EXIT_INTERRUPTED
+        terminal.print_stderr("ddbload: interrupted")
+        return terminal.EXIT_INTERRUPTED
     except DdbloadError as error:
-        print_error(error)
+        terminal.print_error(error)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - its text may quote row data: only its place is shown
         if interrupted():
             raise KeyboardInterrupt from None
-        failed = stdout_error()
+        failed = terminal.stdout_error()
         if failed is not None:
-            return report_stdout_error(failed)
-        print_stderr(f"ddbload: {unexpected(error, 'internal error').message}")
-        return EXIT_FAILED
+            return terminal.report_stdout_error(failed)
+        terminal.print_stderr(f"ddbload: {unexpected(error, 'internal error').message}")
+        return terminal.EXIT_FAILED

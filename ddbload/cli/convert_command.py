@@ -15,21 +15,12 @@ from typing import Any, BinaryIO
 import click
 
 from ddbload.aws.clients import AwsSettings
-from ddbload.cli import options
-from ddbload.cli.output import (
-    Output,
-    error_json,
-    exit_status,
-    keep_result,
-    live_reading,
-    print_error,
-    print_stderr,
-    print_stdout,
-)
+from ddbload.cli import options, terminal
 from ddbload.cli.payload import build_payload, is_data_file, max_rejects_option, source_options
 from ddbload.cli.progress import show_record
 from ddbload.cli.run_result import cause_lines, causes_json, rank_causes, rate_of, source_format
 from ddbload.cli.run_setup import rejects_file, same_file, spooled
+from ddbload.cli.terminal import Output
 from ddbload.context import reading_context
 from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import Payload
@@ -111,18 +102,18 @@ def convert_command(
         if kept is not None and out != "-" and same_file(out, rejects or ""):
             raise InvalidUsage(f"--rejects {rejects} is OUT itself")
         value, error = _convert(payload, table, wanted, aws, kept, first, counts, output)
-    print_error(error)
+    terminal.print_error(error)
     # Standard output may be OUT.
-    say = print_stderr if out == "-" else print_stdout
+    say = terminal.print_stderr if out == "-" else terminal.print_stdout
     done = "is whole" if error is None else "was not written"
-    with nullcontext() if out == "-" else keep_result(f"{out} {done}"):
+    with nullcontext() if out == "-" else terminal.keep_result(f"{out} {done}"):
         if output.as_json:
             say(json.dumps(value))
         elif not output.quiet and (error is None or counts.read):
             say(*_lines(value, source, counts))
     if error is None and counts.rows.warning:
         output.warn(counts.rows.warning)
-    return exit_status(value["status"])
+    return terminal.exit_status(value["status"])
 
 
 def _convert(
@@ -146,7 +137,10 @@ def _convert(
             show_record(output, record, payload, writes=False)
             sink = open_sink(wanted, context)
             unfinished.callback(sink.abandon)
-            with live_reading(output, "converting") as show, _rejects_to(kept, counts) as reject:
+            with (
+                terminal.live_reading(output, "converting") as show,
+                _rejects_to(kept, counts) as reject,
+            ):
 
                 def watch(done: WorkTotals, size: int) -> None:
                     show(done.bytes, size, done.rows.read)
@@ -181,7 +175,7 @@ def _convert(
         "out_bytes": 0 if sink is None or failure else sink.bytes,
         "rejects": str(Path(kept.name).absolute()) if kept is not None and rows.rejected else None,
         "first": first if rows.read == first else None,
-        "error": error_json(failure),
+        "error": terminal.error_json(failure),
     }, failure
 
 

@@ -16,8 +16,14 @@ from ddbload import __version__
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.retry import call_if_possible, call_with_retries
 from ddbload.cli import options
-from ddbload.cli.output import Output, ask_to_agree, has_terminal_input, print_stderr, print_stdout
 from ddbload.cli.run_location import option_words, stack_name
+from ddbload.cli.terminal import (
+    Output,
+    ask_to_agree,
+    has_terminal_input,
+    print_stderr,
+    print_stdout,
+)
 from ddbload.deploy import stack_settings as known
 from ddbload.deploy import toolchain
 from ddbload.deploy.cdk import Cdk
@@ -26,10 +32,9 @@ from ddbload.errors import (
     AccessDenied,
     DdbloadError,
     DeploymentFailed,
-    RequestRefused,
     StackNotFound,
 )
-from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack
+from ddbload.runs.deployed import DEFAULT_STACK, Stack, describe_stack, find_stack
 
 BOOTSTRAP_STACK = "CDKToolkit"
 """Stack of the AWS CDK, which all its apps of an account and region share."""
@@ -92,18 +97,11 @@ def find_stack_place(aws: AwsSettings, stack: str | None) -> StackPlace:
 
 
 def _is_bootstrapped(clients: Clients) -> bool:
-    client = clients.cloudformation
     try:
-        call_with_retries(
-            lambda: client.describe_stacks(StackName=BOOTSTRAP_STACK),
-            f"looking up stack {BOOTSTRAP_STACK}",
-        )
-    except RequestRefused:
-        return False
+        return describe_stack(clients.cloudformation, BOOTSTRAP_STACK) is not None
     except AccessDenied:
         # Who may not look may not bootstrap either: cdk will say what is missing.
         return True
-    return True
 
 
 def _variables(clients: Clients, aws: AwsSettings, region: str) -> dict[str, str]:

@@ -10,8 +10,8 @@ from click.shell_completion import ShellComplete, get_completion_class, shell_co
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import COMPLETE_VARIABLE, options
-from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, Output, print_json, print_stdout
 from ddbload.cli.run_location import stack_name
+from ddbload.cli.terminal import EXIT_DONE, EXIT_FAILED, Output, print_json, print_stdout
 from ddbload.doctor.checks import FAIL, Check, check_aws, check_machine
 from ddbload.runs.local_runs import default_ledger
 

@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import options
-from ddbload.cli.output import Output, print_error, print_stderr, stop_on_interrupt
 from ddbload.cli.payload import build_payload, check_order, import_options, is_pipe
 from ddbload.cli.plan_command import plan_import
 from ddbload.cli.progress import show_progress, show_record
@@ -27,6 +26,7 @@ from ddbload.cli.run_setup import (
     require_not_stopped,
     spooled,
 )
+from ddbload.cli.terminal import Output, print_error, print_stderr, stop_on_interrupt
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.contracts.run_record import RunRecord

@@ -16,24 +16,14 @@ import click
 from rich.text import Text
 
 from ddbload.aws.clients import AwsSettings, Clients
-from ddbload.cli import options
-from ddbload.cli.output import (
-    EXIT_DONE,
-    EXIT_INTERRUPTED,
-    Output,
-    counted,
-    print_json,
-    print_stderr,
-    print_stdout,
-    printable,
-    report_stdout_error,
-    stdout_error,
-)
+from ddbload.cli import options, terminal
 from ddbload.cli.run_location import Deployed, NamedRun, RunLocation, find_runs, run_options
 from ddbload.cli.tables import STATUS_STYLES, draw, make_table
+from ddbload.cli.terminal import Output
 from ddbload.contracts.results import ALREADY_LOADED, STATUSES
 from ddbload.dynamodb.modes import mode_of
-from ddbload.errors import InvalidUsage, RunNotFound
+from ddbload.errors import InvalidUsage, RunNotFound, visible
+from ddbload.report_page.markup import duration_text
 from ddbload.runs.deployed import LATE_SECONDS, LogEvent, RunLogs
 from ddbload.runs.list_runs import RunSummary, list_runs
 from ddbload.source.catalogs.globs import Glob, has_wildcards
@@ -47,10 +37,7 @@ LOG_POLL_SECONDS = 15.0
 BEFORE_SECONDS = 900.0
 """Time before a run's record was written in which its first functions may have logged."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_SHOWN_FIRST = ("timestamp", "level", "message")
-_LEFT_OUT = frozenset(
-    (*_SHOWN_FIRST, "location", "service", "correlation_id", "run", "xray_trace_id")
-)
+_LEFT_OUT = {"timestamp", "level", "message", "location", "service", "correlation_id", "run"}
 """Fields that a line does not show: --json has them."""
 
 
@@ -97,11 +84,11 @@ def runs_command(
         there.context, executions, limit, statuses=statuses, table=table, source=source
     )
     if output.as_json:
-        print_json({"runs": [each.to_json() for each in found]})
+        terminal.print_json({"runs": [each.to_json() for each in found]})
         return
     if not found:
         none = "no such run" if statuses or table or source else "no runs"
-        print_stderr(f"ddbload: {none} in {_where(there)}")
+        terminal.print_stderr(f"ddbload: {none} in {_where(there)}")
         return
     _draw_runs(found)
 
@@ -111,9 +98,9 @@ def _draw_runs(runs: list[RunSummary]) -> None:
     rows = (
         (
             each.run,
-            Text(printable(each.status), STATUS_STYLES.get(each.status, "")),
+            Text(visible(each.status), STATUS_STYLES.get(each.status, "")),
             _moment(each.began),
-            "" if each.seconds is None else _duration(each.seconds),
+            "" if each.seconds is None else duration_text(each.seconds),
             ", ".join(_counts(each)),
             each.table or "",
             _source(each),
@@ -153,14 +140,6 @@ def _moment(seconds: float | None) -> str:
     if seconds is None:
         return ""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}Z"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
 @options.command(
@@ -211,7 +190,7 @@ def ls_command(
             return _write(_lines(found, f"s3://{bucket}/", is_long))
     finally:
         found.close()
-    return EXIT_DONE
+    return terminal.EXIT_DONE
 
 
 def _parse_place(place: str) -> tuple[str, str]:
@@ -258,8 +237,8 @@ def _count(found: Iterable[ListedObject | ListedFolder]) -> tuple[dict[str, int]
             size += each[1]
         else:
             folders += 1
-    shown = [counted(objects, "object"), counted(size, "byte")]
-    shown[:0] = [counted(folders, "folder")] if folders else []
+    shown = [terminal.counted(objects, "object"), terminal.counted(size, "byte")]
+    shown[:0] = [terminal.counted(folders, "folder")] if folders else []
     return {"objects": objects, "folders": folders, "bytes": size}, ", ".join(shown)
 
 
@@ -267,7 +246,7 @@ def _lines(
     found: Iterable[ListedObject | ListedFolder], start: str, is_long: bool
 ) -> Iterator[str]:
     # A pipe gets keys unescaped.
-    show = printable if sys.stdout.isatty() else str
+    show = visible if sys.stdout.isatty() else str
     for each in found:
         uri = show(start + each[0])
         if not is_long:
@@ -288,9 +267,9 @@ def _write(lines: Iterator[str]) -> int:
             sys.stdout.write("\n".join([*some, ""]))
             sys.stdout.flush()
         except OSError as error:
-            return report_stdout_error(stdout_error() or error)
+            return terminal.report_stdout_error(terminal.stdout_error() or error)
         size = _LINES_PER_WRITE
-    return EXIT_DONE
+    return terminal.EXIT_DONE
 
 
 @options.command(
@@ -319,16 +298,16 @@ def logs_command(
     run, there = named.run, named.find()
     if not isinstance(there, Deployed):
         place = there.context.store.uri(f"runs/{run}")
-        print_stderr(
+        terminal.print_stderr(
             f"ddbload: run {run} ran on this machine, which keeps no logs; its ledger is at {place}"
         )
-        return EXIT_DONE
+        return terminal.EXIT_DONE
     try:
         for event in _events(run, there, begin, follow):
-            print_stdout(_json_line(event) if output.as_json else text_line(event))
+            terminal.print_stdout(_json_line(event) if output.as_json else text_line(event))
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    return EXIT_DONE
+        return terminal.EXIT_INTERRUPTED
+    return terminal.EXIT_DONE
 
 
 def _events(run: str, there: Deployed, begin: float | None, follow: bool) -> Iterator[LogEvent]:
@@ -338,7 +317,9 @@ def _events(run: str, there: Deployed, begin: float | None, follow: bool) -> Ite
         context.clients.service("logs"),
         there.stack.log_groups,
         run,
-        missing=lambda group: print_stderr(f"ddbload: there is no log group {group} any more"),
+        missing=lambda group: terminal.print_stderr(
+            f"ddbload: there is no log group {group} any more"
+        ),
     )
     since = _beginning(run, there) if begin is None else begin
     while True:
@@ -390,9 +371,9 @@ def text_line(event: LogEvent) -> str:
         words += [
             f"{name}={value if isinstance(value, str) else json.dumps(value)}"
             for name, value in fields.items()
-            if name not in _LEFT_OUT and not name.startswith(("function_", "cold_start"))
+            if name not in _LEFT_OUT and not name.startswith(("function_", "cold_start", "xray_"))
         ]
-    return printable(" ".join(words))
+    return visible(" ".join(words))
 
 
 def _json_line(event: LogEvent) -> str:

@@ -15,7 +15,7 @@ def main() -> None:
     """Run a command; print errors as one line on stderr, never as a traceback."""
     _repair_streams()
     from ddbload.cli.commands import run
-    from ddbload.cli.output import buffer_stdout, raise_on_interrupt
+    from ddbload.cli.terminal import buffer_stdout, raise_on_interrupt
 
     interrupted = None
     try:

@@ -19,7 +19,7 @@ from click.shell_completion import CompletionItem
 from ddbload.aws.clients import AwsSettings
 from ddbload.cli.environment import find_variable, unread_variables, variable_value
 from ddbload.cli.hints import option_hint
-from ddbload.cli.output import Output, print_stderr, print_stdout
+from ddbload.cli.terminal import Output, print_stderr, print_stdout
 from ddbload.contracts.control import UNLIMITED
 from ddbload.contracts.messages import INPUT, RUN, TYPES_AND_MAPPING, WRITING
 from ddbload.contracts.options import MAX_WORKERS, parse_percent, parse_share

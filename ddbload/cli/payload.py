@@ -7,7 +7,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -35,7 +35,7 @@ from ddbload.contracts.payload import (
     canonical_type,
 )
 from ddbload.contracts.source import AUTO, DELIMITERS, TSV, Source, source_fields
-from ddbload.errors import InvalidPayload, InvalidUsage
+from ddbload.errors import DuplicateColumn, InvalidPayload, InvalidUsage
 
 _PARTS = {"source": Source, "": Payload, "mapping": ColumnMapping, "nulls": NullHandling}
 """Parts of a payload that say how the source is read, by their paths."""
@@ -155,10 +155,9 @@ def build_payload(
         }
         for path, kind in {**_PARTS, "options": Options}.items()
     }
-    reading, mapping = parts["source"], parts["mapping"]
+    reading = parts["source"]
     if reading["delimiter"] is None:
         reading["delimiter"] = DELIMITERS[TSV] if reading["format"] == TSV else AUTO
-    _refuse_contradictions(mapping["rename"], mapping["drop"], mapping["set"])
     payload: dict[str, Any] = {
         **parts.pop(""),
         **parts,
@@ -297,27 +296,6 @@ def _split_type(entry: str) -> _Pair:
     return name, sign, canonical_type(kind) or kind
 
 
-def _refuse_contradictions(
-    rename: Mapping[str, str], drop: Collection[str], settings: Mapping[str, str]
-) -> None:
-    """Raise `InvalidUsage` if --rename, --drop and --set contradict each other."""
-    sources: dict[str, str] = {}
-    for old, new in rename.items():
-        if old in drop:
-            raise InvalidUsage(f"--rename and --drop both name column {old!r}: give one")
-        if new in sources:
-            raise InvalidUsage(
-                f"--rename gives both {sources[new]!r} and {old!r} the name {new!r}; one would"
-                " overwrite the other"
-            )
-        if new in settings:
-            raise InvalidUsage(
-                f"--rename gives {old!r} the name {new!r}, which --set sets, too; one would"
-                " overwrite the other: drop the column, or set another attribute"
-            )
-        sources[new] = old
-
-
 _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "delimiter": lambda text: text and (DELIMITER_NAMES.get(text.lower()) or _character(text)),
     "quote": lambda text: None if text in ("", "none") else _character(text),
@@ -359,9 +337,12 @@ def _check(payload: dict[str, Any]) -> None:
     try:
         checked = Payload.from_json(payload)
         check_dialect(checked.source)
-        column_changes(checked.mapping)
     except InvalidPayload as error:
         raise _as_usage(error) from None
+    try:
+        column_changes(checked.mapping)
+    except (InvalidPayload, DuplicateColumn) as error:
+        raise InvalidUsage(error.message) from None
 
 
 def _as_usage(error: InvalidPayload) -> InvalidUsage:

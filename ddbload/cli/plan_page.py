@@ -10,11 +10,11 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from ddbload.cli.output import printable
 from ddbload.cli.run_result import LAYOUT_NAMES
 from ddbload.cli.tables import STATUS_STYLES, draw, make_table
 from ddbload.contracts.source import AUTO, UNCOMPRESSED
 from ddbload.contracts.write_price import amount_text
+from ddbload.errors import visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -48,14 +48,14 @@ def show_plan(plan: Value, *, show_all: bool = False) -> None:
     for title, command in commands.items():
         if command:
             # In one line, however long: a line end within it would be copied with it.
-            line = Text(f"  {printable(command)}", "cyan", no_wrap=True, overflow="ignore")
+            line = Text(f"  {visible(command)}", "cyan", no_wrap=True, overflow="ignore")
             section(title, line)
     draw(Group(*parts))
 
 
 def _head(plan: Value) -> RenderableType:
     table = plan["table"]
-    text = Text(printable(plan["source"]["uri"]), style="bold")
+    text = Text(visible(plan["source"]["uri"]), style="bold")
     if table is not None:
         text.append(f" into {table['name']}", "bold")
         text.append(f"  ({table['region']}, {table['billing']})", "dim")
@@ -125,7 +125,7 @@ def _dialect(dialect: Value, show_all: bool) -> str:
     sure = math.floor(100 * dialect["sure"])
     if not show_all:
         return f"{said} ({sure}% sure)"
-    said = f"{said} ({sure}% sure: {printable(dialect['why'])})"
+    said = f"{said} ({sure}% sure: {visible(dialect['why'])})"
     if dialect["header_why"] is not None:
         said += f"; the first row names the columns ({dialect['header_why']})"
     return said
@@ -190,7 +190,7 @@ def _columns(columns: Sequence[Value], most: int) -> RenderableType:
     rows: list[tuple[Text, ...]] = []
     for each in columns[:most]:
         name, kind, role = each["name"], each["type"], each["key"]
-        name = printable(name if len(name) <= 28 else f"{name[:27]}…")
+        name = visible(name if len(name) <= 28 else f"{name[:27]}…")
         inferred = each["inferred"]["type"] if "inferred" in each else kind
         rows.append(
             (
@@ -198,7 +198,7 @@ def _columns(columns: Sequence[Value], most: int) -> RenderableType:
                 Text(f"{kind} {role}" if role else kind),
                 Text("" if inferred == kind else inferred, "cyan"),
                 Text(f"{each['empty']:,}" if each.get("empty") else ""),
-                Text(printable("  ".join(each.get("examples", ()))), "dim"),
+                Text(visible("  ".join(each.get("examples", ()))), "dim"),
             )
         )
     head = ("name", "type", "could be", "empty", "examples")
@@ -219,7 +219,7 @@ def _way(way: Value) -> str:
     """Describe a way to load the source, in a line."""
     price = "price unknown" if way["dollars"] is None else amount_text(way["dollars"])
     time = f", {duration(way['seconds'])}" if way["tool"] == "ddbload" else ""
-    needs = f"; needs {printable('; '.join(way['needs']))}" if way["needs"] else ""
+    needs = f"; needs {visible('; '.join(way['needs']))}" if way["needs"] else ""
     return f"{way['tool']}: {price}{time}{'' if way['possible'] else '; not possible here'}{needs}"
 
 
@@ -228,7 +228,7 @@ def _list(texts: Sequence[str]) -> RenderableType:
     grid.add_column(style="yellow", no_wrap=True)
     grid.add_column(overflow="fold")
     for text in texts:
-        grid.add_row("-", Text(printable(text)))
+        grid.add_row("-", Text(visible(text)))
     return grid
 
 
@@ -238,7 +238,7 @@ def _with_more(table: Table, more: int) -> RenderableType:
 
 
 def _shown(text: str) -> str:
-    return "a tab" if text == "\t" else f"'{printable(text)}'"
+    return "a tab" if text == "\t" else f"'{visible(text)}'"
 
 
 def _bytes(size: float) -> str:

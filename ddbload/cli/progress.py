@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ddbload.cli.output import STEP_SECONDS, Output, counted, drawing, live_console, print_stderr
 from ddbload.cli.run_result import print_detected, source_format
+from ddbload.cli.terminal import STEP_SECONDS, Output, counted, drawing, live_console, print_stderr
 from ddbload.contracts.run_record import RunRecord
 from ddbload.runs.progress import RunProgress, progress_line
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from rich.text import Text
 
 from ddbload.cli import options
 from ddbload.cli.import_command import import_with_progress
-from ddbload.cli.output import EXIT_DONE, Output, print_stdout, printable
 from ddbload.cli.run_location import NamedRun, RunLocation, run_options
 from ddbload.cli.run_result import (
     RankedCauses,
@@ -29,6 +29,7 @@ from ddbload.cli.run_result import (
 )
 from ddbload.cli.run_setup import open_stream
 from ddbload.cli.tables import draw, make_table
+from ddbload.cli.terminal import EXIT_DONE, Output, print_stdout
 from ddbload.contracts.results import DONE
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import (
@@ -38,6 +39,7 @@ from ddbload.errors import (
     LedgerDamaged,
     LedgerUnwritable,
     SourceUnreadable,
+    visible,
 )
 from ddbload.runs import retry_rejects
 from ddbload.runs.local_runs import local_folder
@@ -136,31 +138,29 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 def _draw(lines: Iterable[bytes]) -> None:
     """Draw a table of the first rejects, and the counts of all by cause."""
-    causes: Counter[str] = Counter()
-    rows: list[Sequence[str | Text]] = []
-    for line in lines:
-        reject = _parsed(line)
-        causes[cause_text(reject["cause"], reject["column"])] += 1
-        if len(rows) < SHOWN:
-            rows.append(
-                (
-                    # Rejects name their source only if the run has several objects.
-                    reject.get("source") or "",
-                    "-" if reject["line"] is None else f"{reject['line']:,}",
-                    f"{reject['byte']:,}",
-                    reject["column"] or "-",
-                    reject["cause"],
-                    Text(printable(reject["raw"][:60]), overflow="ellipsis", no_wrap=True),
-                )
-            )
+    lines = iter(lines)
+    shown = list(islice(lines, SHOWN))
+    causes, _ = count_rejects(chain(shown, lines))
     if not causes:
         print_stdout("no row was rejected")
         return
+    rows = [
+        (
+            # Rejects name their source only if the run has several objects.
+            reject.get("source") or "",
+            "-" if reject["line"] is None else f"{reject['line']:,}",
+            f"{reject['byte']:,}",
+            reject["column"] or "-",
+            reject["cause"],
+            Text(visible(reject["raw"][:60]), overflow="ellipsis", no_wrap=True),
+        )
+        for reject in map(_parsed, shown)
+    ]
     draw(make_table(("source", "line", "byte", "column", "cause", "row"), rows))
-    more = causes.total() - len(rows)
+    more = sum(count for _, count in causes) - len(rows)
     if more > 0:
         print_stdout(f"... and {more:,} more; --json, or a pipe, shows all")
-    print_stdout(*(f"{count:>9,} {cause}" for cause, count in causes.most_common()))
+    print_stdout(*(f"{count:>9,} {cause_text(*cause)}" for cause, count in causes))
 
 
 def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Output) -> int:

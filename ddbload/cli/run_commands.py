@@ -7,26 +7,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from ddbload.cli import options
-from ddbload.cli.output import (
-    EXIT_DONE,
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    Output,
-    print_error,
-    print_json,
-    print_stderr,
-    print_stdout,
-    printable,
-)
+from ddbload.cli import options, terminal
 from ddbload.cli.progress import show_progress
 from ddbload.cli.run_location import Deployed, NamedRun, RunLocation, find_runs, run_options
 from ddbload.cli.run_result import Result
 from ddbload.cli.run_setup import private_file
+from ddbload.cli.terminal import Output
 from ddbload.contracts.control import MAX_CONTROL_SECONDS, Control
 from ddbload.contracts.results import FAILED, Failure, Report
 from ddbload.contracts.write_price import amount_text
-from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable, RunNotFound
+from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable, RunNotFound, visible
 from ddbload.ledger.run_state import RunState
 from ddbload.report_page.page import run_page
 from ddbload.runs.local_runs import SPOOL, follow_process, wait_for_begin
@@ -57,7 +47,7 @@ def status_command(
     """
     run, there = named.run, named.find()
     if follow and not _follow(run, there):
-        return EXIT_INTERRUPTED
+        return terminal.EXIT_INTERRUPTED
 
     seen = there.read(run)
     why_not, resume = why_not_resumable(seen), None
@@ -69,7 +59,7 @@ def status_command(
     elif why_not is not None:
         lines.append(f"  resume    not possible: {why_not}; start a new run, with another run id")
     output.show(_status_json(seen, resume), *lines)
-    return EXIT_DONE
+    return terminal.EXIT_DONE
 
 
 def _status_json(seen: SeenRun, resume: str | None) -> dict[str, Any]:
@@ -90,7 +80,7 @@ def _follow(run: str, there: RunLocation) -> bool:
             elif execution is not None and execution.running:
                 there.follow(run, execution.arn, show)
     except KeyboardInterrupt:
-        print_stderr("ddbload: stopped following; the run continues")
+        terminal.print_stderr("ddbload: stopped following; the run continues")
         return False
     return True
 
@@ -99,7 +89,7 @@ def _progress_lines(seen: SeenRun) -> Iterator[str]:
     report, rows, state = seen.report, seen.report.rows, seen.state
     yield f"run {seen.run}: {state.status}"
     if seen.payload is not None:
-        yield f"  from      {printable(name_for_user(seen.payload.source.uri))}"
+        yield f"  from      {visible(name_for_user(seen.payload.source.uri))}"
         yield f"  into      {seen.payload.table}"
     if seen.record is None:
         yield f"  chunks    none{_before_record(seen)}"
@@ -137,7 +127,7 @@ def _process_lines(seen: SeenRun) -> Iterator[str]:
         yield (f"  process   {heartbeat.pid} on {heartbeat.host} {doing}, last heartbeat at {when}")
     if state.error is not None:
         label = "error  " if seen.record is None else "missing"
-        yield f"  {label}   {state.error.name}: {printable(state.error.message)}"
+        yield f"  {label}   {state.error.name}: {visible(state.error.message)}"
 
 
 @options.command(
@@ -177,17 +167,17 @@ def report_command(
         report, state = empty_report(run, FAILED, Failure.of(damaged)), RunState(FAILED)
         was_killed = False
     if state.running:
-        print_stderr(f"ddbload: run {run} is still running; this is its progress")
+        terminal.print_stderr(f"ddbload: run {run} is still running; this is its progress")
         was_killed = False
     result = Result(report, report.seconds, was_killed=was_killed)
     if html is not None:
         _write_page(html, report, there, show_rows=show_rows)
     if output.as_json:
-        print_json(result.to_json())
+        terminal.print_json(result.to_json())
     elif html != "-":
         list_rejects = named.command("rejects")
-        print_stdout(*result.lines(list_rejects))
-    print_error(report.error)
+        terminal.print_stdout(*result.lines(list_rejects))
+    terminal.print_error(report.error)
     return result.exit_code
 
 
@@ -204,7 +194,7 @@ def _write_page(path: str, report: Report, there: RunLocation, *, show_rows: boo
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise OutputUnwritable(f"--html {path}: {reason}") from None
-    print_stderr(f"ddbload: wrote {path}")
+    terminal.print_stderr(f"ddbload: wrote {path}")
 
 
 @options.command(
@@ -228,47 +218,40 @@ def cancel_command(named: NamedRun = run_options, output: Output = options.outpu
         executions=there.executions if isinstance(there, Deployed) else None,
         execution=there.last_execution(run),
     )
-    status = "CANCELLED" if ended.report is None else ended.report.status
-    if output.as_json:
-        report = None if ended.report is None else ended.report.to_json()
-        value = {"run": run, "status": status, "silent": list(ended.silent), "report": report}
-        print_json(value)
+    report = ended.report
+    status = "CANCELLED" if report is None else report.status
+    lines = [f"run {run}: {status}"]
+    if ended.already_done:
+        lines = [f"run {run} has ended before: {status}; there is nothing to cancel"]
+    elif report is not None:
+        seen = there.read(run)
+        is_resumable = not seen.state.done and why_not_resumable(seen) is None
+        advice = f"; to resume: {named.command('resume')}" if is_resumable else ""
+        lines.append(f"  {report.rows.read:,} rows are done{advice}")
     if ended.stop_refused is not None:
-        print_stderr(
+        terminal.print_stderr(
             f"ddbload: the execution could not be stopped ({ended.stop_refused}); it ends by"
             " itself, and writes nothing"
         )
     for each in ended.silent:
-        print_stderr(f"ddbload: not confirmed: {each}")
-    if not output.as_json:
-        if ended.already_done:
-            print_stdout(f"run {run} has ended before: {status}; there is nothing to cancel")
-        else:
-            print_stdout(f"run {run}: {status}")
-            if ended.report is not None:
-                seen = there.read(run)
-                advice = ""
-                if not seen.state.done and why_not_resumable(seen) is None:
-                    advice = f"; to resume: {named.command('resume')}"
-                print_stdout(f"  {ended.report.rows.read:,} rows are done{advice}")
-    return EXIT_FAILED if ended.silent else EXIT_DONE
+        terminal.print_stderr(f"ddbload: not confirmed: {each}")
+    as_json = None if report is None else report.to_json()
+    value = {"run": run, "status": status, "silent": list(ended.silent), "report": as_json}
+    output.show(value, *lines)
+    return terminal.EXIT_FAILED if ended.silent else terminal.EXIT_DONE
 
 
 def _find_begun_run(named: NamedRun) -> RunLocation:
     """Find a run to cancel, which may have been started a moment ago."""
-    if named.stack is not None:
-        return named.find()
-    run, local = named.run, find_runs(named.ledger, None, named.aws)
-    where = local.context.store.uri("runs")
-    missing = f"there is no run {run} in the ledger at {where}"
     try:
         there = named.find()
-    except RunNotFound as error:
-        there, missing = local, error.message
-    else:
-        if named.ledger is None:
+        if named.stack is not None or named.ledger is None:
             return there
-    if wait_for_begin(run, local.context):
+        where = there.context.store.uri("runs")
+        missing = f"there is no run {named.run} in the ledger at {where}"
+    except RunNotFound as error:
+        there, missing = find_runs(None, None, named.aws), error.message
+    if wait_for_begin(named.run, there.context):
         return there
     raise RunNotFound(f"{missing}; if it was started just now, it goes on: repeat the command")
 

@@ -9,16 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ddbload.cli.output import (
-    Output,
-    error_json,
-    exit_status,
-    keep_result,
-    print_json,
-    print_result,
-    print_stderr,
-    printable,
-)
+from ddbload.cli import terminal
+from ddbload.cli.terminal import Output
 from ddbload.context import Context
 from ddbload.contracts.results import (
     ALREADY_LOADED,
@@ -34,7 +26,7 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
 from ddbload.contracts.write_price import amount_text
 from ddbload.dynamodb.modes import mode_of
-from ddbload.errors import Cancelled, DdbloadError, Interrupted
+from ddbload.errors import Cancelled, DdbloadError, Interrupted, visible
 from ddbload.items.item_layout import item_layout
 from ddbload.runs.progress import RunProgress
 from ddbload.steps.report import empty_report, finished_report
@@ -62,7 +54,7 @@ def rank_causes(causes: Counter[tuple[str, str | None]]) -> RankedCauses:
 
 def cause_text(cause: str, column: str | None) -> str:
     """Describe a cause and its column for a terminal."""
-    return f"{cause} in {printable(column or 'the row')}"
+    return f"{cause} in {visible(column or 'the row')}"
 
 
 def causes_json(causes: RankedCauses) -> list[dict[str, Any]]:
@@ -119,7 +111,7 @@ class Result:
     @property
     def exit_code(self) -> int:
         """Exit status: 0 done, 1 failed or not done, 3 done with rejects, 130 interrupted."""
-        return exit_status(self.report.status)
+        return terminal.exit_status(self.report.status)
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
@@ -138,7 +130,7 @@ class Result:
             "throttled": work.throttled,
             "retries": work.retries,
             "rejects": report.rejects,
-            "error": error_json(report.error),
+            "error": terminal.error_json(report.error),
             "dollars": None if report.dollars is None else round(report.dollars, 6),
             "write_price": None if price is None else price.to_json(),
             **({} if report.planned is None else {"planned": report.planned.to_json()}),
@@ -218,7 +210,7 @@ class Result:
     def _cause_lines(self) -> list[str]:
         """Return a line with the most frequent causes of rejects, if they are counted."""
         causes = list((self.report.causes or {}).items())
-        words = [f"{rows:,} {printable(cause)}" for cause, rows in causes[:TOP_CAUSES]]
+        words = [f"{rows:,} {visible(cause)}" for cause, rows in causes[:TOP_CAUSES]]
         if len(causes) > TOP_CAUSES:
             words.append(f"{sum(rows for _, rows in causes[TOP_CAUSES:]):,} of other causes")
         uncounted = self.report.rows.rejected - sum(rows for _, rows in causes)
@@ -234,13 +226,13 @@ def show_result(result: Result, output: Output, list_rejects: str) -> int:
     status.
     """
     report = result.report
-    with keep_result(
+    with terminal.keep_result(
         f"the run itself is not affected: it ended {report.status} (ddbload report {report.run})"
     ):
         if output.as_json:
-            print_json(result.to_json())
+            terminal.print_json(result.to_json())
         elif not output.quiet and (report.error is None or report.rows.read):
-            print_result(result.lines(list_rejects), result.exit_code)
+            terminal.print_result(result.lines(list_rejects), result.exit_code)
     if report.status in DONE and report.warning:
         output.warn(report.warning)
     return result.exit_code
@@ -273,11 +265,13 @@ def print_detected(record: RunRecord, payload: dict[str, Any]) -> None:
     `payload`: the run's input; only what it left to detection is printed.
     """
     if AUTO in payload["source"].values() and source_format(record) != _USUAL_FORMAT:
-        print_stderr(f"ddbload: reading the source as {source_format(record)}")
+        terminal.print_stderr(f"ddbload: reading the source as {source_format(record)}")
     if record.payload.infer_types and not record.payload.source.kind.has_columns:
-        print_stderr("ddbload: --infer-types has no effect: each value of this format has a type")
+        terminal.print_stderr(
+            "ddbload: --infer-types has no effect: each value of this format has a type"
+        )
     elif record.payload.infer_types:
-        print_stderr(f"ddbload: inferred types: {_inferred_types(record)}")
+        terminal.print_stderr(f"ddbload: inferred types: {_inferred_types(record)}")
 
 
 def source_format(record: RunRecord) -> str:

@@ -15,8 +15,14 @@ from ddbload.aws.clients import Clients
 from ddbload.aws.retry import DEFAULT_POLICY
 from ddbload.aws.table_description import describe_table_with_response, table_notices
 from ddbload.cli.options import is_given
-from ddbload.cli.output import Output, ask_to_agree, has_terminal_input, print_notice, print_stderr
 from ddbload.cli.payload import is_pipe
+from ddbload.cli.terminal import (
+    Output,
+    ask_to_agree,
+    has_terminal_input,
+    print_notice,
+    print_stderr,
+)
 from ddbload.contracts.options import ASYNC, THREADS
 from ddbload.contracts.payload import Payload
 from ddbload.errors import Cancelled, DdbloadError, InvalidUsage, SourceUnreadable

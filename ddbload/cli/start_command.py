@@ -11,13 +11,13 @@ import click
 from ddbload.aws.clients import AwsSettings
 from ddbload.cli import options
 from ddbload.cli.import_command import import_with_progress, with_rejects
-from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, Output, print_error, print_stderr
 from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.plan_command import plan_import
 from ddbload.cli.progress import show_progress, show_record
 from ddbload.cli.run_location import Deployed, NamedRun, RunLocation, find_deployed, run_options
 from ddbload.cli.run_result import Result, finished_result, print_run, show_result
 from ddbload.cli.run_setup import prewarm, print_table_notices, rejects_file
+from ddbload.cli.terminal import EXIT_DONE, EXIT_INTERRUPTED, Output, print_error, print_stderr
 from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
 from ddbload.contracts.control import UNLIMITED, NewLimits
 from ddbload.contracts.payload import Payload

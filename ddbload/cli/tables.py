@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ddbload.cli.output import printable
+from ddbload.errors import visible
 from ddbload.runs.progress import (
     CHECKING,
     DONE_PERCENT,
@@ -67,7 +67,7 @@ def make_table(
     but for the columns in `whole`.
     """
     cells = [
-        [each if isinstance(each, Text) else Text(printable(each)) for each in row] for row in rows
+        [each if isinstance(each, Text) else Text(visible(each)) for each in row] for row in rows
     ]
     shown = [place for place in range(len(head)) if any(row[place].plain for row in cells)]
     table = Table(box=None, pad_edge=False, expand=flexible is not None)

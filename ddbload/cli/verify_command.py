@@ -12,30 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from ddbload.aws.clients import AwsSettings
-from ddbload.cli import options
-from ddbload.cli.output import (
-    Output,
-    ask_to_agree,
-    error_json,
-    exit_status,
-    keep_result,
-    live_reading,
-    print_error,
-    print_stdout,
-    printable,
-)
+from ddbload.cli import options, terminal
 from ddbload.cli.payload import build_payload, check_order, source_options
 from ddbload.cli.progress import show_record
 from ddbload.cli.run_location import option_words
 from ddbload.cli.run_result import cause_lines, causes_json, rank_causes, rate_of, source_format
 from ddbload.cli.run_setup import spooled
+from ddbload.cli.terminal import Output
 from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.write_price import amount_text
 from ddbload.convert.sinks import FileSink
-from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable
+from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable, visible
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.verify.verify import (
     DIFFERENT,
@@ -127,13 +117,13 @@ def verify_command(
         if folder is not None and error is None:
             folder.finish(keep_extra=settings.sample is None)
             value["commands"] = folder.commands(table, aws)
-    print_error(error)
-    with keep_result(f"the comparison ended as {value['status']}"):
+    terminal.print_error(error)
+    with terminal.keep_result(f"the comparison ended as {value['status']}"):
         lines = () if error is not None else _lines(value, verdict, source, table)
         output.show({**value, "dollars": round(value["dollars"], 6)}, *lines)
         if not output.as_json and value["commands"]:
-            print_stdout("Commands that would mend the table:", *value["commands"])
-    return exit_status(value["status"])
+            terminal.print_stdout("Commands that would mend the table:", *value["commands"])
+    return terminal.exit_status(value["status"])
 
 
 def _verify(
@@ -159,7 +149,7 @@ def _verify(
             agree(verification, settings, output, yes=yes)
             most = max(estimate.units * MOST_OVER_ESTIMATE, estimate.units_for(FREE_DOLLARS))
             started = time.monotonic()
-            with live_reading(output) as show:
+            with terminal.live_reading(output) as show:
 
                 def watch(done: WorkTotals, size: int) -> None:
                     show(done.bytes, size, done.rows.read)
@@ -207,7 +197,7 @@ def _verify(
         "throttled": usage.throttled,
         "seconds": round(time.monotonic() - started, 3),
         "commands": [],
-        "error": error_json(failure),
+        "error": terminal.error_json(failure),
     }, failure
 
 
@@ -230,7 +220,7 @@ def _lines(value: Mapping[str, Any], verdict: Verdict, source: str, table: str) 
     yield f"  different {value['different']:,}, in both with other attributes"
     if verdict.attributes:
         found = verdict.attributes.most_common(_SHOWN_ATTRIBUTES)
-        names = [f"{printable(name)} {items:,}" for name, items in found]
+        names = [f"{visible(name)} {items:,}" for name, items in found]
         more = len(verdict.attributes) - len(found)
         names += [f"{more:,} other attributes"] if more else []
         yield f"            {', '.join(names)} (of {verdict.looked_at:,} looked at)"
@@ -260,7 +250,7 @@ def agree(
     if estimate.dollars <= FREE_DOLLARS or yes:
         output.say(text)
         return
-    ask_to_agree(
+    terminal.ask_to_agree(
         f"{text}. Go on?",
         unasked=f"{text}: without a terminal to ask on, give --yes to agree, or --sample 1000 to"
         " look up only some keys",

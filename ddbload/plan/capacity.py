@@ -11,21 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ddbload.aws import table_description
 from ddbload.aws.retry import call_if_possible
-from ddbload.aws.table_description import (
-    STANDARD_IA,
-    WriteTraffic,
-    describe_table_with_response,
-    is_on_demand,
-    on_demand_maximum,
-    other_regions,
-    provisioned_writes,
-    recent_traffic,
-    recovery_if_known,
-    table_class_of,
-    warm_writes,
-    write_capacity,
-)
+from ddbload.aws.table_description import WriteTraffic
 from ddbload.context import Context
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.limits import MAX_KEY_BYTES, PARTITION_WRITE_UNITS
@@ -60,32 +48,33 @@ class TableFacts:
     @property
     def on_demand(self) -> bool:
         """True if the table bills requests."""
-        return is_on_demand(self.described)
+        return table_description.is_on_demand(self.described)
 
     @property
     def infrequent(self) -> bool:
         """True if its table class is Standard-IA."""
-        return table_class_of(self.described) == STANDARD_IA
+        return table_description.table_class_of(self.described) == table_description.STANDARD_IA
 
     @property
     def replicas(self) -> tuple[str, ...]:
         """Other regions of a global table."""
-        return other_regions(self.described, self.region)
+        return table_description.other_regions(self.described, self.region)
 
     def to_json(self) -> dict[str, Any]:
         """Return a plan's `table`."""
         described, on_demand = self.described, self.on_demand
         keys = zip(self.table.keys, ("partition", "sort"), strict=False)
         stream = described.get("StreamSpecification") or {}
+        provisioned = table_description.provisioned_writes(described)
         return {
             "name": self.table.name,
             "region": self.region,
             "keys": [{"name": key.name, "type": key.type, "role": role} for key, role in keys],
             "billing": "on-demand" if on_demand else "provisioned",
-            "write_capacity": None if on_demand else provisioned_writes(described),
-            "warm_writes": warm_writes(described),
-            "most_writes": on_demand_maximum(described) if on_demand else None,
-            "class": table_class_of(described),
+            "write_capacity": None if on_demand else provisioned,
+            "warm_writes": table_description.warm_writes(described),
+            "most_writes": table_description.on_demand_maximum(described) if on_demand else None,
+            "class": table_description.table_class_of(described),
             "items": described.get("ItemCount"),
             "bytes": described.get("TableSizeBytes"),
             "indexes": [
@@ -116,7 +105,7 @@ def read_table(context: Context, name: str, new_keys: Sequence[tuple[str, str]] 
     client = context.clients.dynamodb
     region = client.meta.region_name
     try:
-        table, described = describe_table_with_response(
+        table, described = table_description.describe_table_with_response(
             *(client, name),
             retry_policy=context.retry_policy,
             suggest=context.access.paths and not new_keys,
@@ -138,7 +127,7 @@ def read_table(context: Context, name: str, new_keys: Sequence[tuple[str, str]] 
         is_on = described.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
         return (described.get("AttributeName") if is_on else None,)
 
-    recovery = recovery_if_known(client, name)
+    recovery = table_description.recovery_if_known(client, name)
     expires = call_if_possible(time_to_live, "reading time to live")
     unknown = {"recovery": recovery, "time_to_live": expires}
     return TableFacts(
@@ -149,7 +138,7 @@ def read_table(context: Context, name: str, new_keys: Sequence[tuple[str, str]] 
         recovery=recovery,
         time_to_live=None if expires is None else expires[0],
         unknown=tuple(setting for setting, found in unknown.items() if found is None),
-        traffic=recent_traffic(context.clients, name, context.now()),
+        traffic=table_description.recent_traffic(context.clients, name, context.now()),
     )
 
 
@@ -242,7 +231,7 @@ def rank_limits(
             writers.append((f"index {name}", "the index", described, index.sizes.units, index.hot))
     limits, hot_limits, total = [], [], 0
     for name, what, described, found, hot in writers:
-        capacity = write_capacity(described, what, on_demand=facts.on_demand)
+        capacity = table_description.write_capacity(described, what, on_demand=facts.on_demand)
         units, share = round(found * scale), hot.hot_share
         total += units
         limits.append(Limit(name, units, capacity.units, capacity.how))

@@ -92,7 +92,11 @@ class Plan:
             return None
         if self._is_cut and self.survey is not None:
             return max(1, math.ceil(self.survey.bytes * self.scale / self.record.chunk_bytes))
-        return estimate_chunks(self.record)
+        if self.record.objects is None and self.record.size is None:
+            # Compressed and UTF-16 text is not split into byte ranges.
+            return 1
+        text_bytes = expected_bytes(self.record) - self.record.data_start.byte
+        return -(-text_bytes // self.record.chunk_bytes)
 
     @property
     def _is_cut(self) -> bool:
@@ -298,14 +302,6 @@ class Plan:
             }
             for name, kind in types.items()
         ]
-
-
-def estimate_chunks(record: RunRecord) -> int:
-    """Estimate the number of chunks; for a single object it is exact."""
-    # Compressed and UTF-16 text is not split into byte ranges.
-    if record.objects is None and record.size is None:
-        return 1
-    return -(-(expected_bytes(record) - record.data_start.byte) // record.chunk_bytes)
 
 
 def _keys(record: RunRecord, survey: Survey) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from ddbload.errors import visible
 from ddbload.report_page.markup import Content, Markup, duration_text, element, number, short
 from ddbload.report_page.timeline import TimeAxis, Timeline
 
@@ -15,9 +14,7 @@ WIDTH, LEFT, RIGHT = 960, 76, 12
 PLOT = WIDTH - LEFT - RIGHT
 TICKS = 24
 """Height of the labels below an axis."""
-MAX_SINGLE_BARS = 1500
-"""Bars that are drawn one by one, with a title each. More are drawn together."""
-_PANEL, _PANEL_TITLE = 84, 26
+_PANEL, _PANEL_TITLE, _TOP = 84, 26, 6.0
 _TICK_PLACES = [each / 7 for each in range(8)]
 
 
@@ -55,41 +52,21 @@ def rates_chart(timeline: Timeline, panels: Sequence[Panel]) -> Markup:
 def work_chart(timeline: Timeline) -> Markup:
     """Draw a lane for each worker with the invocations that it worked on."""
     lanes, axis = timeline.lanes, timeline.axis
-    lane = 20.0 if lanes <= 24 else 10.0 if lanes <= 60 else 5.0
-    top = 22.0 if timeline.failures else 6.0
-    bottom = top + lane * lanes
+    lane, labeled = (20.0, 1) if lanes <= 24 else (6.0, 10)
+    bottom = _TOP + lane * lanes
     parts = time_grid(axis, 2, bottom)
-    for place in range(0, lanes, round(100 / lane) if lane < 20 else 1):
-        y = top + place * lane + lane / 2 + 4
+    for place in range(0, lanes, labeled):
+        y = _TOP + place * lane + lane / 2 + 4
         parts.append(element("text", f"worker {place + 1}", x=LEFT - 8, y=y, class_="label end"))
-    one_by_one = len(timeline.segments) <= MAX_SINGLE_BARS
     paths: dict[str, list[str]] = {}
-    for times, segment, kind in timeline.segments:
-        x, y = _x(axis.place(times.began)), top + timeline.lane_of[times.worker] * lane
-        # One failed chunk of twenty thousand is seen, too.
-        least = 1.0 if one_by_one or kind == "failed" else 0.02
-        wide = max(least, _x(axis.place(times.ended)) - x)
+    for times, _, kind in timeline.segments:
+        x, y = _x(axis.place(times.began)), _TOP + timeline.lane_of[times.worker] * lane
+        wide = max(1.0, _x(axis.place(times.ended)) - x)
         box = f"M{x:.2f} {number(y)}h{wide:.2f}v{number(lane - 2)}h-{wide:.2f}z"
-        if not one_by_one:
-            paths.setdefault(kind, []).append(box)
-            continue
-        title = (
-            f"chunk {segment.chunk}: {segment.rows.read:,} rows in"
-            f" {duration_text(times.ended - times.began)}, {segment.work.throttled:,} requests"
-            f" throttled, {segment.work.retries:,} repeated"
-        )
-        parts.append(element("path", element("title", title), d=box, class_=f"{kind} bar"))
-        label = str(segment.chunk)
-        if lane >= 20 and wide >= 9 * len(label) + 4:
-            parts.append(element("text", label, x=x + wide / 2, y=y + 13, class_="inside middle"))
+        paths.setdefault(kind, []).append(box)
     # Failed ones are drawn last, over the others.
     for kind in sorted(paths, key=lambda kind: (kind == "failed", kind)):
-        parts.append(element("path", d="".join(paths[kind]), class_=kind))
-    for failure in timeline.failures[:MAX_SINGLE_BARS]:
-        x = _x(axis.place(failure.at or 0.0))
-        title = f"chunk {failure.chunk}: {visible(failure.name, 80)}"
-        cross = f"M{x - 4:.1f} 6l8 8m0 -8l-8 8"
-        parts.append(element("path", element("title", title), d=cross, class_="mark"))
+        parts.append(element("path", d="".join(paths[kind]), class_=f"{kind} bar"))
     described = f"{len(timeline.lane_of):,} workers, {len(timeline.segments):,} invocations"
     return figure("work", "Work of each worker over time", described, bottom + TICKS, parts)
 

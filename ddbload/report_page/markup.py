@@ -206,7 +206,7 @@ def _escaped(text: str) -> str:
     return html.escape(visible(text), quote=True)
 
 
-# The style sheet, for light and dark screens and for paper.
+# The style sheet, for light and dark screens.
 
 _COLORS = {
     "page": ("#fff", "#12161c"),
@@ -220,14 +220,12 @@ _COLORS = {
     "bad": ("#b3261e", "#ff8a80"),
     "first": ("#2563a8", "#2f73bd"),
     "more": ("#7a5bb5", "#8464c8"),
-    "open": ("#d3d9e1", "#39424f"),
     "failed": ("#c02f27", "#d0463e"),
     "rate-rows": ("#2563a8", "#4c94df"),
     "rate-units": ("#0f766e", "#2fa898"),
     "rate-throttled": ("#b26a00", "#d99a2b"),
 }
-"""Colors of light and dark screens; those from `first` on are marks."""
-_MARKS = list(_COLORS)[list(_COLORS).index("first") :]
+"""Colors of light and dark screens. Each is also a class of text and of marks."""
 _RULES = """
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
@@ -239,7 +237,6 @@ code{font:13px/1.45 ui-monospace,monospace;overflow-wrap:anywhere;white-space:pr
 .sub,.muted,caption,footer{color:var(--muted)}
 .status{display:inline-block;padding:2px 10px;border-radius:12px;border:1px solid;
 font-size:14px;font-weight:600;margin-bottom:8px}
-.good{color:var(--good)}.warn{color:var(--warn)}.bad{color:var(--bad)}
 .box{background:var(--panel);border-left:4px solid;padding:10px 14px;margin:14px 0}
 .box p,.box ul{color:var(--ink)}.box .name{font-weight:600}
 .tiles,.law{display:flex;flex-wrap:wrap;align-items:center;gap:10px;margin:12px 0}
@@ -254,23 +251,17 @@ th{font-weight:600}
 tbody th{font-weight:400;color:var(--muted);width:320px}
 .n{width:1%;text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .wide,.figure{overflow-x:auto}.wide td:not(.n){min-width:120px}
-.figure:focus-visible,.wide:focus-visible{outline:2px solid var(--link);outline-offset:2px}
 svg{display:block;width:100%;min-width:640px;height:auto;font:12px system-ui,sans-serif}
 .label{fill:var(--muted)}.heading{fill:var(--ink);font-weight:600;font-size:13px}
-.end{text-anchor:end}.middle{text-anchor:middle}.inside{fill:#fff;font-size:11px}
+.end{text-anchor:end}.middle{text-anchor:middle}
 .grid{stroke:var(--line)}.limit{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:5 4}
 .pause{fill:var(--panel);stroke:var(--line);stroke-dasharray:2 3}
 .bar{stroke:var(--page);stroke-width:.5}
-.mark{stroke:var(--bad);stroke-width:2.5;fill:none}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:4px 18px;padding:0;font-size:13px}
 .swatch{display:inline-block;width:11px;height:11px;margin-right:6px;background:currentColor}
 footer{margin-top:40px;font-size:13px}
 @media (max-width:600px){main{padding:16px 12px 32px}h1{font-size:21px}
 .wide table{min-width:600px}tbody th{width:130px}}
-@media print{main{max-width:none;padding:0}body{font-size:11pt}svg,.wide table{min-width:0}
-h2{break-after:avoid}.figure,.tiles,.law,.box,tr{break-inside:avoid}
-.figure,.wide{overflow:visible}
-*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
 
 
@@ -281,7 +272,7 @@ def _colors(place: int) -> str:
 CSS = (
     ":root{color-scheme:light dark}"
     f"{_colors(0)}@media screen and (prefers-color-scheme:dark){{{_colors(1)}}}{_RULES}"
-    + "".join(f".{name}{{color:var(--{name});fill:var(--{name})}}" for name in _MARKS)
+    + "".join(f".{name}{{color:var(--{name});fill:var(--{name})}}" for name in _COLORS)
 ).replace("\n", "")
 """The whole style sheet."""
 _HASH = base64.b64encode(hashlib.sha256(CSS.encode()).digest()).decode()

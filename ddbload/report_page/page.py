@@ -58,7 +58,7 @@ _VERSION = ("version_id", "etag", "sha256")
 """Fields that pin the version of a source."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RunFacts:
     """A run as its ledger shows it at one moment."""
 
@@ -69,10 +69,8 @@ class RunFacts:
     """Seconds since the epoch."""
     control: Control | None = None
     """Limits that were changed, or a request to stop."""
-    chains: Sequence[Sequence[Segment]] = ()
-    """Segments of each chunk that count."""
-    left_out: int = 0
-    """Segments, if they are too many to be drawn: then `chains` is empty."""
+    chains: Sequence[Sequence[Segment]] | None = ()
+    """Segments of each chunk that count; None if they are too many to be drawn."""
     rejects: RejectTally | None = None
 
     @property
@@ -81,14 +79,6 @@ class RunFacts:
         if self.control is not None or self.record is None:
             return self.control
         return Control.of(self.record.payload.options)
-
-    @property
-    def limits_changed(self) -> bool:
-        """True if the limits at the end are not those that the run began with."""
-        if self.record is None or self.control is None:
-            return False
-        now, options = self.control, self.record.payload.options
-        return (now.max_wcu, now.max_cost) != (options.max_wcu, options.max_cost)
 
 
 def run_page(report: Report, context: Context, *, show_rows: bool = False) -> str:
@@ -99,12 +89,13 @@ def run_page(report: Report, context: Context, *, show_rows: bool = False) -> st
     ledger = context.ledger(report.run)
     record = ledger.find_record()
     if record is None:
-        return draw_page(RunFacts(report=report, record=None, now=context.now()))
+        return draw_page(RunFacts(report, None, context.now()))
     found = CountedChunks(ledger.find_manifest(), keeps=True)
     tally = RejectTally(record, show_rows=show_rows)
     # The report says it if rejects are damaged: the page shows what can be read.
     found.add_all(ledger, tally.add)
-    return draw_page(_facts(report, record, ledger, context, found, tally))
+    control = ledger.find_control()
+    return draw_page(RunFacts(report, record, context.now(), control, found.chains, tally))
 
 
 def put_page(
@@ -116,42 +107,23 @@ def put_page(
     tally: RejectTally,
 ) -> None:
     """Write `report.html` if there is time. Its failure is a notice, and never fails the run."""
-    failure: DdbloadError | None = None
     try:
         if context.clock() + PAGE_SECONDS < context.deadline:
-            page = draw_page(_facts(report, record, ledger, context, found, tally))
-            ledger.put_page(page, report, attempts=PAGE_ATTEMPTS)
-    except DdbloadError as error:
-        failure = error
+            control = ledger.find_control()
+            facts = RunFacts(report, record, context.now(), control, found.chains, tally)
+            ledger.put_page(draw_page(facts), report, attempts=PAGE_ATTEMPTS)
     except Exception as error:  # noqa: BLE001 - nothing about the page may fail a run
-        failure = unexpected(error, "drawing the page")
-    if failure is not None and context.notice is not None:
-        context.notice(f"report.html was not written: {failure.name}: {failure.message}")
-
-
-def _facts(
-    report: Report,
-    record: RunRecord,
-    ledger: Ledger,
-    context: Context,
-    found: CountedChunks,
-    tally: RejectTally,
-) -> RunFacts:
-    return RunFacts(
-        report=report,
-        record=record,
-        now=context.now(),
-        control=ledger.find_control(),
-        chains=found.chains or (),
-        left_out=found.sums.segments if found.chains is None else 0,
-        rejects=tally,
-    )
+        failure = (
+            error if isinstance(error, DdbloadError) else unexpected(error, "drawing the page")
+        )
+        if context.notice is not None:
+            context.notice(f"report.html was not written: {failure.name}: {failure.message}")
 
 
 def draw_page(facts: RunFacts) -> str:
     """Return the text of the page."""
     limited = facts.limits is not None and facts.limits.max_wcu is not None
-    timeline = make_timeline(facts.chains, facts.report.failures, limited=limited)
+    timeline = make_timeline(facts.chains or (), facts.report.failures, limited=limited)
     guide = element("a", "What this page shows", href=f"{_GUIDE}report.md", rel="noreferrer")
     return document(
         f"{facts.report.run}: {facts.report.status}",
@@ -189,9 +161,10 @@ def _head(facts: RunFacts) -> Markup:
 
 
 def _error(facts: RunFacts) -> Markup | None:
-    report, error, resume = facts.report, facts.report.error, None
+    report, error = facts.report, facts.report.error
     if error is None:
         return None
+    resume = None
     link = element("a", "troubleshooting", href=f"{_GUIDE}troubleshooting.md", rel="noreferrer")
     chunk = None if error.chunk is None else f" (chunk {error.chunk:,})"
     if facts.record is not None and report.status not in DONE and is_resumable(error.name):
@@ -210,7 +183,8 @@ def _error(facts: RunFacts) -> Markup | None:
 
 def _warnings(facts: RunFacts) -> Markup | None:
     """Write what a reader should know, and could overlook among the figures."""
-    report, loaded, texts = facts.report, facts.report.loaded_before, list[str]()
+    report, loaded = facts.report, facts.report.loaded_before
+    texts: list[str] = []
     if loaded is not None:
         what = "nothing was left to load" if report.status == ALREADY_LOADED else "left out"
         texts.append(f"{what}: the table had loaded {loaded.text}")
@@ -222,9 +196,8 @@ def _warnings(facts: RunFacts) -> Markup | None:
     if report.rows.skipped and mode.writes:
         same = "" if report.identical is None else f"; {report.identical:,} items are identical"
         texts.append(f"{report.rows.skipped:,} rows were skipped because {mode.skip_reason}{same}")
-    if facts.left_out:
-        left_out = f"{facts.left_out:,} invocations"
-        texts.append(f"the charts of workers and chunks are left out: the run has {left_out}")
+    if facts.chains is None:
+        texts.append("the charts of workers and chunks are left out: too many invocations")
     throttled = report.work.throttled / max(1, report.work.requests)
     if throttled > _THROTTLED_SHARE:
         limit = "the table's write capacity, or that of single partitions, limited the speed"
@@ -272,17 +245,18 @@ def _speed(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
 def _rates(facts: RunFacts, timeline: Timeline) -> list[Content]:
     axis = timeline.axis
     limit = None if facts.limits is None else facts.limits.max_wcu
-    length = max(ended - began for began, ended in timeline.windows)
+    lengths = [ended - began for began, ended in timeline.windows]
     notes = [
         f"Times are UTC, from {utc_text(axis.began)} to {utc_text(axis.ended)}.",
-        f"Each bar is the average of {duration_text(length)}.",
+        f"Each bar is the average of {duration_text(max(lengths))}.",
     ]
     title, line = "Write units per second", None
     if limit is not None:
-        title += f" (limit {limit:,.0f}{' at the end' if facts.limits_changed else ''})"
-        if not timeline.comparable:
+        title += f" (limit {limit:,.0f})"
+        if min(lengths) < LIMIT_SECONDS:
             notes.append(f"The limit holds over {LIMIT_SECONDS:.0f} s; shorter work has no line.")
-        elif not facts.limits_changed:
+        elif facts.record is not None and limit == facts.record.payload.options.max_wcu:
+            # The limit held from the beginning.
             line = limit
     panels: list[Panel] = [("Rows per second", timeline.rows, "rate-rows", None)]
     if any(timeline.units):
@@ -306,8 +280,6 @@ def _work(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
     workers = len(timeline.lane_of)
     if workers > timeline.lanes:
         note += f" {workers:,} workers share {timeline.lanes} lanes."
-    if timeline.failures:
-        note += " A cross is a failure of a chunk."
     return section("Workers", work_chart(timeline), legend(kinds), muted(note))
 
 
@@ -359,28 +331,27 @@ def _rejects(facts: RunFacts) -> Markup | None:
             " --html FILE --show-rows shows them"
         )
     names = ("Rows", "Cause", "Column", "Line", "Byte", "Why", "Row")
-    note = f"{tally.others:,} more rejects were not read for this page."
+    others = facts.report.rows.rejected - tally.counted
+    note = muted(f"{others:,} more rejects were not read for this page.") if others > 0 else None
     shown = table(caption, names, rows, numbers=[0, 3, 4])
-    return section("Rejects", shown, muted(note) if tally.others else None)
+    return section("Rejects", shown, note)
 
 
 def _cost(facts: RunFacts) -> Markup | None:
     """Show the write units and their price."""
     report, price = facts.report, None if facts.record is None else facts.record.write_price
-    planned, units, figures = report.planned, report.work.consumed_wcu, list[TableRow]()
-    if planned is not None:
-        items = f"{planned.items:,}, of {planned.item_bytes:,} bytes"
-        items += f", the largest of {planned.largest_item:,}"
-        figures.append(("Items that would be written", items))
-        figures.append(("Write units, without indexes", f"{planned.write_units:,}"))
-    elif report.work.requests:
-        each = f"{units / max(1, report.rows.written):,.2f}"
-        figures.append(("Write units, indexes included", f"{units:,.0f}"))
-        figures.append((f"Write units for each {mode_of(report.mode).written} row", each))
-        if price is not None:
-            dollars = f"{amount_text(price.dollars(units))}, at " * bool(price.dollars_per_million)
-            figures.append(("Price", [dollars, data(price.text)]))
-    return section("Write units and cost", facts_table(figures)) if figures else None
+    if not report.work.requests:
+        return None
+    units = report.work.consumed_wcu
+    each = f"{units / max(1, report.rows.written):,.2f}"
+    figures: list[TableRow] = [
+        ("Write units, indexes included", f"{units:,.0f}"),
+        (f"Write units for each {mode_of(report.mode).written} row", each),
+    ]
+    if price is not None:
+        dollars = f"{amount_text(price.dollars(units))}, at " if price.dollars_per_million else None
+        figures.append(("Price", [dollars, data(price.text)]))
+    return section("Write units and cost", facts_table(figures))
 
 
 def _source(facts: RunFacts) -> Markup | None:
@@ -393,7 +364,6 @@ def _source(facts: RunFacts) -> Markup | None:
     if source.kind.has_columns:
         how += f", delimiter {source.delimiter!r}, quote {source.quote!r}"
     version = [f"{name} {record.pinned[name]}" for name in _VERSION if record.pinned.get(name)]
-    changed = ", changed while the run was at work" if facts.limits_changed else ""
     rows: list[TableRow] = [
         ("Source", data(source.uri)),
         ("Version", data(", ".join(version))),
@@ -403,8 +373,8 @@ def _source(facts: RunFacts) -> Markup | None:
         ("Table", [data(table_.name), " (id ", data(table_.id), ")"]),
         ("Keys", data(", ".join(f"{key.name} ({key.type})" for key in table_.keys))),
         ("Mode", options.mode),
-        ("Write units a second (max_wcu)", _limit(limits.max_wcu) + changed),
-        ("Dollars of write units (max_cost)", _limit(limits.max_cost, "$") + changed),
+        ("Write units a second (max_wcu)", _limit(limits.max_wcu)),
+        ("Dollars of write units (max_cost)", _limit(limits.max_cost, "$")),
         ("Rejects (max_rejects)", str(options.reject_limit)),
         ("Workers", f"{record.workers:,}"),
     ]

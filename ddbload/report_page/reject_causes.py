@@ -16,7 +16,7 @@ EXAMPLES_OF_CAUSE = 3
 MAX_GROUPS = 200
 """Most pairs of cause and column that are counted apart."""
 MAX_BYTES = 128 * 1024 * 1024
-"""Bytes of reject lines that are looked at. Of later ones only their number is counted."""
+"""Bytes of reject lines that are read."""
 MAX_RAW = 160
 """Characters of a rejected row that an example shows."""
 _JSON_PUNCTUATION = '{}[]":,'
@@ -40,8 +40,6 @@ class RejectTally:
         """Without `show_rows`, examples are masked when they are added: no row data is kept."""
         self.counted = 0
         """Rejects that are in a group."""
-        self.others = 0
-        """Rejects that were only counted: there were too many, or their line was damaged."""
         self.masked = not show_rows
         self._groups: dict[tuple[str, str | None], RejectGroup] = {}
         self._bytes_left = MAX_BYTES
@@ -56,21 +54,14 @@ class RejectTally:
         )
 
     def add(self, line: bytes) -> None:
-        """Count a line of the rejects. Never raises: a damaged line is counted as such."""
+        """Count a line of the rejects. Never raises: a damaged line is not counted."""
         self._bytes_left -= len(line)
-        is_counted = False
         if self._bytes_left >= 0:
             with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
-                is_counted = self._count(json.loads(line))
-        self.counted += is_counted
-        self.others += not is_counted
+                self._count(json.loads(line))
 
-    def leave_out(self, rejected: int) -> None:
-        """Count the rejects that an earlier invocation read, of so many in all, as others."""
-        self.others = max(self.others, rejected - self.counted)
-
-    def _count(self, reject: dict[str, Any]) -> bool:
-        """Count a reject; return False if there are too many groups."""
+    def _count(self, reject: dict[str, Any]) -> None:
+        """Count a reject, unless there are too many groups."""
         cause, column = reject["cause"], reject["column"]
         if self.masked and column not in self._known_columns:
             column = None
@@ -80,10 +71,10 @@ class RejectTally:
             data(cause + (column or ""))
             group.examples.append(self._example(reject))
         if group.rows == 0 and len(self._groups) == MAX_GROUPS:
-            return False
+            return
         self._groups[cause, column] = group
         group.rows += 1
-        return True
+        self.counted += 1
 
     def _example(self, reject: dict[str, Any]) -> TableRow:
         raw, detail, source = reject["raw"], reject["detail"], reject.get("source")

@@ -106,22 +106,12 @@ class Timeline:
     """Invocations on chunks, in the order of their beginning."""
     lane_of: Mapping[str, int]
     """Lane of each worker."""
-    failures: Sequence[Failure]
-    """Failures of chunks at a known time."""
+    lanes: int
+    """Number of lanes: one for each worker, or fewer."""
     windows: Sequence[tuple[float, float]]
     rows: Sequence[float]
     units: Sequence[float]
     throttled: Sequence[float]
-
-    @property
-    def lanes(self) -> int:
-        """Number of lanes: one for each worker, or fewer."""
-        return max(self.lane_of.values()) + 1
-
-    @property
-    def comparable(self) -> bool:
-        """True if each window is long enough to compare its units with a limit."""
-        return min(ended - began for began, ended in self.windows) >= LIMIT_SECONDS
 
 
 def make_timeline(
@@ -143,15 +133,13 @@ def make_timeline(
     if not timed:
         return None
     timed.sort(key=lambda each: each[0].began)
-    marked = [each for each in failures if each.at is not None]
-    busy = [(times.began, times.ended) for times, _, _ in timed]
-    axis = TimeAxis([*busy, *((each.at, each.at) for each in marked if each.at is not None)])
+    axis = TimeAxis((times.began, times.ended) for times, _, _ in timed)
     # By their first work: a worker that started later has a lower lane.
     workers = list(dict.fromkeys(times.worker for times, _, _ in timed))
     lanes = min(len(workers), MAX_LANES)
     lane_of = {worker: number * lanes // len(workers) for number, worker in enumerate(workers)}
     windows = axis.windows(LIMIT_SECONDS if limited else FIRST_PERIOD)
-    return Timeline(axis, timed, lane_of, marked, windows, *_rates(windows, timed))
+    return Timeline(axis, timed, lane_of, lanes, windows, *_rates(windows, timed))
 
 
 def _rates(windows: Sequence[tuple[float, float]], timed: Sequence[Timed]) -> list[list[float]]:

@@ -130,7 +130,6 @@ def report_execution(
             cursor = ReportCursor(parts, found.sums.chunks)
             ledger.put_report_part(cursor, found.sums.to_json())
             return cursor
-        tally.leave_out(found.sums.rows.rejected)
         ending = replace(ended, failure=caught, planned=task.planned, attempt=attempt)
         report, state = _judged(found, record, ledger, context, ending, last.report)
         is_kept = not is_own or _is_later(last.report, attempt)

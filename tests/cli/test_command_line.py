@@ -15,10 +15,10 @@ import pytest
 from ddbload.cli.commands import _OTHER_NAMES, command_hint, commands, run
 from ddbload.cli.environment import variable_names
 from ddbload.cli.hints import _OPTIONS
-from ddbload.cli.output import Output, ask_to_agree
 from ddbload.cli.payload import build_payload
 from ddbload.cli.run_location import Deployed
 from ddbload.cli.start_command import _followed
+from ddbload.cli.terminal import Output, ask_to_agree
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.row_counts import WorkTotals

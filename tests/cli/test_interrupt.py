@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from ddbload.cli import commands as module
-from ddbload.cli.output import raise_on_interrupt
+from ddbload.cli.terminal import raise_on_interrupt
 from ddbload.reading.processes import interrupts_blocked
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)

@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 from rich.segment import Segment
 
-from ddbload.cli import output
 from ddbload.cli import progress as cli_progress
+from ddbload.cli import terminal as cli_terminal
 from ddbload.cli.tables import ProgressView, grid_cells
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
@@ -125,17 +125,17 @@ class Terminal(io.StringIO):
 def test_drawing_is_cleared_before_a_message_is_written(monkeypatch, drawing):
     terminal = Terminal()
     console = Console(file=terminal, width=80, height=24, force_terminal=True)
-    for module in (output, cli_progress):
+    for module in (cli_terminal, cli_progress):
         monkeypatch.setattr(module, "live_console", lambda: console)
     monkeypatch.setattr(click, "echo", lambda text, err=False: terminal.write(f"{text}\n"))
     if drawing == "progress":
-        shown = cli_progress.show_progress(output.Output())
+        shown = cli_progress.show_progress(cli_terminal.Output())
     else:
-        shown = output.live_reading(output.Output())
+        shown = cli_terminal.live_reading(cli_terminal.Output())
     with shown:
         before = len(terminal.getvalue())
-        output.print_stderr("ddbload: warning: the message")
-        output.print_notice("another one")
+        cli_terminal.print_stderr("ddbload: warning: the message")
+        cli_terminal.print_notice("another one")
     screen = rows_of(terminal.getvalue(), 80)
     assert before
     assert "ddbload: warning: the message" in screen

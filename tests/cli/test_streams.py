@@ -13,7 +13,7 @@ from typing import Self
 
 import pytest
 
-from ddbload.cli import import_command, output
+from ddbload.cli import import_command, terminal
 from ddbload.cli.commands import run
 from tests.cli.console import PROGRAM, SECONDS, Ended
 from tests.cli.transcript import items, make_table
@@ -81,8 +81,8 @@ def test_commands_say_that_stdout_cannot_be_written(console, rejected, table, mo
         for command in WRITERS:
             with broken_stdout(kind) as descriptor, monkeypatch.context() as patch:
                 patch.setattr(sys, "stdout", sys.stdout)
-                patch.setattr(output, "STDOUT", descriptor)
-                output.buffer_stdout()
+                patch.setattr(terminal, "STDOUT", descriptor)
+                terminal.buffer_stdout()
                 ended = run(command.format(table=table).split(), lambda: False)
                 sys.stdout.close()
                 assert (ended, capsys.readouterr().err) == (status, told), (kind, command)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ddbload.aws.clients import AwsSettings
-from ddbload.cli.output import Output
+from ddbload.cli.terminal import Output
 from ddbload.cli.verify_command import agree
 from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload

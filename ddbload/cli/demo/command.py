@@ -19,23 +19,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ddbload.aws.clients import AwsSettings, Clients
-from ddbload.cli import options
+from ddbload.cli import options, terminal
 from ddbload.cli.demo.servers import dynalite, emulated_aws
 from ddbload.cli.deploy_command import agree_to_tools
 from ddbload.cli.import_command import import_with_progress
-from ddbload.cli.output import (
-    EXIT_FAILED,
-    Output,
-    live_console,
-    print_error,
-    print_stderr,
-    print_stdout,
-)
 from ddbload.cli.plan_command import NewKeys, parse_table_keys, table_schema
 from ddbload.cli.progress import show_progress
 from ddbload.cli.rejects_command import count_rejects
 from ddbload.cli.run_location import Deployed, NamedRun, find_deployed
 from ddbload.cli.run_result import Result
+from ddbload.cli.terminal import Output
 from ddbload.context import Context, reading_context
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import DONE
@@ -169,13 +162,15 @@ def demo_command(
 
     wanted = IMPORT_DEMO_TOOLS if import_only else DEMO_TOOLS
     agree_to_tools(wanted, yes=yes)
-    tools = install(wanted, print_stderr)
+    tools = install(wanted, terminal.print_stderr)
     with tempfile.TemporaryDirectory(prefix="ddbload-demo-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         path = folder / "sample.tsv" if file is None else Path(file)
         if file is None:
             write_sample(path, rows)
-            print_stdout(f"generated {rows:,} rows, {path.stat().st_size:,} bytes, tab-separated")
+            terminal.print_stdout(
+                f"generated {rows:,} rows, {path.stat().st_size:,} bytes, tab-separated"
+            )
         load = _load_here if import_only else _load_on_stack
         with load(path, keys, folder, tools) as loaded:
             status = _verify(path, loaded)
@@ -188,7 +183,7 @@ def demo_command(
 def _load_here(path: Path, keys: NewKeys, folder: Path, tools: Toolchain) -> Iterator[Loaded]:
     """Import a file by `ddbload import` into dynalite. Raises `DemoUnavailable`."""
     with dynalite(tools.node_modules) as endpoint:
-        print_stdout(f"DynamoDB (dynalite) listens on {endpoint}")
+        terminal.print_stdout(f"DynamoDB (dynalite) listens on {endpoint}")
         # The emulator accepts any credentials. Made-up ones keep the user's out of the demo.
         account = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo"}
         os.environ.update(account)
@@ -201,7 +196,7 @@ def _load_here(path: Path, keys: NewKeys, folder: Path, tools: Toolchain) -> Ite
         named = NamedRun(new_run_id(), str(folder / "ledger"), None, aws)
         result = import_with_progress(payload, named, Output(quiet=True), options.cores())
         if result.report.rows.read or result.report.error is None:
-            print_stdout(*(line for line in result.lines() if "rejects  " not in line))
+            terminal.print_stdout(*(line for line in result.lines() if "rejects  " not in line))
         variables = {**account, "AWS_ENDPOINT_URL_DYNAMODB": endpoint, "AWS_REGION": "us-east-1"}
         commands = (f"ddbload plan FILE {TABLE}", f"ddbload import FILE {TABLE}")
         context = named.settings(payload).context()
@@ -290,8 +285,8 @@ def _follow(run: str, there: Deployed) -> Result:
         2, f"  chunks    {report.chunks_done:,} of {report.chunks:,} imported and verified"
     )
     place = f"s3://{there.stack.work_bucket}/runs/{run}/report.json"
-    print_stdout(*lines, f"  report    {place}, until the demo ends")
-    print_error(report.error)
+    terminal.print_stdout(*lines, f"  report    {place}, until the demo ends")
+    terminal.print_error(report.error)
     return result
 
 
@@ -309,7 +304,7 @@ def _verify(path: Path, loaded: Loaded) -> int:
     causes, first = count_rejects(iter_rejects(report.run, loaded.context))
     for (cause, column), count in causes:
         words = f"{cause} in {column or 'the row'}, first at line"
-        print_stdout(f"  rejected  {count:,} for {words} {first[cause, column]['line']:,}")
+        terminal.print_stdout(f"  rejected  {count:,} for {words} {first[cause, column]['line']:,}")
     if not report.rows.written:
         return loaded.result.exit_code
     verdict, context = Verdict(), reading_context(loaded.aws)
@@ -319,11 +314,11 @@ def _verify(path: Path, loaded: Loaded) -> int:
     keys = verdict.keys
     if not keys.are_equal:
         wrong = keys.missing + keys.different + keys.extra
-        print_stderr(
+        terminal.print_stderr(
             f"TABLE DIFFERS: {verdict.table_items:,} items for {keys.keys:,} keys, {wrong:,} wrong"
         )
-        return EXIT_FAILED
-    print_stdout(
+        return terminal.EXIT_FAILED
+    terminal.print_stdout(
         f"verified by a scan: {verdict.table_items:,} items, one for each of the file's"
         f" {keys.keys:,} keys, equal cell by cell"
     )
@@ -338,17 +333,17 @@ def step(doing: str) -> Iterator[list[str]]:
     """
     started = time.monotonic()
     details: list[str] = []
-    console = live_console()
+    console = terminal.live_console()
     with nullcontext() if console is None else console.status(doing):
         yield details
     suffix = "".join(f": {each}" for each in details)
-    print_stdout(f"{time.monotonic() - started:5.1f} s  {doing}{suffix}")
+    terminal.print_stdout(f"{time.monotonic() - started:5.1f} s  {doing}{suffix}")
 
 
 def _keep_running(loaded: Loaded) -> None:
     """Print how to talk to the emulation, and wait until the user ends it."""
     variables = sorted(loaded.variables.items())
-    print_stdout(
+    terminal.print_stdout(
         "",
         "everything keeps running until you press Ctrl-C here; in another terminal:",
         *(f"  export {name}={shlex.quote(value)}" for name, value in variables),
@@ -357,7 +352,7 @@ def _keep_running(loaded: Loaded) -> None:
     sys.stdout.flush()
     with suppress(KeyboardInterrupt):
         threading.Event().wait()
-    print_stdout("stopping")
+    terminal.print_stdout("stopping")
 
 
 @contextmanager
@@ -376,6 +371,6 @@ def _progress() -> Iterator[Callable[[RunProgress], None]]:
         now += f", {rows.rejected:,} rejected" if rows.rejected else ""
         if now != printed:
             printed = now
-            print_stdout(now)
+            terminal.print_stdout(now)
 
     yield print_totals

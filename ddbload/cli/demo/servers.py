@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from ddbload.cli.output import print_stderr
+from ddbload.cli.terminal import print_stderr
 from ddbload.deploy.toolchain import Toolchain, app_folder, environment_without_aws
 from ddbload.errors import DemoUnavailable
 

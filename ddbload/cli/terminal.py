@@ -45,8 +45,6 @@ STDOUT = 1
 """Descriptor of standard output."""
 STEP_SECONDS = 2.0
 """Shortest time between two lines of --verbose about rows."""
-printable = visible
-"""Escape control characters: the text of a file must not control the terminal."""
 
 
 def exit_status(status: str) -> int:
@@ -168,7 +166,7 @@ def _cleared() -> Iterator[None]:
 def print_stdout(*lines: str) -> None:
     """Write lines to stdout, with control characters escaped."""
     with _cleared():
-        click.echo("\n".join(map(printable, lines)))
+        click.echo("\n".join(map(visible, lines)))
 
 
 _COLOURS = {EXIT_DONE: "green", EXIT_REJECTS: "yellow"}
@@ -176,7 +174,7 @@ _COLOURS = {EXIT_DONE: "green", EXIT_REJECTS: "yellow"}
 
 def print_result(lines: Sequence[str], exit_code: int) -> None:
     """Write a result to stdout; on a terminal its first line comes last, in colour."""
-    first, *rest = map(printable, lines)
+    first, *rest = map(visible, lines)
     shown = [first, *rest]
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         shown = [*rest, click.style(first, fg=_COLOURS.get(exit_code, "red"), bold=True)]
@@ -193,7 +191,7 @@ def print_json(value: object) -> None:
 def print_stderr(*lines: str) -> None:
     """Write lines to stderr, with control characters escaped."""
     with ignore_closed_stderr(), _cleared():
-        click.echo("\n".join(map(printable, lines)), err=True)
+        click.echo("\n".join(map(visible, lines)), err=True)
 
 
 def counted(count: int, noun: str) -> str:
@@ -233,7 +231,7 @@ def ask_to_agree(question: str, *, unasked: str, declined: str) -> None:
     if not has_terminal_input():
         raise InvalidUsage(unasked)
     with _cleared():
-        is_agreed = click.confirm(printable(question), err=True)
+        is_agreed = click.confirm(visible(question), err=True)
     if not is_agreed:
         raise InvalidUsage(declined)
 
