@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from ddbload.context import Context
 from ddbload.contracts.row_counts import RowCounts
@@ -42,56 +42,41 @@ MAX_WRONG_CUTS = 3
 """Cuts inside rows after which the rest of the source is read as one part."""
 PARTS_OF_PROCESS = 3
 """Parts of a process that are queued, read, or wait to be taken."""
-MEMORY_BYTES, PIPE_BYTES = 8 * 1024 * 1024, 64 * 1024
-"""Bytes of output that are kept in memory, and sent through a pipe; more go to a file."""
 _WINDOW_BEFORE, _WINDOW_AFTER = 32 * 1024, 64 * 1024
 """Bytes before and after the place of a cut in which a row end is looked for."""
-_COPY_BYTES = 64 * 1024
+_COPY_BYTES, _WRITE_BYTES = 64 * 1024, 1024 * 1024
 
 
 class PartOutput:
-    """Bytes that a worker makes from a part: in memory, or in a file if there are many."""
+    """Bytes that a worker makes from a part, in a file that another process reads."""
 
     def __init__(self, folder: str) -> None:
-        """Write a file, if there is one, into `folder`."""
+        """Keep the bytes, if there are any, in a file in `folder`."""
         self._folder = folder
-        self._held: list[bytes] = []
-        self._held_bytes = 0
+        self._file: IO[bytes] | None = None
         self._path: Path | None = None
 
     def write(self, data: bytes) -> None:
         """Add bytes. Raises `OSError` if the file cannot be written."""
-        self._held.append(data)
-        self._held_bytes += len(data)
-        if self._held_bytes > MEMORY_BYTES:
-            self._spill()
-
-    def _spill(self) -> None:
-        if self._path is None:
+        if self._file is None:
             descriptor, name = tempfile.mkstemp(dir=self._folder)
-            os.close(descriptor)
-            self._path = Path(name)
-        with self._path.open("ab") as file:
-            file.writelines(self._held)
-        self._held.clear()
-        self._held_bytes = 0
+            self._path, self._file = Path(name), os.fdopen(descriptor, "wb", _WRITE_BYTES)
+        self._file.write(data)
 
     def finish(self) -> None:
-        """Prepare for another process to read the output. Raises `OSError`."""
-        if self._held_bytes > PIPE_BYTES:
-            self._spill()
+        """Close the file, so that the output can be pickled. Raises `OSError`."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def pieces(self) -> Iterator[bytes]:
         """Yield all bytes."""
         if self._path is not None:
             with self._path.open("rb") as file:
-                while piece := file.read(_COPY_BYTES):
-                    yield piece
-        yield from self._held
+                yield from iter(partial(file.read, _COPY_BYTES), b"")
 
-    def close(self) -> None:
-        """Free the memory, and remove the file."""
-        self._held.clear()
+    def remove(self) -> None:
+        """Remove the file."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
@@ -226,7 +211,7 @@ def _make_worker(
                 summary = job.work(source.reader, batches, output)
                 output.finish()
         except Exception:  # noqa: BLE001 - the part is read again where parts are taken
-            output.close()
+            output.remove()
             return None
         return PartResult(summary, output, source.end)
 
@@ -303,11 +288,12 @@ def _take_all(
         # The cut before it was inside a row, with which the part before could not end.
         is_misplaced = part.objects is None and part.start.byte != at.byte
         if result is not None:
-            with closing(result.output):
-                if not is_misplaced and taker.take(result.summary, result.output, at):
-                    line = 1 if part.objects is not None else at.line + result.end.line - 1
-                    at = Cursor(at.byte + result.end.byte - part.start.byte, line)
-                    continue
+            is_taken = not is_misplaced and taker.take(result.summary, result.output, at)
+            result.output.remove()
+            if is_taken:
+                line = 1 if part.objects is not None else at.line + result.end.line - 1
+                at = Cursor(at.byte + result.end.byte - part.start.byte, line)
+                continue
         wrong += is_misplaced
         # After too many wrong guesses the rest is read sequentially.
         end = part.end if wrong <= MAX_WRONG_CUTS else None

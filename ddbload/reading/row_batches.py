@@ -164,7 +164,7 @@ class RowBatch:
     def reject_line(self, row: int, defect: Defect, *, knows_line: bool = True) -> RejectLine:
         """Return the line of JSON that reports a reject. Raises `SplitMismatch`."""
         return self.reader.reject_line(
-            *(self.positions, row, defect, self.object_slice, self.name), knows_line=knows_line
+            self.positions, row, defect, self.object_slice, self.name, knows_line=knows_line
         )
 
 
@@ -203,8 +203,8 @@ def iter_row_batches(
     """Read rows of a run's source, all or those of a part, in one pass.
 
     Reading ends early if `must_end`, which is checked for each piece. `ledger` holds the listing
-    of several objects. Raises `RowTooLong`, `UnterminatedQuote`, `HeaderMismatch`, `SplitMismatch`, and
-    errors of reading the source. If the end of a part is inside a row, that row is not read.
+    of several objects. Raises `RowTooLong`, `UnterminatedQuote`, `HeaderMismatch`, `SplitMismatch`,
+    and errors of reading the source. If the end of a part is inside a row, that row is not read.
     """
     record = reader.record
     if part is None:
