@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -239,27 +239,31 @@ def _first_line(
     file: DecodedSource, skip_lines: int, *, is_header: bool = False
 ) -> tuple[Cursor, bool]:
     """Find the first line after byte order mark and skipped lines; also tell if the file ends."""
-    pieces = file.stream(0, None, HEADER_READ_BYTES)
-    first = b""
-    for piece in pieces:
-        first += piece
-        if len(first) >= LONGEST_SIGNATURE:
-            break
+    first = read_start(file, LONGEST_SIGNATURE, HEADER_READ_BYTES)
     refuse_binary_files(first)
     if is_header and not skip_lines:
         refuse_other_texts(first)
     begin = len(BYTE_ORDER_MARK) if first.startswith(BYTE_ORDER_MARK) else 0
     if not skip_lines:
         return Cursor(begin, 1), len(first) == begin
-    return _after_lines(first[begin:], begin, pieces, skip_lines)
+    return _after_lines(file, begin, skip_lines)
 
 
-def _after_lines(
-    first: bytes, byte: int, pieces: Iterator[bytes], skip_lines: int
-) -> tuple[Cursor, bool]:
+def read_start(file: DecodedSource, size: int, piece_bytes: int) -> bytes:
+    """Read the first bytes of a file's text: `size` or more, unless it has fewer."""
+    start = b""
+    for piece in file.stream(0, None, piece_bytes):
+        start += piece
+        if len(start) >= size:
+            break
+    return start
+
+
+def _after_lines(file: DecodedSource, byte: int, skip_lines: int) -> tuple[Cursor, bool]:
     """Find the line after `skip_lines` others, piece by piece: each may be of any length."""
     line, within, after_cr = 1, False, False
-    for piece in chain((first,), pieces):
+    pieces = file.stream(byte, None, HEADER_READ_BYTES)
+    for piece in pieces:
         at = 0
         if after_cr:
             # A LF at the beginning belongs to the CR before it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from ddbload.contracts.payload import OMIT
@@ -36,7 +37,11 @@ class ItemSizes:
         low, high = min(sizes), max(sizes)
         self.count += len(sizes)
         self.bytes += sum(sizes)
-        self.units += units_of(sizes, high)
+        if high <= WRITE_UNIT_BYTES:
+            # Size 0 stands for no item.
+            self.units += len(sizes) - sizes.count(0)
+        else:
+            self.units += sum([-(-size // WRITE_UNIT_BYTES) for size in sizes])
         self.largest = max(self.largest, high)
         self.smallest = low if self.smallest is None else min(low, self.smallest)
 
@@ -48,15 +53,6 @@ class ItemSizes:
         self.largest = max(self.largest, other.largest)
         if other.smallest is not None:
             self.smallest = min(other.smallest, self.smallest or other.smallest)
-
-
-def units_of(sizes: Sequence[int], largest: int | None = None) -> int:
-    """Return the write units for items of these sizes; size 0 stands for no item."""
-    if largest is None:
-        largest = max(sizes, default=0)
-    if largest <= WRITE_UNIT_BYTES:
-        return len(sizes) - sizes.count(0)
-    return sum([(size + 1023) >> 10 for size in sizes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +119,6 @@ class Measure:
             mode.as_in_source and payload.nulls.policy == OMIT and set(types) <= SIMPLE_TYPES
         )
         self._updates = mode.updates
-        self._number_sizes: dict[str, int] = {}
-        self._name_sizes: dict[str, int] = {}
         known = set(names)
         # An index with a key attribute that no row has gets no entries.
         self._live = [set(index.keys) <= known for index in indexes]
@@ -201,43 +195,13 @@ class Measure:
             return [name + len(cell) if cell else 0 for cell in column]
         if kind == "BOOL":
             return [name + 1 if cell else 0 for cell in column]
-        known = self._number_sizes
-        self._bound_caches()
-        for cell in set(column) - known.keys():
-            known[cell] = parse_number(cell).size if cell else 0
+        sizes = map(_number_size, column)
         if all(column):
-            return [name + known[cell] for cell in column]
-        return [name + known[cell] if cell else 0 for cell in column]
-
-    def _bound_caches(self) -> None:
-        for cache in (self._number_sizes, self._name_sizes):
-            if len(cache) > MAX_CACHED_SIZES:
-                cache.clear()
-
-    def _size(self, item: Attributes) -> int:
-        """Return the bytes of an item, as `item_size`, with cached sizes of names and numbers."""
-        names, numbers = self._name_sizes, self._number_sizes
-        size = 0
-        for name, value in item.items():
-            length = names.get(name)
-            if length is None:
-                length = names[name] = len(name.encode())
-            size += length
-            if "S" in value:
-                text: str = value["S"]
-                size += len(text) if text.isascii() else len(text.encode())
-            elif "N" in value:
-                digits = numbers.get(value["N"])
-                if digits is None:
-                    digits = numbers[value["N"]] = parse_number(value["N"]).size
-                size += digits
-            else:
-                size += value_size(value)
-        return size
+            return [name + size for size in sizes]
+        return [name + size if size else 0 for size in sizes]
 
     def _item_by_item(self, batch: RowBatch, measured: MeasuredRows) -> None:
         encoded = batch.encoded
-        self._bound_caches()
         for row in range(batch.count):
             if row in encoded.odd:
                 continue
@@ -246,7 +210,7 @@ class Measure:
             if self._updates:
                 item = without_removals(item)
             deleted = isinstance(put, str) and put.startswith(_DELETION)
-            size = 0 if deleted else self._size(item)
+            size = 0 if deleted else _size(item)
             self._add(Item(item, encoded.keys[row], size, 0, deleted), measured)
 
     def _add(self, built: Item, measured: MeasuredRows) -> None:
@@ -267,11 +231,29 @@ class Measure:
                 if index.projected is None
                 else {name: value for name, value in item.items() if name in index.projected}
             )
-            measured.entries[place].append(
-                built.size if projected is item else self._size(projected)
-            )
+            measured.entries[place].append(built.size if projected is item else _size(projected))
             parts = tuple(to_octets(str(*item[name].values())) for name in index.partition)
             measured.partitions[place].append(parts[0] if len(parts) == 1 else parts)
+
+
+@lru_cache(MAX_CACHED_SIZES)
+def _number_size(text: str) -> int:
+    """Return the bytes of a number; 0 for an empty cell."""
+    return parse_number(text).size if text else 0
+
+
+@lru_cache(MAX_CACHED_SIZES)
+def _name_size(name: str) -> int:
+    return len(name.encode())
+
+
+def _size(item: Attributes) -> int:
+    """Return the bytes of an item, as `item_size`, with cached sizes of names and numbers."""
+    size = 0
+    for name, value in item.items():
+        size += _name_size(name)
+        size += _number_size(value["N"]) if "N" in value else value_size(value)
+    return size
 
 
 def _sums(columns: Sequence[Sequence[int]]) -> list[int]:

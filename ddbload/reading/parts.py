@@ -3,8 +3,8 @@
 The source is not read before: a cut between parts is a guess, the row end that is found from a
 window of bytes near it, and whoever reads the part before the cut proves it. Results are those of
 one process, whatever the number: each part is read as if by itself, and is taken in the source's
-order, once the part before it has proved that it begins with a row. A part that a worker cannot
-read, such as one with an error, is read again in this process, from the known position.
+order if the part before it ended where it begins. All others are read in this process, from where
+the part before ended: those after a wrong cut, and those that a worker could not read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -29,7 +28,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import PinnedObject, iter_objects
 from ddbload.reading.open_sources import open_decoded, open_each
 from ddbload.reading.processes import ProcessPool
-from ddbload.reading.row_batches import CutInsideRowError, Part, RowBatch, iter_row_batches
+from ddbload.reading.row_batches import Part, RowBatch, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, rare_gc
 from ddbload.rows.blocks import Defect
 from ddbload.source.decoding.decoded_source import DecodedSource
@@ -43,45 +42,29 @@ MAX_WRONG_CUTS = 3
 """Cuts inside rows after which the rest of the source is read as one part."""
 PARTS_OF_PROCESS = 3
 """Parts of a process that are queued, read, or wait to be taken."""
-MEMORY_BYTES, PIPE_BYTES = 8 * 1024 * 1024, 64 * 1024
-"""Bytes of output that are kept in memory, and sent through a pipe; more go to a file."""
 _WINDOW_BEFORE, _WINDOW_AFTER = 32 * 1024, 64 * 1024
 """Bytes before and after the place of a cut in which a row end is looked for."""
-_COPY_BYTES = 64 * 1024
+_COPY_BYTES, _WRITE_BYTES = 64 * 1024, 1024 * 1024
 
 
 class PartOutput:
-    """Bytes made from a part: in memory, or in a temporary file if there are many."""
+    """Bytes that a worker makes from a part, in a file that another process reads."""
 
-    def __init__(self, folder: str | None = None) -> None:
-        """Use a file in `folder`, for another process to read, or a nameless one."""
+    def __init__(self, folder: str) -> None:
+        """Keep the bytes, if there are any, in a file in `folder`."""
         self._folder = folder
-        self._held: list[bytes] = []
-        self._held_bytes = 0
         self._file: IO[bytes] | None = None
-        self._path: str | None = None
+        self._path: Path | None = None
 
     def write(self, data: bytes) -> None:
-        """Add bytes. Raises `OSError` if the temporary file cannot be written."""
-        self._held.append(data)
-        self._held_bytes += len(data)
-        if self._held_bytes > MEMORY_BYTES:
-            self._spill()
-
-    def _spill(self) -> None:
-        if self._file is None and self._folder is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
-        elif self._file is None:
-            descriptor, self._path = tempfile.mkstemp(dir=self._folder)
-            self._file = os.fdopen(descriptor, "wb")
-        self._file.writelines(self._held)
-        self._held.clear()
-        self._held_bytes = 0
+        """Add bytes. Raises `OSError` if the file cannot be written."""
+        if self._file is None:
+            descriptor, name = tempfile.mkstemp(dir=self._folder)
+            self._path, self._file = Path(name), os.fdopen(descriptor, "wb", _WRITE_BYTES)
+        self._file.write(data)
 
     def finish(self) -> None:
-        """Prepare for another process to read the output. Raises `OSError`."""
-        if self._held_bytes > PIPE_BYTES:
-            self._spill()
+        """Close the file, so that the output can be pickled. Raises `OSError`."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -89,20 +72,13 @@ class PartOutput:
     def pieces(self) -> Iterator[bytes]:
         """Yield all bytes."""
         if self._path is not None:
-            self._file = Path(self._path).open("rb")  # noqa: SIM115 - closed by close
-        if self._file is not None:
-            self._file.seek(0)
-            while piece := self._file.read(_COPY_BYTES):
-                yield piece
-        yield from self._held
+            with self._path.open("rb") as file:
+                yield from iter(partial(file.read, _COPY_BYTES), b"")
 
-    def close(self) -> None:
-        """Free the memory, and remove the temporary file."""
-        self._held.clear()
-        if self._file is not None:
-            self._file.close()
+    def remove(self) -> None:
+        """Remove the file."""
         if self._path is not None:
-            Path(self._path).unlink(missing_ok=True)
+            self._path.unlink(missing_ok=True)
 
 
 @dataclass(slots=True)
@@ -184,64 +160,31 @@ class PartTaker(Protocol):
         """Read a part in this process. Raises what keeps it from being taken."""
 
 
-class Unread(Enum):
-    """Reason why a part has no result."""
-
-    CUT = "cut inside a row"
-    FAILED = "failed"
-    WAITS = "not read yet"
-
-
 @dataclass(frozen=True, slots=True)
 class PartResult:
-    """Result of a part: the job's summary, its output, and the position of its end."""
+    """Result of a part: the job's summary, its output, and the position after its last row."""
 
     summary: Any
     output: PartOutput
     end: Cursor
 
 
-class _PartWorker:
-    """Worker that reads parts."""
+class _PartReader:
+    """Reader of the rows of parts, which knows where the last one ended."""
 
     def __init__(
-        self,
-        reader: RunReader,
-        ledger: Ledger,
-        context: Context,
-        job: PartJob,
-        folder: str | None = None,
+        self, record: RunRecord, ledger: Ledger, context: Context, piece_bytes: int
     ) -> None:
-        self._reader, self._ledger, self._context = reader, ledger, context
-        self._job, self._folder = job, folder
-        self.end = reader.record.data_start
+        self.reader = RunReader(record)
+        self._ledger, self._context, self._piece_bytes = ledger, context, piece_bytes
+        self.end = record.data_start
         """Position after the last batch that was read."""
-
-    def __call__(self, part: Part) -> PartResult | Unread:
-        """Read a part, and keep its output."""
-        output = PartOutput(self._folder)
-        try:
-            with closing(self.batches(part)) as batches, rare_gc():
-                summary = self._job.work(self._reader, batches, output)
-                if self._folder is not None:
-                    output.finish()
-        except BaseException as error:
-            output.close()
-            if isinstance(error, CutInsideRowError):
-                return Unread.CUT
-            if isinstance(error, Exception):
-                # It is read again where parts are taken, and raises again.
-                return Unread.FAILED
-            raise
-        return PartResult(summary, output, self.end)
 
     def batches(self, part: Part) -> Generator[RowBatch]:
         """Read the batches of a part."""
         self.end = part.start
         found = iter_row_batches(
-            *(self._reader, self._ledger, self._context),
-            piece_bytes=self._job.piece_bytes,
-            part=part,
+            self.reader, self._ledger, self._context, piece_bytes=self._piece_bytes, part=part
         )
         with closing(found):
             for batch in found:
@@ -255,11 +198,24 @@ def _make_worker(
     make_context: Callable[[], Context],
     folder: str,
     *_: object,
-) -> _PartWorker:
-    """Make the worker of a process."""
+) -> Callable[[Part], PartResult | None]:
+    """Make the worker of a process. It returns None for a part that it cannot read."""
     context = make_context()
     # The listing of several objects is not read here: a part has its objects.
-    return _PartWorker(RunReader(record), context.ledger(record.run), context, job, folder)
+    source = _PartReader(record, context.ledger(record.run), context, job.piece_bytes)
+
+    def work(part: Part) -> PartResult | None:
+        output = PartOutput(folder)
+        try:
+            with closing(source.batches(part)) as batches, rare_gc():
+                summary = job.work(source.reader, batches, output)
+                output.finish()
+        except Exception:  # noqa: BLE001 - the part is read again where parts are taken
+            output.remove()
+            return None
+        return PartResult(summary, output, source.end)
+
+    return work
 
 
 def read_parts(
@@ -290,34 +246,33 @@ def read_parts(
         OSError: If temporary files cannot be made.
         DdbloadError: If the source cannot be read, or as the taker raises.
     """
-    worker = _PartWorker(RunReader(record), ledger, context, job)
+    source = _PartReader(record, ledger, context, job.piece_bytes)
     with ExitStack() as stack:
         stack.enter_context(rare_gc())
-        parts = stack.enter_context(closing(iter_parts(RunReader(record), ledger, context)))
+        parts = stack.enter_context(closing(iter_parts(source.reader, ledger, context)))
         first = list(islice(parts, 2))
         each = chain(first, parts)
-        results: Iterator[tuple[Part, PartResult | Unread]] = ((one, Unread.WAITS) for one in each)
+        results: Iterator[tuple[Part, PartResult | None]] = ((part, None) for part in each)
         if len(first) > 1 and processes > 1:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ddbload-"))
             make_worker = partial(
                 _make_worker, record, job, make_context or (lambda: context), folder
             )
-            pool = ProcessPool[Part, PartResult | Unread](
+            pool = ProcessPool[Part, PartResult | None](
                 processes, make_worker, tasks_each=PARTS_OF_PROCESS, may_fork=True, folder=folder
             )
             results = stack.enter_context(pool).map_in_order(each)
-        _take_all(results, worker, taker, record, context.should_stop)
+        _take_all(results, source, taker, context.should_stop)
 
 
 def _take_all(
-    results: Iterator[tuple[Part, PartResult | Unread]],
-    worker: _PartWorker,
+    results: Iterator[tuple[Part, PartResult | None]],
+    source: _PartReader,
     taker: PartTaker,
-    record: RunRecord,
     should_stop: Callable[[], bool],
 ) -> None:
-    """Take parts in order; join a part that was cut inside a row with the one after it."""
-    at, wrong = record.data_start, 0
+    """Take parts in order, and read here those that no worker has read from their first row on."""
+    at, wrong = source.end, 0
 
     def check_stop() -> None:
         if should_stop():
@@ -328,37 +283,25 @@ def _take_all(
             check_stop()
             yield batch
 
-    def take(part: Part, result: PartResult | Unread) -> bool:
-        """Take a part; return False if it ends inside a row."""
-        nonlocal at
-        check_stop()
-        if result is Unread.WAITS and part.end is not None:
-            result = worker(part)
-        if result is Unread.CUT:
-            return False
-        if isinstance(result, PartResult):
-            with closing(result.output):
-                if taker.take(result.summary, result.output, at):
-                    line = 1 if record.objects is not None else at.line + result.end.line - 1
-                    at = Cursor(at.byte + result.end.byte - part.start.byte, line)
-                    return True
-        with closing(worker.batches(replace(part, start=at))) as batches:
-            taker.read(check_each(batches))
-        at = worker.end
-        return True
-
     for part, result in results:
-        whole = part
-        while not take(whole, result):
-            wrong += 1
-            after, unused = next(results, (Part(whole.start), Unread.WAITS))
-            if isinstance(unused, PartResult):
-                unused.output.close()
-            if wrong > MAX_WRONG_CUTS:
-                # Too many wrong guesses: read the rest sequentially.
-                take(replace(whole, end=None), Unread.FAILED)
-                return
-            whole, result = replace(whole, end=after.end), Unread.WAITS
+        check_stop()
+        # The cut before it was inside a row, with which the part before could not end.
+        is_misplaced = part.objects is None and part.start.byte != at.byte
+        if result is not None:
+            is_taken = not is_misplaced and taker.take(result.summary, result.output, at)
+            result.output.remove()
+            if is_taken:
+                line = 1 if part.objects is not None else at.line + result.end.line - 1
+                at = Cursor(at.byte + result.end.byte - part.start.byte, line)
+                continue
+        wrong += is_misplaced
+        # After too many wrong guesses the rest is read sequentially.
+        end = part.end if wrong <= MAX_WRONG_CUTS else None
+        with closing(source.batches(replace(part, start=at, end=end))) as batches:
+            taker.read(check_each(batches))
+        at = source.end
+        if wrong > MAX_WRONG_CUTS:
+            return
 
 
 def iter_parts(reader: RunReader, ledger: Ledger, context: Context) -> Generator[Part]:

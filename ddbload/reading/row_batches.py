@@ -11,7 +11,6 @@ from typing import Any
 from ddbload.context import Context
 from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.run_record import Cursor
-from ddbload.errors import UnterminatedQuote
 from ddbload.items.batch_encoder import EncodedRows
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DelimitedRowEncoder, RowEncoder
@@ -165,7 +164,7 @@ class RowBatch:
     def reject_line(self, row: int, defect: Defect, *, knows_line: bool = True) -> RejectLine:
         """Return the line of JSON that reports a reject. Raises `SplitMismatch`."""
         return self.reader.reject_line(
-            *(self.positions, row, defect, self.object_slice, self.name), knows_line=knows_line
+            self.positions, row, defect, self.object_slice, self.name, knows_line=knows_line
         )
 
 
@@ -192,10 +191,6 @@ class Part:
     """Bytes of the objects before these, as stored."""
 
 
-class CutInsideRowError(Exception):
-    """The end of a part is not the end of a row."""
-
-
 def iter_row_batches(
     reader: RunReader,
     ledger: Ledger,
@@ -209,7 +204,7 @@ def iter_row_batches(
 
     Reading ends early if `must_end`, which is checked for each piece. `ledger` holds the listing
     of several objects. Raises `RowTooLong`, `UnterminatedQuote`, `HeaderMismatch`, `SplitMismatch`,
-    errors of reading the source, and `CutInsideRowError`.
+    and errors of reading the source. If the end of a part is inside a row, that row is not read.
     """
     record = reader.record
     if part is None:
@@ -256,19 +251,19 @@ def _whole_rows(
     piece_bytes: int,
     part: Part,
 ) -> Iterator[Block | None]:
-    """Read blocks of rows, and refuse a last one that ends inside a row."""
+    """Read blocks of whole rows, and refuse a last row of the object that is not closed."""
     offset = object_slice.skip - object_slice.base
     boundaries = reader.boundaries
     for block in reader.iter_blocks(file, object_slice, start, end, piece_bytes):
-        if block is not None and not block.terminated:
-            if part.end is not None and part.end < object_slice.end:
-                raise CutInsideRowError
-            try:
-                refuse_unterminated(boundaries, block, offset)
-            except UnterminatedQuote:
-                # Rows before the open quote are complete.
-                whole = boundaries.last(block.data, final=True)
-                if whole:
-                    yield Block(block.data[:whole], block.start)
-                raise
-        yield block
+        if block is None or block.terminated:
+            yield block
+            continue
+        last = boundaries.last(block.data, final=True)
+        is_cut = part.end is not None and part.end < object_slice.end
+        if not is_cut and boundaries.closes(block.data[last:]):
+            yield block
+            continue
+        if last:
+            yield Block(block.data[:last], block.start)
+        if not is_cut:
+            refuse_unterminated(boundaries, block, offset)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk, ObjectSlice, SeekPoint
@@ -15,6 +17,7 @@ from ddbload.contracts.column_mapping import HMAC_KEY, column_changes, shown
 from ddbload.contracts.dialect import UTF_8, is_single_byte
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.payload import Payload
+from ddbload.contracts.results import LINES_BEFORE
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import AUTO, GZIP, UNCOMPRESSED
 from ddbload.errors import ExpansionTooLarge, InvalidPayload, SplitMismatch, UnterminatedQuote
@@ -22,14 +25,7 @@ from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encode
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.header import match_columns, read_header, wanted_columns
 from ddbload.reading.open_sources import open_decoded, open_each, open_parquet
-from ddbload.rows.blocks import (
-    Block,
-    BlockSplitter,
-    Defect,
-    RowBoundaries,
-    RowPositions,
-    reject_line,
-)
+from ddbload.rows.blocks import Block, BlockSplitter, Defect, RowBoundaries, RowPositions
 from ddbload.rows.json_framing import MORE_FOLLOWS
 from ddbload.source.decoding.compression import SeekTrail
 from ddbload.source.decoding.decoded_source import DecodedSource
@@ -175,14 +171,25 @@ class RunReader:
         *,
         knows_line: bool,
     ) -> bytes:
-        """Return the line of JSON that reports a reject. Raises `SplitMismatch`."""
-        record = self.record
-        return reject_line(
-            *(positions, row, defect, record.columns, object_slice.skip - object_slice.base),
-            source=None if record.objects is None else name,
-            knows_line=knows_line,
-            places_of_fields=object_slice.places,
-        )
+        """Return a reject as a line of JSON: position, column, cause, and the row itself.
+
+        It names the object, `name`, where a run has several, and the columns of its row where these
+        stand in another order. Without `knows_line`, lines are counted from the chunk's start;
+        `number_reject` makes them lines of the source. Raises `SplitMismatch`.
+        """
+        at, columns = positions.position(row), self.record.columns
+        line: dict[str, Any] = {} if self.record.objects is None else {"source": name}
+        line |= {"line": at.line} if knows_line else {"line": None, LINES_BEFORE: at.line}
+        line |= {
+            "byte": at.byte + object_slice.skip - object_slice.base,
+            "column": defect.column_of(columns),
+            "cause": defect.cause,
+            "detail": defect.detail,
+            "raw": positions.raw(row),
+        }
+        if object_slice.places is not None:
+            line["columns"] = [columns[place] for place in object_slice.places]
+        return json.dumps(line).encode() + b"\n"
 
     def iter_blocks(
         self,

@@ -1,4 +1,4 @@
-"""Blocks of whole rows: where rows end, blocks, positions of rows in the source, and rejects.
+"""Blocks of whole rows: where rows end, blocks, and positions of rows in the source.
 
 A format finds the ends of its rows by a `RowBoundaries`; those of JSON Lines are here, those of
 delimited text in `dialect_grammar`. A `BlockSplitter` cuts a stream at them. Positions are computed
@@ -7,17 +7,16 @@ on demand, because most rows are never asked for.
 
 from __future__ import annotations
 
-import json
+import io
 import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import Any, AnyStr, ClassVar
+from typing import AnyStr, ClassVar
 
 from ddbload.contracts.dialect import UTF_8
-from ddbload.contracts.results import LINES_BEFORE
 from ddbload.contracts.run_record import Cursor
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import RowTooLong, SplitMismatch
@@ -123,11 +122,7 @@ class JsonLineBoundaries(RowBoundaries):
 
     def all(self, data: bytes) -> list[int]:
         """Return the end of every line."""
-        lengths = [len(line) + 1 for line in data.split(b"\n")]
-        # After the last line feed stands nothing, or a line without one.
-        lengths[-1] -= 1
-        ends = list(accumulate(lengths))
-        return ends if lengths[-1] else ends[:-1]
+        return list(accumulate(map(len, io.BytesIO(data))))
 
     def spans(self, data: bytes) -> list[tuple[int, int]]:
         """Return the start and end of each line that is a row."""
@@ -353,37 +348,3 @@ def field_count(found: int, columns: int) -> Defect:
     # A row is not split any further.
     count = f"more than {MAX_COLUMNS}" if found > MAX_COLUMNS else str(found)
     return Defect("field_count", f"{count} fields; the file has {columns} columns")
-
-
-def reject_line(
-    places: RowPositions,
-    row: int,
-    defect: Defect,
-    columns: Sequence[str],
-    offset: int = 0,
-    source: str | None = None,
-    *,
-    knows_line: bool = True,
-    places_of_fields: Sequence[int] | None = None,
-) -> bytes:
-    """Return a reject as a line of JSON: position, column, cause, and the row itself.
-
-    `source` is the object's name, given where a run has several. `offset` turns a position among
-    the rows of all objects into one within the object. Without `knows_line`, lines are counted
-    from the chunk's start; `number_reject` makes them lines of the source. `places_of_fields`: of
-    an object with columns in another order; its rejects name the columns of their row. Raises
-    `SplitMismatch`.
-    """
-    at = places.position(row)
-    line: dict[str, Any] = {} if source is None else {"source": source}
-    line |= {"line": at.line} if knows_line else {"line": None, LINES_BEFORE: at.line}
-    line |= {
-        "byte": at.byte + offset,
-        "column": defect.column_of(columns),
-        "cause": defect.cause,
-        "detail": defect.detail,
-        "raw": places.raw(row),
-    }
-    if places_of_fields is not None:
-        line["columns"] = [columns[place] for place in places_of_fields]
-    return json.dumps(line).encode() + b"\n"

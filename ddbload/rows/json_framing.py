@@ -225,8 +225,8 @@ class JsonFramer:
         size = len(data)
         while at < size:
             if self._in_string:
-                at, ended = self._read_string(data, out, at)
-                if not ended:
+                at = self._read_string(data, out, at)
+                if self._in_string:
                     return at
                 if not self._depth:
                     self._state = _AFTER
@@ -251,11 +251,8 @@ class JsonFramer:
                 return at
         return at
 
-    def _read_string(self, data: bytes, out: bytearray, at: int) -> tuple[int, bool]:
-        """Read on in a string, up to behind its closing quote or to the end of the data.
-
-        Also tells whether it ended.
-        """
+    def _read_string(self, data: bytes, out: bytearray, at: int) -> int:
+        """Read on in a string, up to behind its closing quote or to the end of the data."""
         size = len(data)
         while at < size:
             if self._escaped:
@@ -271,12 +268,12 @@ class JsonFramer:
             mark = data[at - 1]
             if mark == _QUOTE:
                 self._in_string = False
-                return at, True
+                return at
             if mark == _BACKSLASH:
                 self._escaped = True
             else:
                 out[at - 1] = _VERTICAL_TAB
-        return size, False
+        return size
 
     def _read_scalar(self, data: bytes, at: int) -> int:
         found = _SCALAR_STOP.search(data, at)

@@ -142,14 +142,9 @@ def _from_several(
     source, empty for a single object. Raises `InvalidPayload` if two sources name one object, or
     one is the export of a table, and `SourceChanged` if `after` is a position in other sources.
     """
-    names = [part.uri for part in parts]
-    known = hashlib.sha256(repr(names).encode(errors="surrogateescape")).hexdigest()[:16]
-    begun, _, rest = (after or f"0/{known}/").partition("/")
-    listed, _, within = rest.partition("/")
-    if listed != known:
-        raise SourceChanged("the run names other sources than when preflight began: start again")
+    known, begin, within = _position([part.uri for part in parts], after, "the run", "sources")
     # A single object was found as a whole.
-    begin = int(begun) + (after is not None and not within)
+    begin += after is not None and not within
     seen = _NamedOnce(parts)
 
     def pin(number: int) -> Pinned | None:
@@ -399,11 +394,23 @@ def _pin_concurrently(
     A position is the number of files before, with a hash of all of them: raises `SourceChanged` if
     the manifest, `name`, lists others than it did.
     """
-    known = hashlib.sha256(repr(files).encode(errors="surrogateescape")).hexdigest()[:16]
-    begun, _, listed = (after or f"0/{known}").partition("/")
-    if listed != known:
-        raise SourceChanged(f"{name} names other objects than when preflight began: start again")
-    pinned_each = map_in_threads(pin, files[int(begun) :], _PARALLEL_OPENS, _PARALLEL_OPENS * 8)
+    known, begun, _ = _position(files, after, name, "objects")
+    pinned_each = map_in_threads(pin, files[begun:], _PARALLEL_OPENS, _PARALLEL_OPENS * 8)
     with closing(pinned_each) as found:
-        for number, (_, pinned) in enumerate(found, int(begun) + 1):
+        for number, (_, pinned) in enumerate(found, begun + 1):
             yield f"{number}/{known}", pinned if pinned and pinned["size"] else None
+
+
+def _position(
+    listed: Sequence[object], after: str | None, name: str, kind: str
+) -> tuple[str, int, str]:
+    """Return the hash of a list, the number in it at which to begin, and the rest of a position.
+
+    Raises `SourceChanged` if `after` is a position in another list.
+    """
+    known = hashlib.sha256(repr(listed).encode(errors="surrogateescape")).hexdigest()[:16]
+    number, _, rest = (after or f"0/{known}").partition("/")
+    of_list, _, within = rest.partition("/")
+    if of_list != known:
+        raise SourceChanged(f"{name} names other {kind} than when preflight began: start again")
+    return known, int(number), within

@@ -222,14 +222,13 @@ class _ChunkImport:
         writes = row_writes(record.payload, record.table)
         merging = writes if writes is not None and writes.merges else None
         self._feeder = RowFeeder(
-            *(reader, task.chunk, start),
-            clock=context.clock,
-            attempt=self._attempt,
-            writes=merging,
+            reader, task.chunk, start, clock=context.clock, attempt=self._attempt, writes=merging
         )
         endpoint = context.endpoint or EndpointFeatures()
         self._requests = WriteRequests(
-            *(options, record.table, writes),
+            options,
+            record.table,
+            writes,
             endpoint=endpoint,
             identical=identical,
             same_types=record.payload.source.kind.has_columns,
@@ -281,10 +280,8 @@ class _ChunkImport:
             counted = None
             if segment.end.byte > self._start.byte:
                 rejects = self._feeder.rejects(segment.rows.read - segment.rows.filtered)
-                counted = write_segment(
-                    *(self._count_own_items(segment), rejects, self._trail),
-                    *(self._ledger, self._session),
-                )
+                own = self._count_own_items(segment)
+                counted = write_segment(own, rejects, self._trail, self._ledger, self._session)
             self._trim_attempt(segment, counted)
             self._raise_pending_error()
             return counted

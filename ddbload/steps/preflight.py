@@ -81,17 +81,9 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
         first = record.data_start
         cursor = PreflightCursor(first.byte, first.line, 0)
         whole = ledger.find_manifest()
-        if whole is not None:
-            read = _read_parts(record, ledger)
-            if whole != read.chunks:
-                raise LedgerDamaged(
-                    f"the manifest of run {run} is not what its parts say; start a new run (another"
-                    " run id)"
-                )
-            record = _put_counts(record, read, ledger)
-            return _result(task, record, None, ledger, len(whole))
-        if record.loads_nothing:
-            return _result(task, _write_manifest(record, ledger), None, ledger, 0)
+        if whole is not None or record.loads_nothing:
+            record = _finish_manifest(record, ledger, whole)
+            return _result(task, record, None, ledger, len(whole or ()))
     else:
         ledger = context.ledger(check_run_id(task.run))
         require_not_cancelled(ledger)
@@ -108,7 +100,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
         part = ledger.put_manifest_part(cursor.byte, Chunker(record, ledger, context, cursor).run())
     chunks = cursor.chunk + len(part.chunks)
     if part.cursor is None:
-        record = _write_manifest(record, ledger)
+        record = _finish_manifest(record, ledger)
     return _result(task, record, part.cursor, ledger, chunks)
 
 
@@ -184,26 +176,30 @@ def _read_parts(record: RunRecord, ledger: Ledger) -> ManifestPart:
     return ManifestPart(tuple(chunks), None, padded)
 
 
-def _write_manifest(record: RunRecord, ledger: Ledger) -> RunRecord:
-    """Write the whole manifest, and the record with its counts."""
-    manifest = _read_parts(record, ledger)
-    record = _put_counts(record, manifest, ledger)
-    ledger.put_manifest(manifest.chunks)
-    return record
+def _finish_manifest(
+    record: RunRecord, ledger: Ledger, written: tuple[Chunk, ...] | None = None
+) -> RunRecord:
+    """Write the whole manifest, and the record with the size and the number of workers.
 
-
-def _put_counts(record: RunRecord, manifest: ManifestPart, ledger: Ledger) -> RunRecord:
-    """Write the size and the number of workers into the record, now that all chunks are cut.
-
-    For a compressed source both are unknown before, and its size is unless preflight read it.
+    For a compressed source both are unknown before all chunks are cut, and its size is unless
+    preflight read it. `written`: the manifest, if an earlier invocation wrote it. Raises
+    `LedgerDamaged` if that is another.
     """
+    manifest = _read_parts(record, ledger)
     size, chunks = record.size, manifest.chunks
+    if written not in (None, chunks):
+        raise LedgerDamaged(
+            f"the manifest of run {record.run} is not what its parts say; start a new run (another"
+            " run id)"
+        )
     if size is None and not manifest.padded:
         size = chunks[-1].end if chunks else record.data_start.byte
     workers = max(1, min(record.most_workers or record.workers, len(chunks)))
     counted = replace(record, size=size, workers=workers, padded=manifest.padded)
     if counted != record:
         ledger.put_record(counted)
+    if written is None:
+        ledger.put_manifest(chunks)
     return counted
 
 

@@ -19,7 +19,7 @@ from ddbload.errors import DdbloadError
 from ddbload.items.type_inference import SettledCells
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
-from ddbload.reading.header import Header, detect_layout, read_header, wanted_columns
+from ddbload.reading.header import Header, detect_layout, read_header, read_start, wanted_columns
 from ddbload.reading.open_sources import (
     compression_in,
     first_bytes,
@@ -263,11 +263,6 @@ class DetectedFormat:
     header: HeaderEvidence | None = None
     """Evidence for the first row as a header; None if it is not taken for one."""
 
-    @property
-    def header_looks_like_data(self) -> bool:
-        """True if the first row is taken for a header and looks like data."""
-        return self.header is not None and self.header.looks_like_data
-
     def to_json(self) -> dict[str, Any]:
         """Return the reading for a plan: what was detected, and how sure that is."""
         source, guessed = self.source, self.why is not None
@@ -293,7 +288,7 @@ class DetectedFormat:
             "sure": self.sure if guessed else 1.0,
             "why": self.why if guessed else "as given",
             "header_why": None if self.header is None else self.header.why,
-            "header_looks_like_data": self.header_looks_like_data,
+            "header_looks_like_data": self.header is not None and self.header.looks_like_data,
             "readings": [asdict(each) for each in readings],
         }
 
@@ -353,13 +348,13 @@ def _with_encoding(raw: ByteSource, source: Source) -> Source:
     if source.encoding != AUTO:
         return source
     file = open_as_text(raw, source)
-    start = _read_up_to(file.stream(0, None, LONGEST_BYTE_ORDER_MARK), LONGEST_BYTE_ORDER_MARK)
+    start = read_start(file, LONGEST_BYTE_ORDER_MARK, LONGEST_BYTE_ORDER_MARK)
     return replace(source, encoding=encoding_of(start) or "utf-8")
 
 
 def _sample(file: DecodedSource, skip_lines: int) -> tuple[bytes, bool]:
     """Read the first bytes after skipped lines; also tell whether these are all bytes."""
-    start = _read_up_to(file.stream(0, None, SNIFFED_BYTES), _MOST_BYTES)
+    start = read_start(file, _MOST_BYTES, SNIFFED_BYTES)[:_MOST_BYTES]
     whole = len(start) < _MOST_BYTES
     if skip_lines:
         start = start.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -369,12 +364,3 @@ def _sample(file: DecodedSource, skip_lines: int) -> tuple[bytes, bool]:
         if not at:
             return b"", whole
     return start[at:], whole
-
-
-def _read_up_to(pieces: Iterator[bytes], size: int) -> bytes:
-    held = bytearray()
-    for piece in pieces:
-        held += piece
-        if len(held) >= size:
-            break
-    return bytes(held[:size])

@@ -40,7 +40,7 @@ from ddbload.errors import DdbloadError, Interrupted, InvalidPayload, LedgerDama
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import Ending, judge_attempt
 from ddbload.steps.executions import EXECUTION_ABORTED, EXECUTION_TIMED_OUT, Executions
-from ddbload.steps.report import report_execution
+from ddbload.steps.report import read_run, report_execution
 
 NOTICES = "notices/"
 """Prefix of the marks, each named by the attempt of an execution whose event was sent."""
@@ -165,9 +165,6 @@ def conclude_stopped(
     if record is not None and execution.status in _STOPPED:
         _cancel(ledger, record, stopped, context)
     if record is not None and _is_taken_up(ledger, stopped):
-        # Imported here: most executions end with Report.
-        from ddbload.steps.report import read_run
-
         seen = read_run(ledger.run, context, lambda _: execution)
         found = seen.report
         status, error = judge_attempt(seen.state, replace(ending, failure=error), own=False)

@@ -206,9 +206,7 @@ def test_several_objects_are_read_side_by_side(
 def test_files_have_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
-    # Output goes through temporary files, and is deflated in many slices.
-    monkeypatch.setattr(parts, "MEMORY_BYTES", 1000)
-    monkeypatch.setattr(parts, "PIPE_BYTES", 1000)
+    # Output is deflated in many slices.
     monkeypatch.setattr(sinks, "_SLICE_BYTES", 300)
     path = write(tmp_path, BAD)
     made = []
