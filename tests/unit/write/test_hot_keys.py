@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
-from ddbload.write.pacing.adaptive_rate import TokenBucket
+from ddbload.write.pacing.pacing import TokenBucket
+from ddbload.write.scheduler.answers import Accepted
 from ddbload.write.scheduler.key_ordering import QueuedRow
-from ddbload.write.scheduler.messages import Accepted
 from ddbload.write.scheduler.row_queues import (
     MAX_HOT_KEYS,
     SUSPECT_SECONDS,
@@ -60,7 +60,7 @@ def test_hot_key_rows_are_sent_at_the_rate_of_the_key():
     hot.by_key["h"].rate._bucket = TokenBucket(now)
     sent = 0
     for _ in range(1000):
-        sent += len(hot.take(now, 25))
+        sent += len(hot.take(now, 25, 25))
         due = hot.ready_at(now)
         if sent == 60:
             break
