@@ -224,7 +224,8 @@ class JsonFramer:
         """Read on in an object, array or string, up to its end or that of the data."""
         size = len(data)
         while at < size:
-            if self._in_string:
+            began_in_string = self._in_string
+            if began_in_string:
                 at = self._read_string(data, out, at)
                 if self._in_string:
                     return at
