@@ -146,7 +146,11 @@ def _convert(
                     show(done.bytes, size, done.rows.read)
 
                 convert(
-                    *(record, ledger, context, sink, counts),
+                    record,
+                    ledger,
+                    context,
+                    sink,
+                    counts,
                     reject=reject,
                     watch=watch,
                     processes=wanted.threads,

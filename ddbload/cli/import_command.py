@@ -12,20 +12,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ddbload.aws.clients import AwsSettings, Clients
-from ddbload.cli import options
+from ddbload.cli import options, run_setup
 from ddbload.cli.payload import build_payload, check_order, import_options, is_pipe
 from ddbload.cli.plan_command import plan_import
 from ddbload.cli.progress import show_progress, show_record
 from ddbload.cli.run_location import NamedRun
 from ddbload.cli.run_result import Result, already_done, print_run, show_result, source_format
-from ddbload.cli.run_setup import (
-    choose_engine,
-    prewarm,
-    private_file,
-    rejects_file,
-    require_not_stopped,
-    spooled,
-)
 from ddbload.cli.terminal import Output, print_error, print_stderr, stop_on_interrupt
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
@@ -102,13 +94,13 @@ def import_command(
         if given["prewarm"] is not None and (
             run_id is None or finished_report(run, settings.context()) is None
         ):
-            prewarm(table, given["prewarm"], clients, output, yes=yes)
-        file = stack.enter_context(rejects_file(rejects, sources))
-        stack.enter_context(spooled(payload, heart))
+            run_setup.prewarm(table, given["prewarm"], clients, output, yes=yes)
+        file = stack.enter_context(run_setup.rejects_file(rejects, sources))
+        stack.enter_context(run_setup.spooled(payload, heart))
         if heart is not None:
             # The import would take up a run that it finds cancelled.
             heart.look()
-            require_not_stopped(heart)
+            run_setup.require_not_stopped(heart)
         result = import_with_progress(
             *(payload, named, output, count), rejects=file, resume=resume, clients=clients
         )
@@ -145,7 +137,7 @@ def import_with_progress(
     last: RunProgress | None = None
     output.step(f"run {run}: looking at the source and the table; worker processes: {processes:,}")
     clients = clients or settings.clients()
-    choose_engine(payload, clients, output)
+    run_setup.choose_engine(payload, clients, output)
     try:
         with stop_on_interrupt() as should_stop, show_progress(output) as show:
 
@@ -203,7 +195,7 @@ def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None)
         with ExitStack() as stack:
             if file is None:
                 # Rows may be confidential: readable by the owner alone, like the ledger's others.
-                file = stack.enter_context(open(path, "wb", opener=private_file))
+                file = stack.enter_context(open(path, "wb", opener=run_setup.private_file))
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 file.truncate(0)
             if report.rows.rejected:

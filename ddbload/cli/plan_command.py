@@ -100,7 +100,8 @@ def plan_import(
     output.step(f"looking at the source and table {table}")
     with spooled(payload), live_reading(output) as watch:
         plan = make_plan(
-            *(payload, reading_context(aws)),
+            payload,
+            reading_context(aws),
             sample=sample,
             prewarm=given["prewarm"],
             watch=watch,

@@ -15,32 +15,16 @@ from typing import Any
 
 from rich.text import Text
 
-from ddbload.cli import options
+from ddbload import errors
+from ddbload.cli import options, run_result
 from ddbload.cli.import_command import import_with_progress
 from ddbload.cli.run_location import NamedRun, RunLocation, run_options
-from ddbload.cli.run_result import (
-    RankedCauses,
-    Result,
-    cause_text,
-    causes_json,
-    print_run,
-    rank_causes,
-    show_result,
-)
+from ddbload.cli.run_result import Result
 from ddbload.cli.run_setup import open_stream
 from ddbload.cli.tables import draw, make_table
 from ddbload.cli.terminal import EXIT_DONE, Output, print_stdout
 from ddbload.contracts.results import DONE
 from ddbload.contracts.run_record import RunRecord
-from ddbload.errors import (
-    BadRetryFile,
-    IncompleteRun,
-    InvalidUsage,
-    LedgerDamaged,
-    LedgerUnwritable,
-    SourceUnreadable,
-    visible,
-)
 from ddbload.runs import retry_rejects
 from ddbload.runs.local_runs import local_folder
 from ddbload.runs.run_import import asked_for, new_run_id
@@ -84,11 +68,11 @@ def rejects_command(
     RUN is looked up in the local ledger, then in the deployed stack.
     """
     if mended is None and (run_id is not None or output.quiet):
-        raise InvalidUsage("--run-id and --quiet are for --retry")
+        raise errors.InvalidUsage("--run-id and --quiet are for --retry")
     run, there = named.run, named.find()
     if mended is not None:
         if summary:
-            raise InvalidUsage("--summary shows rejects, and --retry imports them: give one")
+            raise errors.InvalidUsage("--summary shows rejects, and --retry imports them: give one")
         # A retry runs on this machine, wherever the run was.
         here = replace(named, run=run_id or new_run_id(), stack=None)
         return _retry(run, mended, there, here, output)
@@ -105,7 +89,7 @@ def rejects_command(
 
 def count_rejects(
     lines: Iterable[bytes],
-) -> tuple[RankedCauses, dict[tuple[str, str | None], dict[str, Any]]]:
+) -> tuple[run_result.RankedCauses, dict[tuple[str, str | None], dict[str, Any]]]:
     """Count rejects by cause and column, the most frequent first; return the first one of each."""
     counts: Counter[tuple[str, str | None]] = Counter()
     first: dict[tuple[str, str | None], dict[str, Any]] = {}
@@ -114,7 +98,7 @@ def count_rejects(
         kind = (reject["cause"], reject["column"])
         counts[kind] += 1
         first.setdefault(kind, reject)
-    return rank_causes(counts), first
+    return run_result.rank_causes(counts), first
 
 
 def _summarize(run: str, lines: Iterable[bytes], output: Output) -> None:
@@ -123,15 +107,17 @@ def _summarize(run: str, lines: Iterable[bytes], output: Output) -> None:
     shown = [f"run {run}: {rejected:,} rejected"]
     for cause, rows in causes:
         words = f"line {first[cause]['line']}: {first[cause]['detail']}"
-        shown.append(f"{rows:>9,} {cause_text(*cause)}; {words}")
-    output.show({"run": run, "rejected": rejected, "causes": causes_json(causes)}, *shown)
+        shown.append(f"{rows:>9,} {run_result.cause_text(*cause)}; {words}")
+    output.show(
+        {"run": run, "rejected": rejected, "causes": run_result.causes_json(causes)}, *shown
+    )
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
     try:
         return dict(json.loads(line))
     except (ValueError, TypeError, RecursionError):
-        raise LedgerDamaged(
+        raise errors.LedgerDamaged(
             "a line of the rejects is not one that ddbload writes; start a new run (another run id)"
         ) from None
 
@@ -152,7 +138,7 @@ def _draw(lines: Iterable[bytes]) -> None:
             f"{reject['byte']:,}",
             reject["column"] or "-",
             reject["cause"],
-            Text(visible(reject["raw"][:60]), overflow="ellipsis", no_wrap=True),
+            Text(errors.visible(reject["raw"][:60]), overflow="ellipsis", no_wrap=True),
         )
         for reject in map(_parsed, shown)
     ]
@@ -160,7 +146,7 @@ def _draw(lines: Iterable[bytes]) -> None:
     more = sum(count for _, count in causes) - len(rows)
     if more > 0:
         print_stdout(f"... and {more:,} more; --json, or a pipe, shows all")
-    print_stdout(*(f"{count:>9,} {cause_text(*cause)}" for cause, count in causes))
+    print_stdout(*(f"{count:>9,} {run_result.cause_text(*cause)}" for cause, count in causes))
 
 
 def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Output) -> int:
@@ -169,16 +155,18 @@ def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Ou
     Rejects that an earlier retry imported are not imported again: its result is shown.
     """
     if here.run == run:
-        raise InvalidUsage(f"--run-id {run} is the run that rejected the rows; give a new id")
+        raise errors.InvalidUsage(
+            f"--run-id {run} is the run that rejected the rows; give a new id"
+        )
     ledger_of_run = there.context.ledger(run)
     if ledger_of_run.find_record() is None and ledger_of_run.find_request() is not None:
-        raise InvalidUsage(
+        raise errors.InvalidUsage(
             f"run {run} ended before it wrote a row, so it has no rejects; ddbload resume {run}"
             " starts it over"
         )
     record = ledger_of_run.record()
     if not record.mode.writes:
-        raise InvalidUsage(
+        raise errors.InvalidUsage(
             f"run {run} was a plan, and imported nothing: correct its source instead"
         )
     new_run, settings = here.run, here.settings(record.payload.to_json())
@@ -188,20 +176,20 @@ def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Ou
         done = _earlier_result(earlier, mended, places, here)
         if done is not None:
             earlier_run = done.report.run
-            print_run(earlier_run, output, ledger=settings.ledger)
+            run_result.print_run(earlier_run, output, ledger=settings.ledger)
             output.say(
                 f"run {earlier_run} imported these rejects before: nothing was written now; rows"
                 " that it rejected itself are the rejects of that run"
             )
-            return show_result(done, output, here.command("rejects", earlier_run))
+            return run_result.show_result(done, output, here.command("rejects", earlier_run))
         if context.ledger(new_run).find_record() is not None:
-            raise InvalidUsage(f"--run-id {new_run}: there is such a run; give a new id")
+            raise errors.InvalidUsage(f"--run-id {new_run}: there is such a run; give a new id")
         # Kept until the run is done, so that it can be resumed.
         rows = path.with_name(f"{RETRY_PREFIX}{new_run}.rows")
         payload = retry_rejects.payload_for(record, str(rows))
         retry_rejects.check_hmac_key(record, payload)
         if not retry_rejects.put_retry(name, new_run, places, context):
-            raise IncompleteRun(
+            raise errors.IncompleteRun(
                 f"another retry of run {run} began at the same time, so nothing was written now:"
                 " repeat this command, which says what the other did"
             )
@@ -209,7 +197,7 @@ def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Ou
         clients, value = settings.clients(), payload.to_json()
         try:
             with asked_for(value, settings, new_run, clients):
-                print_run(new_run, output, ledger=settings.ledger)
+                run_result.print_run(new_run, output, ledger=settings.ledger)
                 result = import_with_progress(
                     *(value, here, output, 1), resume=here.command("resume"), clients=clients
                 )
@@ -218,7 +206,7 @@ def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Ou
             report = found.find_report()
             if found.find_record() is None or (report is not None and report.status in DONE):
                 rows.unlink(missing_ok=True)
-    return show_result(result, output, here.command("rejects"))
+    return run_result.show_result(result, output, here.command("rejects"))
 
 
 @contextmanager
@@ -229,25 +217,27 @@ def _rows_file(
     folder = local_folder(location).absolute() / retry_rejects.RETRIES / record.run
     try:
         lines = open_stream(mended)
-    except SourceUnreadable as error:
+    except errors.SourceUnreadable as error:
         if mended == "-":
             raise
-        raise InvalidUsage(f"--retry {error.message}") from None
+        raise errors.InvalidUsage(f"--retry {error.message}") from None
     with lines as stream:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=folder, prefix=RETRY_PREFIX, delete=False) as rows:
                 path = Path(rows.name)
         except OSError as error:
-            raise LedgerUnwritable(f"{folder}: {error.strerror}; --ledger names another") from None
+            raise errors.LedgerUnwritable(
+                f"{folder}: {error.strerror}; --ledger names another"
+            ) from None
         try:
             try:
                 with path.open("wb") as out:
                     places = retry_rejects.write_rows(record, stream, out, mended)
             except OSError as error:
-                raise SourceUnreadable(f"--retry {mended}: {error.strerror}") from None
+                raise errors.SourceUnreadable(f"--retry {mended}: {error.strerror}") from None
             if not places:
-                raise BadRetryFile(f"{mended}: the file has no rejects")
+                raise errors.BadRetryFile(f"{mended}: the file has no rejects")
             yield path, places
         finally:
             path.unlink(missing_ok=True)
@@ -268,7 +258,7 @@ def _earlier_result(
         if each.report is None:
             resume = here.command("resume", each.run)
             status = here.command("status", each.run)
-            raise IncompleteRun(
+            raise errors.IncompleteRun(
                 f"run {each.run} began to import these rejects, and is not done, so nothing was"
                 f" written now: {status} shows it, {resume} completes it"
             )
@@ -276,7 +266,7 @@ def _earlier_result(
     left = len(set(places) - imported)
     if imported and left:
         runs = ", ".join(each.run for each in earlier)
-        raise BadRetryFile(
+        raise errors.BadRetryFile(
             f"{mended}: {len(imported):,} of its rejects were imported before, by run {runs}:"
             f" remove their lines to import the other {left:,}"
         )

@@ -10,6 +10,7 @@ from typing import Any
 
 import click  # noqa: TC002 - loaded already
 
+from ddbload import errors
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.retry import ATTEMPTS
 from ddbload.cli import options
@@ -17,14 +18,6 @@ from ddbload.context import Context, segment_reader
 from ddbload.contracts.messages import is_text
 from ddbload.contracts.options import DEFAULT_CONCURRENCY
 from ddbload.contracts.payload import check_run_id
-from ddbload.errors import (
-    DdbloadError,
-    InvalidPayload,
-    InvalidUsage,
-    LedgerDamaged,
-    RunNotFound,
-    did_you_mean,
-)
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.history import newest_runs
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack, follow
@@ -93,7 +86,7 @@ def find_deployed(stack: str | None, aws: AwsSettings, *, attempts: int = ATTEMP
     clients = Clients(aws)
     name = stack_name(stack)
     if not is_text(name):
-        raise InvalidUsage("the stack's name is not valid UTF-8")
+        raise errors.InvalidUsage("the stack's name is not valid UTF-8")
     found = find_stack(clients.cloudformation, name, attempts=attempts)
     for bucket in (found.work_bucket, found.inbox_bucket):
         clients.set_terms(bucket, owner=found.account)
@@ -108,7 +101,9 @@ def find_deployed(stack: str | None, aws: AwsSettings, *, attempts: int = ATTEMP
 def find_runs(ledger: str | None, stack: str | None, aws: AwsSettings) -> RunLocation:
     """Find the stack that is given, else the ledger that is given, or the default one."""
     if ledger is not None and stack is not None:
-        raise InvalidUsage("--ledger and --stack exclude each other; a run is in one of them")
+        raise errors.InvalidUsage(
+            "--ledger and --stack exclude each other; a run is in one of them"
+        )
     if stack is not None:
         return find_deployed(stack, aws)
     return RunLocation(LocalSettings(ledger or default_ledger(), aws).context())
@@ -165,13 +160,13 @@ class NamedRun:
             if found.has(run):
                 return found
             nor = f"nor in stack {found.stack.name}"
-        except LedgerDamaged:
+        except errors.LedgerDamaged:
             # The stack has the run, so this error is the answer.
             raise
-        except DdbloadError as error:
+        except errors.DdbloadError as error:
             nor = f"nor is there a stack to ask ({error.name})"
         where = local.context.store.uri("runs")
-        raise RunNotFound(
+        raise errors.RunNotFound(
             f"there is no run {run} in the ledger at {where}, {nor}; --ledger or --stack name"
             f" another{_other_runs(run, local.context)}"
         )
@@ -181,9 +176,9 @@ def _other_runs(run: str, context: Context) -> str:
     """Name the run that was likely meant, or the newest ones of a ledger."""
     try:
         runs = newest_runs(context.store, _COMPARED_RUNS)
-    except DdbloadError:
+    except errors.DdbloadError:
         return ""
-    near = did_you_mean(run, runs)
+    near = errors.did_you_mean(run, runs)
     if near or not runs:
         return near or "; this one has no runs"
     newest = ", ".join(runs[:3])
@@ -193,8 +188,8 @@ def _other_runs(run: str, context: Context) -> str:
 def _checked_run(_context: click.Context, _parameter: click.Parameter, run: str) -> str:
     try:
         return check_run_id(run)
-    except InvalidPayload as error:
-        raise InvalidUsage(f"RUN {run!r}: {error.message}") from None
+    except errors.InvalidPayload as error:
+        raise errors.InvalidUsage(f"RUN {run!r}: {error.message}") from None
 
 
 run_options: Any = options.Gathered(

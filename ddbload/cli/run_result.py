@@ -12,16 +12,8 @@ from typing import Any
 from ddbload.cli import terminal
 from ddbload.cli.terminal import Output
 from ddbload.context import Context
-from ddbload.contracts.results import (
-    ALREADY_LOADED,
-    CANCELLED,
-    DONE,
-    FAILED,
-    INTERRUPTED,
-    Failure,
-    Report,
-    repeated_keys,
-)
+from ddbload.contracts import results
+from ddbload.contracts.results import Failure, Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
 from ddbload.contracts.write_price import amount_text
@@ -94,8 +86,8 @@ class Result:
         cls, run: str, mode: str, error: DdbloadError, seconds: float, last: RunProgress | None
     ) -> Result:
         """Make the result of a run that left no report; `last` is its last known progress."""
-        stopped = {Interrupted: INTERRUPTED, Cancelled: CANCELLED}
-        status = stopped.get(type(error), FAILED)
+        stopped = {Interrupted: results.INTERRUPTED, Cancelled: results.CANCELLED}
+        status = stopped.get(type(error), results.FAILED)
         report = replace(empty_report(run, status, Failure.of(error)), mode=mode)
         if last is None:
             return cls(report, seconds)
@@ -156,7 +148,7 @@ class Result:
         """Return the lines of the summary. `list_rejects`: `ddbload rejects RUN`, with options."""
         report = self.report
         first = f"run {report.run}: {report.status}"
-        if report.status == ALREADY_LOADED:
+        if report.status == results.ALREADY_LOADED:
             return [first, *self._loaded_lines(list_rejects)]
         rows, work = report.rows, report.work
         skipped = "skipped: their condition was false, or the table has no such item"
@@ -189,7 +181,7 @@ class Result:
             f"  units     {self._units()}",
         ]
         if report.repeated:
-            lines.append(f"  keys      {repeated_keys(report.repeated)}")
+            lines.append(f"  keys      {results.repeated_keys(report.repeated)}")
         if report.rejects:
             lines.append(f"  rejects   {report.rejects}")
         if rows.rejected:
@@ -233,7 +225,7 @@ def show_result(result: Result, output: Output, list_rejects: str) -> int:
             terminal.print_json(result.to_json())
         elif not output.quiet and (report.error is None or report.rows.read):
             terminal.print_result(result.lines(list_rejects), result.exit_code)
-    if report.status in DONE and report.warning:
+    if report.status in results.DONE and report.warning:
         output.warn(report.warning)
     return result.exit_code
 

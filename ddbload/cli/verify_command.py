@@ -27,15 +27,8 @@ from ddbload.contracts.write_price import amount_text
 from ddbload.convert.sinks import FileSink
 from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable, visible
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.verify.verify import (
-    DIFFERENT,
-    EXTRA,
-    MISSING,
-    ReadEstimate,
-    Verdict,
-    Verification,
-    VerifySettings,
-)
+from ddbload.verify import verify
+from ddbload.verify.verify import Verdict, VerifySettings
 
 FREE_DOLLARS = 0.10
 """Price up to which nobody is asked."""
@@ -140,10 +133,12 @@ def _verify(
     """Compare a source with a table; return the object that `--json` prints, and the error."""
     started, context = time.monotonic(), reading_context(aws)
     read_as = failure = None
-    estimate: ReadEstimate | None = None
+    estimate: verify.ReadEstimate | None = None
     try:
         with temporary_ledger() as ledger:
-            verification = Verification(Payload.from_json(payload), settings, ledger, context)
+            verification = verify.Verification(
+                Payload.from_json(payload), settings, ledger, context
+            )
             read_as, estimate = source_format(verification.record), verification.estimate
             show_record(output, verification.record, payload)
             agree(verification, settings, output, yes=yes)
@@ -239,7 +234,7 @@ def _lines(value: Mapping[str, Any], verdict: Verdict, source: str, table: str) 
 
 
 def agree(
-    verification: Verification, settings: VerifySettings, output: Output, *, yes: bool
+    verification: verify.Verification, settings: VerifySettings, output: Output, *, yes: bool
 ) -> None:
     """Print the price, and ask whether it is agreed to if it is not small.
 
@@ -268,7 +263,7 @@ class DifferenceFolder:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise self._unwritable(error) from None
-        self._counts = dict.fromkeys((MISSING, DIFFERENT, EXTRA), 0)
+        self._counts = dict.fromkeys((verify.MISSING, verify.DIFFERENT, verify.EXTRA), 0)
         self._sinks: dict[str, FileSink] = {}
         for kind in self._counts:
             self._sinks[kind] = FileSink(str(self._path(kind)))
@@ -286,7 +281,7 @@ class DifferenceFolder:
         A sample finds no extra items, and so leaves no file that says there are none.
         """
         for kind, sink in self._sinks.items():
-            if kind != EXTRA or keep_extra:
+            if kind != verify.EXTRA or keep_extra:
                 sink.finish()
                 continue
             try:
@@ -296,7 +291,7 @@ class DifferenceFolder:
 
     def commands(self, table: str, aws: AwsSettings) -> list[str]:
         """Return the commands that would make the table's items those of the source."""
-        modes = {MISSING: "insert", DIFFERENT: "put", EXTRA: "delete"}
+        modes = {verify.MISSING: "insert", verify.DIFFERENT: "put", verify.EXTRA: "delete"}
         return [
             shlex.join(
                 [

@@ -106,7 +106,8 @@ def read_table(context: Context, name: str, new_keys: Sequence[tuple[str, str]] 
     region = client.meta.region_name
     try:
         table, described = table_description.describe_table_with_response(
-            *(client, name),
+            client,
+            name,
             retry_policy=context.retry_policy,
             suggest=context.access.paths and not new_keys,
         )

@@ -114,7 +114,10 @@ def make_plan(
             try:
                 plan.facts = facts = read_table(context, asked.table, plan.new_keys)
                 prepared = prepare_run(
-                    *("plan", asked, ledger, context),
+                    "plan",
+                    asked,
+                    ledger,
+                    context,
                     table=facts.table,
                     described=facts.described,
                 )
@@ -135,7 +138,10 @@ def make_plan(
                 elif record.has_rows:
                     job = SurveyJob(facts.indexes, SURVEY_READ_BYTES)
                     read_parts(
-                        *(record, ledger, context, job),
+                        record,
+                        ledger,
+                        context,
+                        job,
                         _SurveyTaker(survey, record, job, show),
                         processes=processes,
                         make_context=make_context,

@@ -13,16 +13,9 @@ from ddbload.contracts.results import Failure
 from ddbload.contracts.row_counts import ALL_FILTERED, NO_ROWS
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import GZIP, ZSTD
+from ddbload.plan import price
 from ddbload.plan.advice import PlanWarning, list_warnings
 from ddbload.plan.capacity import Limit, TableFacts, json_seconds, rank_limits
-from ddbload.plan.price import (
-    ITEM_BYTES,
-    VALUE_BYTES,
-    Workload,
-    compare_importers,
-    preflight_work,
-    price_import,
-)
 from ddbload.plan.survey import Survey
 from ddbload.reading.row_blocks import expected_bytes
 from ddbload.steps.prepare import FIRST_ROW_LIKE_DATA, NO_HEADER_ADVICE, DetectedFormat
@@ -124,21 +117,23 @@ class Plan:
         ways: list[dict[str, Any]] = []
         if record and survey and facts and (self.complete or error is None):
             limits = rank_limits(
-                *(facts, survey, self.scale),
+                facts,
+                survey,
+                self.scale,
                 max_wcu=record.payload.options.max_wcu,
                 workers=self._workers(record),
             )
             costs = self._costs(record, survey, facts, limits)
             warnings += list_warnings(
-                *(record, facts, survey, limits), now=self.now, prewarm=self.prewarm
+                record, facts, survey, limits, now=self.now, prewarm=self.prewarm
             )
             warnings += self._warnings(survey)
             rows = round(survey.rows * self.scale)
             values = sum(each.get("filled", rows) for each in columns)
-            ways = compare_importers(
+            ways = price.compare_importers(
                 self.payload,
                 facts,
-                costs["items"]["bytes"] + VALUE_BYTES * values + ITEM_BYTES * rows,
+                costs["items"]["bytes"] + price.VALUE_BYTES * values + price.ITEM_BYTES * rows,
                 costs["price"]["by_import"],
                 costs["time"]["seconds"],
             )
@@ -170,10 +165,10 @@ class Plan:
         seconds = limits[0].seconds if total else 0.0
         # The first rows are planned for as if the source ended with them.
         stored = expected_bytes(record) if self.first is None else survey.kept
-        preflight = preflight_work(
+        preflight = price.preflight_work(
             record, stored, chunks, survey.expansion or 1.0, round(survey.bytes * scale)
         )
-        work = Workload(
+        work = price.Workload(
             stored,
             chunks,
             self._workers(record),
@@ -214,7 +209,7 @@ class Plan:
                 "limits": [limit.to_json() for limit in limits if limit.units],
                 "preflight_seconds": round(preflight.seconds, 1),
             },
-            "price": price_import(record, facts, work, total),
+            "price": price.price_import(record, facts, work, total),
         }
 
     def _warnings(self, survey: Survey) -> Iterator[PlanWarning]:

@@ -10,15 +10,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from ddbload.aws.table_description import provisioned_writes
-from ddbload.contracts import write_price
+from ddbload.contracts import upload_rule, write_price
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.upload_rule import (
-    DEFAULT_MEMORY_MB,
-    DEFAULT_RESERVE_SECONDS,
-    DEFAULT_TIMEOUT_SECONDS,
-)
 from ddbload.contracts.write_price import S3_READ, WritePrice
 from ddbload.plan.capacity import TableFacts
 from ddbload.reading.open_sources import HEAD_BYTES
@@ -47,7 +42,7 @@ CHUNK_TRANSITIONS = 4
 """State transitions of a chunk's child execution, including its start."""
 _LEAST_EXPANSION = 1.05
 """Bytes of rows for a stored byte, above which objects are taken for compressed ones."""
-_INVOCATION_SECONDS = DEFAULT_TIMEOUT_SECONDS - DEFAULT_RESERVE_SECONDS
+_INVOCATION_SECONDS = upload_rule.DEFAULT_TIMEOUT_SECONDS - upload_rule.DEFAULT_RESERVE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +161,7 @@ class Workload:
     @property
     def gb_seconds(self) -> float:
         """GB-seconds that Lambda bills."""
-        return self.function_seconds * DEFAULT_MEMORY_MB / 1024
+        return self.function_seconds * upload_rule.DEFAULT_MEMORY_MB / 1024
 
     @property
     def invocations(self) -> int:

@@ -6,16 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ddbload.context import Context
+from ddbload.contracts import results
 from ddbload.contracts.control import Control
-from ddbload.contracts.results import (
-    ALREADY_LOADED,
-    DONE,
-    FAILED,
-    SUCCEEDED,
-    Report,
-    Segment,
-    repeated_keys,
-)
+from ddbload.contracts.results import Report, Segment
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import amount_text
 from ddbload.dynamodb.modes import mode_of
@@ -53,7 +46,7 @@ MAX_GROUPS_SHOWN = 30
 _THROTTLED_SHARE = 0.1
 """Share of throttled requests from which the page says that the table was the limit."""
 _GUIDE = "https://github.com/ddbload/ddbload/blob/main/docs/"
-_STATUS_CLASSES = {SUCCEEDED: "good", ALREADY_LOADED: "good", FAILED: "bad"}
+_STATUS_CLASSES = {results.SUCCEEDED: "good", results.ALREADY_LOADED: "good", results.FAILED: "bad"}
 _VERSION = ("version_id", "etag", "sha256")
 """Fields that pin the version of a source."""
 
@@ -167,7 +160,7 @@ def _error(facts: RunFacts) -> Markup | None:
     resume = None
     link = element("a", "troubleshooting", href=f"{_GUIDE}troubleshooting.md", rel="noreferrer")
     chunk = None if error.chunk is None else f" (chunk {error.chunk:,})"
-    if facts.record is not None and report.status not in DONE and is_resumable(error.name):
+    if facts.record is not None and report.status not in results.DONE and is_resumable(error.name):
         command = element("code", "ddbload resume ", data(report.run))
         resume = element("p", "Once the cause is removed: ", command)
     return element(
@@ -186,12 +179,12 @@ def _warnings(facts: RunFacts) -> Markup | None:
     report, loaded = facts.report, facts.report.loaded_before
     texts: list[str] = []
     if loaded is not None:
-        what = "nothing was left to load" if report.status == ALREADY_LOADED else "left out"
+        what = "nothing was left to load" if report.status == results.ALREADY_LOADED else "left out"
         texts.append(f"{what}: the table had loaded {loaded.text}")
     if report.uncertain:
         texts.append(report.written_text)
     if report.repeated:
-        texts.append(repeated_keys(report.repeated))
+        texts.append(results.repeated_keys(report.repeated))
     mode = mode_of(report.mode)
     if report.rows.skipped and mode.writes:
         same = "" if report.identical is None else f"; {report.identical:,} items are identical"
