@@ -116,11 +116,6 @@ class Connection:
         return EVENT_READ
 
     @property
-    def is_sending(self) -> bool:
-        """True if part of the request is still to be sent."""
-        return self._rest is not None
-
-    @property
     def left(self) -> int:
         """Bytes of the request still to be sent."""
         return 0 if self._rest is None else len(self._rest)
@@ -156,21 +151,8 @@ class Connection:
 
     def send(self, request: bytes) -> None:
         """Send a request, as much as the socket takes now. Raises `ConnectionBroken`."""
-        if len(request) > _PIECE_BYTES:
-            self._rest = memoryview(request)
-            self._send_rest()
-            return
-        try:
-            sent = self._sock.send(request)
-        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError) as error:
-            sent = 0
-            self._send_wants_write = not isinstance(error, ssl.SSLWantReadError)
-        except OSError as error:
-            raise ConnectionBroken(_reason(error)) from None
-        if sent < len(request):
-            self._rest = memoryview(request)[sent:]
-            if sent:
-                self._send_rest()
+        self._rest = memoryview(request)
+        self._send_rest()
 
     def on_ready(self) -> Response | None:
         """Receive and send; returns the response once it is whole. Raises `ConnectionBroken`."""

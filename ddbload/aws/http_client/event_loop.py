@@ -280,7 +280,7 @@ class HttpLoop:
             return
         # One above the maximum, so that the first bytes sent count as progress.
         exchange.left = len(exchange.request) + 1
-        if connection.is_sending:
+        if connection.left:
             exchange.sent_by = self._clock() + self._sending_seconds(exchange.request)
         self._await(exchange, connection)
 
@@ -290,7 +290,7 @@ class HttpLoop:
     def _await(self, exchange: Exchange, connection: Connection) -> None:
         """Watch the connection for its next event, and set the deadline for it."""
         self._watch(connection)
-        if connection.is_sending:
+        if connection.left:
             if connection.left < exchange.left:
                 exchange.left = connection.left
                 stalled = self._clock() + self._timeouts.stall
@@ -332,7 +332,7 @@ class HttpLoop:
             response = response._replace(resent=True)
         self._done.append((exchange.token, response))
         connection.owner = None
-        if response.keep_alive and not connection.is_sending:
+        if response.keep_alive and not connection.left:
             self._watch(connection)
             self._idle.append((self._clock(), connection))
         else:

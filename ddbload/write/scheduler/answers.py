@@ -54,29 +54,26 @@ class BatchSize:
         """Most rows of a request now."""
         self._found = 0.0
 
-    def answered(self, rows: int, answer: Accepted) -> bool:
-        """Learn from the answer to a request's first attempt; return whether `rows` changed."""
-        if self._most_rows == 1:
-            return False
+    def answered(self, rows: int, answer: Accepted) -> None:
+        """Learn from the answer to a request's first attempt."""
         if answer.single_rows:
             self.rows = self._most_rows = 1
-            return True
+        if self._most_rows == 1:
+            return
         if answer.outcome is RowOutcome.WRITTEN:
             found = len(answer.alone) - len(answer.unsure)
             if not found and not self._found:
-                return False
+                return
         else:
             found = rows
         weight = min(1.0, rows / WINDOW_ROWS)
         self._found += (found / rows - self._found) * weight
         if self._found < 0.5 / WINDOW_ROWS:
             self._found = 0.0
-        before = self.rows
         if self._found > MOST_FOUND:
             self.rows = 1
         elif self._found < FEW_FOUND:
             self.rows = self._most_rows
-        return self.rows != before
 
 
 class Answers:
@@ -87,7 +84,6 @@ class Answers:
         rows: UnsettledRows,
         outcomes: OutcomeTracker,
         pacing: Pacing,
-        batch: BatchSize,
         on_release: Callable[[Sequence[int]], None],
     ) -> None:
         self.refused: dict[int, Refused] = {}
@@ -109,7 +105,7 @@ class Answers:
         self._rows = rows
         self._outcomes = outcomes
         self._pacing = pacing
-        self._batch = batch
+        self._batch = BatchSize(rows.batch_rows)
         self._on_release = on_release
         # Since when another server than the service's answers; None if the service does.
         self._foreign_since: float | None = None
@@ -212,8 +208,8 @@ class Answers:
             self.throttled_requests += 1
 
     def _learn_batch_size(self, rows: int, answer: Accepted) -> None:
-        if self._batch.answered(rows, answer):
-            self._rows.set_batch_rows(self._batch.rows)
+        self._batch.answered(rows, answer)
+        self._rows.batch_rows = self._batch.rows
 
     def _count_returned(
         self,

@@ -106,8 +106,7 @@ class _HotKey:
 class HotKeys:
     """Hot partition keys, and their rows that are ready to be sent."""
 
-    def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
-        self.batch_rows = batch_rows
+    def __init__(self) -> None:
         self.by_key: dict[Hashable, _HotKey] = {}
         # By key: units, returned units, time of the first and of the last return.
         self._suspects: dict[Hashable, tuple[int, int, float, float]] = {}
@@ -134,7 +133,7 @@ class HotKeys:
             (hot.rate.ready_at(now) for hot in self.by_key.values() if hot.queue), default=math.inf
         )
 
-    def take(self, now: float, max_units: float) -> list[QueuedRow]:
+    def take(self, now: float, max_units: float, most_rows: int) -> list[QueuedRow]:
         """Take the rows of hot keys that may be sent now, up to one request."""
         rows: list[QueuedRow] = []
         for hot in self.by_key.values():
@@ -142,7 +141,7 @@ class HotKeys:
                 continue
             # A request may overdraw the rate once: requests of single rows would cost more.
             before, most = len(rows), hot.rate.request_units()
-            has_room = fill_request(rows, hot.queue, self.batch_rows, max_units, most)
+            has_room = fill_request(rows, hot.queue, most_rows, max_units, most)
             hot.rate.charge(sum(row.units for row in rows[before:]))
             if not has_room:
                 break
@@ -213,9 +212,8 @@ class HotKeys:
 class RetryQueues:
     """Queues of single rows, and the choice of the queue that fills the next request."""
 
-    def __init__(self, hot_keys: HotKeys, batch_rows: int) -> None:
+    def __init__(self, hot_keys: HotKeys) -> None:
         self._hot_keys = hot_keys
-        self.batch_rows = batch_rows
         self._ready = RowQueue()
         self._backing_off: list[tuple[float, int, QueuedRow]] = []
         self._split_requests: deque[RowQueue] = deque()
@@ -263,14 +261,17 @@ class RetryQueues:
         """Add rows that form separate requests, to find the one that DynamoDB refuses."""
         self._split_requests.append(RowQueue(rows))
 
-    def take(self, now: float, max_units: float, batch_handle: float) -> list[QueuedRow]:
+    def take(
+        self, now: float, max_units: float, most_rows: int, batch_handle: float
+    ) -> list[QueuedRow]:
         """Take the rows of one request; none while a batch of unique keys has waited longer.
 
         `batch_handle`: that batch's first handle.
         """
+        rows: list[QueuedRow] = []
         while self._split_requests:
             half = self._split_requests[0]
-            rows = self._fill(half, max_units)
+            fill_request(rows, half, most_rows, max_units)
             if not half:
                 self._split_requests.popleft()
             if rows:
@@ -279,12 +280,12 @@ class RetryQueues:
             self._ready.push(heapq.heappop(self._backing_off)[2].newest())
         if self._hot_keys.by_key:
             self._move_hot_rows()
-            rows = self._hot_keys.take(now, max_units)
+            rows = self._hot_keys.take(now, max_units, most_rows)
             if rows:
                 return rows
         if self._ready and self._ready.peek().first_handle < batch_handle:
-            return self._fill(self._ready, max_units)
-        return []
+            fill_request(rows, self._ready, most_rows, max_units)
+        return rows
 
     def ready_at(self, now: float) -> float:
         """Compute when a row may be sent; infinity if no row waits."""
@@ -307,9 +308,3 @@ class RetryQueues:
                 queue.push(row)
         for row in kept:
             ready.push(row)
-
-    def _fill(self, queue: RowQueue, max_units: float) -> list[QueuedRow]:
-        """Take the rows of one request."""
-        rows: list[QueuedRow] = []
-        fill_request(rows, queue, self.batch_rows, max_units)
-        return rows

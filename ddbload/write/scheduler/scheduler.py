@@ -20,7 +20,7 @@ from ddbload.contracts.row_counts import WriteStats
 from ddbload.dynamodb import limits
 from ddbload.errors import DdbloadError
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.scheduler.answers import Answers, BatchSize
+from ddbload.write.scheduler.answers import Answers
 from ddbload.write.scheduler.key_ordering import QueuedRow, RowMerger, RowOrder
 from ddbload.write.scheduler.messages import (
     Answer,
@@ -101,9 +101,8 @@ class Scheduler:
         self._concurrency = concurrency
         self._is_proven = is_proven
         self._pacing = pacing or Pacing(rng)
-        self._batch = BatchSize(batch_rows)
         self._rows = UnsettledRows(batch_rows, rng, order, merger, unanswered)
-        self._answers = Answers(self._rows, self.outcomes, self._pacing, self._batch, on_release)
+        self._answers = Answers(self._rows, self.outcomes, self._pacing, on_release)
         self.refused, self.identical = self._answers.refused, self._answers.identical
         # Time at which settling the rows that were sent ends, after a stop.
         self._settles_until: float | None = None
@@ -127,7 +126,7 @@ class Scheduler:
             return 0
         # So few before the deadline that all rows that are spread are sent in time.
         in_time = self._rows_in((self.deadline - self._now) / 2)
-        most = int(min(self.READY_ROWS, max(self._batch.rows, in_time)))
+        most = int(min(self.READY_ROWS, max(self._rows.batch_rows, in_time)))
         if self._rows.ready >= most:
             return 0
         return min(most, self.MAX_AHEAD - self.outcomes.ahead)
@@ -205,7 +204,7 @@ class Scheduler:
         most = min(self.SPREAD_ROUNDS * at_once, max(at_once, self.outcomes.frontier))
         left = self.deadline - self._now - self._rows.ready / max(1.0, self._pacing.limit)
         slow = self._rows_in(min(self.SPREAD_SECONDS, left / 2))
-        return int(min(self.SPREAD_ROWS, max(self._batch.rows, min(most, slow))))
+        return int(min(self.SPREAD_ROWS, max(self._rows.batch_rows, min(most, slow))))
 
     def _rows_in(self, seconds: float) -> float:
         """Compute how many rows of one unit may be sent in these seconds."""

@@ -106,9 +106,7 @@ class UniqueKeyBatch:
 class UniqueKeyQueue:
     """Batches that are ready or in flight, in the order in which they are sent."""
 
-    def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
-        self.batch_rows = batch_rows
-        """Most rows of a request now."""
+    def __init__(self) -> None:
         self.waiting = 0
         """Number of rows in batches that are not in flight."""
         self._groups: dict[int, BatchGroup] = {}
@@ -119,10 +117,6 @@ class UniqueKeyQueue:
     def is_empty(self) -> bool:
         """No batch is open."""
         return not self._groups
-
-    def is_disjoint(self, keys: AbstractSet[Hashable]) -> bool:
-        """Return whether no open group has any of these keys."""
-        return all(group.keys.isdisjoint(keys) for group in self._groups.values())
 
     def shared_keys(self, keys: AbstractSet[Hashable]) -> set[Hashable]:
         """Return the keys that an open group has."""
@@ -140,9 +134,12 @@ class UniqueKeyQueue:
         units: Sequence[int] | None,
         row_bytes: int,
         spread: int,
-        key_set: AbstractSet[Hashable] | None = None,
+        most: int,
+        key_set: AbstractSet[Hashable],
     ) -> None:
-        """Add rows whose keys are unique. `units` None: one each. `key_set`: the keys as a set.
+        """Add rows whose keys are unique, the `key_set`. `units` None: one each.
+
+        `most`: rows of a request.
 
         Each `spread` rows are dealt out to their batches in turn. Neighbours in a sorted source
         have equal or similar partition keys: without dealing, all requests of a moment would load
@@ -151,9 +148,8 @@ class UniqueKeyQueue:
         if not handles:
             return
         group, count = next(self._group_numbers), len(handles)
-        self._groups[group] = made = BatchGroup(set(keys) if key_set is None else key_set)
+        self._groups[group] = made = BatchGroup(key_set)
         rows = UniqueKeyBatch(group, handles, keys, units or (1,) * count, row_bytes, 0)
-        most = self.batch_rows
         for start in range(0, count, spread):
             stop = min(start + spread, count)
             batches = -(-(stop - start) // limits.MAX_BATCH_ROWS)
@@ -177,14 +173,14 @@ class UniqueKeyQueue:
             ready.popleft()
         return ready[0] if ready else None
 
-    def take(self, max_units: float) -> UniqueKeyBatch:
+    def take(self, max_units: float, most: int) -> UniqueKeyBatch:
         """Take the next batch to send; a batch of too many units is cut into equal shares."""
         batch = self._ready.popleft()
         units = batch.units
         if units > max_units * MAX_EXCESS:
             batch = self._cut(batch, units / math.ceil(units / (max_units * MAX_EXCESS)))
-        if len(batch.handles) > self.batch_rows:
-            batch = self._cut_at(batch, self.batch_rows)
+        if len(batch.handles) > most:
+            batch = self._cut_at(batch, most)
         self.waiting -= len(batch.handles)
         batch.in_flight = True
         return batch
@@ -240,15 +236,17 @@ class UnsettledRows:
         """See `Scheduler`."""
         self.bytes = 0
         """Bytes of JSON of all unsettled rows."""
-        self.hot_keys = HotKeys(batch_rows)
+        self.batch_rows = batch_rows
+        """Most rows of a request, also of batches that are ready."""
+        self.hot_keys = HotKeys()
         """Partition keys that are slowed separately."""
         self._rng = rng
-        self._unique = UniqueKeyQueue(batch_rows)
+        self._unique = UniqueKeyQueue()
         self._ordering = KeyOrdering(order, merger)
         self._unanswered: set[Hashable] = set() if unanswered is None else unanswered
         # Handles of rows that were not the first of their key, in order.
         self._repeated = array("Q")
-        self._queues = RetryQueues(self.hot_keys, batch_rows)
+        self._queues = RetryQueues(self.hot_keys)
         # Rows beyond this one are not sent.
         self._last: float = math.inf
 
@@ -266,11 +264,7 @@ class UnsettledRows:
     def is_full(self) -> bool:
         """A full request is ready."""
         # Later rows never join an existing batch of unique keys.
-        return self._unique.waiting > 0 or len(self._queues) >= self._queues.batch_rows
-
-    def set_batch_rows(self, rows: int) -> None:
-        """Set the most rows of a request, also for batches that are ready."""
-        self._unique.batch_rows = self._queues.batch_rows = self.hot_keys.batch_rows = rows
+        return self._unique.waiting > 0 or len(self._queues) >= self.batch_rows
 
     def add(self, row: QueuedRow) -> None:
         """Add one row."""
@@ -290,41 +284,37 @@ class UnsettledRows:
         unique, current = self._unique, self._ordering.current
         key_set = set(keys)
         hot, unanswered = self.hot_keys.by_key, self._unanswered
-        all_unique = len(key_set) == len(keys) and not hot and unanswered.isdisjoint(key_set)
-        if all_unique and unique.is_disjoint(key_set) and current.keys().isdisjoint(key_set):
-            unique.add(handles, keys, units, row_bytes, spread, key_set)
-            return
         shared = unique.shared_keys(key_set) | (current.keys() & key_set) | (unanswered & key_set)
-        seen: set[Hashable] = set()
-        for key in keys:
-            if key in seen or partition_key(key) in hot:
-                shared.add(key)
-            seen.add(key)
-        unique_indexes = [index for index, key in enumerate(keys) if key not in shared]
-        for handle, key, each in zip(handles, keys, units or [1] * len(keys), strict=True):
-            if key in shared:
-                self._add(QueuedRow(handle, key, each, row_bytes))
-        unique.add(
-            [handles[index] for index in unique_indexes],
-            [keys[index] for index in unique_indexes],
-            None if units is None else [units[index] for index in unique_indexes],
-            row_bytes,
-            spread,
-        )
+        if hot or len(key_set) < len(keys):
+            seen: set[Hashable] = set()
+            for key in keys:
+                if key in seen or partition_key(key) in hot:
+                    shared.add(key)
+                seen.add(key)
+        if shared:
+            single = [index for index, key in enumerate(keys) if key in shared]
+            for index in single:
+                each = 1 if units is None else units[index]
+                self._add(QueuedRow(handles[index], keys[index], each, row_bytes))
+            rest = [index for index, key in enumerate(keys) if key not in shared]
+            key_set -= shared
+            handles, keys = [handles[index] for index in rest], [keys[index] for index in rest]
+            units = None if units is None else [units[index] for index in rest]
+        unique.add(handles, keys, units, row_bytes, spread, self.batch_rows, key_set)
 
     def take(self, now: float, max_units: float) -> UniqueKeyBatch | list[QueuedRow]:
         """Take the rows of one request that is sent now; an empty list if none may go."""
         while True:
             batch = self._unique.head()
             if batch is not None and self._queues.is_empty:
-                return self._unique.take(max_units)
+                return self._unique.take(max_units, self.batch_rows)
             rows = self._queues.take(
-                now, max_units, math.inf if batch is None else batch.first_handle
+                now, max_units, self.batch_rows, math.inf if batch is None else batch.first_handle
             )
             if rows or batch is None:
                 return rows
             if not self.hot_keys.any_hot(batch.keys):
-                return self._unique.take(max_units)
+                return self._unique.take(max_units, self.batch_rows)
             self.dissolve(batch)
 
     def keep_up_to(self, last: int, at: float) -> None:

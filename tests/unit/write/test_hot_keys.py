@@ -60,7 +60,7 @@ def test_hot_key_rows_are_sent_at_the_rate_of_the_key():
     hot.by_key["h"].rate._bucket = TokenBucket(now)
     sent = 0
     for _ in range(1000):
-        sent += len(hot.take(now, 25))
+        sent += len(hot.take(now, 25, 25))
         due = hot.ready_at(now)
         if sent == 60:
             break
