@@ -31,6 +31,11 @@ class AwsSettings:
     """True if the caller agrees to pay for requests to buckets whose requester pays."""
 
 
+def _client(service: str) -> Any:
+    """Make an attribute of `Clients` that holds the client of a service."""
+    return cached_property(lambda clients: clients._make(service))
+
+
 class Clients:
     """botocore clients and request signers, made at first use and safe for threads.
 
@@ -64,11 +69,8 @@ class Clients:
         pays = {"RequestPayer": "requester"} if self._settings.requester_pays else {}
         return {**pays, **self._terms.get(bucket, {})}
 
-    @cached_property
-    def dynamodb(self) -> DynamoDBClient:
-        """botocore client of DynamoDB that checks responses' checksums."""
-        client: DynamoDBClient = self._make("dynamodb")
-        return client
+    dynamodb: cached_property[DynamoDBClient] = _client("dynamodb")
+    """botocore client of DynamoDB that checks responses' checksums."""
 
     @cached_property
     def dynamodb_signer(self) -> DynamoDBSigner:
@@ -110,22 +112,12 @@ class Clients:
         with suppress(Exception):
             self.s3.head_bucket(Bucket=bucket)
 
-    @cached_property
-    def events(self) -> Any:
-        """botocore client of EventBridge."""
-        return self._make("events")
-
-    @cached_property
-    def stepfunctions(self) -> SFNClient:
-        """botocore client of Step Functions."""
-        client: SFNClient = self._make("stepfunctions")
-        return client
-
-    @cached_property
-    def cloudformation(self) -> CloudFormationClient:
-        """botocore client of CloudFormation."""
-        client: CloudFormationClient = self._make("cloudformation")
-        return client
+    events: cached_property[Any] = _client("events")
+    """botocore client of EventBridge."""
+    stepfunctions: cached_property[SFNClient] = _client("stepfunctions")
+    """botocore client of Step Functions."""
+    cloudformation: cached_property[CloudFormationClient] = _client("cloudformation")
+    """botocore client of CloudFormation."""
 
     def service(self, name: str) -> Any:
         """Make a client of a service that only a few commands use."""

@@ -80,7 +80,7 @@ class BodyCutShort(Exception):
     """A response body is shorter than its Content-Length."""
 
 
-_INVALID_HEADER = (
+INVALID_HEADER = (
     "the access key, the session token, the region or the endpoint has a line end or another"
     " control character in it; write it without"
 )
@@ -228,7 +228,7 @@ def classify_failure(error: Exception) -> AwsFailure | None:
     if isinstance(error, exceptions.HTTPClientError) and _is_invalid_header(
         error.kwargs.get("error")
     ):
-        return AwsFailure(FailureKind.FATAL, "InvalidHeader", _INVALID_HEADER)
+        return AwsFailure(FailureKind.FATAL, "InvalidHeader", INVALID_HEADER)
     if isinstance(error, transport):
         return AwsFailure(FailureKind.UNSURE, type(error).__name__, first_line(error))
     if isinstance(error, exceptions.ParamValidationError):

@@ -21,6 +21,10 @@ NOT_A_TIME = "not a time of day"
 NOT_A_DATE = "not a date of the years 1 to 9999"
 """Type of a placeholder for a date or timestamp that ISO 8601 cannot write in four digits of a
 year. Its row is rejected."""
+_PLACEHOLDERS = {
+    NOT_A_TIME: "a time of day before 00:00:00, or 24:00:00 and later",
+    NOT_A_DATE: "a date or timestamp before the year 1 or after the year 9999",
+}
 _CONTAINER_BYTES, _ELEMENT_BYTES = 3, 1
 
 
@@ -37,18 +41,8 @@ def check_value(value: object, depth: int = 0) -> AttributeValue:
         )
     ((kind, content),) = value.items()
     check = _CHECKS.get(kind)
-    if kind == NOT_A_TIME:
-        raise BadValue(
-            "not_a_time",
-            "a time of day before 00:00:00, or 24:00:00 and later: correct it, or write it as a"
-            " number",
-        )
-    if kind == NOT_A_DATE:
-        raise BadValue(
-            "not_a_time",
-            "a date or timestamp before the year 1 or after the year 9999: correct it, or write it"
-            " as a number",
-        )
+    if kind in _PLACEHOLDERS:
+        raise BadValue("not_a_time", f"{_PLACEHOLDERS[kind]}: correct it, or write it as a number")
     if check is None:
         raise BadValue(BAD_ATTRIBUTE, f"not a type of DynamoDB; types are {', '.join(_CHECKS)}")
     return {kind: check(content, depth)}

@@ -43,7 +43,7 @@ from ddbload.steps.row_feeder import FEED_READ_BYTES, RowFeeder, write_segment
 from ddbload.write.drivers import Driver, Job, concurrency_for, transport_for
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.requests import EndpointFeatures, WriteRequests
-from ddbload.write.scheduler.messages import RowOutcome
+from ddbload.write.scheduler.answers import RowOutcome
 from ddbload.write.scheduler.scheduler import Scheduler
 
 TABLE_CHECK_ATTEMPTS = 3

@@ -23,7 +23,7 @@ from ddbload.aws.http_client.http1 import Response
 from ddbload.contracts.options import ASYNC, SYNC, Options
 from ddbload.dynamodb.item_equality import of_client, to_client
 from ddbload.write.requests import NOT_DYNAMODB, ItemOrKey, SentItems, WriteRequests
-from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, Unsure, Wait
+from ddbload.write.scheduler.answers import Accepted, Answer, Batch, Finished, Unsure, Wait
 from ddbload.write.scheduler.scheduler import Scheduler
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from ddbload.dynamodb.limits import MAX_BATCH_ROWS
 from ddbload.dynamodb.modes import Deletion, is_position
 from ddbload.dynamodb.row_writes import RowWrites, without_removals
 from ddbload.errors import ConditionRefused, DdbloadError, TableNotFound
-from ddbload.write.scheduler.key_ordering import RowOrder
-from ddbload.write.scheduler.messages import (
+from ddbload.write.scheduler.answers import (
     Accepted,
     Answer,
     Fatal,
@@ -32,6 +31,7 @@ from ddbload.write.scheduler.messages import (
     Throttled,
     Unsure,
 )
+from ddbload.write.scheduler.key_ordering import RowOrder
 
 ItemOrKey = Mapping[str, Any]
 """Attributes of an item to put, or of the key of an item to delete, in DynamoDB JSON."""

@@ -79,7 +79,7 @@ def credentials(monkeypatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "made-up")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
     # Real pauses would take too long here.
-    name = "ddbload.write.pacing.adaptive_rate"
+    name = "ddbload.write.pacing.pacing"
     monkeypatch.setattr(f"{name}.FREE_UNITS", float("inf"))
     monkeypatch.setattr(f"{name}.AdaptiveRate.answered", lambda *_given: None)
 

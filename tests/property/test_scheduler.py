@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.write.pacing.adaptive_rate import MIN_UNITS_PER_SECOND
+from ddbload.write.pacing.pacing import MIN_UNITS_PER_SECOND
 from tests.unit.write.scheduler_simulation import FAULTS, MAX_LATENCY, Scenario, SchedulerSimulation
 
 LONGEST_BACK_OFF = 20.0

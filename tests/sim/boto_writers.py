@@ -13,7 +13,7 @@ from typing import Any
 from botocore.exceptions import CapacityNotAvailableError
 from botocore.retries import adaptive, bucket, quota, throttling
 
-from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, Step, Wait
+from ddbload.write.scheduler.answers import Accepted, Answer, Batch, Finished, Step, Wait
 from tests.sim.writers import Source
 
 BATCH_ROWS = 25

@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 from ddbload.dynamodb import limits
-from ddbload.write.scheduler.messages import (
+from ddbload.write.scheduler.answers import (
     Accepted,
     Answer,
     Batch,

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ddbload.write.scheduler import unsettled_rows
-from ddbload.write.scheduler.answers import Answers
+from ddbload.write.scheduler.answers import Accepted, Answers, RowOutcome, Throttled, Unsure
 from ddbload.write.scheduler.key_ordering import KeyOrdering, RowOrder
-from ddbload.write.scheduler.messages import Accepted, RowOutcome, Throttled, Unsure
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.sim.__main__ import failure
 from tests.sim.import_simulation import ImportSimulation

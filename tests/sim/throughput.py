@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, Throttled
+from ddbload.write.scheduler.answers import Accepted, Answer, Batch, Finished, Throttled
 from tests.sim.metered_table import MeteredTable
 from tests.sim.simulated_table import SimulatedTable
 from tests.sim.writers import Load, Source, Writer

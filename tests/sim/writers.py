@@ -11,7 +11,7 @@ from itertools import islice, repeat
 from typing import Protocol
 
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.scheduler.messages import Answer, Batch, Step
+from ddbload.write.scheduler.answers import Answer, Batch, Step
 from ddbload.write.scheduler.scheduler import Scheduler
 
 HOT = 0

@@ -9,6 +9,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from selectors import EVENT_READ, EVENT_WRITE
 from typing import Any, NamedTuple
@@ -262,7 +263,6 @@ class DnsCache:
         # A socket that becomes readable when a look-up has ended, for the event loop's selector.
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
-        self._is_number = self._is_numeric()
 
     @property
     def fd(self) -> int:
@@ -271,7 +271,7 @@ class DnsCache:
 
     def known(self) -> list[Address]:
         """Return the addresses, best first; empty while a look-up is running."""
-        if self._is_number or self._clock() - self._looked_up_at < FRESH_SECONDS:
+        if self._clock() - self._looked_up_at < FRESH_SECONDS:
             return list(self._addresses)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run_look_up, name="names", daemon=True)
@@ -300,24 +300,12 @@ class DnsCache:
         self._wake_reader.close()
         self._wake_writer.close()
 
-    def _is_numeric(self) -> bool:
-        try:
-            self._addresses = self._resolve(socket.AI_NUMERICHOST)
-        except (OSError, UnicodeError):
-            return False
-        return True
-
     def _run_look_up(self) -> None:
         try:
-            self._answer = self._resolve(0)
+            found = self._look_up(self._host, self._port, type=socket.SOCK_STREAM)
+            self._answer = list(dict.fromkeys(Address(each[0], each[4]) for each in found))
         except (OSError, UnicodeError):
             self._answer = None
-        try:
+        # Closed in the meantime.
+        with suppress(OSError):
             self._wake_writer.send(b"!")
-        except OSError:  # closed in the meantime
-            pass
-
-    def _resolve(self, flags: int) -> list[Address]:
-        look_up = socket.getaddrinfo if flags else self._look_up
-        found = look_up(self._host, self._port, type=socket.SOCK_STREAM, flags=flags)
-        return list(dict.fromkeys(Address(each[0], each[4]) for each in found))

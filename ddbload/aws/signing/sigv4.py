@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from ddbload.aws.failures import INVALID_HEADER
 from ddbload.errors import AwsConfiguration, RequestRefused
 
 # Block size of SHA-256, to which HMAC pads its key.
@@ -158,10 +159,7 @@ def check_header_value(value: str) -> None:
     """Raise `AwsConfiguration` for a header value with a control character."""
     # The message must not quote the value, which may be a secret.
     if _CONTROL.search(value):
-        raise AwsConfiguration(
-            "AWS settings: the access key, the session token, the region or the endpoint has a"
-            " line end or another control character in it; write it without"
-        )
+        raise AwsConfiguration(f"AWS settings: {INVALID_HEADER}")
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:

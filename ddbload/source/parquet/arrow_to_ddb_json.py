@@ -121,31 +121,15 @@ def _dates(array: Any) -> list[str]:
     else:
         milliseconds = array.view(pa.int64()).to_pylist()
         days = [None if one is None else one // 86_400_000 for one in milliseconds]
-    made = []
-    for day in days:
-        if day is None:
-            made.append(_NULL)
-        elif _FIRST_DAY <= day < _DAY_AFTER_LAST:
-            made.append(f'{{"S":"{_date(day)}"}}')
-        else:
-            made.append(f'{{"{NOT_A_DATE}":"{day} days"}}')
-    return made
+    return _within(days, _FIRST_DAY, _DAY_AFTER_LAST, _date, (NOT_A_DATE, "days"))
 
 
 def _times(array: Any) -> list[str]:
     digits = _DIGITS[array.type.unit]
     a_day = 86_400 * 10**digits
     whole = pa.int32() if kinds.is_time32(array.type) else pa.int64()
-    made = []
-    for one in array.view(whole).to_pylist():
-        if one is None:
-            made.append(_NULL)
-        elif 0 <= one < a_day:
-            made.append(f'{{"S":"{_time(one, digits)}"}}')
-        else:
-            # Shown in the reject as the file has it.
-            made.append(f'{{"{NOT_A_TIME}":"{one} {array.type.unit}"}}')
-    return made
+    counts, unit = array.view(whole).to_pylist(), array.type.unit
+    return _within(counts, 0, a_day, lambda one: _time(one, digits), (NOT_A_TIME, unit))
 
 
 def _timestamps(array: Any) -> list[str]:
@@ -167,16 +151,36 @@ def _old_timestamps(array: Any) -> list[str]:
 def _instants(counts: Iterable[int | None], digits: int, zone: str) -> list[str]:
     """Encode times since 1970 as ISO 8601 with all digits of their unit, so that they sort."""
     a_day = 86_400 * 10**digits
+
+    def write(one: int) -> str:
+        day, rest = divmod(one, a_day)
+        return f"{_date(day)}T{_time(rest, digits)}{zone}"
+
+    first, after = _FIRST_DAY * a_day, _DAY_AFTER_LAST * a_day
+    return _within(counts, first, after, write, (NOT_A_DATE, _UNITS[digits]))
+
+
+def _within(
+    counts: Iterable[int | None],
+    first: int,
+    after: int,
+    write: Callable[[int], str],
+    otherwise: tuple[str, str],
+) -> list[str]:
+    """Encode dates or times from `first` to before `after` as text.
+
+    Others become placeholders, which the reject shows as the file has them. `otherwise`: their type
+    and unit.
+    """
+    kind, unit = otherwise
     made = []
     for one in counts:
         if one is None:
             made.append(_NULL)
-            continue
-        day, rest = divmod(one, a_day)
-        if _FIRST_DAY <= day < _DAY_AFTER_LAST:
-            made.append(f'{{"S":"{_date(day)}T{_time(rest, digits)}{zone}"}}')
+        elif first <= one < after:
+            made.append(f'{{"S":"{write(one)}"}}')
         else:
-            made.append(f'{{"{NOT_A_DATE}":"{one} {_UNITS[digits]}"}}')
+            made.append(f'{{"{kind}":"{one} {unit}"}}')
     return made
 
 

@@ -318,10 +318,9 @@ def list_objects(
     another order), `AccessDenied`, `AwsConfiguration` (a bucket in another region),
     `RequestRefused`, and `ServiceUnavailable` after several attempts.
     """
-    if signer is None:
-        pages = _pages_by_client(client, bucket, prefix, "", after, retry_policy)
-    else:
-        pages = _pages_by_loop(signer, bucket, prefix, "", after, requests, retry_policy)
+    pages = _pages(
+        client, signer, bucket, prefix, after=after, requests=requests, retry_policy=retry_policy
+    )
     with closing(pages):
         for page in pages:
             yield from page.objects
@@ -335,41 +334,32 @@ def list_level(
     signer: S3Signer | None = None,
 ) -> Generator[ListedObject | ListedFolder]:
     """List the objects and folders directly under a prefix, by name; see `list_objects`."""
-    if signer is None:
-        pages = _pages_by_client(client, bucket, prefix, "/", None, DEFAULT_POLICY)
-    else:
-        pages = _pages_by_loop(signer, bucket, prefix, "/", None, 1, DEFAULT_POLICY)
+    pages = _pages(client, signer, bucket, prefix, delimiter="/", requests=1)
     with closing(pages):
         for page in pages:
             entries: list[ListedObject | ListedFolder] = [*page.objects, *page.folders]
             yield from sorted(entries, key=itemgetter(0))
 
 
-def _pages_by_loop(
-    signer: S3Signer,
-    bucket: str,
-    prefix: str,
-    delimiter: str,
-    after: str | None,
-    requests: int,
-    retry_policy: RetryPolicy,
-) -> Generator[ListPage]:
-    # At least two: the next page is requested while the present one is still being received.
-    with closing(S3RequestLoop(signer, max(2, requests), retry_policy)) as loop:
-        divides = requests > 2
-        yield from ParallelListing(
-            loop, bucket, prefix, after=after, delimiter=delimiter, divides=divides
-        ).pages()
-
-
-def _pages_by_client(
+def _pages(
     client: S3Client,
+    signer: S3Signer | None,
     bucket: str,
     prefix: str,
-    delimiter: str,
-    after: str | None,
-    retry_policy: RetryPolicy,
+    *,
+    delimiter: str = "",
+    after: str | None = None,
+    requests: int,
+    retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[ListPage]:
+    """Yield all pages; see `list_objects`. With a `delimiter`, they contain folders."""
+    if signer is not None:
+        # At least two: the next page is requested while the present one is being received.
+        with closing(S3RequestLoop(signer, max(2, requests), retry_policy)) as loop:
+            yield from ParallelListing(
+                loop, bucket, prefix, after=after, delimiter=delimiter, divides=requests > 2
+            ).pages()
+        return
     parameters: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
     if delimiter:
         parameters["Delimiter"] = delimiter

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Sequence
 
 from ddbload.dynamodb import limits
-from ddbload.write.pacing.adaptive_rate import AdaptiveRate
+from ddbload.write.pacing.pacing import AdaptiveRate
 from ddbload.write.scheduler.key_ordering import QueuedRow
 
 SUSPECT_SECONDS = 1.0
@@ -177,7 +177,7 @@ class HotKeys:
             hot = self.by_key.get(key)
             if hot is not None:
                 hot.seen_at = now
-                if not hot.rate.at_minimum:
+                if hot.rate.units_per_second > MIN_KEY_RATE:
                     explained += returned_units
                 hot.rate.answered(units, returned_units, sent_at, now)
             elif returned_units:

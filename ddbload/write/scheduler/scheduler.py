@@ -20,10 +20,9 @@ from ddbload.contracts.row_counts import WriteStats
 from ddbload.dynamodb import limits
 from ddbload.errors import DdbloadError
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.scheduler.answers import Answers
-from ddbload.write.scheduler.key_ordering import QueuedRow, RowMerger, RowOrder
-from ddbload.write.scheduler.messages import (
+from ddbload.write.scheduler.answers import (
     Answer,
+    Answers,
     Batch,
     Finished,
     OutcomeTracker,
@@ -31,6 +30,7 @@ from ddbload.write.scheduler.messages import (
     Step,
     Wait,
 )
+from ddbload.write.scheduler.key_ordering import QueuedRow, RowMerger, RowOrder
 from ddbload.write.scheduler.unsettled_rows import UniqueKeyBatch, UnsettledRows
 
 SETTLE_BACKOFF_SECONDS = 0.8

@@ -27,6 +27,6 @@ def canned(canned_once) -> tuple[Any, Canned]:
 @pytest.fixture
 def no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let requests wait for nothing but the back-off: a clock that stands still ends no wait."""
-    name = "ddbload.write.pacing.adaptive_rate"
+    name = "ddbload.write.pacing.pacing"
     monkeypatch.setattr(f"{name}.FREE_UNITS", math.inf)
     monkeypatch.setattr(f"{name}.AdaptiveRate.answered", lambda *_given: None)

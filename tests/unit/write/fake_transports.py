@@ -14,7 +14,7 @@ from ddbload.contracts.row_counts import RowCounts
 from ddbload.write.drivers import BotoTransport, Job, ThreadLoop
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.requests import ItemOrKey, SentItems, WriteRequests
-from ddbload.write.scheduler.messages import Accepted, Answer
+from ddbload.write.scheduler.answers import Accepted, Answer
 from ddbload.write.scheduler.scheduler import Scheduler
 
 Respond = Callable[[Sequence[ItemOrKey]], Answer]

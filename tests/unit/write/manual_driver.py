@@ -9,7 +9,7 @@ from typing import Any
 
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, Wait
+from ddbload.write.scheduler.answers import Accepted, Answer, Batch, Finished, Wait
 from ddbload.write.scheduler.scheduler import Scheduler
 
 SMALL = 100

@@ -11,7 +11,7 @@ from unittest import mock
 
 from ddbload.dynamodb import limits
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.scheduler.messages import (
+from ddbload.write.scheduler.answers import (
     Accepted,
     Answer,
     Batch,

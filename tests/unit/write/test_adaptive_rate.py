@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from ddbload.write.pacing.adaptive_rate import (
+from ddbload.write.pacing.pacing import (
     FIRST_RATE,
     FIRST_RISE,
     FREE_UNITS,

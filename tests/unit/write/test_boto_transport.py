@@ -13,7 +13,7 @@ from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.modes import INSERT, PUT, Deletion, WriteMode
 from ddbload.errors import AccessDenied, RequestRefused
 from ddbload.write.requests import WriteRequests
-from ddbload.write.scheduler.messages import (
+from ddbload.write.scheduler.answers import (
     Accepted,
     Answer,
     Fatal,

@@ -11,8 +11,7 @@ from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.modes import position
 from ddbload.errors import AccessDenied, TableNotFound
 from ddbload.write.requests import WriteRequests
-from ddbload.write.scheduler.key_ordering import RowOrder
-from ddbload.write.scheduler.messages import (
+from ddbload.write.scheduler.answers import (
     Accepted,
     Answer,
     Fatal,
@@ -21,6 +20,7 @@ from ddbload.write.scheduler.messages import (
     Throttled,
     Unsure,
 )
+from ddbload.write.scheduler.key_ordering import RowOrder
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.dynamodb_faults import Fault, empty_answer, error, fails

@@ -10,7 +10,7 @@ from ddbload.contracts.options import Options
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import TableNotFound
 from ddbload.write.drivers import DRIVER_POLL_SECONDS, Driver, concurrency_for
-from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Throttled, Unsure
+from ddbload.write.scheduler.answers import Accepted, Answer, Fatal, Throttled, Unsure
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.fake_transports import Clock, FakeRows, FakeTable, at_row
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
-from ddbload.write.pacing.adaptive_rate import TokenBucket
+from ddbload.write.pacing.pacing import TokenBucket
+from ddbload.write.scheduler.answers import Accepted
 from ddbload.write.scheduler.key_ordering import QueuedRow
-from ddbload.write.scheduler.messages import Accepted
 from ddbload.write.scheduler.row_queues import (
     MAX_HOT_KEYS,
     SUSPECT_SECONDS,

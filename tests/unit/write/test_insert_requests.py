@@ -24,7 +24,7 @@ from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.modes import INSERT
 from ddbload.errors import AccessDenied
 from ddbload.write.requests import EndpointFeatures, WriteRequests
-from ddbload.write.scheduler.messages import Accepted, Answer, Unsure
+from ddbload.write.scheduler.answers import Accepted, Answer, Unsure
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.unit.items.expected_bodies import write_body
 from tests.unit.write.fake_transports import send_through

@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.write.drivers import Job
-from ddbload.write.scheduler.messages import Accepted, Batch, Finished
+from ddbload.write.scheduler.answers import Accepted, Batch, Finished
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.fake_transports import Clock, FakeRows, FakeTable
 

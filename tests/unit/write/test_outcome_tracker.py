@@ -5,7 +5,7 @@ import random
 import pytest
 
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.write.scheduler.messages import OutcomeTracker, RowOutcome
+from ddbload.write.scheduler.answers import OutcomeTracker, RowOutcome
 
 
 def tracker_of(rows: int) -> OutcomeTracker:

@@ -5,9 +5,18 @@ from __future__ import annotations
 import pytest
 
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.write.scheduler.answers import FEW_FOUND, MOST_FOUND, BatchSize
+from ddbload.write.scheduler.answers import (
+    FEW_FOUND,
+    MOST_FOUND,
+    Accepted,
+    Batch,
+    BatchSize,
+    Finished,
+    RowOutcome,
+    Unsure,
+    Wait,
+)
 from ddbload.write.scheduler.key_ordering import RowOrder
-from ddbload.write.scheduler.messages import Accepted, Batch, Finished, RowOutcome, Unsure, Wait
 from tests.unit.write.manual_driver import ManualDriver
 
 SKIPPED = Accepted((), 1.0, RowOutcome.SKIPPED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.write.scheduler.messages import (
+from ddbload.write.scheduler.answers import (
     Accepted,
     Answer,
     Batch,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Throttled, Unsure, Wait
+from ddbload.write.scheduler.answers import Accepted, Answer, Batch, Throttled, Unsure, Wait
 from ddbload.write.scheduler.scheduler import Scheduler
 
 WINDOW = 10.0

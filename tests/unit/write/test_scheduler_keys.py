@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import TableNotFound
-from ddbload.write.scheduler.messages import Accepted, Fatal, Refused, Throttled, Unsure
+from ddbload.write.scheduler.answers import Accepted, Fatal, Refused, Throttled, Unsure
 from tests.unit.write.manual_driver import ManualDriver, object_keys
 
 NOT_WRITTEN = [

@@ -11,9 +11,8 @@ from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
 from ddbload.errors import AccessDenied, RequestRefused, TableNotFound
 from ddbload.write.pacing.pacing import Pacing, WcuBudget
-from ddbload.write.scheduler.answers import FOREIGN_SECONDS
-from ddbload.write.scheduler.key_ordering import RowOrder
-from ddbload.write.scheduler.messages import (
+from ddbload.write.scheduler.answers import (
+    FOREIGN_SECONDS,
     Batch,
     Fatal,
     Finished,
@@ -21,6 +20,7 @@ from ddbload.write.scheduler.messages import (
     Unsure,
     Wait,
 )
+from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.manual_driver import ManualDriver, object_keys
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.write.scheduler.key_ordering import RowOrder
-from ddbload.write.scheduler.messages import (
+from ddbload.write.scheduler.answers import (
     Accepted,
     Batch,
     Finished,
@@ -17,6 +16,7 @@ from ddbload.write.scheduler.messages import (
     Unsure,
     Wait,
 )
+from ddbload.write.scheduler.key_ordering import RowOrder
 from tests.unit.write.manual_driver import ManualDriver
 
 REFUSED = Refused("no")

@@ -6,8 +6,7 @@ import pytest
 
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import TableNotFound
-from ddbload.write.scheduler.key_ordering import RowOrder
-from ddbload.write.scheduler.messages import (
+from ddbload.write.scheduler.answers import (
     Accepted,
     Fatal,
     Refused,
@@ -15,6 +14,7 @@ from ddbload.write.scheduler.messages import (
     Throttled,
     Unsure,
 )
+from ddbload.write.scheduler.key_ordering import RowOrder
 from tests.unit.write.manual_driver import ManualDriver, object_keys
 
 SKIPPED = Accepted((), 1.0, RowOutcome.SKIPPED)

@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
-from ddbload.write.scheduler.messages import (
+from ddbload.write.scheduler.answers import (
     Accepted,
     Finished,
     Refused,

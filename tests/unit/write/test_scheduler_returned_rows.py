@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from ddbload.write.scheduler.answers import STUBBORN_ATTEMPTS
-from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Wait
+from ddbload.write.scheduler.answers import STUBBORN_ATTEMPTS, Accepted, Answer, Batch, Wait
 from tests.unit.write.manual_driver import SMALL, ManualDriver
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from ddbload.write.drivers import Driver
-from ddbload.write.scheduler.messages import Accepted
+from ddbload.write.scheduler.answers import Accepted
 from tests.unit.write.fake_transports import FakeRows, FakeTable
 
 MAX_WAIT_SECONDS = 30.0
