@@ -166,13 +166,6 @@ UNKNOWN_OPERATION = {"UnknownOperation", "UnknownOperationException"}
 """Error codes of an endpoint, usually an emulator, that does not know the operation."""
 EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
 """Error codes of session tokens whose time is over."""
-_TRANSPORT_ADVICE = {
-    "plain": "the server does not speak TLS: write its --endpoint-url with http://",
-    "proxy": "check the proxy, HTTPS_PROXY or HTTP_PROXY, or name the host in NO_PROXY",
-    "certificate": "AWS_CA_BUNDLE names the certificates that are trusted",
-    "endpoint": "check the host and port of the endpoint (--endpoint-url, AWS_ENDPOINT_URL), the"
-    " region (--region), and whether there is a network",
-}
 CLOCK = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"}
 """Error codes of wrong signatures, or of signatures with a wrong time."""
 
@@ -366,10 +359,7 @@ def to_ddbload_error(failure: AwsFailure, doing: str) -> DdbloadError:
     if failure.is_foreign:
         return RequestRefused(f"{message} (tried several times; {_NOT_AWS})")
     if failure.kind in (FailureKind.THROTTLED, FailureKind.UNSURE):
-        advice = "try again later, or check the endpoint and region"
-        return ServiceUnavailable(
-            f"{message} (tried several times; {_TRANSPORT_ADVICE.get(_transport(failure), advice)})"
-        )
+        return ServiceUnavailable(f"{message} (tried several times; {_transport_advice(failure)})")
     if (
         failure.code in _CREDENTIALS
         or failure.code == "NoCredentials"
@@ -390,15 +380,20 @@ def to_ddbload_error(failure: AwsFailure, doing: str) -> DdbloadError:
     return RequestRefused(message)
 
 
-def _transport(failure: AwsFailure) -> str:
-    """Return what failed below HTTP, if there is advice about it."""
+def _transport_advice(failure: AwsFailure) -> str:
+    """Return advice about a failure below HTTP, or about any that may pass."""
     if "WRONG_VERSION_NUMBER" in failure.text or "record layer failure" in failure.text:
-        return "plain"
+        return "the server does not speak TLS: write its --endpoint-url with http://"
     if failure.code == "ProxyConnectionError":
-        return "proxy"
+        return "check the proxy, HTTPS_PROXY or HTTP_PROXY, or name the host in NO_PROXY"
     if "CERTIFICATE_VERIFY_FAILED" in failure.text:
-        return "certificate"
-    return "endpoint" if failure.code == "EndpointConnectionError" else ""
+        return "AWS_CA_BUNDLE names the certificates that are trusted"
+    if failure.code == "EndpointConnectionError":
+        return (
+            "check the host and port of the endpoint (--endpoint-url, AWS_ENDPOINT_URL), the region"
+            " (--region), and whether there is a network"
+        )
+    return "try again later, or check the endpoint and region"
 
 
 def has_valid_checksum(headers: Mapping[str, str], body: bytes) -> bool:

@@ -35,16 +35,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def describe_table(
-    client: DynamoDBClient,
-    name: str,
-    *,
-    retry_policy: RetryPolicy = DEFAULT_POLICY,
-) -> Table:
-    """Describe a table. Raises `TableNotFound`, `TableNotActive`, and AWS's errors."""
-    return describe_table_with_response(client, name, retry_policy=retry_policy)[0]
-
-
 def describe_table_with_response(
     client: DynamoDBClient,
     name: str,
@@ -55,7 +45,8 @@ def describe_table_with_response(
     """Describe a table, and return the whole answer of DescribeTable too.
 
     With `suggest`, the error of a missing table names the most similar one, which takes a request
-    that deployed functions may not send.
+    that deployed functions may not send. Raises `TableNotFound`, `TableNotActive`, and AWS's
+    errors.
     """
     absent = (
         f"there is no table {name} in {client.meta.region_name}; ddbload does not create tables"
@@ -285,7 +276,7 @@ def write_capacity(
 def table_write_capacity(
     client: DynamoDBClient, name: str, *, retry_policy: RetryPolicy = DEFAULT_POLICY
 ) -> WriteCapacity:
-    """Describe a table and determine its write capacity. Raises as `describe_table`."""
+    """Describe a table and determine its write capacity. Raises its errors."""
     _, described = describe_table_with_response(client, name, retry_policy=retry_policy)
     return write_capacity(described)
 

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ddbload.aws.table_description import describe_table
+from ddbload.aws.table_description import describe_table_with_response
 from ddbload.context import Context
 from ddbload.contracts.options import WHOLE
 from ddbload.contracts.payload import Payload
@@ -52,7 +52,8 @@ def prepare_conversion(
     target = NO_TABLE
     if table is not None:
         dynamodb = context.clients.dynamodb
-        target = describe_table(dynamodb, table, retry_policy=context.retry_policy)
+        policy = context.retry_policy
+        target, _ = describe_table_with_response(dynamodb, table, retry_policy=policy)
     # All of the source is read once: the shorter rows of a scan by edges would limit it in vain.
     payload = replace(payload, options=replace(payload.options, scan=WHOLE))
     prepared = prepare_run("convert", payload, ledger, context, table=target)

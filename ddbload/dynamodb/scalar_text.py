@@ -113,13 +113,8 @@ def parse_boolean(text: str) -> bool:
     """Read true, false, 1, 0, yes or no, in any case. Raises `BadValue`."""
     value = _BOOLEANS.get(text.lower())
     if value is None:
-        raise BadValue("not_a_boolean", _boolean_defect(text))
+        defect = "not a boolean; write true, false, 1, 0, yes or no"
+        if len(text) == 1:
+            defect += ", and not a single letter; or leave the column a string"
+        raise BadValue("not_a_boolean", defect)
     return value
-
-
-def _boolean_defect(text: str) -> str:
-    """Describe a text that is not a boolean, and how to write it."""
-    told = "not a boolean; write true, false, 1, 0, yes or no"
-    if len(text) == 1:
-        return f"{told}, and not a single letter; or leave the column a string"
-    return told

@@ -452,12 +452,9 @@ class Answers:
             return
         (row,) = rows
         if not self._rows.unmerge(row):
-            self._reject_refused(row, answer)
-
-    def _reject_refused(self, row: QueuedRow, answer: Refused) -> None:
-        self._rows.remove_refused(row)
-        self.refused[row.handle] = answer
-        self._settle(row, RowOutcome.REJECTED)
+            self._rows.remove_refused(row)
+            self.refused[row.handle] = answer
+            self._settle(row, RowOutcome.REJECTED)
 
     def _settle_written(self, row: QueuedRow, outcome: RowOutcome) -> None:
         if outcome in _MAY_BE_OWN and not row.has_predecessor:
