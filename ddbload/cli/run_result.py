@@ -22,9 +22,8 @@ from ddbload.contracts.results import (
     Report,
     repeated_keys,
 )
-from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.run_record import RunRecord, amount_text
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
-from ddbload.contracts.write_price import amount_text
 from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, visible
 from ddbload.items.item_layout import item_layout

@@ -16,8 +16,7 @@ from ddbload.contracts.results import (
     Segment,
     repeated_keys,
 )
-from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.write_price import amount_text
+from ddbload.contracts.run_record import RunRecord, amount_text
 from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import DdbloadError, is_resumable, unexpected
 from ddbload.ledger.counted_chunks import CountedChunks
