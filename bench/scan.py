@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 
 from bench.rounds import described_machine, rotated
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows.blocks import BlockSplitter, count_line_ends
 from ddbload.rows.columns import RowParser

@@ -34,8 +34,7 @@ from ddbload.contracts.control import (
 )
 from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import WorkTotals
-from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.write_price import amount_text
+from ddbload.contracts.run_record import RunRecord, amount_text
 from ddbload.errors import (
     TAKE_UP,
     Cancelled,

@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 from ddbload.aws.failures import UNKNOWN_OPERATION, AwsFailure, classify_failure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_if_possible, call_with_retries
 from ddbload.contracts.options import Options
-from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.contracts.write_price import WritePrice
+from ddbload.contracts.run_record import KeyAttribute, Table, WritePrice
 from ddbload.dynamodb.limits import MAX_KEY_BYTES, PARTITION_WRITE_UNITS
 from ddbload.errors import (
     AccessDenied,

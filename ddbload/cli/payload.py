@@ -23,8 +23,7 @@ from ddbload.cli.options import (
     input_option,
     writing_option,
 )
-from ddbload.contracts.column_mapping import column_changes
-from ddbload.contracts.dialect import check_dialect
+from ddbload.contracts.column_mapping import check_dialect, column_changes
 from ddbload.contracts.messages import INPUT, MAX_WHOLE, JsonRule, Option, declared, typed_fields
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import (

@@ -13,10 +13,12 @@ from ddbload.cli import terminal
 from ddbload.cli.terminal import Output
 from ddbload.context import Context
 from ddbload.contracts import results
-from ddbload.contracts.results import Failure, Report
-from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.results import (
+    Failure,
+    Report,
+)
+from ddbload.contracts.run_record import RunRecord, amount_text
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
-from ddbload.contracts.write_price import amount_text
 from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, visible
 from ddbload.items.item_layout import item_layout

@@ -21,7 +21,7 @@ from ddbload.cli.terminal import EXIT_DONE, EXIT_INTERRUPTED, Output, print_erro
 from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
 from ddbload.contracts.control import UNLIMITED, NewLimits
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.run_record import Resume, RunRecord, differing
+from ddbload.contracts.run_record import Resume, RunRecord
 from ddbload.contracts.source import AUTO
 from ddbload.errors import (
     ExecutionExists,
@@ -30,7 +30,7 @@ from ddbload.errors import (
     RunNotFound,
     SourceNotFound,
 )
-from ddbload.ledger.history import History
+from ddbload.ledger.history import History, differing
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.run_control import take_up

@@ -23,7 +23,7 @@ from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.row_counts import WorkTotals
-from ddbload.contracts.write_price import amount_text
+from ddbload.contracts.run_record import amount_text
 from ddbload.convert.sinks import FileSink
 from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable, visible
 from ddbload.ledger.ledger import temporary_ledger

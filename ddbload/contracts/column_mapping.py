@@ -1,16 +1,19 @@
-"""Column mappings: templates, checked changes to columns, and names of columns."""
+"""Columns of a payload: the mapping with its templates, names, and dialects of delimited text."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Self
 
 from ddbload.contracts.payload import ColumnMapping, Payload
 from ddbload.contracts.run_record import Table
+from ddbload.contracts.source import AUTO, UTF_8, Source, is_single_byte, known_codec
 from ddbload.dynamodb.limits import MAX_COLUMNS, MAX_NAME_BYTES
 from ddbload.dynamodb.row_writes import Condition, RowWrites
 from ddbload.errors import (
@@ -370,3 +373,104 @@ def check_column_names(columns: Sequence[str]) -> None:
                 " all columns with --columns, and say --header; --no-header if the row is data"
             )
         seen[name] = place
+
+
+# Dialects of delimited text.
+
+_LINE_ENDS = ("\r", "\n")
+
+
+MAX_MARK = 1000
+"""Characters of a delimiter or comment mark: patterns are compiled of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """RFC 4180 with any Unicode characters for delimiter, quote, escape and comment.
+
+    Rows end with CR, LF or CRLF, also mixed. A quote opens a quoted field only as the field's
+    first character, and is doubled inside one; elsewhere it is an ordinary character. Raises
+    `InvalidPayload` for ambiguous characters, such as a quote that is the delimiter.
+    """
+
+    delimiter: str = ","
+    """One or more characters; of overlapping delimiters, the leftmost counts."""
+    quote: str | None = '"'
+    """One character; None if fields are never quoted."""
+    escape: str | None = None
+    """One character, which makes the next character ordinary, inside and outside quotes.
+
+    An escaped line end is ordinary, too; of CRLF only the CR. A quote may still be doubled. None
+    if there is no escape character.
+    """
+    comment: str | None = None
+    """Text that a comment line begins with. Quotes in a comment line are ordinary characters."""
+    encoding: str = UTF_8
+    """UTF-8 or a single-byte encoding."""
+
+    def __post_init__(self) -> None:
+        if self.escape == self.quote:
+            # As in psql: a quote that escapes a quote is a doubled quote.
+            object.__setattr__(self, "escape", None)
+        marks = {
+            name: value
+            for name in ("delimiter", "quote", "escape", "comment")
+            if (value := getattr(self, name)) is not None
+        }
+        for name, value in marks.items():
+            self._check(name, value)
+        for one, other in combinations(marks, 2):
+            if marks[one] == marks[other]:
+                raise InvalidPayload(f"'source.{one}' and 'source.{other}' are the same character")
+        for name in ("quote", "escape"):
+            if marks.get(name, "\n") in self.delimiter:
+                raise InvalidPayload(f"'source.delimiter' cannot contain 'source.{name}'")
+
+    def _check(self, name: str, value: str) -> None:
+        if not value or (len(value) > 1 and name in ("quote", "escape")):
+            raise InvalidPayload(f"'source.{name}' must be one character, not {len(value)}")
+        if len(value) > MAX_MARK:
+            raise InvalidPayload(
+                f"'source.{name}' has {len(value):,} characters, and may have {MAX_MARK}"
+            )
+        if any(line_end in value for line_end in _LINE_ENDS):
+            verb = "be" if value in _LINE_ENDS else "contain"
+            raise InvalidPayload(f"'source.{name}' cannot {verb} a line end")
+        try:
+            value.encode(self.encoding)
+        except UnicodeEncodeError:
+            what = "UTF-8" if self.encoding == UTF_8 else self.encoding
+            raise InvalidPayload(f"'source.{name}' is not a character of {what}") from None
+
+    @classmethod
+    def of(cls, source: Source) -> Dialect:
+        """Make the dialect of a payload's source. Raises `InvalidPayload`.
+
+        Text that is neither UTF-8 nor of a single-byte encoding is transcoded to UTF-8 first.
+        """
+        encoding = known_codec(source.encoding) or UTF_8
+        return cls(
+            source.delimiter,
+            source.quote,
+            source.escape,
+            source.comment,
+            encoding if is_single_byte(encoding) else UTF_8,
+        )
+
+
+def check_dialect(source: Source) -> None:
+    """Raise `InvalidPayload` if delimited text cannot be read as the source says."""
+    if source.encoding != AUTO and known_codec(source.encoding) is None:
+        raise InvalidPayload(
+            f"'source.encoding' must be an encoding of text, such as utf-16 or latin-1, not"
+            f" {json.dumps(source.encoding)}"
+        )
+    if source.kind.has_columns or source.kind.is_open:
+        if source.delimiter == AUTO:
+            source = replace(source, delimiter=placeholder_delimiter(source.quote))
+        Dialect.of(source)
+
+
+def placeholder_delimiter(quote: str | None) -> str:
+    """Return a delimiter that is not the quote, for a dialect whose delimiter is not detected."""
+    return "," if quote != "," else ";"

@@ -11,7 +11,7 @@ from typing import Annotated, Self
 from ddbload.contracts.messages import JsonRule, Message
 from ddbload.contracts.options import Options
 from ddbload.contracts.row_counts import OUTCOMES, RowCounts, WorkTotals, WriteStats
-from ddbload.contracts.write_price import MOST_UNITS
+from ddbload.contracts.run_record import MOST_UNITS
 
 CONTROL_SECONDS, MAX_CONTROL_SECONDS = 2.0, 4.0
 """Seconds between two reads of `control.json` by a worker, of few workers and of many."""

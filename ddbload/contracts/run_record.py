@@ -1,29 +1,17 @@
-"""The record of a run, `run.json`, the input that resumes one, and the identity of a load."""
+"""The record of a run, `run.json`, the input that resumes one, and the price of its writes."""
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
-from ddbload.contracts.dialect import known_codec
-from ddbload.contracts.messages import (
-    SPARSE,
-    CountedLine,
-    JsonObjectReader,
-    JsonRule,
-    Message,
-    declared,
-)
-from ddbload.contracts.options import EDGES, KEEP, Options
-from ddbload.contracts.payload import ColumnMapping, Comparison, NullHandling, Payload, check_run_id
-from ddbload.contracts.row_counts import RowCounts
-from ddbload.contracts.source import Source
-from ddbload.contracts.write_price import WritePrice
+from ddbload.contracts.messages import SPARSE, CountedLine, JsonObjectReader, JsonRule, Message
+from ddbload.contracts.options import EDGES, Options
+from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.dynamodb.modes import WriteMode, mode_of
 from ddbload.errors import InvalidPayload
 
@@ -298,199 +286,124 @@ class RunRecord(Message):
             raise f.wrong("configuration", configuration, "that of this record")
 
 
-# Loads: what was asked of which object versions. Options that determine rows are declared as
-# decisive. They alone answer whether a table has loaded an object version, whether two runs load
-# the same, and whether a run id belongs to a command.
+# Prices: list prices are those of us-east-1, in US dollars.
 
-_HASH_DIGITS = 16
+MOST_UNITS = 1e12
+"""More write units than a run consumes, and more a second than a table accepts."""
 
-
-def load_folder(table: str, table_id: str) -> str:
-    """Return the folder of the loads into a table, with a slash at its end."""
-    return f"{table}/{table_id}/"
+GIVEN, LIST_PRICE, NOT_BILLED = PRICE_SOURCES = ("given", "us-east-1", "provisioned")
+"""Origins of a price: the user, the list price, and none, because a provisioned table bills
+capacity and not units."""
 
 
 @dataclass(frozen=True, slots=True)
-class LoadRecord(Message):
-    """First line of an object of the history; the lines after it are object versions."""
+class WritePrice(Message):
+    """Price of the write units of a run, as its record keeps it."""
 
-    run: str
-    table: str
-    table_id: str
-    mode: str
-    asked: str
-    """Hash of what was asked that determines rows (`asked_hash`)."""
-    status: str
-    """SUCCEEDED or SUCCEEDED_WITH_REJECTS."""
-    rows: RowCounts
-    """Row counts of the whole run."""
-    at: float
-    """Seconds since the epoch at which the run was done."""
-    source: str
-    """The source as users write it."""
-    objects: int
-    """Number of objects that the run loaded."""
+    dollars_per_million: float
+    """Dollars for a million units in one region; 0 where units are not billed."""
+    source: Annotated[str, JsonRule(choices=PRICE_SOURCES)]
+    region: str
+    """Region of the table."""
+    regions: Annotated[int, JsonRule(least=1)] = 1
+    """Number of regions that bill each unit: several for a global table."""
 
-    @property
-    def deletes(self) -> bool:
-        """True if the run deleted the keys that the objects list."""
-        return mode_of(self.mode).deletes
+    @classmethod
+    def of(
+        cls,
+        region: str,
+        *,
+        on_demand: bool,
+        infrequent: bool = False,
+        regions: int = 1,
+        given: float | None = None,
+    ) -> Self:
+        """Choose the price: the given one, or the list price of us-east-1.
 
-
-@dataclass(frozen=True, slots=True)
-class LoadClaim(Message):
-    """Objects that a run shall load as the only one."""
-
-    run: str
-    at: float
-    """Seconds since the epoch."""
-    objects: int
-    """Number of objects."""
-    version: str | None
-    """Hash of the only object's version; None for several objects."""
-    version_id: str | None
-    listing: str | None
-    """Name of the list of several objects in the run's ledger."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoadClaims(Message):
-    """Claims of the runs that ask the same of a table, and have not ended as far as is known."""
-
-    claims: tuple[LoadClaim, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectVersion:
-    """Version of an object or file, as a run pinned it."""
-
-    pinned: Mapping[str, Any]
-
-    @property
-    def location(self) -> str:
-        """An s3:// URI, or a path."""
-        pinned = self.pinned
-        return (
-            str(pinned["path"]) if "path" in pinned else f"s3://{pinned['bucket']}/{pinned['key']}"
-        )
-
-    @property
-    def version_id(self) -> str | None:
-        """Version id in S3; None for files, listed objects and buckets without versioning."""
-        found = self.pinned.get("version_id")
-        return None if found in (None, "null") else str(found)
-
-    @property
-    def hash(self) -> str:
-        """Hash of the location, then of the content's mark: the ETag, or a file's size and times.
-
-        Listings tell no version id, so it is compared apart (`is_same`).
+        A provisioned table bills no units; but its user may give a price to count with.
         """
-        pinned = self.pinned
-        if "path" in pinned:
-            mark = json.dumps([value for name, value in sorted(pinned.items()) if name != "path"])
-        else:
-            mark = str(pinned["etag"]).strip('"')
-        return f"{location_hash(self.location)}-{location_hash(mark)}"
+        if given is not None:
+            return cls(given, GIVEN, region, regions)
+        if not on_demand:
+            return cls(0.0, NOT_BILLED, region, regions)
+        price = WRITE_UNIT_PRICE_IA if infrequent else WRITE_UNIT_PRICE
+        return cls(price, LIST_PRICE, region, regions)
 
-    def is_same(self, other: ObjectVersion) -> bool:
-        """Tell whether another version is this one; version ids decide where both are known."""
-        return self.hash == other.hash and same_ids(self.version_id, other.version_id)
+    @property
+    def dollars_per_unit(self) -> float:
+        """Dollars for one unit in all regions; 0 where units are not billed."""
+        return self.dollars_per_million * self.regions / 1e6
+
+    def dollars(self, units: float) -> float:
+        """Return the price of consumed write units."""
+        return units * self.dollars_per_unit
+
+    def units(self, dollars: float) -> float | None:
+        """Return the write units that an amount buys; None where units are not billed."""
+        if not self.dollars_per_million:
+            return None
+        return min(MOST_UNITS, dollars * 1e6 / (self.dollars_per_million * self.regions))
+
+    @property
+    def origin(self) -> str:
+        """Origin of the price, for people."""
+        return {
+            GIVEN: "as given",
+            LIST_PRICE: f"{LIST_PRICE_REGION} list price of {LIST_PRICE_DATE}",
+            NOT_BILLED: "provisioned capacity is billed by the hour, not by unit",
+        }[self.source]
+
+    @property
+    def text(self) -> str:
+        """Price and origin: `$0.625 a million (us-east-1 list price of 2026-11)`."""
+        if self.source == NOT_BILLED:
+            return self.origin
+        where = f" in each of {self.regions} regions" if self.regions > 1 else ""
+        return f"{dollars_text(self.dollars_per_million)} a million{where} ({self.origin})"
 
 
-def same_ids(one: str | None, other: str | None) -> bool:
-    """Tell whether two version ids may be of one version; a listing tells none."""
-    return None in (one, other) or one == other
+def dollars_text(amount: float) -> str:
+    """Format a price with at least two decimals, and as many more as it has, up to six."""
+    shown = f"{amount:,.6f}".rstrip("0")
+    whole, _, decimals = shown.partition(".")
+    return f"${whole}.{decimals.ljust(2, '0')}"
 
 
-def location_hash(location: str) -> str:
-    """Return the hash of an s3:// URI or a path, or of another text."""
-    # Names of files may have bytes that are not UTF-8, which are surrogates in Python.
-    return hashlib.sha256(location.encode(errors="surrogateescape")).hexdigest()[:_HASH_DIGITS]
+def amount_text(amount: float) -> str:
+    """Format an amount of money: to the cent, or to a hundredth of it below ten cents."""
+    if 0 < amount < 0.0001:
+        return "less than $0.0001"
+    return f"${amount:,.2f}" if amount >= 0.1 or amount == 0 else f"${amount:,.4f}"
 
 
-_PAYLOAD_PARTS = ("source", "mapping", "nulls", "options")
+LIST_PRICE_REGION = "us-east-1"
+LIST_PRICE_DATE = "2026-11"
+"""Month in which all of these prices were last checked."""
 
-
-def _decisive(kind: type) -> tuple[str, ...]:
-    return tuple(each.field for each in declared(kind) if each.decisive)
-
-
-DECISIVE: Mapping[type, tuple[str, ...]] = {
-    Payload: tuple(
-        each.name for each in fields(Payload) if each.name in (*_PAYLOAD_PARTS, *_decisive(Payload))
-    ),
-    **{kind: _decisive(kind) for kind in (Source, ColumnMapping, NullHandling, Options)},
-    Comparison: ("column", "op", "value"),
-}
-"""Fields that determine which rows and items an object version gives.
-
-All others are limits, speed, places, and the run's own settings. The table's id and the object
-version are the other parts of a load's identity.
+# DynamoDB. Names with IA are for the table class Standard-IA.
+WRITE_UNIT_PRICE, WRITE_UNIT_PRICE_IA = 0.625, 0.78
+"""Dollars for a million on-demand write units. In a global table each region bills them."""
+READ_UNIT_PRICE, READ_UNIT_PRICE_IA = 0.125, 0.155
+"""Dollars for a million on-demand read units."""
+CAPACITY_HOUR, CAPACITY_HOUR_IA = 0.00065, 0.00081
+"""Price of a provisioned write capacity unit per hour."""
+WARM_UNIT = 0.00065
+"""Price of a write unit a second of warm throughput above what the table has, once and per region.
 """
+RECOVERY_GB_MONTH = 0.20
+"""Price of point-in-time recovery per GB and month."""
+IMPORT_GB = 0.15
+"""Price of ImportTable per GB of uncompressed source: "Data import from Amazon S3" in "Amazon
+DynamoDB pricing for on-demand capacity". It consumes no write units, and indexes are included
+("DynamoDB data import from Amazon S3: how it works")."""
 
-_WORDS = {"position_attribute": "position attribute"}
-"""Names of fields in messages, where they differ."""
-
-
-def asked_hash(payload: Payload, hmac_key: bytes | None) -> str:
-    """Return the hash of everything asked that determines rows, in hexadecimal.
-
-    `payload`: as it was given, before anything was detected. `hmac_key`: key of the filter hmac,
-    which determines rows too; the hash is keyed with it, and does not reveal it.
-    """
-    text = json.dumps(_asked(payload), sort_keys=True).encode()
-    if hmac_key is None:
-        return hashlib.sha256(text).hexdigest()
-    return hmac.new(hmac_key, text, hashlib.sha256).hexdigest()
-
-
-def differing(payload: Payload, *earlier: Payload) -> list[str]:
-    """Name what a payload asks for that none of the earlier ones did, in words for messages."""
-    asked, before = _asked(payload), [_asked(each) for each in earlier]
-    return [
-        _WORDS.get(name, name)
-        for name, value in asked.items()
-        if all(value != each[name] for each in before)
-    ]
-
-
-def _asked(payload: Payload) -> dict[str, Any]:
-    """Return what was asked by the names of its fields; equal for equal meanings."""
-    parts: dict[str, Any] = {
-        name: _plain(getattr(payload, name))
-        for name in DECISIVE[Payload]
-        if name not in ("source", "options")
-    }
-    for part in (payload.source, payload.options):
-        parts |= {name: _meant(part, name) for name in DECISIVE[type(part)]}
-    return parts
-
-
-def _plain(value: Any) -> Any:
-    """Return a member of a payload as JSON whose lists have no order, which means nothing."""
-    if isinstance(value, ColumnMapping | NullHandling | Comparison):
-        return {name: _plain(getattr(value, name)) for name in DECISIVE[type(value)]}
-    if isinstance(value, tuple):
-        plain = {json.dumps(_plain(each), sort_keys=True) for each in value}
-        return sorted(plain)
-    if isinstance(value, Mapping):
-        return dict(value)
-    return value
-
-
-def _meant(part: Source | Options, name: str) -> Any:
-    """Return a field of a source or of options, with one spelling for each meaning."""
-    value = getattr(part, name)
-    spell = _SPELLINGS.get(name)
-    if spell is not None:
-        return spell(part, value)
-    return list(value) if name == "columns" and value is not None else _plain(value)
-
-
-_SPELLINGS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "encoding": lambda _, name: known_codec(name) or name,
-    # A quote that escapes a quote is a doubled quote.
-    "escape": lambda source, escape: None if escape == source.quote else escape,
-    "on_empty": lambda _, on_empty: None if on_empty == KEEP else on_empty,
-}
+# Other services.
+GB_SECOND = 0.0000133334
+"""Price of Lambda on arm64 per GB-second."""
+INVOCATION = 0.20 / 1e6
+TRANSITION = 0.025 / 1e3
+S3_WRITE = 0.005 / 1e3
+"""Price of an S3 PUT or LIST request."""
+S3_READ = 0.0004 / 1e3
+METRIC_MONTH = 0.30
+LOG_GB = 0.50

@@ -1,14 +1,24 @@
-"""The source of a run: where it is, and how to read it."""
+"""The source of a run: where it is, how to read it, encodings, and the slice of one object."""
 
 from __future__ import annotations
 
+import codecs
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any
 
-from ddbload.contracts.messages import INPUT, JsonObjectReader, JsonRule, Message, is_text, option
+from ddbload.contracts.messages import (
+    INPUT,
+    SPARSE,
+    JsonObjectReader,
+    JsonRule,
+    LineNumber,
+    Message,
+    is_text,
+    option,
+)
 from ddbload.errors import InvalidPayload
 
 source_option = partial(option, group=INPUT, decisive=True)
@@ -390,3 +400,94 @@ _IN_BUCKET = ("key", "prefix", "glob")
 
 def _two_sources(f: JsonObjectReader, one: str, other: str) -> InvalidPayload:
     return InvalidPayload(f"{f.path(one)!r} and {f.path(other)!r} are two sources; give one")
+
+
+def _read_places(f: JsonObjectReader) -> tuple[int, ...] | None:
+    places = f.raw("places")
+    if places is None:
+        return None
+    is_list = isinstance(places, list) and all(type(each) is int and each >= 0 for each in places)
+    if not is_list or not places or len(set(places)) < len(places):
+        raise f.wrong("places", "this", "a list of different whole numbers")
+    return tuple(places)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSlice(Message):
+    """The rows of one object, as a slice of the rows of the run."""
+
+    pinned: Mapping[str, Any]
+    """Version of the object: its ETag, for example."""
+    base: int
+    """Offset of the object's first row among the rows of all objects."""
+    skip: int
+    """Bytes before the first row: byte order mark, skipped lines, header."""
+    line: LineNumber
+    """Line of the first row."""
+    size: int
+    """Bytes of the rows; with `padded`, the most that they may be."""
+    padded: Annotated[bool, SPARSE] = False
+    """True if only reading tells where the rows end: preflight has not read the object."""
+    places: Annotated[tuple[int, ...] | None, JsonRule(read=_read_places, sparse=True)] = None
+    """Place among the run's columns of each of the object's columns, in the object's order; None if
+    it has the same columns in the same order. A column that it lacks is empty in each row."""
+
+    @property
+    def end(self) -> int:
+        """Offset of the end of the object's rows among the rows of all objects."""
+        return self.base + self.size
+
+
+# Encodings of text.
+
+UTF_8 = "utf-8"
+_NOT_OF_FILES = {"charmap", "idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
+"""Codecs of Python that no file is written in."""
+
+
+@cache
+def known_codec(name: str) -> str | None:
+    """Return Python's name of a text encoding, or None if there is no such encoding.
+
+    UTF-8 with a byte order mark is UTF-8: any byte order mark is skipped.
+    """
+    try:
+        codec = codecs.lookup(name)
+        found = codec.name.lower().replace("_", "-")
+        # Codecs from bytes to bytes, or from text to text, refuse this by themselves.
+        "a".encode(name)
+    except (LookupError, ValueError):
+        return None
+    if found in _NOT_OF_FILES:
+        return None
+    return UTF_8 if found in (UTF_8, "utf-8-sig") else found
+
+
+@cache
+def is_single_byte(name: str) -> bool:
+    """Return true if each byte is one character, and bytes below 0x80 are ASCII.
+
+    Such a file is split at the bytes of its line ends, without decoding it.
+    """
+    if known_codec(name) in (None, UTF_8):
+        return False
+    if known_codec(name) == "ascii":
+        return True
+    characters = [_decoded(name, bytes([byte])) for byte in range(256)]
+    high = [character for character in characters[128:] if character is not None]
+    in_pairs = [_decoded(name, bytes([byte]) + b"A") for byte in range(128, 256)]
+    return (
+        "".join(character or "" for character in characters[:128]) == bytes(range(128)).decode()
+        and _decoded(name, bytes(range(128))) == bytes(range(128)).decode()
+        and bool(high)
+        and all(len(character) == 1 and not character.isascii() for character in high)
+        and len(set(high)) == len(high)
+        and in_pairs == [None if each is None else each + "A" for each in characters[128:]]
+    )
+
+
+def _decoded(name: str, data: bytes) -> str | None:
+    try:
+        return data.decode(name)
+    except UnicodeError:
+        return None

@@ -177,8 +177,12 @@ class UploadRule(Message):
         A deployment checks its rules; the function that reads them again need not.
         """
         # Imported here, since the function would only load them.
-        from ddbload.contracts.column_mapping import check_column_names, column_changes, refuse_hmac
-        from ddbload.contracts.dialect import check_dialect
+        from ddbload.contracts.column_mapping import (
+            check_column_names,
+            check_dialect,
+            column_changes,
+            refuse_hmac,
+        )
 
         for name in LOCATION_FIELDS:
             if name in self.source:

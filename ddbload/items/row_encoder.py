@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 
-from ddbload.contracts.column_mapping import column_changes, encoded_changes, row_writes
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import Dialect, column_changes, encoded_changes, row_writes
 from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord, Table
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, PARQUET, Source

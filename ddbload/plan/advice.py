@@ -9,8 +9,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from ddbload.aws.table_description import TABLE_QUOTA, turn_recovery_on
-from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.write_price import LIST_PRICE_REGION, RECOVERY_GB_MONTH, amount_text
+from ddbload.contracts.run_record import (
+    LIST_PRICE_REGION,
+    RECOVERY_GB_MONTH,
+    RunRecord,
+    amount_text,
+)
 from ddbload.errors import InvalidUsage
 from ddbload.plan.capacity import Limit, TableFacts
 from ddbload.plan.survey import Survey

@@ -10,17 +10,17 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from ddbload.aws.table_description import provisioned_writes
-from ddbload.contracts import upload_rule, write_price
+from ddbload.contracts import run_record as prices
+from ddbload.contracts import upload_rule
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.write_price import S3_READ, WritePrice
+from ddbload.contracts.run_record import S3_READ, RunRecord, WritePrice
 from ddbload.plan.capacity import TableFacts
 from ddbload.reading.open_sources import HEAD_BYTES
 from ddbload.source.s3_object import RANGE_BYTES
 from ddbload.steps.chunker import FIRST_WINDOW_BYTES
 
-US_EAST_1_PRICE = WritePrice.of(write_price.LIST_PRICE_REGION, on_demand=True)
+US_EAST_1_PRICE = WritePrice.of(prices.LIST_PRICE_REGION, on_demand=True)
 VALUE_BYTES, ITEM_BYTES = 12, 12
 """Bytes that DynamoDB JSON adds to a value and to an item, about: `"":{"S":""},`, `{"Item":{}}`."""
 
@@ -210,12 +210,12 @@ class Workload:
                     f" {self.gb_seconds:,.0f} GB-s x $0.0000133334;"
                     f" {self.invocations:,} requests x $0.20 a million"
                 ),
-                self.gb_seconds * write_price.GB_SECOND + self.invocations * write_price.INVOCATION,
+                self.gb_seconds * prices.GB_SECOND + self.invocations * prices.INVOCATION,
             ),
             PriceLine(
                 "Step Functions",
                 f"{self.transitions:,} transitions x $0.025 a thousand",
-                self.transitions * write_price.TRANSITION,
+                self.transitions * prices.TRANSITION,
             ),
             PriceLine(
                 "S3 requests",
@@ -223,7 +223,7 @@ class Workload:
                     f"{self.s3_writes:,} PUT and LIST x $0.005 a thousand;"
                     f" {self.s3_reads:,} GET x $0.0004 a thousand"
                 ),
-                self.s3_writes * write_price.S3_WRITE + self.s3_reads * S3_READ,
+                self.s3_writes * prices.S3_WRITE + self.s3_reads * S3_READ,
             ),
             PriceLine(
                 "CloudWatch",
@@ -231,8 +231,8 @@ class Workload:
                     f"{METRICS} metrics x $0.30 a month, for {hours} h;"
                     f" {self.invocations * LOG_BYTES / 1e6:,.2f} MB of logs x $0.50 a GB"
                 ),
-                METRICS * write_price.METRIC_MONTH * hours / 730
-                + self.invocations * LOG_BYTES / 1e9 * write_price.LOG_GB,
+                METRICS * prices.METRIC_MONTH * hours / 730
+                + self.invocations * LOG_BYTES / 1e9 * prices.LOG_GB,
             ),
         ]
 
@@ -240,9 +240,9 @@ class Workload:
 def writes(units: int, price: WritePrice = US_EAST_1_PRICE) -> PriceLine:
     """Price the write request units of a table, in all its regions."""
     times = f" x {price.regions} regions" if price.regions > 1 else ""
-    dollars = write_price.dollars_text(price.dollars_per_million)
+    dollars = prices.dollars_text(price.dollars_per_million)
     how = f"{units:,} write units{times} x {dollars} a million"
-    if price.source != write_price.LIST_PRICE:
+    if price.source != prices.LIST_PRICE:
         how += f" ({price.origin})"
     return PriceLine("DynamoDB", how, price.dollars(units))
 
@@ -251,7 +251,7 @@ def capacity(
     write_capacity: int, seconds: float, *, regions: int = 1, infrequent: bool = False
 ) -> PriceLine:
     """Price the provisioned capacity during an import, which is paid for anyway."""
-    price = write_price.CAPACITY_HOUR_IA if infrequent else write_price.CAPACITY_HOUR
+    price = prices.CAPACITY_HOUR_IA if infrequent else prices.CAPACITY_HOUR
     hours = max(1, math.ceil(seconds / 3600))
     times = f" x {regions} regions" if regions > 1 else ""
     how = f"{write_capacity:,} write capacity units x {hours:,} h{times} x ${price:.5f} an hour"
@@ -280,8 +280,8 @@ def price_import(
     reads = (work.source_reads + work.preflight.requests) * S3_READ if in_s3 else 0.0
     return {
         "currency": "USD",
-        "region": write_price.LIST_PRICE_REGION,
-        "prices_of": write_price.LIST_PRICE_DATE,
+        "region": prices.LIST_PRICE_REGION,
+        "prices_of": prices.LIST_PRICE_DATE,
         "write_units": {
             "dollars_per_million": unit_price.dollars_per_million,
             "source": unit_price.source,
@@ -315,7 +315,7 @@ def compare_importers(
     new_table = [] if is_new else ["a new table: it cannot write to one that exists"]
     one_region = ["a table that is not global"] if facts.replicas else []
 
-    imported = json_bytes / 1e9 * write_price.IMPORT_GB
+    imported = json_bytes / 1e9 * prices.IMPORT_GB
     ways: tuple[tuple[str, list[str], list[str], float | None, float | None], ...] = (
         ("ddbload", [], made_first, dollars, seconds),
         ("ImportTable", new_table + put, converted, imported, None),

@@ -15,7 +15,7 @@ from ddbload.aws.table_description import (
     other_regions,
     warm_writes,
 )
-from ddbload.contracts.write_price import LIST_PRICE_REGION, WARM_UNIT, amount_text
+from ddbload.contracts.run_record import LIST_PRICE_REGION, WARM_UNIT, amount_text
 from ddbload.errors import InvalidUsage, PrewarmUnfinished
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ddbload.contracts.column_mapping import ColumnChanges, name_columns, shown
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import ColumnChanges, Dialect, name_columns, shown
 from ddbload.contracts.run_record import Cursor, Table
 from ddbload.contracts.source import ARRAY, AUTO, BY_NAME, NUMBER, VALUES, Source
 from ddbload.dynamodb.limits import MAX_COLUMNS

@@ -12,8 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ddbload.context import Context
-from ddbload.contracts.dialect import is_single_byte
-from ddbload.contracts.source import AUTO, UNCOMPRESSED, Source
+from ddbload.contracts.source import AUTO, UNCOMPRESSED, Source, is_single_byte
 from ddbload.errors import (
     AmbiguousDelimiter,
     BadHeader,

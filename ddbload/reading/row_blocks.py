@@ -12,14 +12,13 @@ from functools import cached_property
 from typing import Any
 
 from ddbload.context import Context
-from ddbload.contracts.chunks import Chunk, ObjectSlice, SeekPoint
+from ddbload.contracts.chunks import Chunk, SeekPoint
 from ddbload.contracts.column_mapping import HMAC_KEY, column_changes, shown
-from ddbload.contracts.dialect import UTF_8, is_single_byte
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import LINES_BEFORE
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import AUTO, GZIP, UNCOMPRESSED
+from ddbload.contracts.source import AUTO, GZIP, UNCOMPRESSED, UTF_8, ObjectSlice, is_single_byte
 from ddbload.errors import ExpansionTooLarge, InvalidPayload, SplitMismatch, UnterminatedQuote
 from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
 from ddbload.ledger.ledger import Ledger

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from ddbload.contracts.results import FIRST_PERIOD, Failure, Segment, SegmentTimes
+from ddbload.contracts.results import Failure, Segment
+from ddbload.contracts.row_counts import FIRST_PERIOD, SegmentTimes
 
 MOST_WINDOWS = 120
 """Windows of time for which rates are computed, about."""

@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import AnyStr, ClassVar
 
-from ddbload.contracts.dialect import UTF_8
 from ddbload.contracts.run_record import Cursor
+from ddbload.contracts.source import (
+    UTF_8,
+)
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import RowTooLong, SplitMismatch
 

@@ -18,7 +18,8 @@ import re
 from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, field, replace
 
-from ddbload.contracts.dialect import UTF_8, Dialect
+from ddbload.contracts.column_mapping import Dialect
+from ddbload.contracts.source import UTF_8
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.rows.blocks import Block, Defect, RowBoundaries, RowPositions, field_count
 from ddbload.rows.dialect_grammar import RowSplitter

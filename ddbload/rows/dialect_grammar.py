@@ -31,7 +31,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import Dialect
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.rows.blocks import Defect, RowBoundaries, repeated
 

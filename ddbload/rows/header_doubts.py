@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ddbload.contracts.column_mapping import shown
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import Dialect, shown
 from ddbload.rows.blocks import Defect
 from ddbload.rows.sample_splits import NUMBER_CELL, SampleSplits, Split
 

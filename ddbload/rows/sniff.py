@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.source import CSV, JSON, PARQUET, TSV
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
 from ddbload.rows.header_doubts import OUTDONE, WEAK_DELIMITERS, Doubt, GuessedFormat, HeaderDoubts

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.row_counts import WorkTotals
-from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.write_price import NOT_BILLED, amount_text
+from ddbload.contracts.run_record import NOT_BILLED, RunRecord, amount_text
 
 CHECKING, IMPORTING, REPORTING = "checking the source", "importing", "reporting"
 """Steps of a run."""

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from ddbload.context import Context
-from ddbload.contracts.column_mapping import HMAC_KEY, key_fingerprint
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import HMAC_KEY, Dialect, key_fingerprint
 from ddbload.contracts.messages import Message
 from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
 from ddbload.contracts.results import DONE, Report

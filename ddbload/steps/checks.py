@@ -23,12 +23,17 @@ from ddbload.aws.table_description import (
     write_price,
 )
 from ddbload.context import Context
-from ddbload.contracts.column_mapping import check_column_names, column_changes, row_writes, shown
-from ddbload.contracts.dialect import Dialect, check_dialect
+from ddbload.contracts.column_mapping import (
+    Dialect,
+    check_column_names,
+    check_dialect,
+    column_changes,
+    row_writes,
+    shown,
+)
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import CELL_TYPES, Payload
-from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.contracts.write_price import NOT_BILLED, WritePrice
+from ddbload.contracts.run_record import NOT_BILLED, KeyAttribute, Table, WritePrice
 from ddbload.dynamodb.limits import MAX_NAME_BYTES
 from ddbload.dynamodb.row_writes import MAX_EXPRESSION_BYTES, SETS, RowWrites, longest_update
 from ddbload.errors import (

@@ -12,8 +12,8 @@ from ddbload.aws.table_description import require_same_table
 from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.column_mapping import row_writes
-from ddbload.contracts.results import Failure, ProgressSamples, Segment
-from ddbload.contracts.row_counts import WorkTotals
+from ddbload.contracts.results import Failure, Segment
+from ddbload.contracts.row_counts import ProgressSamples, WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.states import (
     CONSUMED_WRITE_UNITS,

@@ -24,22 +24,20 @@ from ddbload.contracts.results import (
     Failure,
     Report,
 )
-from ddbload.contracts.run_record import (
-    LoadClaim,
-    LoadClaims,
-    LoadedBefore,
-    LoadRecord,
-    ObjectVersion,
-    Resume,
-    RunRecord,
-    Table,
-    load_folder,
-    same_ids,
-)
+from ddbload.contracts.run_record import LoadedBefore, Resume, RunRecord, Table
 from ddbload.contracts.states import RunRequest
 from ddbload.dynamodb.modes import WriteMode
 from ddbload.errors import AlreadyLoading, DdbloadError, LedgerDamaged, RunUnderWay
-from ddbload.ledger.history import History, put_start
+from ddbload.ledger.history import (
+    History,
+    LoadClaim,
+    LoadClaims,
+    LoadRecord,
+    ObjectVersion,
+    load_folder,
+    put_start,
+    same_ids,
+)
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import (
     EXTRA_LISTING_FIELDS,

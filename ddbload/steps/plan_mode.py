@@ -7,8 +7,8 @@ from contextlib import closing
 
 from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.results import PlanTotals, ProgressSamples, Segment
-from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
+from ddbload.contracts.results import PlanTotals, Segment
+from ddbload.contracts.row_counts import ProgressSamples, RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import DdbloadError
 from ddbload.ledger.ledger import Ledger

@@ -14,18 +14,11 @@ from ddbload.contracts.column_mapping import HMAC_KEY, key_fingerprint
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.results import DONE
-from ddbload.contracts.run_record import (
-    Cursor,
-    LoadedBefore,
-    Resume,
-    RunRecord,
-    Table,
-    asked_hash,
-    differing,
-)
+from ddbload.contracts.run_record import Cursor, LoadedBefore, Resume, RunRecord, Table
 from ddbload.contracts.source import AUTO
 from ddbload.contracts.states import PreflightResult, PreflightTask
 from ddbload.errors import InvalidPayload, LedgerDamaged, RunMismatch, SourceChanged
+from ddbload.ledger.history import asked_hash, differing
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import (
     ObjectListing,

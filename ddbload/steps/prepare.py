@@ -9,14 +9,20 @@ from itertools import chain, islice
 from typing import Any
 
 from ddbload.context import Context
-from ddbload.contracts.column_mapping import check_column_names, column_changes, key_fingerprint
-from ddbload.contracts.dialect import Dialect, placeholder_delimiter
+from ddbload.contracts.column_mapping import (
+    Dialect,
+    check_column_names,
+    column_changes,
+    key_fingerprint,
+    placeholder_delimiter,
+)
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.run_record import Cursor, RunRecord, Table, asked_hash
+from ddbload.contracts.run_record import Cursor, RunRecord, Table
 from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, PARQUET, TSV, Source
 from ddbload.errors import DdbloadError
 from ddbload.items.type_inference import SettledCells
+from ddbload.ledger.history import asked_hash
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
 from ddbload.reading.header import Header, detect_layout, read_header, read_start, wanted_columns

@@ -23,11 +23,12 @@ from ddbload.aws.table_description import (
 from ddbload.context import Context
 from ddbload.contracts.options import parse_percent
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.run_record import RunRecord, Table
-from ddbload.contracts.write_price import (
+from ddbload.contracts.run_record import (
     LIST_PRICE_REGION,
     READ_UNIT_PRICE,
     READ_UNIT_PRICE_IA,
+    RunRecord,
+    Table,
     amount_text,
 )
 from ddbload.dynamodb.item_equality import SALT_BYTES, ItemDigests, same

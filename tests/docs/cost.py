@@ -16,7 +16,7 @@ from pathlib import Path
 from ddbload.aws.table_description import NEW_TABLE_RATE, choose_workers
 from ddbload.contracts.options import DEFAULT_CHUNK_BYTES
 from ddbload.contracts.options import EDGES_MAX_ROW_BYTES as EDGES_ROW_BYTES
-from ddbload.contracts.write_price import (
+from ddbload.contracts.run_record import (
     LIST_PRICE_DATE,
     LIST_PRICE_REGION,
     WARM_UNIT,

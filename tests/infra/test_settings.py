@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts.column_mapping import check_column_names, column_changes
-from ddbload.contracts.dialect import check_dialect
-from ddbload.contracts.options import (
-    ENGINES,
-    MAX_CONCURRENCY,
-    ON_EMPTY,
-    SCANS,
-    Options,
-)
+from ddbload.contracts.column_mapping import check_column_names, check_dialect, column_changes
+from ddbload.contracts.options import ENGINES, MAX_CONCURRENCY, ON_EMPTY, SCANS, Options
 from ddbload.contracts.payload import (
     CELL_TYPES,
     NULL_POLICIES,

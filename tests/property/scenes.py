@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.results import Report
 from tests.property.rows_files import dialects
 from tests.unit.steps.chaos import Chaos, Plan, plan

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import ColumnMapping, Comparison, NullHandling, Payload
-from ddbload.contracts.run_record import DECISIVE, asked_hash, differing
 from ddbload.contracts.source import LOCATION_FIELDS, Source
+from ddbload.ledger.history import DECISIVE, asked_hash, differing
 
 WORDS = st.text("abcXYZ #{}", min_size=1, max_size=5)
 NAMES = st.lists(WORDS, max_size=3, unique=True).map(tuple)

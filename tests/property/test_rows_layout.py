@@ -9,8 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts.column_mapping import ColumnChanges
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import ColumnChanges, Dialect
 from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
 from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS, PUT, WriteMode, position
 from ddbload.items.item_builder import Item

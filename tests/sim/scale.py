@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ddbload.context import Context
-from ddbload.contracts import write_price
+from ddbload.contracts import run_record as prices
 from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import RowCounts as Counts
 from ddbload.contracts.row_counts import WriteStats
@@ -292,13 +292,13 @@ def _dollars(scenario: Scenario, outcome: Outcome) -> float:
     reads = scenario.runs * (requests["GET"] + stored / (8 << 20) + scenario.objects.count)
     writes = scenario.runs * (requests["PUT"] + requests["LIST"]) + 3 * outcome.invocations
     return (
-        seconds * MEMORY_GB * write_price.GB_SECOND
-        + outcome.invocations * write_price.INVOCATION
-        + reads * write_price.S3_READ
-        + writes * write_price.S3_WRITE
+        seconds * MEMORY_GB * prices.GB_SECOND
+        + outcome.invocations * prices.INVOCATION
+        + reads * prices.S3_READ
+        + writes * prices.S3_WRITE
         + scenario.runs
         * (outcome.chunks * price.CHUNK_TRANSITIONS + price.RUN_TRANSITIONS)
-        * write_price.TRANSITION
+        * prices.TRANSITION
     )
 
 
@@ -351,7 +351,7 @@ begin at once, and cost a fraction.
 | rows | {ROW_BYTES} bytes of text, one write unit each; new keys; none is throttled, rejected or sent twice | – |
 | rows of one function | {WORKER_RATE:,.0f} a second at most | 5 s of processor for a million ([cost.md](cost.md)), a tenth of that rate |
 | text of gzip | {TEXT_BYTES_PER_SECOND / 1e6:.0f} MB a second | 150 MB for each second of the processor ([decision 0011](contributing/decisions/0011-gzip-seek-points.md)), by the factor above |
-| prices of us-east-1, {write_price.LIST_PRICE_DATE} | Lambda on arm64: ${write_price.GB_SECOND:.10f} a GB-second, ${write_price.INVOCATION * 1e6:.2f} a million requests. Step Functions: ${write_price.TRANSITION * 1e3:.3f} a thousand transitions. S3: ${write_price.S3_WRITE * 1e3:.3f} a thousand PUT and LIST, ${write_price.S3_READ * 1e3:.4f} a thousand GET. DynamoDB: ${price.US_EAST_1_PRICE.dollars_per_million:.3f} a million write units on demand | AWS's price lists, as in `ddbload/contracts/write_price.py` ([cost.md](cost.md)) |
+| prices of us-east-1, {prices.LIST_PRICE_DATE} | Lambda on arm64: ${prices.GB_SECOND:.10f} a GB-second, ${prices.INVOCATION * 1e6:.2f} a million requests. Step Functions: ${prices.TRANSITION * 1e3:.3f} a thousand transitions. S3: ${prices.S3_WRITE * 1e3:.3f} a thousand PUT and LIST, ${prices.S3_READ * 1e3:.4f} a thousand GET. DynamoDB: ${price.US_EAST_1_PRICE.dollars_per_million:.3f} a million write units on demand | AWS's price lists, as in `ddbload/contracts/run_record.py` ([cost.md](cost.md)) |
 | requests that are priced | those of preflight as they were made; for imports one GET for each 8 MiB and for each object, and three PUT for each invocation | – |
 
 Left out: errors, throttled requests, requests that are slower than others, what Step Functions adds between states, the growth of an

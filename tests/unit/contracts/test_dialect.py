@@ -7,7 +7,7 @@ import lzma
 
 import pytest
 
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import Dialect
 from ddbload.errors import InvalidPayload, UnsupportedFormat
 from ddbload.rows.file_signatures import LONGEST_SIGNATURE, refuse_binary_files
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.contracts.results import MAX_SAMPLES, ProgressSample, SegmentTimes
+from ddbload.contracts.row_counts import MAX_SAMPLES, ProgressSample, SegmentTimes
 from ddbload.errors import InvalidPayload
 
 SAMPLES = [ProgressSample(1.0, 10, 12, 0), ProgressSample(2.5, 10**15, 10**15, 10**15)]

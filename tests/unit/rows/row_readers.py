@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows.blocks import Block, BlockSplitter, Defect, RowBoundaries
 from ddbload.rows.columns import ParsedRow, RowParser

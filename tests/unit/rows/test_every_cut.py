@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows.blocks import Block, RowBoundaries
 from ddbload.rows.columns import ColumnReader, RowParser, to_octets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.source import Source

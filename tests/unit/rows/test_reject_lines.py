@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.items.item_builder import Item, ItemBuilder
 from ddbload.rows.blocks import Defect

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import Dialect
 from ddbload.rows.blocks import count_line_ends
 from ddbload.rows.dialect_grammar import dialect_boundaries
 

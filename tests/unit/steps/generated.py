@@ -10,7 +10,7 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import Dialect
 from ddbload.dynamodb import limits
 from ddbload.ledger import ledger as ledger_module
 from ddbload.rows import blocks

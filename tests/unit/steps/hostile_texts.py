@@ -6,7 +6,8 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import Failure, SegmentTimes
+from ddbload.contracts.results import Failure
+from ddbload.contracts.row_counts import SegmentTimes
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.contracts.source import Source
 from ddbload.report_page.page import RunFacts

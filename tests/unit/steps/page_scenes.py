@@ -11,11 +11,10 @@ from typing import Any
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import Failure, ProgressSample, Report, Segment, SegmentTimes
-from ddbload.contracts.row_counts import RowCounts, WriteStats
-from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
+from ddbload.contracts.results import Failure, Report, Segment
+from ddbload.contracts.row_counts import ProgressSample, RowCounts, SegmentTimes, WriteStats
+from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table, WritePrice
 from ddbload.contracts.source import Source
-from ddbload.contracts.write_price import WritePrice
 from ddbload.report_page.page import RunFacts
 from ddbload.report_page.reject_causes import RejectTally
 

@@ -8,9 +8,8 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.contracts.run_record import ObjectVersion
 from ddbload.contracts.states import PreflightTask
-from ddbload.ledger.history import History
+from ddbload.ledger.history import History, ObjectVersion
 from ddbload.steps.preflight import preflight
 from ddbload.steps.report import read_run
 from tests.unit.steps.machine import execute

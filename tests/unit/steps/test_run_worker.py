@@ -12,8 +12,7 @@ from ddbload.contracts.control import IDLE, WORKING, Control, WorkerProgress
 from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.row_counts import WorkTotals as Totals
-from ddbload.contracts.run_record import Cursor
-from ddbload.contracts.write_price import WritePrice
+from ddbload.contracts.run_record import Cursor, WritePrice
 from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.run_worker import RunWorker
 from tests.unit.steps.world import TABLE, World

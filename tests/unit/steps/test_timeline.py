@@ -6,12 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ddbload.contracts.results import (
-    ProgressSample,
-    ProgressSamples,
-    Segment,
-    SegmentTimes,
-)
+from ddbload.contracts.results import Segment
+from ddbload.contracts.row_counts import ProgressSample, ProgressSamples, SegmentTimes
 from ddbload.report_page.timeline import (
     LIMIT_SECONDS,
     Timeline,

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.source import Source
 from ddbload.errors import TooManyColumns
