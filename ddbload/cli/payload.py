@@ -318,6 +318,7 @@ _PARSERS: Mapping[str, Callable[[Any], Any]] = {
 """Functions that read the text of an option, by its parameter."""
 _PLACES = {
     "source.path": "'SOURCE'",
+    "source.manifest": "'--manifest'",
     "source.sources": "'SOURCE...'",
     **dict.fromkeys(
         ("source.bucket", "source.key", "source.prefix", "source.glob"),
