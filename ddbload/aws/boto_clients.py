@@ -19,10 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from botocore import exceptions as aws
-from botocore.awsrequest import (
-    AWSHTTPConnectionPool,
-    AWSHTTPSConnectionPool,
-)
+from botocore.awsrequest import AWSHTTPConnectionPool, AWSHTTPSConnectionPool
 from botocore.config import Config
 
 from ddbload import __version__

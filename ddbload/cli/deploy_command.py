@@ -28,12 +28,7 @@ from ddbload.deploy import stack_settings as known
 from ddbload.deploy import toolchain
 from ddbload.deploy.cdk import Cdk
 from ddbload.deploy.stack_settings import DeployedStack, find_deployed_stack, first_failure
-from ddbload.errors import (
-    AccessDenied,
-    DdbloadError,
-    DeploymentFailed,
-    StackNotFound,
-)
+from ddbload.errors import AccessDenied, DdbloadError, DeploymentFailed, StackNotFound
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, describe_stack, find_stack
 
 BOOTSTRAP_STACK = "CDKToolkit"

@@ -12,9 +12,7 @@ from rich.text import Text
 
 from ddbload.cli.run_result import LAYOUT_NAMES
 from ddbload.cli.tables import STATUS_STYLES, draw, make_table
-from ddbload.contracts.run_record import (
-    amount_text,
-)
+from ddbload.contracts.run_record import amount_text
 from ddbload.contracts.source import AUTO, UNCOMPRESSED
 from ddbload.errors import visible
 

@@ -15,9 +15,7 @@ from ddbload.cli.run_setup import private_file
 from ddbload.cli.terminal import Output
 from ddbload.contracts.control import MAX_CONTROL_SECONDS, Control
 from ddbload.contracts.results import FAILED, Failure, Report
-from ddbload.contracts.run_record import (
-    amount_text,
-)
+from ddbload.contracts.run_record import amount_text
 from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable, RunNotFound, visible
 from ddbload.ledger.run_state import RunState
 from ddbload.report_page.page import run_page

@@ -13,10 +13,7 @@ from ddbload.cli import terminal
 from ddbload.cli.terminal import Output
 from ddbload.context import Context
 from ddbload.contracts import results
-from ddbload.contracts.results import (
-    Failure,
-    Report,
-)
+from ddbload.contracts.results import Failure, Report
 from ddbload.contracts.run_record import RunRecord, amount_text
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
 from ddbload.dynamodb.modes import mode_of

@@ -25,12 +25,7 @@ from ddbload.errors import NothingWritten, OutputUnwritable, TooManyRejects
 from ddbload.items.row_requests import compact_json
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import PartOutput, ReadCounts, read_parts
-from ddbload.reading.row_batches import (
-    RejectLine,
-    RowBatch,
-    first_rows,
-    iter_row_batches,
-)
+from ddbload.reading.row_batches import RejectLine, RowBatch, first_rows, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, expected_bytes, rare_gc
 from ddbload.rows.columns import from_octets, to_octets
 from ddbload.steps.checks import NO_TABLE

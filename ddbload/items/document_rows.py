@@ -12,12 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from ddbload.dynamodb.attribute_values import (
-    BAD_ATTRIBUTE,
-    check_name,
-    check_value,
-    nesting_error,
-)
+from ddbload.dynamodb.attribute_values import BAD_ATTRIBUTE, check_name, check_value, nesting_error
 from ddbload.dynamodb.limits import MAX_DEPTH
 from ddbload.dynamodb.row_writes import SETS
 from ddbload.dynamodb.scalar_text import BadValue, parse_number

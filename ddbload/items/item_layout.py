@@ -21,12 +21,7 @@ from ddbload.contracts.column_mapping import (
 )
 from ddbload.contracts.payload import Payload
 from ddbload.dynamodb.scalar_text import BadValue
-from ddbload.errors import (
-    DuplicateColumn,
-    InvalidPayload,
-    UnknownColumn,
-    nearest_name,
-)
+from ddbload.errors import DuplicateColumn, InvalidPayload, UnknownColumn, nearest_name
 from ddbload.items.typed_values import TEXT_READERS
 from ddbload.rows.columns import JSON_ESCAPED, Columns, from_octets, has_none_of, to_octets
 

@@ -15,13 +15,7 @@ from ddbload.contracts.options import Options
 from ddbload.contracts.payload import ColumnMapping, Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.errors import (
-    DdbloadError,
-    Interrupted,
-    NothingWritten,
-    TooManyRejects,
-    unexpected,
-)
+from ddbload.errors import DdbloadError, Interrupted, NothingWritten, TooManyRejects, unexpected
 from ddbload.ledger.ledger import Ledger, temporary_ledger
 from ddbload.plan.advice import PlanWarning
 from ddbload.plan.capacity import read_table

@@ -10,9 +10,7 @@ from typing import Any
 
 from ddbload.context import Context
 from ddbload.contracts.run_record import Cursor
-from ddbload.contracts.source import (
-    ObjectSlice,
-)
+from ddbload.contracts.source import ObjectSlice
 from ddbload.items.batch_encoder import EncodedRows
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DelimitedRowEncoder, RowEncoder

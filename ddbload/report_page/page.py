@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from ddbload.context import Context
 from ddbload.contracts import results
 from ddbload.contracts.control import Control
-from ddbload.contracts.results import (
-    Report,
-    Segment,
-)
+from ddbload.contracts.results import Report, Segment
 from ddbload.contracts.run_record import RunRecord, amount_text
 from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import DdbloadError, is_resumable, unexpected

@@ -9,12 +9,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal, DecimalException
 from typing import Any
 
-from ddbload.aws.failures import (
-    UNKNOWN_OPERATION,
-    AwsFailure,
-    FailureKind,
-    to_ddbload_error,
-)
+from ddbload.aws.failures import UNKNOWN_OPERATION, AwsFailure, FailureKind, to_ddbload_error
 from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.item_equality import write_units

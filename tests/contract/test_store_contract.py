@@ -16,12 +16,7 @@ import pytest
 from moto import mock_aws
 
 from ddbload.aws.retry import RetryPolicy
-from ddbload.errors import (
-    AccessDenied,
-    LedgerDamaged,
-    LedgerUnwritable,
-    ServiceUnavailable,
-)
+from ddbload.errors import AccessDenied, LedgerDamaged, LedgerUnwritable, ServiceUnavailable
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.store import FolderStore, Store
 from tests.fakes.client import ServiceError, connection_closed, read_timeout

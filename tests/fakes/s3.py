@@ -10,15 +10,7 @@ from botocore.response import StreamingBody
 
 from tests.fakes.client import FakeClient, Refused, Script, ServiceError, refused
 from tests.fakes.s3_faults import Fault, RawBody
-from tests.fakes.s3_store import (
-    PRECONDITION,
-    Bucket,
-    Version,
-    key_of,
-    moment,
-    span,
-    token_for,
-)
+from tests.fakes.s3_store import PRECONDITION, Bucket, Version, key_of, moment, span, token_for
 
 Params = dict[str, Any]
 Answer = dict[str, Any]

@@ -10,10 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.fakes.dynamodb import FakeDynamoDB
-from tests.fakes.dynamodb_faults import (
-    Fault,
-    fails,
-)
+from tests.fakes.dynamodb_faults import Fault, fails
 
 TABLE = "table"
 

@@ -8,11 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from botocore.exceptions import (
-    ClientError,
-    HTTPClientError,
-    ReadTimeoutError,
-)
+from botocore.exceptions import ClientError, HTTPClientError, ReadTimeoutError
 
 from tests.faults.catalogue import FAULTS
 from tests.faults.request_helpers import KEYS, TABLE, ask, batch, client_of, fail, written

@@ -12,12 +12,7 @@ import pytest
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.retry import RetryPolicy
 from ddbload.aws.signing import signers as credentials
-from ddbload.errors import (
-    AccessDenied,
-    AwsConfiguration,
-    ServiceUnavailable,
-    SourceChanged,
-)
+from ddbload.errors import AccessDenied, AwsConfiguration, ServiceUnavailable, SourceChanged
 from ddbload.source import s3_requests
 from ddbload.source.s3_listing.list_objects import list_level, list_objects
 from ddbload.source.s3_requests import read_ranges, whole_object

@@ -10,12 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.faults.request_helpers import (
-    DEFINITION,
-    TABLE,
-    batch,
-    client_of,
-)
+from tests.faults.request_helpers import DEFINITION, TABLE, batch, client_of
 from tests.faults.server import FaultServer
 
 # Without faults

@@ -15,15 +15,7 @@ from tests.unit.steps.expected import (
     status_for,
     table_of,
 )
-from tests.unit.steps.generated import (
-    Case,
-    Sizes,
-    cases,
-    chunk_sizes,
-    open_cases,
-    seconds,
-    sizes,
-)
+from tests.unit.steps.generated import Case, Sizes, cases, chunk_sizes, open_cases, seconds, sizes
 
 FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
 """Fewer examples: an import takes thirty times as long as a split."""

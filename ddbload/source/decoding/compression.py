@@ -13,12 +13,7 @@ from dataclasses import replace
 
 from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.source import GZIP
-from ddbload.errors import (
-    DamagedCompression,
-    ExpansionTooLarge,
-    ExtraMissing,
-    UnsupportedFormat,
-)
+from ddbload.errors import DamagedCompression, ExpansionTooLarge, ExtraMissing, UnsupportedFormat
 from ddbload.rows.file_signatures import ZSTD_SIGNATURE, ZSTD_SKIPPABLE_SIGNATURES
 from ddbload.source.decoding.inflate import OUTPUT_BYTES, make_inflater
 

@@ -21,11 +21,7 @@ from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK
 from ddbload.rows.json_framing import LARGEST_CONTAINER_START, JsonFramer
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding import inflate
-from ddbload.source.decoding.compression import (
-    EXPANSION_ALLOWANCE_BYTES,
-    SeekTrail,
-    decompress,
-)
+from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES, SeekTrail, decompress
 
 READ_BYTES = 64 * 1024
 """Compressed or encoded bytes read at once."""

@@ -9,10 +9,7 @@ from typing import Any
 
 import pytest
 from botocore.credentials import ReadOnlyCredentials
-from botocore.exceptions import (
-    CredentialRetrievalError,
-    EndpointResolutionError,
-)
+from botocore.exceptions import CredentialRetrievalError, EndpointResolutionError
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.failures import AwsFailure, FailureKind

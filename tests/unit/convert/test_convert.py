@@ -9,12 +9,7 @@ from typing import Any
 import pytest
 
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.errors import (
-    KeyColumnMissing,
-    RowTooLong,
-    TooManyRejects,
-    UnterminatedQuote,
-)
+from ddbload.errors import KeyColumnMissing, RowTooLong, TooManyRejects, UnterminatedQuote
 from tests.unit.convert.conversion import Conversion
 from tests.unit.steps.world import TABLE
 

@@ -14,10 +14,7 @@ from botocore.exceptions import ClientError
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.convert.sharded_sink import BucketShards, FolderShards, ShardedSink
-from ddbload.errors import (
-    AccessDenied,
-    OutputUnwritable,
-)
+from ddbload.errors import AccessDenied, OutputUnwritable
 from tests.fakes.client import read_timeout
 
 LINES = [f'{{"Item":{{"id":{{"N":"{number}"}}}}}}' for number in range(1000)]

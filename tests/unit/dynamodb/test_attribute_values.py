@@ -6,11 +6,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.dynamodb.attribute_values import (
-    check_value,
-    item_size,
-    value_size,
-)
+from ddbload.dynamodb.attribute_values import check_value, item_size, value_size
 from ddbload.dynamodb.scalar_text import BadValue
 
 

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.dynamodb.modes import (
-    DELETE,
-    INSERT,
-    LAST_WINS,
-    PUT,
-    UPDATE,
-)
+from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS, PUT, UPDATE
 
 
 @pytest.mark.parametrize(

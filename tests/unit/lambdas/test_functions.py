@@ -16,12 +16,7 @@ from ddbload.contracts import upload_rule as deployed
 from ddbload.contracts.results import STATUSES, ExecutionOutput
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.upload_rule import SourceBucket
-from ddbload.errors import (
-    AwsConfiguration,
-    InvalidPayload,
-    TableNotFound,
-    UnexpectedError,
-)
+from ddbload.errors import AwsConfiguration, InvalidPayload, TableNotFound, UnexpectedError
 from ddbload.ledger.bucket_store import BucketStore
 from lambdas import entry, import_chunk, on_stopped, on_upload, preflight, report
 from lambdas.deployment import Deployment

@@ -13,12 +13,7 @@ from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.ledger.run_state import is_alive
 from ddbload.runs.local_runs import HeartbeatWriter, works
-from ddbload.steps.report import (
-    SeenRun,
-    is_another,
-    is_gone,
-    read_run,
-)
+from ddbload.steps.report import SeenRun, is_another, is_gone, read_run
 from tests.unit.steps.world import RUN, World
 
 DATA = b"id,n\n" + b"".join(b"r%d,%d\n" % (n, n) for n in range(100))

@@ -12,12 +12,7 @@ import zlib
 import pytest
 import zstandard
 
-from ddbload.errors import (
-    DamagedCompression,
-    ExpansionTooLarge,
-    ExtraMissing,
-    UnsupportedFormat,
-)
+from ddbload.errors import DamagedCompression, ExpansionTooLarge, ExtraMissing, UnsupportedFormat
 from ddbload.rows.file_signatures import compression_of
 from ddbload.source.decoding.decoded_source import DecodedSource
 from tests.unit.source.memory_source import MemorySource

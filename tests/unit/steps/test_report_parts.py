@@ -9,12 +9,7 @@ from dataclasses import replace
 import pytest
 
 from ddbload.contracts.results import ExecutionOutput, Failure, Report
-from ddbload.contracts.states import (
-    ImportTask,
-    PreflightTask,
-    ReportCursor,
-    ReportTask,
-)
+from ddbload.contracts.states import ImportTask, PreflightTask, ReportCursor, ReportTask
 from ddbload.errors import LedgerDamaged
 from ddbload.ledger import counted_chunks
 from ddbload.ledger.counted_chunks import SegmentSums

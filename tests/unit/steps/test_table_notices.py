@@ -7,11 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ddbload.aws.table_description import (
-    has_statements,
-    recent_traffic,
-    table_notices,
-)
+from ddbload.aws.table_description import has_statements, recent_traffic, table_notices
 from ddbload.contracts.options import Options
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb import FakeDynamoDB

@@ -8,11 +8,7 @@ import pytest
 
 from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import ProgressSample, ProgressSamples, SegmentTimes
-from ddbload.report_page.timeline import (
-    LIMIT_SECONDS,
-    Timeline,
-    make_timeline,
-)
+from ddbload.report_page.timeline import LIMIT_SECONDS, Timeline, make_timeline
 from ddbload.write.pacing.pacing import WcuBudget
 from tests.unit.steps.page_scenes import BEGAN, work
 

@@ -4,12 +4,7 @@ from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
 from ddbload.write.pacing.pacing import TokenBucket
 from ddbload.write.scheduler.answers import Accepted
 from ddbload.write.scheduler.key_ordering import QueuedRow
-from ddbload.write.scheduler.row_queues import (
-    MAX_HOT_KEYS,
-    SUSPECT_SECONDS,
-    SUSPECT_UNITS,
-    HotKeys,
-)
+from ddbload.write.scheduler.row_queues import MAX_HOT_KEYS, SUSPECT_SECONDS, SUSPECT_UNITS, HotKeys
 from tests.unit.write.manual_driver import ManualDriver
 
 

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.write.scheduler.answers import (
-    Accepted,
-    Answer,
-    Batch,
-    Throttled,
-    Unsure,
-    Wait,
-)
+from ddbload.write.scheduler.answers import Accepted, Answer, Batch, Throttled, Unsure, Wait
 from tests.unit.write.manual_driver import ManualDriver, object_keys
 
 

@@ -6,14 +6,7 @@ import pytest
 
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import TableNotFound
-from ddbload.write.scheduler.answers import (
-    Accepted,
-    Fatal,
-    Refused,
-    RowOutcome,
-    Throttled,
-    Unsure,
-)
+from ddbload.write.scheduler.answers import Accepted, Fatal, Refused, RowOutcome, Throttled, Unsure
 from ddbload.write.scheduler.key_ordering import RowOrder
 from tests.unit.write.manual_driver import ManualDriver, object_keys
 

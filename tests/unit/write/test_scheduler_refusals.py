@@ -6,14 +6,7 @@ import pytest
 
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
-from ddbload.write.scheduler.answers import (
-    Accepted,
-    Finished,
-    Refused,
-    Throttled,
-    Unsure,
-    Wait,
-)
+from ddbload.write.scheduler.answers import Accepted, Finished, Refused, Throttled, Unsure, Wait
 from tests.unit.write.manual_driver import ManualDriver, object_keys
 
 REFUSED = Refused("The provided key element does not match the schema")
