@@ -87,9 +87,9 @@ def test_repeatable_options_add_up(capfdbinary, tmp_path, given, item):
         ("--types a=N --types a=S", "--types names 'a' twice, with 'N' and with 'S'"),
         ("--types a=N,b=S,a=BOOL", "--types names 'a' twice, with 'N' and with 'BOOL'"),
         ("--rename a=b --rename a=c", "--rename names 'a' twice, with 'b' and with 'c'"),
-        ("--rename a=x --rename b=x", "--rename gives both 'a' and 'b' the name 'x'"),
-        ("--rename a=x --drop b --drop a", "--rename and --drop both name column 'a'"),
-        ("--rename a=x --set x=1", "--rename gives 'a' the name 'x', which --set sets, too"),
+        ("--rename a=x --rename b=x", "'a' and 'b' are both renamed to 'x'"),
+        ("--rename a=x --drop b --drop a", "'a' is both renamed and dropped"),
+        ("--rename a=x --set x=1", "'a' is renamed to 'x', which the mapping also sets"),
         ("--set x=1 --set x=2", "--set names 'x' twice, with '1' and with '2'"),
     ],
 )

@@ -101,8 +101,8 @@ def test_rejects_draws_table_on_terminal(rejected):
     assert lines[-4:] == [
         "... and 9 more; --json, or a pipe, shows all",
         "       57 not_a_number in id",
-        "        1 field_count in the row",
         r"        1 bad_encoding in na\x1b[5mme",
+        "        1 field_count in the row",
     ]
     # Nothing in the file moves the terminal.
     assert "\x1b[2J" not in ended.out
