@@ -151,8 +151,25 @@ class Functions(Construct):
             timeout=REPORT_TIMEOUT,
         )
         self._allow_preflight(storage)
-        self._allow_import_chunk(storage)
-        self.allow_reporting(self.report.role)
+        self._allow_sources(self.import_chunk.role, storage)
+        for each in self.importing:
+            self._allow_importing(each.role)
+        for each in self.reporting:
+            self.allow_reporting(each.role)
+
+    @property
+    def importing(self) -> list[Function]:
+        """The functions that write rows."""
+        return [self.import_chunk, *self._finishing]
+
+    @property
+    def reporting(self) -> list[Function]:
+        """The functions of the state machine that report runs, and send their event."""
+        return [self.report, *self._finishing]
+
+    @property
+    def _finishing(self) -> list[Function]:
+        return [self.preflight] if self._settings.small_bytes else []
 
     def make(
         self,
@@ -225,24 +242,25 @@ class Functions(Construct):
         allow(role, "CheckTables", check, self._tables)
         self._allow_sources(role, storage)
 
-    def _allow_import_chunk(self, storage: Storage) -> None:
-        role = self.import_chunk.role
+    def _allow_importing(self, role: iam.Role) -> None:
+        """Allow a role what importing a chunk needs, but for reading its source."""
+        work = self._storage.work
         allow(
             role,
-            "ReadLedger",
+            "ReadChunks",
             ["s3:GetObject"],
             objects(
-                storage.work,
+                work,
                 *("runs/*/chunks/*", "runs/*/control.json", "runs/*/parts/*", "runs/*/rejects/*"),
                 *("runs/*/manifest.json", "runs/*/run.json", "runs/*/seek/*"),
             ),
         )
         allow(
             role,
-            "WriteLedger",
+            "WriteChunks",
             ["s3:PutObject"],
             objects(
-                storage.work,
+                work,
                 *("runs/*/attempts/*", "runs/*/chunks/*", "runs/*/failures/*"),
                 *("runs/*/progress/*", "runs/*/rejects/*", "runs/*/seek/*"),
             ),
@@ -252,7 +270,7 @@ class Functions(Construct):
             role,
             "RenewProgress",
             ["s3:DeleteObject"],
-            objects(storage.work, "runs/*/progress/*"),
+            objects(work, "runs/*/progress/*"),
         )
         # BatchWriteItem needs no permission for single items. Conditional writes need PutItem and
         # DeleteItem, updates UpdateItem, and the statements of mode insert PartiQLInsert. Each
@@ -265,19 +283,18 @@ class Functions(Construct):
         allow(role, "WriteTables", write, self._tables)
         keys = self._settings.kms_keys
         use_keys(role, "WriteEncryptedTables", keys, TABLE_KEY, f"dynamodb.{Aws.REGION}")
-        self._allow_sources(role, storage)
 
     def allow_reporting(self, role: iam.Role) -> None:
         """Allow a role what reconciling a run's ledger needs."""
         work = self._storage.work
-        allow(role, "ReadLedger", ["s3:GetObject"], objects(work, "runs/*", f"{HISTORY}*"))
+        allow(role, "ReadRuns", ["s3:GetObject"], objects(work, "runs/*", f"{HISTORY}*"))
         allow(role, "ListLedger", ["s3:ListBucket"], [work.bucket_arn])
         allow(role, "WriteHistory", ["s3:PutObject"], objects(work, f"{HISTORY}*"))
         reports = ("runs/*/report-parts/*", "runs/*/report.html", "runs/*/report.json")
         # The error of a run that failed before it had a record.
         written = (*reports, "runs/*/request.json")
         allow(role, "WriteReport", ["s3:PutObject"], objects(work, *written))
-        allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
+        allow(role, "DescribeTables", ["dynamodb:DescribeTable"], self._tables)
 
     def _allow_sources(self, role: iam.Role, storage: Storage) -> None:
         sources = self._settings.source_buckets

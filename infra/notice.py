@@ -51,7 +51,7 @@ class Notice(Construct):
         functions.allow_reporting(role)
         allow(role, "CancelRuns", ["s3:PutObject"], objects(storage.work, "runs/*/control.json"))
         allow(role, "DescribeRuns", ["states:DescribeExecution"], [workflow.executions])
-        for each in (functions.report.role, role):
+        for each in (*(each.role for each in functions.reporting), role):
             _allow_events(each, storage.work)
         self.undelivered = sqs.Queue(
             self,

@@ -17,6 +17,7 @@ from ddbload.contracts.payload import TABLE_NAME
 from ddbload.contracts.upload_rule import (
     DEFAULT_MEMORY_MB,
     DEFAULT_RESERVE_SECONDS,
+    DEFAULT_SMALL_BYTES,
     DEFAULT_TIMEOUT_SECONDS,
     SourceBucket,
     UploadRule,
@@ -43,6 +44,7 @@ LOG_RETENTION_DAYS = (
 MEMORY_MB = range(128, 10241)
 TIMEOUT_SECONDS = range(2, 901)
 """Up to Lambda's limit, which is below TimeoutSeconds of the state machine's tasks."""
+MAX_SMALL_BYTES = 16 * 1024 * 1024
 IMPORT_CONCURRENCY = range(1, 10_001)
 """At 0 no chunk would be imported; more than a run's `workers` would never be used."""
 
@@ -125,6 +127,10 @@ class Settings:
         None, lambda where, value: _whole(where, value, IMPORT_CONCURRENCY)
     )
     """Concurrency reserved for import_chunk; None to share the account's."""
+    small_bytes: int = _knob(
+        DEFAULT_SMALL_BYTES, lambda where, value: _whole(where, value, range(MAX_SMALL_BYTES + 1))
+    )
+    """Size up to which preflight imports a source itself; 0 to have it only cut sources."""
     require_backup: bool = _flag()
     """Refuse tables without point-in-time recovery."""
 

@@ -185,7 +185,7 @@ NEW_TABLE_READS = 12_000
 TABLE_QUOTA = 40_000
 """Write units a second of a table, by AWS's default quota."""
 STANDARD_IA = "STANDARD_INFREQUENT_ACCESS"
-UNITS_PER_WORKER = PARTITION_WRITE_UNITS
+UNITS_PER_WORKER = 4 * PARTITION_WRITE_UNITS
 """Write units a second for which `workers: auto` adds a worker.
 
 One worker could send many times as many. But a partition accepts this many, and workers on

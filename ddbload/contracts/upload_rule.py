@@ -94,6 +94,9 @@ REQUIRE_BACKUP = "DDBLOAD_REQUIRE_BACKUP"
 """Environment variable: `true` refuses tables without point-in-time recovery."""
 IMPORT_CONCURRENCY = "DDBLOAD_IMPORT_CONCURRENCY"
 """Environment variable: invocations of import_chunk that may run at once, if limited."""
+SMALL_BYTES = "DDBLOAD_SMALL_BYTES"
+"""Environment variable: size up to which preflight imports a source itself."""
+DEFAULT_SMALL_BYTES = 1024 * 1024
 UPLOADS = "DDBLOAD_UPLOADS"
 """Environment variable: a JSON list of `UploadRule`."""
 
@@ -289,7 +292,7 @@ class UploadClaim(Message):
 
 @dataclass(frozen=True, slots=True)
 class UploadOrder(Message):
-    """State of one key: `uploads/<hash of bucket and key>/<number>.json`."""
+    """State of one key: `uploads/<hash of bucket and key>.json`."""
 
     bucket: str
     key: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -57,6 +58,8 @@ class RunObjects:
         self._store = store
         self._root = f"runs/{run}/"
         self._known_stamp = None if record is None else record.stamp
+        self.asked_now = False
+        """True if this object has written the first request of the run."""
 
     @property
     def in_bucket(self) -> bool:
@@ -66,6 +69,11 @@ class RunObjects:
     def put_request(self, request: RunRequest) -> None:
         """Write what was asked of the run, over an earlier request of a run without a record."""
         self._put("request.json", request.to_json())
+
+    def put_new_request(self, request: RunRequest) -> bool:
+        """Write what was asked of the run unless there is a request; True if written."""
+        self.asked_now = self._put_new("request.json", request.to_json())
+        return self.asked_now
 
     def find_request(self) -> RunRequest | None:
         """Read what was asked of the run; None if nothing was."""
@@ -130,7 +138,9 @@ class RunObjects:
 
     def find_report(self) -> Report | None:
         """Read the last report; None if missing or damaged."""
-        return self.last_report().report
+        with suppress(LedgerDamaged):
+            return self._read("report.json", Report.from_json)
+        return None
 
     def put_page(self, page: str, report: Report, attempts: int) -> None:
         """Write the page that shows a report, unless another report was written since.
@@ -154,8 +164,14 @@ class RunObjects:
         self._put("execution.json", {"execution": arn})
 
     def find_execution(self) -> str | None:
-        """Read the ARN of the last execution that worked on the run; None for a local run."""
-        return self._read("execution.json", lambda value: str(value["execution"]))
+        """Read the ARN of the last execution that worked on the run; None for a local run.
+
+        The first one is named by the request.
+        """
+        found = self._read("execution.json", lambda value: str(value["execution"]))
+        if found is None and (request := self.find_request()) is not None:
+            return request.execution
+        return found
 
     def put_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Replace the heartbeat of a local run."""

@@ -35,7 +35,6 @@ MAX_OBJECT_BYTES = 512 * 1024 * 1024
 
 PAGE_NAMES = 1000
 """Most names that S3 returns to one request."""
-_FIRST_NUMBER = 10**9 - 1
 _ATTEMPTS = 30
 
 
@@ -372,30 +371,30 @@ def decode_object(uri: str, decode: Callable[[], T], advice: str) -> T:
         ) from None
 
 
-# State that several runs change at once, without locks. It is the first object of a folder. Names
-# are numbers that count down, and each is written once: whoever writes the next number has seen the
-# state before it. Of two changes at the same time one fails, and is made again from what the other
+# State that several runs change at once, without locks: an object that is only replaced by a write
+# that has seen it. Of two changes at the same time one fails, and is made again from what the other
 # wrote.
 
 
-def read_state(store: Store, folder: str, kind: type[S], *, unless: str) -> S | None:
-    """Return the state in a folder, whose name ends with a slash; None without one.
+def read_state(store: Store, name: str, kind: type[S], *, unless: str) -> S | None:
+    """Return the state under a name; None without one.
 
     Raises `LedgerDamaged`, for which `unless` is as in `change_state`, and errors of the store.
     """
-    return _newest(store, folder, kind, unless)[1]
+    data = store.get(name)
+    return None if data is None else _decode_state(store, name, data, kind, unless)
 
 
 def change_state(
     store: Store,
-    folder: str,
+    name: str,
     kind: type[S],
     change: Callable[[S | None], S | None],
     *,
     unless: str,
     wait: Callable[[int], object] = lambda _: None,
 ) -> None:
-    """Replace the state in a folder, whose name ends with a slash, by what `change` makes of it.
+    """Replace the state under a name by what `change` makes of it.
 
     `change` gets the state, None at first, and returns the new one, or None to leave it as it is.
     It is called again if another write came first. `unless`: words that tell when a damaged state
@@ -406,29 +405,18 @@ def change_state(
     for attempt in range(_ATTEMPTS):
         if attempt:
             wait(attempt)
-        name, state = _newest(store, folder, kind, unless)
-        number = _FIRST_NUMBER
-        if name is not None:
-            if state is None:
-                continue
-            number = int(name.rpartition("/")[2].removesuffix(".json")) - 1
+        found = store.get_version(name)
+        state = None if found is None else _decode_state(store, name, found.data, kind, unless)
         changed = change(state)
         if changed is None:
             return
-        if store.put_new(f"{folder}{number:09d}.json", encode_json(changed.to_json())):
+        version = None if found is None else found.version
+        if store.put_over(name, encode_json(changed.to_json()), version):
             return
     raise ServiceUnavailable(
-        f"the state in {store.uri(folder)} was changed {_ATTEMPTS} times meanwhile; try again"
+        f"the state in {store.uri(name)} was changed {_ATTEMPTS} times meanwhile; try again"
     )
 
 
-def _newest(store: Store, folder: str, kind: type[S], unless: str) -> tuple[str | None, S | None]:
-    """Return the name and the state that was written last; no state if it was deleted meanwhile."""
-    for name in store.first_names(folder, 1):
-        data = store.get(name)
-        if data is None:
-            return name, None
-        return name, decode_json(
-            store.uri(name), data, kind.from_json, f"delete it, unless {unless}"
-        )
-    return None, None
+def _decode_state(store: Store, name: str, data: bytes, kind: type[S], unless: str) -> S:
+    return decode_json(store.uri(name), data, kind.from_json, f"delete it, unless {unless}")

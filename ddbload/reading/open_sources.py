@@ -5,6 +5,7 @@ Every object, path and prefix is checked here against the deployment's `AccessPo
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -85,16 +86,23 @@ def _open_object(
     context: Context,
     version_id: str | None = None,
     etag: str | None = None,
-) -> S3Object:
+) -> ByteSource:
     context.access.check_object(bucket, key)
-    return open_s3(
+    found, head = open_s3(
         context.clients.s3,
         bucket,
         key,
         version_id=version_id,
         etag=etag,
         retry_policy=context.retry_policy,
+        head_bytes=context.small_bytes,
     )
+    if not head:
+        return found
+    source = HeadCachingSource(found, head)
+    if len(head) == found.size:
+        context.opened[json.dumps(found.pinned)] = source
+    return source
 
 
 def reopen(pinned: Pinned, context: Context) -> ByteSource:
@@ -105,6 +113,8 @@ def reopen(pinned: Pinned, context: Context) -> ByteSource:
         # The absolute path: a later attempt may run in another folder.
         return open_local(str(pinned["path"]), version)
     context.access.check_object(str(pinned["bucket"]), str(pinned["key"]))
+    if (known := context.opened.get(json.dumps(dict(pinned)))) is not None:
+        return known
     return S3Object(context.clients.s3, pinned, context.retry_policy)
 
 

@@ -179,9 +179,11 @@ def open_s3(
     version_id: str | None = None,
     etag: str | None = None,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
-) -> S3Object:
+    head_bytes: int = 0,
+) -> tuple[S3Object, bytes]:
     """Pin an object's current version, or the one with `version_id`.
 
+    Also returns up to `head_bytes` of its first bytes, or none where S3 tells more without them.
     Raises `SourceNotFound`, `SourceChanged` (the ETag is not `etag`), `SourceUnreadable`,
     `AccessDenied` and `ServiceUnavailable`.
     """
@@ -215,12 +217,23 @@ def open_s3(
             )
         return None
 
-    head: Any = call_with_retries(
-        lambda: client.head_object(Bucket=bucket, Key=key, **version),
-        f"reading {name}",
-        policy=retry_policy,
-        expected=absent,
-    )
+    data = b""
+
+    def look() -> Any:
+        nonlocal data
+        if head_bytes:
+            # What GET refuses (an empty object, an archived one, a missing one) HEAD explains.
+            with suppress(client.exceptions.ClientError):
+                first = f"bytes=0-{head_bytes - 1}"
+                found: Any = client.get_object(Bucket=bucket, Key=key, Range=first, **version)
+                data = found["Body"].read()
+                size = _CONTENT_RANGE.fullmatch(found.get("ContentRange") or "")
+                if size is not None and len(data) == int(size[2]) + 1:
+                    return {**found, "ContentLength": int(size[3])}
+                data = b""
+        return client.head_object(Bucket=bucket, Key=key, **version)
+
+    head = call_with_retries(look, f"reading {name}", policy=retry_policy, expected=absent)
     if not head.get("ETag") or "ContentLength" not in head:
         raise SourceUnreadable(f"{name}: the answer has no ETag or size; check the endpoint")
     if _is_archived(head):
@@ -242,7 +255,7 @@ def open_s3(
         "etag": head["ETag"],
         "size": int(head["ContentLength"]),
     }
-    return S3Object(client, pinned, retry_policy)
+    return S3Object(client, pinned, retry_policy), data
 
 
 def _is_archived(head: Mapping[str, Any]) -> bool:

@@ -90,7 +90,8 @@ def check_settings(payload: Payload) -> None:
 
 def check_request(payload: Payload, ledger: Ledger, context: Context) -> None:
     """Check cancellation, permission and settings, in this order."""
-    require_not_cancelled(ledger)
+    if not ledger.asked_now:
+        require_not_cancelled(ledger)
     context.access.check_table(payload.table)
     check_settings(payload)
 
@@ -117,6 +118,8 @@ class RunLimits:
     """Workers, if there are as many chunks."""
     write_price: WritePrice | None
     """Price of the run's write units; None for work without a table."""
+    capacity: float | None = None
+    """Write units a second that the table takes; None for work without a table."""
 
 
 def resolve_limits(
@@ -142,14 +145,16 @@ def resolve_limits(
     if options.max_wcu_percent is not None:
         share = capacity.share(options.max_wcu_percent)
         options = replace(options, max_wcu=share, max_wcu_percent=None)
-    return RunLimits(options, _count_workers(options, capacity, context), price)
+    workers = _count_workers(options, capacity, context)
+    return RunLimits(options, workers, price, capacity.units)
 
 
 def _count_workers(options: Options, capacity: WriteCapacity, context: Context) -> int:
     """Return the given number of workers, or choose one; the reserved concurrency limits both."""
     reserved = context.import_concurrency
     if options.workers is None:
-        if reserved is None and context.in_account:
+        wanted = choose_workers(capacity.units, options.max_wcu)
+        if reserved is None and context.in_account and wanted > 1:
             reserved = _account_concurrency(context.clients)
         return choose_workers(capacity.units, options.max_wcu, reserved)
     if reserved is not None and reserved < options.workers:

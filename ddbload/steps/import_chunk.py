@@ -76,17 +76,17 @@ def import_chunk(
         if failure.name != Cancelled.__name__:
             ledger.put_failure(failure)
         return ImportResult(task.run, chunk, task.cursor, task.stalled, None, error=failure)
-    start = task.cursor or Cursor(chunk.start, chunk.first_line)
-    if not chunk.start <= start.byte < chunk.end:
-        raise InvalidPayload(f"the cursor, byte {start.byte}, lies outside chunk {chunk.chunk}")
-    record = ledger.record() if reader is None else reader.record
-    # A caller with a reader has the chunks from the ledger.
-    if reader is None and not context.manifests.has_chunk(ledger, record, chunk):
-        raise InvalidPayload(
-            f"chunk {chunk.chunk}, byte {chunk.start} to {chunk.end}, is not one of run"
-            f" {task.run}: its manifest.json has the chunks"
-        )
     try:
+        start = task.cursor or Cursor(chunk.start, chunk.first_line)
+        if not chunk.start <= start.byte < chunk.end:
+            raise InvalidPayload(f"the cursor, byte {start.byte}, lies outside chunk {chunk.chunk}")
+        record = ledger.record() if reader is None else reader.record
+        # A caller with a reader has the chunks from the ledger.
+        if reader is None and not context.manifests.has_chunk(ledger, record, chunk):
+            raise InvalidPayload(
+                f"chunk {chunk.chunk}, byte {chunk.start} to {chunk.end}, is not one of run"
+                f" {task.run}: its manifest.json has the chunks"
+            )
         reader = reader or RunReader(record)
         context = context.confined(record.payload.source)
         _require_row_start(start, chunk, ledger)
@@ -94,7 +94,12 @@ def import_chunk(
         if segment is not None:
             return _result(task, segment, adopted=True)
         control = context.control
-        with nullcontext() if control is None else control.importing(ledger, record) as session:
+        alone = context.is_whole_run
+        with (
+            nullcontext()
+            if control is None
+            else control.importing(ledger, record, alone=alone) as session
+        ):
             return _import(task, start, reader, ledger, context, session)
     except Cancelled:
         raise
@@ -294,6 +299,8 @@ class _ChunkImport:
         Other errors of its description are ignored: Report checks again.
         """
         context = self._context
+        if context.is_whole_run:
+            return
         policy = replace(context.retry_policy, attempts=TABLE_CHECK_ATTEMPTS)
         try:
             require_same_table(context.clients, self._record.table, retry_policy=policy)

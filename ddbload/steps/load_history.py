@@ -68,7 +68,12 @@ def keep_request(
     if record is not None:
         return record
     folder = None if execution is not None else str(Path.cwd())
-    request = RunRequest(ledger.run, payload, context.now(), folder)
+    request = RunRequest(ledger.run, payload, context.now(), folder, execution)
+    if execution is not None:
+        # First the index, so that every run that has a request is in it.
+        put_start(context.store, ledger.run, request.created)
+        if ledger.put_new_request(request):
+            return None
     found = None
     with suppress(LedgerDamaged):
         found = ledger.find_request()
@@ -301,7 +306,7 @@ class _OwnObjects:
         self._record, self._ledger, self._context = record, ledger, context
         table = record.table
         root = f"once/{load_folder(table.name, table.id)}{record.asked}/"
-        self._objects, self._several = f"{root}object/", f"{root}several/"
+        self._objects, self._several = f"{root}object/", f"{root}several.json"
         self._shared: dict[LoadClaim, ObjectVersion | None] = {}
 
     @cached_property
@@ -315,9 +320,9 @@ class _OwnObjects:
 
     @property
     def state(self) -> str:
-        """The folder of the state that has the claim."""
+        """Name of the state that has the claim."""
         version = self.claim.version
-        return self._several if version is None else f"{self._objects}{version}/"
+        return self._several if version is None else f"{self._objects}{version}/state.json"
 
     @cached_property
     def _versions(self) -> dict[str, ObjectVersion]:
@@ -353,7 +358,7 @@ class _OwnObjects:
         context = self._context
         if self.claim.version is None:
             claimed = self._versions.keys() & context.store.folders(self._objects)
-            states = [f"{self._objects}{version}/" for version in sorted(claimed)]
+            states = [f"{self._objects}{version}/state.json" for version in sorted(claimed)]
             for _, others in map_in_threads(self.alive_in, states, _PARALLEL_READS, len(states)):
                 self.refuse_shared(others)
             return
@@ -369,9 +374,9 @@ class _OwnObjects:
             else:
                 return
 
-    def alive_in(self, folder: str) -> list[LoadClaim]:
+    def alive_in(self, name: str) -> list[LoadClaim]:
         """Return the claims in a state whose runs have not ended."""
-        state = read_state(self._context.store, folder, LoadClaims, unless=_UNLESS)
+        state = read_state(self._context.store, name, LoadClaims, unless=_UNLESS)
         return _alive(state, self._context)
 
 

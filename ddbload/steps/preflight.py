@@ -69,13 +69,22 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
             record = take_up_run(earlier, payload, ledger, context)
         _warn(record, context)
         context.begun()
-        if task.execution is not None:
+        if task.execution is not None and not ledger.asked_now:
             ledger.put_execution(task.execution)
         first = record.data_start
         cursor = PreflightCursor(first.byte, first.line, 0)
         whole = ledger.find_manifest()
         if whole is not None or record.loads_nothing:
-            record = _finish_manifest(record, ledger, whole)
+            parts = _read_parts(record, ledger)
+            if parts.cursor is None and whole not in (None, parts.chunks):
+                raise LedgerDamaged(
+                    f"the manifest of run {record.run} is not what its parts say; start a new run"
+                    " (another run id)"
+                )
+            found = ManifestPart(whole or (), None, record.padded)
+            record = _finish_manifest(record, ledger, found)
+            if whole is None:
+                ledger.put_manifest(())
             return _result(task, record, None, ledger, len(whole or ()))
     else:
         ledger = context.ledger(check_run_id(task.run))
@@ -90,16 +99,23 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
             )
     part = ledger.find_manifest_part(cursor.byte)
     if part is None:
-        part = ledger.put_manifest_part(cursor.byte, Chunker(record, ledger, context, cursor).run())
+        part = Chunker(record, ledger, context, cursor).run()
+        if cursor.chunk or part.cursor is not None:
+            part = ledger.put_manifest_part(cursor.byte, part)
     chunks = cursor.chunk + len(part.chunks)
     if part.cursor is None:
-        record = _finish_manifest(record, ledger)
+        joined = _read_parts(record, ledger) if cursor.chunk else part
+        record = _finish_manifest(record, ledger, joined)
+        ledger.put_manifest(joined.chunks)
     return _result(task, record, part.cursor, ledger, chunks)
 
 
 def _warn(record: RunRecord, context: Context) -> None:
     """Report warnings about the table to `context.notice`, if set."""
     if context.notice is None or record.loads_nothing:
+        return
+    if record.size is not None and record.size <= context.small_bytes:
+        # Each warning takes a request: as many as the rows of a small source.
         return
     options = record.payload.options
     # A function may not send statements in preflight, and AWS knows them.
@@ -156,43 +172,31 @@ def _result(
 
 
 def _read_parts(record: RunRecord, ledger: Ledger) -> ManifestPart:
-    """Read all parts of the manifest as one."""
+    """Read all parts of the manifest as one; its cursor is where they end too early."""
     chunks: list[Chunk] = []
     padded = False
-    byte = record.data_start.byte
-    while (part := ledger.find_manifest_part(byte)) is not None:
+    start = record.data_start
+    cursor: PreflightCursor | None = PreflightCursor(start.byte, start.line, 0)
+    while cursor is not None and (part := ledger.find_manifest_part(cursor.byte)) is not None:
         chunks += part.chunks
         padded = padded or part.padded
-        if part.cursor is None:
-            break
-        byte = part.cursor.byte
-    return ManifestPart(tuple(chunks), None, padded)
+        cursor = part.cursor
+    return ManifestPart(tuple(chunks), cursor, padded)
 
 
-def _finish_manifest(
-    record: RunRecord, ledger: Ledger, written: tuple[Chunk, ...] | None = None
-) -> RunRecord:
-    """Write the whole manifest, and the record with the size and the number of workers.
+def _finish_manifest(record: RunRecord, ledger: Ledger, manifest: ManifestPart) -> RunRecord:
+    """Write the record with the size and the number of workers.
 
     For a compressed source both are unknown before all chunks are cut, and its size is unless
-    preflight read it. `written`: the manifest, if an earlier invocation wrote it. Raises
-    `LedgerDamaged` if that is another.
+    preflight read it. It is written before the manifest, which says that preflight has finished.
     """
-    manifest = _read_parts(record, ledger)
     size, chunks = record.size, manifest.chunks
-    if written not in (None, chunks):
-        raise LedgerDamaged(
-            f"the manifest of run {record.run} is not what its parts say; start a new run (another"
-            " run id)"
-        )
     if size is None and not manifest.padded:
         size = chunks[-1].end if chunks else record.data_start.byte
     workers = max(1, min(record.most_workers or record.workers, len(chunks)))
     counted = replace(record, size=size, workers=workers, padded=manifest.padded)
     if counted != record:
         ledger.put_record(counted)
-    if written is None:
-        ledger.put_manifest(chunks)
     return counted
 
 
@@ -316,7 +320,8 @@ def take_up_run(
     options = _kept_options(payload.options, existing.payload.options)
     limits = resolve_limits(options, table.name, described, context)
     record = existing.with_limits(
-        replace(payload, options=limits.options), limits.most_workers, limits.write_price
+        replace(payload, options=limits.options),
+        *(limits.most_workers, limits.write_price, limits.capacity),
     )
     if record == existing:
         return existing

@@ -165,7 +165,8 @@ def _judged(
         began=record.created,
         counted=counted,
         last=last,
-        cancelled=is_cancelled(ledger),
+        # A run that is complete is done, whoever cancelled it meanwhile.
+        cancelled=counted.status not in DONE and is_cancelled(ledger),
         ending=ending,
     )
     if last is not None:
