@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from aws_cdk import Aws, Duration
@@ -38,6 +38,15 @@ TABLE_KEY = (
     "kms:ReEncryptTo",
 )
 """Actions on a table's key that writing needs, as CDK's `Table.grant_write_data` gives them."""
+CHECK_TABLES = ("DescribeContinuousBackups", "DescribeTable")
+WRITE_TABLES = (
+    *("BatchWriteItem", "DeleteItem", "DescribeTable"),
+    *("PartiQLInsert", "PutItem", "UpdateItem"),
+)
+"""Actions of an import. BatchWriteItem needs no permission for single items. Conditional writes
+need PutItem and DeleteItem, updates UpdateItem, and the statements of mode insert PartiQLInsert.
+Each invocation checks that the table is still the one that the run began with."""
+DESCRIBE_TABLES = ("DescribeTable",)
 REPORT_TIMEOUT = Duration.seconds(900)
 
 
@@ -151,11 +160,17 @@ class Functions(Construct):
             timeout=REPORT_TIMEOUT,
         )
         self._allow_preflight(storage)
-        self._allow_sources(self.import_chunk.role, storage)
         for each in self.importing:
             self._allow_importing(each.role)
         for each in self.reporting:
             self.allow_reporting(each.role)
+        check = {*CHECK_TABLES, *(WRITE_TABLES if settings.small_bytes else ())}
+        # Long statements come last: CDK moves those that do not fit into managed policies.
+        self.allow_tables(self.preflight.role, check)
+        self.allow_tables(self.import_chunk.role, WRITE_TABLES)
+        self.allow_tables(self.report.role, DESCRIBE_TABLES)
+        for each in (self.preflight, self.import_chunk):
+            self._allow_sources(each.role, storage)
 
     @property
     def importing(self) -> list[Function]:
@@ -202,10 +217,6 @@ class Functions(Construct):
         self._storage.allow_key(made.role)
         return made
 
-    @property
-    def _tables(self) -> list[str]:
-        return [table_arn(table) for table in self._settings.tables]
-
     def _allow_preflight(self, storage: Storage) -> None:
         role = self.preflight.role
         cut = ("runs/*/manifest.json", "runs/*/manifest/*", "runs/*/run.json")
@@ -237,10 +248,6 @@ class Functions(Construct):
         # for these two actions.
         limits = ["cloudwatch:GetMetricStatistics", "lambda:GetAccountSettings"]
         allow(role, "ReadLimits", limits, ["*"])
-        # Long statements come last: CDK moves those that do not fit into managed policies.
-        check = ["dynamodb:DescribeContinuousBackups", "dynamodb:DescribeTable"]
-        allow(role, "CheckTables", check, self._tables)
-        self._allow_sources(role, storage)
 
     def _allow_importing(self, role: iam.Role) -> None:
         """Allow a role what importing a chunk needs, but for reading its source."""
@@ -272,15 +279,6 @@ class Functions(Construct):
             ["s3:DeleteObject"],
             objects(work, "runs/*/progress/*"),
         )
-        # BatchWriteItem needs no permission for single items. Conditional writes need PutItem and
-        # DeleteItem, updates UpdateItem, and the statements of mode insert PartiQLInsert. Each
-        # invocation checks that the table is still the one that the run began with.
-        actions = (
-            *("BatchWriteItem", "DeleteItem", "DescribeTable"),
-            *("PartiQLInsert", "PutItem", "UpdateItem"),
-        )
-        write = [f"dynamodb:{action}" for action in actions]
-        allow(role, "WriteTables", write, self._tables)
         keys = self._settings.kms_keys
         use_keys(role, "WriteEncryptedTables", keys, TABLE_KEY, f"dynamodb.{Aws.REGION}")
 
@@ -294,7 +292,11 @@ class Functions(Construct):
         # The error of a run that failed before it had a record.
         written = (*reports, "runs/*/request.json")
         allow(role, "WriteReport", ["s3:PutObject"], objects(work, *written))
-        allow(role, "DescribeTables", ["dynamodb:DescribeTable"], self._tables)
+
+    def allow_tables(self, role: iam.Role, actions: Iterable[str]) -> None:
+        """Allow a role these actions of DynamoDB on the tables that the settings name."""
+        tables = [table_arn(table) for table in self._settings.tables]
+        allow(role, "UseTables", [f"dynamodb:{each}" for each in sorted(actions)], tables)
 
     def _allow_sources(self, role: iam.Role, storage: Storage) -> None:
         sources = self._settings.source_buckets

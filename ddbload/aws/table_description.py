@@ -188,8 +188,8 @@ STANDARD_IA = "STANDARD_INFREQUENT_ACCESS"
 UNITS_PER_WORKER = 4 * PARTITION_WRITE_UNITS
 """Write units a second for which `workers: auto` adds a worker.
 
-One worker could send many times as many. But a partition accepts this many, and workers on
-different parts of a source spread their writes over partitions.
+One function of the deployed memory writes as many: those of four partitions, and as many as a new
+on-demand table accepts. More functions would wait for the table, and waiting is paid.
 """
 
 

@@ -88,7 +88,7 @@ def _open_object(
     etag: str | None = None,
 ) -> ByteSource:
     context.access.check_object(bucket, key)
-    found, head = open_s3(
+    found = open_s3(
         context.clients.s3,
         bucket,
         key,
@@ -97,10 +97,10 @@ def _open_object(
         retry_policy=context.retry_policy,
         head_bytes=context.small_bytes,
     )
-    if not head:
+    if not found.head:
         return found
-    source = HeadCachingSource(found, head)
-    if len(head) == found.size:
+    source = HeadCachingSource(found, found.head)
+    if len(found.head) == found.size:
         context.opened[json.dumps(found.pinned)] = source
     return source
 

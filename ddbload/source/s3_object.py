@@ -48,6 +48,7 @@ class S3Object:
         client: S3Client,
         pinned: Mapping[str, Any],
         retry_policy: RetryPolicy = DEFAULT_POLICY,
+        head: bytes = b"",
     ) -> None:
         self.name = uri_of(pinned)
         """The s3:// URI."""
@@ -55,6 +56,8 @@ class S3Object:
         """Size in bytes."""
         self.pinned = dict(pinned)
         """Bucket, key, version id, ETag and size."""
+        self.head = head
+        """First bytes, if they were read when the object was opened."""
         self._client = client
         self._retry_policy = retry_policy
 
@@ -180,11 +183,11 @@ def open_s3(
     etag: str | None = None,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
     head_bytes: int = 0,
-) -> tuple[S3Object, bytes]:
+) -> S3Object:
     """Pin an object's current version, or the one with `version_id`.
 
-    Also returns up to `head_bytes` of its first bytes, or none where S3 tells more without them.
-    Raises `SourceNotFound`, `SourceChanged` (the ETag is not `etag`), `SourceUnreadable`,
+    Up to `head_bytes` of its first bytes are read, too, unless S3 refuses to return any. Raises
+    `SourceNotFound`, `SourceChanged` (the ETag is not `etag`), `SourceUnreadable`,
     `AccessDenied` and `ServiceUnavailable`.
     """
     name = f"s3://{bucket}/{key}"
@@ -255,7 +258,7 @@ def open_s3(
         "etag": head["ETag"],
         "size": int(head["ContentLength"]),
     }
-    return S3Object(client, pinned, retry_policy), data
+    return S3Object(client, pinned, retry_policy, data)
 
 
 def _is_archived(head: Mapping[str, Any]) -> bool:

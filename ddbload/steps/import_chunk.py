@@ -76,17 +76,17 @@ def import_chunk(
         if failure.name != Cancelled.__name__:
             ledger.put_failure(failure)
         return ImportResult(task.run, chunk, task.cursor, task.stalled, None, error=failure)
+    start = task.cursor or Cursor(chunk.start, chunk.first_line)
+    if not chunk.start <= start.byte < chunk.end:
+        raise InvalidPayload(f"the cursor, byte {start.byte}, lies outside chunk {chunk.chunk}")
+    record = ledger.record() if reader is None else reader.record
+    # A caller with a reader has the chunks from the ledger.
+    if reader is None and not context.manifests.has_chunk(ledger, record, chunk):
+        raise InvalidPayload(
+            f"chunk {chunk.chunk}, byte {chunk.start} to {chunk.end}, is not one of run"
+            f" {task.run}: its manifest.json has the chunks"
+        )
     try:
-        start = task.cursor or Cursor(chunk.start, chunk.first_line)
-        if not chunk.start <= start.byte < chunk.end:
-            raise InvalidPayload(f"the cursor, byte {start.byte}, lies outside chunk {chunk.chunk}")
-        record = ledger.record() if reader is None else reader.record
-        # A caller with a reader has the chunks from the ledger.
-        if reader is None and not context.manifests.has_chunk(ledger, record, chunk):
-            raise InvalidPayload(
-                f"chunk {chunk.chunk}, byte {chunk.start} to {chunk.end}, is not one of run"
-                f" {task.run}: its manifest.json has the chunks"
-            )
         reader = reader or RunReader(record)
         context = context.confined(record.payload.source)
         _require_row_start(start, chunk, ledger)

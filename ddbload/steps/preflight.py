@@ -75,16 +75,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
         cursor = PreflightCursor(first.byte, first.line, 0)
         whole = ledger.find_manifest()
         if whole is not None or record.loads_nothing:
-            parts = _read_parts(record, ledger)
-            if parts.cursor is None and whole not in (None, parts.chunks):
-                raise LedgerDamaged(
-                    f"the manifest of run {record.run} is not what its parts say; start a new run"
-                    " (another run id)"
-                )
-            found = ManifestPart(whole or (), None, record.padded)
-            record = _finish_manifest(record, ledger, found)
-            if whole is None:
-                ledger.put_manifest(())
+            record = _finish_manifest(record, ledger, whole)
             return _result(task, record, None, ledger, len(whole or ()))
     else:
         ledger = context.ledger(check_run_id(task.run))
@@ -99,14 +90,10 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
             )
     part = ledger.find_manifest_part(cursor.byte)
     if part is None:
-        part = Chunker(record, ledger, context, cursor).run()
-        if cursor.chunk or part.cursor is not None:
-            part = ledger.put_manifest_part(cursor.byte, part)
+        part = ledger.put_manifest_part(cursor.byte, Chunker(record, ledger, context, cursor).run())
     chunks = cursor.chunk + len(part.chunks)
     if part.cursor is None:
-        joined = _read_parts(record, ledger) if cursor.chunk else part
-        record = _finish_manifest(record, ledger, joined)
-        ledger.put_manifest(joined.chunks)
+        record = _finish_manifest(record, ledger)
     return _result(task, record, part.cursor, ledger, chunks)
 
 
@@ -172,31 +159,43 @@ def _result(
 
 
 def _read_parts(record: RunRecord, ledger: Ledger) -> ManifestPart:
-    """Read all parts of the manifest as one; its cursor is where they end too early."""
+    """Read all parts of the manifest as one."""
     chunks: list[Chunk] = []
     padded = False
-    start = record.data_start
-    cursor: PreflightCursor | None = PreflightCursor(start.byte, start.line, 0)
-    while cursor is not None and (part := ledger.find_manifest_part(cursor.byte)) is not None:
+    byte = record.data_start.byte
+    while (part := ledger.find_manifest_part(byte)) is not None:
         chunks += part.chunks
         padded = padded or part.padded
-        cursor = part.cursor
-    return ManifestPart(tuple(chunks), cursor, padded)
+        if part.cursor is None:
+            break
+        byte = part.cursor.byte
+    return ManifestPart(tuple(chunks), None, padded)
 
 
-def _finish_manifest(record: RunRecord, ledger: Ledger, manifest: ManifestPart) -> RunRecord:
-    """Write the record with the size and the number of workers.
+def _finish_manifest(
+    record: RunRecord, ledger: Ledger, written: tuple[Chunk, ...] | None = None
+) -> RunRecord:
+    """Write the whole manifest, and the record with the size and the number of workers.
 
     For a compressed source both are unknown before all chunks are cut, and its size is unless
-    preflight read it. It is written before the manifest, which says that preflight has finished.
+    preflight read it. `written`: the manifest, if an earlier invocation wrote it. Raises
+    `LedgerDamaged` if that is another.
     """
+    manifest = _read_parts(record, ledger)
     size, chunks = record.size, manifest.chunks
+    if written not in (None, chunks):
+        raise LedgerDamaged(
+            f"the manifest of run {record.run} is not what its parts say; start a new run (another"
+            " run id)"
+        )
     if size is None and not manifest.padded:
         size = chunks[-1].end if chunks else record.data_start.byte
     workers = max(1, min(record.most_workers or record.workers, len(chunks)))
     counted = replace(record, size=size, workers=workers, padded=manifest.padded)
     if counted != record:
         ledger.put_record(counted)
+    if written is None:
+        ledger.put_manifest(chunks)
     return counted
 
 

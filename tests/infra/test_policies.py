@@ -25,8 +25,43 @@ READ_SOURCES = (
 )
 LIST_SOURCES = (["s3:ListBucket"], [*SOURCES, WORK])
 
+IMPORTING = {
+    "ReadChunks": (
+        ["s3:GetObject"],
+        [
+            f"{WORK}/runs/*/chunks/*",
+            f"{WORK}/runs/*/control.json",
+            f"{WORK}/runs/*/parts/*",
+            f"{WORK}/runs/*/rejects/*",
+            f"{WORK}/runs/*/manifest.json",
+            f"{WORK}/runs/*/run.json",
+            f"{WORK}/runs/*/seek/*",
+        ],
+    ),
+    "WriteChunks": (
+        ["s3:PutObject"],
+        [
+            f"{WORK}/runs/*/attempts/*",
+            f"{WORK}/runs/*/chunks/*",
+            f"{WORK}/runs/*/failures/*",
+            f"{WORK}/runs/*/progress/*",
+            f"{WORK}/runs/*/rejects/*",
+            f"{WORK}/runs/*/seek/*",
+        ],
+    ),
+    "RenewProgress": (["s3:DeleteObject"], [f"{WORK}/runs/*/progress/*"]),
+}
+WRITES = [
+    "dynamodb:BatchWriteItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:DescribeTable",
+    "dynamodb:PartiQLInsert",
+    "dynamodb:PutItem",
+    "dynamodb:UpdateItem",
+]
+DESCRIBES = (["dynamodb:DescribeTable"], TABLES)
 REPORTING = {
-    "ReadLedger": (["s3:GetObject"], [f"{WORK}/runs/*", f"{WORK}/history/*"]),
+    "ReadRuns": (["s3:GetObject"], [f"{WORK}/runs/*", f"{WORK}/history/*"]),
     "WriteHistory": (["s3:PutObject"], [f"{WORK}/history/*"]),
     "ListLedger": (["s3:ListBucket"], [WORK]),
     "WriteReport": (
@@ -38,7 +73,6 @@ REPORTING = {
             f"{WORK}/runs/*/request.json",
         ],
     ),
-    "CheckTables": (["dynamodb:DescribeTable"], TABLES),
     "AnnounceRuns": (["events:PutEvents"], [f"{ARN}:events:{HERE}:event-bus/default"]),
     "MarkAnnounced": (["s3:GetObject", "s3:PutObject"], [f"{WORK}/notices/*"]),
 }
@@ -49,10 +83,10 @@ ANNOUNCE_ONLY = {
 ALLOWED = {
     "FunctionsPreflightRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityPreflight.Arn}"]),
-        "CheckTables": (
-            ["dynamodb:DescribeContinuousBackups", "dynamodb:DescribeTable"],
-            TABLES,
-        ),
+        # It imports and reports small sources.
+        **IMPORTING,
+        **REPORTING,
+        "UseTables": (sorted([*WRITES, "dynamodb:DescribeContinuousBackups"]), TABLES),
         "ReadLimits": (
             ["cloudwatch:GetMetricStatistics", "lambda:GetAccountSettings"],
             ["*"],
@@ -95,51 +129,20 @@ ALLOWED = {
     },
     "FunctionsImportChunkRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityImportChunk.Arn}"]),
-        "WriteTables": (
-            [
-                "dynamodb:BatchWriteItem",
-                "dynamodb:DeleteItem",
-                "dynamodb:DescribeTable",
-                "dynamodb:PartiQLInsert",
-                "dynamodb:PutItem",
-                "dynamodb:UpdateItem",
-            ],
-            TABLES,
-        ),
-        "ReadLedger": (
-            ["s3:GetObject"],
-            [
-                f"{WORK}/runs/*/chunks/*",
-                f"{WORK}/runs/*/control.json",
-                f"{WORK}/runs/*/parts/*",
-                f"{WORK}/runs/*/rejects/*",
-                f"{WORK}/runs/*/manifest.json",
-                f"{WORK}/runs/*/run.json",
-                f"{WORK}/runs/*/seek/*",
-            ],
-        ),
-        "WriteLedger": (
-            ["s3:PutObject"],
-            [
-                f"{WORK}/runs/*/attempts/*",
-                f"{WORK}/runs/*/chunks/*",
-                f"{WORK}/runs/*/failures/*",
-                f"{WORK}/runs/*/progress/*",
-                f"{WORK}/runs/*/rejects/*",
-                f"{WORK}/runs/*/seek/*",
-            ],
-        ),
-        "RenewProgress": (["s3:DeleteObject"], [f"{WORK}/runs/*/progress/*"]),
+        **IMPORTING,
+        "UseTables": (WRITES, TABLES),
         "ReadSources": READ_SOURCES,
         "ListSources": LIST_SOURCES,
     },
     "FunctionsReportRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityReport.Arn}"]),
         **REPORTING,
+        "UseTables": DESCRIBES,
     },
     "NoticeOnStoppedRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityOnStopped.Arn}"]),
         **REPORTING,
+        "UseTables": DESCRIBES,
         "CancelRuns": (["s3:PutObject"], [f"{WORK}/runs/*/control.json"]),
         "DescribeRuns": (["states:DescribeExecution"], [f"{EXECUTION}:*"]),
         "KeepFailures": (["sqs:SendMessage"], ["${NoticeUndelivered.Arn}"]),

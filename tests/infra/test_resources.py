@@ -189,6 +189,8 @@ def test_function_has_the_settings_of_its_step(template: Template, name: str):
     }
     if module in ("preflight", "import_chunk"):
         expected["DDBLOAD_RESERVE_SECONDS"] = "30"
+    if module == "preflight":
+        expected["DDBLOAD_SMALL_BYTES"] = "1048576"
     if module == "on_stopped":
         expected["DDBLOAD_STATE_MACHINE"] = "${WorkflowStateMachine}"
     if module == "on_upload":

@@ -47,17 +47,17 @@ def test_write_capacity_of_a_described_table(described, units, how):
 @pytest.mark.parametrize(
     ("capacity", "max_wcu", "concurrency", "workers"),
     [
-        (4000, None, None, 4),
-        (4001, None, None, 5),
-        (40_000, None, None, 40),
+        (4000, None, None, 1),
+        (4001, None, None, 2),
+        (40_000, None, None, 10),
         (5, None, None, 1),
         (0, None, None, 1),
         # A small budget needs few workers; one above the table's capacity changes nothing.
         (40_000, 300, None, 1),
-        (40_000, 2500, None, 3),
-        (4000, 9000, None, 4),
+        (40_000, 9000, None, 3),
+        (4000, 9000, None, 1),
         # Functions that may run at once.
-        (40_000, None, 500, 40),
+        (40_000, None, 500, 10),
         (40_000, None, 5, 5),
         (4000, None, 1, 1),
     ],
@@ -90,7 +90,7 @@ def test_account_gives_a_run_half_of_its_unreserved_concurrency():
         assert resolve_limits(Options(), "books", described, context).most_workers == 5
     # On a machine the account's functions do not matter.
     here = context_with(clients)
-    assert resolve_limits(Options(), "books", described, here).most_workers == 40
+    assert resolve_limits(Options(), "books", described, here).most_workers == 10
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,8 @@ def test_reserved_concurrency_limits_workers(workers, most, notices):
     said = []
     context = context_with(dynamodb(), import_concurrency=3, notice=said.append, in_account=True)
     options = Options(workers=workers)
-    assert resolve_limits(options, "books", ON_DEMAND, context).most_workers == most
+    described = {**ON_DEMAND, **warm(40_000)}
+    assert resolve_limits(options, "books", described, context).most_workers == most
     assert len(said) == notices
 
 
