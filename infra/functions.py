@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_iam as iam
@@ -47,6 +48,11 @@ WRITE_TABLES = (
 need PutItem and DeleteItem, updates UpdateItem, and the statements of mode insert PartiQLInsert.
 Each invocation checks that the table is still the one that the run began with."""
 DESCRIBE_TABLES = ("DescribeTable",)
+CONNECT_TO_VPC = (
+    *("ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface"),
+    *("ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses"),
+)
+"""Actions of the managed policy AWSLambdaVPCAccessExecutionRole, without those on logs."""
 REPORT_TIMEOUT = Duration.seconds(900)
 
 
@@ -103,6 +109,26 @@ class Function(Construct):
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else None,
             layers=list(layers),
         )
+        if settings.vpc is not None:
+            self._connect(settings.vpc, settings)
+
+    def _connect(self, vpc: str, settings: Settings) -> None:
+        """Connect the function to a VPC, by ids: CDK's own way would look the VPC up.
+
+        IAM has no resources for some of the actions that Lambda needs, so the conditions limit
+        them: to this VPC, and to Lambda itself, since the function's own calls have the key.
+        """
+        function = cast("lambda_.CfnFunction", self.function.node.default_child)
+        function.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+            subnet_ids=list(settings.subnets), security_group_ids=list(settings.security_groups)
+        )
+        # A VPC that is shared with the account has another account's ARN.
+        arn = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:*:vpc/{vpc}"
+        conditions = {
+            "ArnLikeIfExists": {"ec2:Vpc": arn},
+            "Null": {"lambda:SourceFunctionArn": "true"},
+        }
+        allow(self.role, "ConnectToVpc", CONNECT_TO_VPC, ["*"], conditions)
 
 
 class Functions(Construct):

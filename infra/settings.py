@@ -59,8 +59,13 @@ _KEY = re.compile(
     re.ASCII,
 )
 _TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}", re.ASCII)
+_VPC, _SUBNET, _GROUP = (
+    re.compile(rf"{kind}-[0-9a-f]{{8,17}}", re.ASCII) for kind in ("vpc", "subnet", "sg")
+)
 MOST_LAYERS = 5
 """Lambda's limit for the layers of a function."""
+MOST_SUBNETS, MOST_SECURITY_GROUPS = 16, 5
+"""Lambda's limits for the network interfaces of a function."""
 _DEFAULT_MEMORY = {**dict.fromkeys(FUNCTIONS, DEFAULT_MEMORY_MB), "on_upload": 512}
 
 
@@ -127,6 +132,16 @@ class Settings:
         None, lambda where, value: _whole(where, value, IMPORT_CONCURRENCY)
     )
     """Concurrency reserved for import_chunk; None to share the account's."""
+    vpc: str | None = _knob(
+        None, lambda where, value: _matching(where, value, _VPC) if value else None
+    )
+    """Id of the VPC that the functions connect to; None for none. Goes with the two below."""
+    subnets: tuple[str, ...] = _knob(
+        (), lambda where, value: _ids(where, value, _SUBNET, MOST_SUBNETS)
+    )
+    security_groups: tuple[str, ...] = _knob(
+        (), lambda where, value: _ids(where, value, _GROUP, MOST_SECURITY_GROUPS)
+    )
     small_bytes: int = _knob(
         DEFAULT_SMALL_BYTES, lambda where, value: _whole(where, value, range(MAX_SMALL_BYTES + 1))
     )
@@ -175,6 +190,11 @@ class Settings:
                 "layers",
                 given.get("layers", ()),
                 f"at most {MOST_LAYERS} with those of extras, which is Lambda's limit",
+            )
+        network = (found.vpc, found.subnets, found.security_groups)
+        if any(network) and not all(network):
+            raise InvalidSetting(
+                "vpc, subnets and security_groups belong together: set all three, or none of them"
             )
         uploads = _uploads(given.get("uploads", ()), found.tables, found.source_buckets)
         return replace(found, uploads=uploads)
@@ -293,6 +313,13 @@ def _layer(where: str, arn: str) -> str:
         wanted = "the ARN of a layer's version, arn:aws:lambda:...:layer:NAME:1"
         raise _wrong(where, arn, wanted)
     return arn
+
+
+def _ids(where: str, value: object, pattern: re.Pattern[str], most: int) -> tuple[str, ...]:
+    found = tuple(_matching(where, each, pattern) for each in _texts(where, value))
+    if len(found) > most:
+        raise _wrong(where, value, f"at most {most}, which is Lambda's limit")
+    return found
 
 
 def _memory(value: object) -> dict[str, int]:

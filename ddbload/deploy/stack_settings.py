@@ -27,7 +27,10 @@ METADATA = "ddbload"
 """Key of the template's metadata under which the app records version and settings."""
 _DESCRIPTION = "ddbload: "
 """Beginning of the description of each stack of ddbload's."""
-_LISTS = ("tables", "source_buckets", "kms_keys", "layers", "extras")
+_LISTS = (
+    *("tables", "source_buckets", "kms_keys", "layers", "extras"),
+    *("subnets", "security_groups"),
+)
 _ABSENT = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE")
 """States of a stack that has no resources, which the next deployment makes anew."""
 

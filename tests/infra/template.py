@@ -32,7 +32,8 @@ class Template:
         """What a role may do, by Sid."""
         found = [
             statement
-            for policy in self.of_type("AWS::IAM::Policy").values()
+            for kind in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+            for policy in self.of_type(kind).values()
             if policy["Roles"] == [f"${{{role}}}"]
             for statement in policy["PolicyDocument"]["Statement"]
         ]

@@ -50,13 +50,8 @@ ACKNOWLEDGED = {
         "IAM has no resources for GetAccountSettings and GetMetricStatistics, which only read"
     ),
     (f"IAM5[Resource::{WORK}/runs/*/execution.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*/control.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/listing/*]", f"{PREFLIGHT}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*/manifest.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/manifest/*]", f"{PREFLIGHT}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*/parts/*]", f"{PREFLIGHT}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*/run.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*/report.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/request.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/request.json]", f"{REPORT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/request.json]", f"{ON_STOPPED}/{POLICY}"): RUN,
@@ -64,20 +59,9 @@ ACKNOWLEDGED = {
     (f"IAM5[Resource::{WORK}/once/*]", f"{PREFLIGHT}/{POLICY}"): KNOWN,
     (f"IAM5[Resource::{WORK}/uploads/*]", f"{PREFLIGHT}/{POLICY}"): KNOWN,
     (f"IAM5[Resource::{WORK}/started/*]", f"{PREFLIGHT}/{POLICY}"): KNOWN,
-    (f"IAM5[Resource::{WORK}/runs/*/seek/*]", f"{PREFLIGHT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{INBOX}/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
     ("IAM5[Resource::arn:<AWS::Partition>:s3:::other-source/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
     ("IAM5[Resource::arn:<AWS::Partition>:s3:::third.source/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
-    (f"IAM5[Resource::{WORK}/runs/*/attempts/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*/chunks/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*/failures/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*/control.json]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*/manifest.json]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*/parts/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*/progress/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*/rejects/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*/run.json]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*/seek/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
     (f"IAM5[Resource::{INBOX}/*]", f"{IMPORT_CHUNK}/{POLICY}"): SOURCE,
     (
         "IAM5[Resource::arn:<AWS::Partition>:s3:::other-source/*]",
@@ -87,9 +71,18 @@ ACKNOWLEDGED = {
         "IAM5[Resource::arn:<AWS::Partition>:s3:::third.source/*]",
         f"{IMPORT_CHUNK}/{POLICY}",
     ): SOURCE,
+    # Preflight imports and reports small sources.
+    **{
+        (f"IAM5[Resource::{WORK}/runs/*/{name}]", f"{function}/{POLICY}"): RUN
+        for function in (PREFLIGHT, IMPORT_CHUNK)
+        for name in (
+            *("attempts/*", "chunks/*", "control.json", "failures/*", "manifest.json"),
+            *("parts/*", "progress/*", "rejects/*", "run.json", "seek/*"),
+        )
+    },
     **{
         (f"IAM5[Resource::{WORK}/{name}]", f"{function}/{POLICY}"): RUN
-        for function in (REPORT, ON_STOPPED)
+        for function in (PREFLIGHT, REPORT, ON_STOPPED)
         for name in (
             "runs/*",
             "runs/*/report-parts/*",
@@ -158,7 +151,10 @@ WITH_EXTRAS = {
         for source in LIMITED
     },
     **{
-        ("IAM5[Resource::*]", f"{function}/{POLICY}"): "X-Ray has no resource to name"
+        ("IAM5[Resource::*]", f"{function}/{POLICY}"): (
+            "X-Ray and the network interfaces of a VPC have no resource to name; the latter's"
+            " conditions name the VPC, and Lambda as the caller"
+        )
         for function in FUNCTIONS
     },
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from tests.infra.synthesis import BUCKET_KEY, KEY
+from tests.infra.synthesis import BUCKET_KEY, KEY, NETWORK
 from tests.infra.template import Template, listed
 
 ARN = "arn:${AWS::Partition}"
@@ -251,6 +252,33 @@ def test_limited_sources_are_read_and_listed_within_their_limits(template_with_a
         }
 
 
+def test_only_functions_in_a_vpc_may_make_network_interfaces_and_only_by_lambda(
+    template: Template, template_with_all: Template
+):
+    assert "ec2:" not in json.dumps(template.plain)
+    for role in set(ALLOWED) - {"WorkflowRole"}:
+        assert template_with_all.statements(role)["ConnectToVpc"] == {
+            "Sid": "ConnectToVpc",
+            "Effect": "Allow",
+            # Those of AWSLambdaVPCAccessExecutionRole, without the ones on logs.
+            "Action": [
+                "ec2:AssignPrivateIpAddresses",
+                "ec2:CreateNetworkInterface",
+                "ec2:DeleteNetworkInterface",
+                "ec2:DescribeNetworkInterfaces",
+                "ec2:DescribeSubnets",
+                "ec2:UnassignPrivateIpAddresses",
+            ],
+            "Resource": "*",
+            "Condition": {
+                "ArnLikeIfExists": {
+                    "ec2:Vpc": f"{ARN}:ec2:${{AWS::Region}}:*:vpc/{NETWORK['vpc']}"
+                },
+                "Null": {"lambda:SourceFunctionArn": "true"},
+            },
+        }
+
+
 def test_keys_are_granted_where_they_are_used_and_through_the_service_only(
     template_with_all: Template,
 ):
@@ -259,7 +287,8 @@ def test_keys_are_granted_where_they_are_used_and_through_the_service_only(
             statement["Resource"],
             statement["Condition"],
         )
-        for policy in template_with_all.of_type("AWS::IAM::Policy").values()
+        for kind in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+        for policy in template_with_all.of_type(kind).values()
         for role in policy["Roles"]
         for statement in policy["PolicyDocument"]["Statement"]
         if any(action.startswith("kms:") for action in listed(statement["Action"]))
@@ -274,10 +303,10 @@ def test_keys_are_granted_where_they_are_used_and_through_the_service_only(
         **{(role, "UseBucketKey"): (BUCKET_KEY, s3_here) for role in ALLOWED},
         ("FunctionsPreflightRole", "ReadEncryptedSources"): (KEY, through("s3.*")),
         ("FunctionsImportChunkRole", "ReadEncryptedSources"): (KEY, through("s3.*")),
-        ("FunctionsImportChunkRole", "WriteEncryptedTables"): (
-            KEY,
-            through("dynamodb.${AWS::Region}"),
-        ),
+        **{
+            (role, "WriteEncryptedTables"): (KEY, through("dynamodb.${AWS::Region}"))
+            for role in ("FunctionsPreflightRole", "FunctionsImportChunkRole")
+        },
     }
 
 

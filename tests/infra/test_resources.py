@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ddbload import __version__
-from tests.infra.synthesis import CONTEXT, Synthesized
+from tests.infra.synthesis import CONTEXT, NETWORK, Synthesized
 from tests.infra.template import Template
 
 INBOX = "${StorageInbox}"
@@ -155,7 +155,9 @@ def test_default_stack_has_no_standing_charge(template: Template, template_with_
         assert "TracingConfig" not in function
     # What is off by default is all that the other template has besides.
     extra = set(template_with_all.resources) - set(template.resources)
-    assert {template_with_all.resources[name]["Type"] for name in extra} <= CHARGED
+    # CDK moves statements that do not fit into a role's inline policy into a managed one.
+    known = {*CHARGED, "AWS::IAM::ManagedPolicy"}
+    assert {template_with_all.resources[name]["Type"] for name in extra} <= known
     assert set(template.resources) <= set(template_with_all.resources)
 
 
@@ -203,6 +205,21 @@ def test_function_has_the_settings_of_its_step(template: Template, name: str):
             {"bucket": "other-source", "prefix": "old/", "table": "films"},
         ]
     assert variables == expected
+
+
+def test_all_functions_connect_to_a_vpc_if_one_is_set(
+    template: Template, template_with_all: Template
+):
+    config = {name: NETWORK[name].split(",") for name in ("subnets", "security_groups")}
+    for name in FUNCTIONS:
+        assert "VpcConfig" not in template.resources[name]["Properties"]
+        assert template_with_all.resources[name]["Properties"]["VpcConfig"] == {
+            "SubnetIds": config["subnets"],
+            "SecurityGroupIds": config["security_groups"],
+        }
+    for role in template_with_all.of_type("AWS::IAM::Role").values():
+        # CDK's own way would add AWSLambdaVPCAccessExecutionRole, which may write any log.
+        assert "vpc" not in json.dumps(role.get("ManagedPolicyArns", ())).lower()
 
 
 def test_state_machine_has_role_and_logs(template: Template):

@@ -33,6 +33,7 @@ from ddbload.errors import DdbloadError
 from infra import ROOT
 from infra.errors import DeploymentError, InvalidSetting
 from infra.settings import FUNCTIONS, Settings
+from tests.infra.synthesis import NETWORK
 
 KEY = f"arn:aws:kms:eu-west-1:123456789012:key/mrk-{'12ab' * 8}"
 OTHER_KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -261,10 +262,19 @@ def test_upload_rule_is_written_completely():
             {"tables": "books", "uploads": json.dumps([BOOKS])},
             {"tables": ("books",), "uploads": (UploadRule("books/", "books"),)},
         ),
+        (
+            NETWORK,
+            {
+                "vpc": NETWORK["vpc"],
+                "subnets": tuple(NETWORK["subnets"].split(",")),
+                "security_groups": (NETWORK["security_groups"],),
+            },
+        ),
+        ({"vpc": "", "subnets": [], "security_groups": ""}, {"vpc": None, "subnets": ()}),
         # null in cdk.json is as if it were not there.
         ({"tables": None}, {"tables": ()}),
         # Keys of others: CDK's own, and those of other apps in ~/.cdk.json.
-        ({"@aws-cdk/core:x": True, "aws:cdk:bundling-stacks": ["**"], "vpc": "x"}, {}),
+        ({"@aws-cdk/core:x": True, "aws:cdk:bundling-stacks": ["**"], "cluster": "x"}, {}),
     ],
 )
 def test_knob_is_read(context: dict[str, Any], expected: dict[str, Any]):
@@ -334,6 +344,20 @@ def test_knob_is_read(context: dict[str, Any], expected: dict[str, Any]):
         ({"runtime": "python3.8"}, "InvalidSetting", "one of python3.11"),
         ({"architecture": "arm"}, "InvalidSetting", "one of arm64, x86_64"),
         ({"stack_name": "my_stack"}, "InvalidSetting", "stack_name"),
+        ({**NETWORK, "vpc": ""}, "InvalidSetting", "set all three, or none of them"),
+        ({"vpc": NETWORK["vpc"]}, "InvalidSetting", "set all three, or none of them"),
+        ({**NETWORK, "security_groups": []}, "InvalidSetting", "set all three, or none of them"),
+        ({**NETWORK, "vpc": "main"}, "InvalidSetting", 'vpc is "main"'),
+        ({**NETWORK, "subnets": "sg-0a1b2c3d"}, "InvalidSetting", "subnets is"),
+        (
+            {**NETWORK, "subnets": [f"subnet-{each:08x}" for each in range(17)]},
+            *("InvalidSetting", "at most 16"),
+        ),
+        (
+            {**NETWORK, "security_groups": [f"sg-{each:08x}" for each in range(6)]},
+            *("InvalidSetting", "at most 5"),
+        ),
+        ({"subnet": "subnet-0a1b2c3d"}, "UnknownSetting", "'subnets' is meant"),
     ],
 )
 def test_wrong_knob_is_named(context: dict[str, Any], error: str, says: str):
