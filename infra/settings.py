@@ -19,6 +19,7 @@ from ddbload.contracts.upload_rule import (
     DEFAULT_RESERVE_SECONDS,
     DEFAULT_SMALL_BYTES,
     DEFAULT_TIMEOUT_SECONDS,
+    IMPORT_MEMORY_MB,
     SourceBucket,
     UploadRule,
 )
@@ -66,7 +67,11 @@ MOST_LAYERS = 5
 """Lambda's limit for the layers of a function."""
 MOST_SUBNETS, MOST_SECURITY_GROUPS = 16, 5
 """Lambda's limits for the network interfaces of a function."""
-_DEFAULT_MEMORY = {**dict.fromkeys(FUNCTIONS, DEFAULT_MEMORY_MB), "on_upload": 512}
+_DEFAULT_MEMORY = {
+    **dict.fromkeys(FUNCTIONS, DEFAULT_MEMORY_MB),
+    "import_chunk": IMPORT_MEMORY_MB,
+    "on_upload": 512,
+}
 
 
 def _knob(default: Any, read: Callable[[str, Any], Any]) -> Any:

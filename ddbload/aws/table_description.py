@@ -298,7 +298,7 @@ def choose_workers(
 ) -> int:
     """Choose the number of workers of `workers: auto`, before the chunks are counted.
 
-    One worker for each 1,000 write units a second that the run may use: the table's capacity or
+    One worker for each 4,000 write units a second that the run may use: the table's capacity or
     the lower `max_wcu`. Never more than `concurrency`, the functions that may run at once.
     """
     units = capacity if max_wcu is None else min(capacity, max_wcu)

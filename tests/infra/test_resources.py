@@ -14,7 +14,7 @@ from tests.infra.template import Template
 INBOX = "${StorageInbox}"
 FUNCTIONS = {
     "FunctionsPreflightFunction": ("preflight", 900, 1769, "ObservabilityPreflight"),
-    "FunctionsImportChunkFunction": ("import_chunk", 900, 1769, "ObservabilityImportChunk"),
+    "FunctionsImportChunkFunction": ("import_chunk", 900, 768, "ObservabilityImportChunk"),
     "FunctionsReportFunction": ("report", 900, 1769, "ObservabilityReport"),
     "TriggerOnUploadFunction": ("on_upload", 60, 512, "ObservabilityOnUpload"),
     "NoticeOnStoppedFunction": ("on_stopped", 900, 1769, "ObservabilityOnStopped"),

@@ -238,7 +238,7 @@ def test_upload_rule_is_written_completely():
             {
                 "memory_mb": {
                     "preflight": 1769,
-                    "import_chunk": 1769,
+                    "import_chunk": 768,
                     "report": 3008,
                     "on_upload": 512,
                     "on_stopped": 1769,
