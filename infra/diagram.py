@@ -35,7 +35,8 @@ A dashed line is an error that is not retried, or was retried in vain.
 |---|---|---|---|
 {rows}
 
-An error that no retry can mend is no exception, but a result of the function, and is not retried.
+A function returns an error that would come again, as `error` with `name` and `message`. What it
+raises is retried.
 """
 
 
