@@ -65,6 +65,8 @@ _VPC, _SUBNET, _GROUP = (
 )
 MOST_LAYERS = 5
 """Lambda's limit for the layers of a function."""
+NETWORK = ("vpc", "subnets", "security_groups")
+"""Settings of which there are all or none."""
 MOST_SUBNETS, MOST_SECURITY_GROUPS = 16, 5
 """Lambda's limits for the network interfaces of a function."""
 _DEFAULT_MEMORY = {
@@ -196,10 +198,12 @@ class Settings:
                 given.get("layers", ()),
                 f"at most {MOST_LAYERS} with those of extras, which is Lambda's limit",
             )
-        network = (found.vpc, found.subnets, found.security_groups)
-        if any(network) and not all(network):
+        network = {name: getattr(found, name) for name in NETWORK}
+        if any(network.values()) and not all(network.values()):
+            missing = " and ".join(name for name, ids in network.items() if not ids)
             raise InvalidSetting(
-                "vpc, subnets and security_groups belong together: set all three, or none of them"
+                f"{', '.join(NETWORK)} belong together, and {missing} is missing: set all three,"
+                " or none of them"
             )
         uploads = _uploads(given.get("uploads", ()), found.tables, found.source_buckets)
         return replace(found, uploads=uploads)
