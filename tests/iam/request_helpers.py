@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from urllib.parse import urlsplit
 
 import boto3
@@ -21,11 +22,9 @@ class _CaughtError(Exception):
     """Error that stops a call before it is sent."""
 
 
-def capture_request(
-    service: str, operation: str, *, endpoint: str | None = None, **parameters
-) -> Request:
-    """Return the request of `client.operation(**parameters)`, sent to `endpoint` if given."""
-    client = boto3.client(
+@functools.cache
+def _client(service: str, endpoint: str | None):
+    return boto3.client(
         service,
         region_name=REGION,
         endpoint_url=endpoint,
@@ -34,6 +33,13 @@ def capture_request(
         aws_session_token="token",
         config=Config(parameter_validation=False, retries={"total_max_attempts": 1}),
     )
+
+
+def capture_request(
+    service: str, operation: str, *, endpoint: str | None = None, **parameters
+) -> Request:
+    """Return the request of `client.operation(**parameters)`, sent to `endpoint` if given."""
+    client = _client(service, endpoint)
     caught = []
 
     def catch(request, **_):
@@ -45,6 +51,8 @@ def capture_request(
         getattr(client, operation)(**parameters)
     except _CaughtError:
         pass
+    finally:
+        client.meta.events.unregister("before-send", catch)
     (request,) = caught
     url = urlsplit(request.url)
     headers = {name.lower(): _text(value) for name, value in request.headers.items()}
