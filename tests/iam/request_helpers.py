@@ -6,6 +6,7 @@ import functools
 from urllib.parse import urlsplit
 
 import boto3
+import pytest
 from botocore.config import Config
 
 from localaws.iam.actions import required_actions
@@ -22,9 +23,13 @@ class _CaughtError(Exception):
     """Error that stops a call before it is sent."""
 
 
+def _catch(request, **_):
+    raise _CaughtError(request)
+
+
 @functools.cache
 def _client(service: str, endpoint: str | None):
-    return boto3.client(
+    made = boto3.client(
         service,
         region_name=REGION,
         endpoint_url=endpoint,
@@ -33,27 +38,17 @@ def _client(service: str, endpoint: str | None):
         aws_session_token="token",
         config=Config(parameter_validation=False, retries={"total_max_attempts": 1}),
     )
+    made.meta.events.register("before-send", _catch)
+    return made
 
 
 def capture_request(
     service: str, operation: str, *, endpoint: str | None = None, **parameters
 ) -> Request:
     """Return the request of `client.operation(**parameters)`, sent to `endpoint` if given."""
-    client = _client(service, endpoint)
-    caught = []
-
-    def catch(request, **_):
-        caught.append(request)
-        raise _CaughtError
-
-    client.meta.events.register("before-send", catch)
-    try:
-        getattr(client, operation)(**parameters)
-    except _CaughtError:
-        pass
-    finally:
-        client.meta.events.unregister("before-send", catch)
-    (request,) = caught
+    with pytest.raises(_CaughtError) as caught:
+        getattr(_client(service, endpoint), operation)(**parameters)
+    (request,) = caught.value.args
     url = urlsplit(request.url)
     headers = {name.lower(): _text(value) for name, value in request.headers.items()}
     headers.setdefault("host", url.netloc)

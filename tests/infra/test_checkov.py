@@ -76,9 +76,7 @@ ACCEPTED = {
 
 
 @pytest.fixture(scope="module")
-def findings(
-    synthesized: Synthesized, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, dict[str, set[str]]]:
+def findings(synthesized: Synthesized, tmp_path_factory) -> dict[str, dict[str, set[str]]]:
     """checkov's findings in the template, and in one with a public bucket: resources by check.
 
     One process reads both, since its start takes longer than they do.

@@ -22,13 +22,12 @@ SEEDS = 200
 def test_seeds_pass_and_cover_every_fault_code_and_ending():
     event_counts: Counter[str] = Counter()
     for seed in range(SEEDS):
-        scenario = scenario_for(seed)
         try:
-            event_counts += ImportSimulation(scenario).run().event_counts
+            event_counts += ImportSimulation(scenario_for(seed)).run().event_counts
         except Exception as error:
             error.add_note(f"python -m tests.sim --replay {seed}")
             raise
-        event_counts[scenario.mode] += 1
+        event_counts[scenario_for(seed).mode] += 1
     assert {*FAULTS, *THROTTLE_CODES, *ENDINGS, "put", "insert", "last-wins"} <= event_counts.keys()
     assert min(event_counts.values()) >= 5, event_counts
 
