@@ -20,7 +20,7 @@ from ddbload.contracts.payload import NULL, OMIT
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.attribute_values import value_size
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES, WRITE_UNIT_BYTES
-from ddbload.dynamodb.row_writes import RowWrites
+from ddbload.dynamodb.modes import RowWrites
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.items.item_builder import NO_NEEDS, ItemChecker, identity, key_limits
 from ddbload.items.row_requests import (

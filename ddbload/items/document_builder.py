@@ -20,8 +20,7 @@ from ddbload.dynamodb.attribute_values import (
     check_name,
     check_value,
 )
-from ddbload.dynamodb.modes import PUT, WriteMode, position
-from ddbload.dynamodb.row_writes import RowWrites
+from ddbload.dynamodb.modes import PUT, RowWrites, WriteMode, position
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.item_builder import NO_NEEDS, Item, ItemChecker
 from ddbload.items.json_values import Json, Members, attribute, members_by_name, parse, plain

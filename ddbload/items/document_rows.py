@@ -14,7 +14,7 @@ from typing import Any
 
 from ddbload.dynamodb.attribute_values import BAD_ATTRIBUTE, check_name, check_value, nesting_error
 from ddbload.dynamodb.limits import MAX_DEPTH
-from ddbload.dynamodb.row_writes import SETS
+from ddbload.dynamodb.modes import SETS
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.items.document_builder import Composed, DocumentBuilder
 from ddbload.items.json_values import (

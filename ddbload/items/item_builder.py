@@ -10,8 +10,7 @@ from ddbload.contracts.payload import OMIT, REJECT
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.attribute_values import Attributes, AttributeValue, item_size, value_size
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
-from ddbload.dynamodb.modes import PUT
-from ddbload.dynamodb.row_writes import REMOVAL, SETS, RowWrites, without_removals
+from ddbload.dynamodb.modes import PUT, REMOVAL, SETS, RowWrites, without_removals
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.items.typed_values import REFUSED, TEXT_READERS, null_of
 from ddbload.rows.blocks import Defect, field_count

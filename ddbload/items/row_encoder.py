@@ -17,8 +17,7 @@ from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord, Table
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, PARQUET, Source
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
-from ddbload.dynamodb.modes import POSITION_LENGTH, PUT, WriteMode, position
-from ddbload.dynamodb.row_writes import RowWrites
+from ddbload.dynamodb.modes import POSITION_LENGTH, PUT, RowWrites, WriteMode, position
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.batch_encoder import MAX_ROW_BYTES, BatchEncoder, EncodedRows
 from ddbload.items.document_builder import (

@@ -17,8 +17,14 @@ from typing import Any
 
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.attribute_values import Attributes
-from ddbload.dynamodb.modes import Deletion, WriteMode, insert_statement
-from ddbload.dynamodb.row_writes import REMOVAL, RequestForm, RowWrites
+from ddbload.dynamodb.modes import (
+    REMOVAL,
+    Deletion,
+    RequestForm,
+    RowWrites,
+    WriteMode,
+    insert_statement,
+)
 from ddbload.items.item_builder import Item
 from ddbload.rows.columns import from_octets, to_octets
 

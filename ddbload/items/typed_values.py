@@ -15,7 +15,7 @@ from functools import partial
 from ddbload.contracts.options import REMOVE
 from ddbload.contracts.payload import NULL, OMIT, REJECT
 from ddbload.dynamodb.attribute_values import AttributeValue, check_value, decode_base64
-from ddbload.dynamodb.row_writes import REMOVAL
+from ddbload.dynamodb.modes import REMOVAL
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.items.json_values import BAD_JSON, Json, attribute, parse, plain
 

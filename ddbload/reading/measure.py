@@ -11,7 +11,7 @@ from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.attribute_values import Attributes, value_size
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
-from ddbload.dynamodb.row_writes import without_removals
+from ddbload.dynamodb.modes import without_removals
 from ddbload.dynamodb.scalar_text import parse_number
 from ddbload.items.item_builder import SIMPLE_TYPES, Item
 from ddbload.items.item_layout import item_layout

@@ -35,7 +35,7 @@ from ddbload.contracts.options import Options
 from ddbload.contracts.payload import CELL_TYPES, Payload
 from ddbload.contracts.run_record import NOT_BILLED, KeyAttribute, Table, WritePrice
 from ddbload.dynamodb.limits import MAX_NAME_BYTES
-from ddbload.dynamodb.row_writes import MAX_EXPRESSION_BYTES, SETS, RowWrites, longest_update
+from ddbload.dynamodb.modes import MAX_EXPRESSION_BYTES, SETS, RowWrites, longest_update
 from ddbload.errors import (
     Cancelled,
     InvalidPayload,

@@ -19,7 +19,7 @@ from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.source import ObjectSlice
 from ddbload.dynamodb import limits
 from ddbload.dynamodb.attribute_values import Attributes
-from ddbload.dynamodb.row_writes import RowWrites
+from ddbload.dynamodb.modes import RowWrites
 from ddbload.errors import DdbloadError
 from ddbload.items.batch_encoder import MAX_ROW_BYTES, EncodedRows
 from ddbload.items.item_builder import Item
