@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from enum import Enum
 from typing import Any, Self
 
 from ddbload.dynamodb.item_equality import same
@@ -19,6 +20,17 @@ from ddbload.errors import InvalidPayload
 
 OWN_RULES = frozenset({"condition"})
 """Options of modes in which users may give a condition."""
+
+
+class RowOrder(Enum):
+    """Order in which rows with equal keys are written."""
+
+    LAST_WINS = "last wins"
+    """A later row may replace an earlier one that is not written yet."""
+    FIRST_WINS = "first wins"
+    """One after the other; only the first can be written."""
+    ALL = "all"
+    """One after the other; each may be written."""
 
 
 class Deletion(dict[str, Any]):

@@ -22,16 +22,19 @@ from ddbload.dynamodb.attribute_values import value_size
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES, WRITE_UNIT_BYTES
 from ddbload.dynamodb.modes import RowWrites
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
-from ddbload.items.item_builder import NO_NEEDS, ItemChecker, identity, key_limits
-from ddbload.items.row_requests import (
+from ddbload.items.item_requests import (
     LINE_BEGIN,
     LINE_END,
+    NO_NEEDS,
     PUT_BEGIN,
     PUT_END,
+    ItemChecker,
     Request,
     compact_json,
+    identity,
+    key_limits,
 )
-from ddbload.items.typed_values import REFUSED, TEXT_READERS
+from ddbload.items.row_attributes import REFUSED, TEXT_READERS
 from ddbload.rows.columns import (
     FILLER,
     RARELY_ESCAPED,

@@ -37,9 +37,13 @@ from ddbload.reading.row_blocks import (
     slice_for_object,
 )
 from ddbload.rows.blocks import BLOCK_BYTES, Block, RowBoundaries
-from ddbload.source.byte_source import ByteSource
-from ddbload.source.decoding.compression import POINT_BYTES, SeekTrail
-from ddbload.source.decoding.decoded_source import DecodedSource, why_uncut
+from ddbload.source.decoding.decoded_source import (
+    POINT_BYTES,
+    ByteSource,
+    DecodedSource,
+    SeekTrail,
+    why_uncut,
+)
 
 
 class Chunker:
