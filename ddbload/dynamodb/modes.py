@@ -110,16 +110,6 @@ class WriteMode:
         """Return the word for an outcome: `deleted`, `would be written`, `rejected`."""
         return {"written": self.written, "skipped": self.skipped}.get(outcome, outcome)
 
-    def condition_parameters(self, partition_key: str, position: str | None) -> dict[str, Any]:
-        """Return the PutItem parameters of the mode's own condition; none if it has none.
-
-        `position`: the attribute in which `last-wins` stores positions.
-        """
-        if self.condition is None:
-            return {}
-        names = {"#key": partition_key} if position is None else {"#position": position}
-        return {"ConditionExpression": self.condition, "ExpressionAttributeNames": names}
-
 
 PUT = WriteMode(
     "put",

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from json import JSONEncoder
 from json.encoder import encode_basestring as quoted
 from operator import itemgetter
@@ -25,8 +26,8 @@ from ddbload.dynamodb.modes import (
     PUT,
     REMOVAL,
     SETS,
+    Condition,
     Deletion,
-    RequestForm,
     RowWrites,
     WriteMode,
     insert_statement,
@@ -203,8 +204,6 @@ def identity(value: AttributeValue) -> Hashable:
     return parse_number(text).value if kind == "N" else to_octets(text)
 
 
-RequestForms = Callable[[Sequence[str], Collection[str]], RequestForm]
-"""Function that makes the request of rows with some names, of which some are to be removed."""
 NamedValues = tuple[tuple[str, ...], tuple[str, ...]]
 """Attribute names of a row, and the JSON of their values in octets."""
 Request = str | NamedValues
@@ -294,11 +293,10 @@ class RowJoiner(Joiner):
     Rows with the same names share a form, which has a `%s` for each value.
     """
 
-    def __init__(self, table: str, member: str, request_form: RequestForms) -> None:
-        """Take the parameter of the item or its key, and what makes the request of some names."""
-        self._table, self._member, self._request_form = table, member, request_form
+    def __init__(self, writes: RowWrites) -> None:
+        self._writes = writes
         # By the names of a row, and the places of the values to remove.
-        self._forms: dict[Any, tuple[str, Callable[[Sequence[str]], Any]]] = {}
+        self._form = lru_cache(MAX_FORMS)(self._new_form)
 
     def body(self, requests: Sequence[Any]) -> bytes:
         """Make the body of the call that writes a row."""
@@ -306,20 +304,18 @@ class RowJoiner(Joiner):
         removed: tuple[int, ...] = ()
         if _REMOVAL in values:
             removed = tuple(place for place, text in enumerate(values) if text == _REMOVAL)
-        try:
-            form, pick = self._forms[names, removed]
-        except KeyError:
-            form, pick = self._form(names, removed)
+        form, pick = self._form(names, removed)
         body: str = form % pick(values)
         return body.encode("latin-1")
 
-    def _form(
-        self, names: Sequence[str], removed: Sequence[int]
+    def _new_form(
+        self, names: tuple[str, ...], removed: tuple[int, ...]
     ) -> tuple[str, Callable[[Sequence[str]], Any]]:
-        request = self._request_form(names, [names[place] for place in removed])
+        writes = self._writes
+        request = writes.form(names, [names[place] for place in removed])
         fields = [
-            f'"TableName":{quoted(self._table)}',
-            f'"{self._member}":{_object(request.attributes)}',
+            f'"TableName":{quoted(writes.table)}',
+            f'"{writes.mode.member}":{_object(request.attributes)}',
             *(f'"{name}":{quoted(text)}' for name, text in request.expressions.items()),
         ]
         if request.names:
@@ -331,19 +327,15 @@ class RowJoiner(Joiner):
             fields.append('"ReturnValuesOnConditionCheckFailure":"ALL_OLD"')
         text = f"{{{','.join(fields)}{CONSUMED_CAPACITY}".replace("\0", "%s")
         places = [names.index(name) for name in (*request.attributes, *request.values.values())]
-        if len(self._forms) >= MAX_FORMS:
-            self._forms.clear()
-        form = self._forms[names, tuple(removed)] = to_octets(text), itemgetter(*places)
-        return form
+        return to_octets(text), itemgetter(*places)
 
 
 class InsertJoiner(RowJoiner):
     """Joiner of rows into bodies of BatchExecuteStatement; one row by itself goes by PutItem."""
 
-    def __init__(self, table: str, member: str, request_form: RequestForms) -> None:
-        super().__init__(table, member, request_form)
-        # By the names of a row: the JSON of a statement up to its parameters.
-        self._openings: dict[tuple[str, ...], str | None] = {}
+    def __init__(self, writes: RowWrites) -> None:
+        super().__init__(writes)
+        self._opening = lru_cache(MAX_FORMS)(self._new_opening)
 
     def fits(self, names: Iterable[str]) -> bool:
         """Return whether a statement can insert an item with these attributes."""
@@ -356,17 +348,10 @@ class InsertJoiner(RowJoiner):
         statements = [f"{self._opening(names)}{','.join(values)}]}}" for names, values in requests]
         return f'{{"Statements":[{",".join(statements)}]{CONSUMED_CAPACITY}'.encode("latin-1")
 
-    def _opening(self, names: tuple[str, ...]) -> str | None:
-        try:
-            return self._openings[names]
-        except KeyError:
-            statement = insert_statement(self._table, names)
-            if len(self._openings) >= MAX_FORMS:
-                self._openings.clear()
-            opening = self._openings[names] = statement and (
-                f'{{"Statement":{to_octets(quoted(statement))},"Parameters":['
-            )
-            return opening
+    def _new_opening(self, names: tuple[str, ...]) -> str | None:
+        """Return the JSON of a statement up to its parameters; None if the names fit none."""
+        statement = insert_statement(self._writes.table, names)
+        return statement and f'{{"Statement":{to_octets(quoted(statement))},"Parameters":['
 
 
 def joiner_for(
@@ -380,19 +365,15 @@ def joiner_for(
     `position_attribute` holds the position of each row in modes that keep it.
     """
     if writes is not None:
-        return RowJoiner(writes.table, writes.mode.member, writes.form)
+        return RowJoiner(writes)
     if mode.condition is None:
         return BatchJoiner(table.name, deletes=mode.deletes)
-    key = table.keys[0].name if table.keys else ""
-    condition = mode.condition_parameters(key, position_attribute)
-    placeholders = condition["ExpressionAttributeNames"]
-    expressions = {"ConditionExpression": condition["ConditionExpression"]}
-    values = {":position": position_attribute} if position_attribute is not None else {}
-
-    def form(names: Sequence[str], removed: Collection[str] = ()) -> RequestForm:  # noqa: ARG001
-        return RequestForm(tuple(names), expressions, placeholders, values, returns_old=True)
-
-    return (InsertJoiner if mode.inserts else RowJoiner)(table.name, mode.member, form)
+    if position_attribute is None:
+        names, columns = {"#key": table.keys[0].name if table.keys else ""}, {}
+    else:
+        names, columns = {"#position": position_attribute}, {":position": position_attribute}
+    own = RowWrites(mode, table.name, (), condition=Condition(mode.condition, names, columns))
+    return (InsertJoiner if mode.inserts else RowJoiner)(own)
 
 
 def _object(names: Iterable[str]) -> str:
