@@ -28,11 +28,10 @@ from ddbload.items.item_requests import (
     NO_NEEDS,
     PUT_BEGIN,
     PUT_END,
-    ItemChecker,
+    ItemBuilder,
     Request,
     compact_json,
     identity,
-    key_limits,
 )
 from ddbload.items.row_attributes import REFUSED, TEXT_READERS
 from ddbload.rows.columns import (
@@ -232,21 +231,21 @@ class BatchEncoder:
         joins_text: bool = True,
     ) -> None:
         """Take what `ItemBuilder` takes, and how rows are encoded: as `Joiner.joins_text` says."""
+        self.builder = builder = ItemBuilder(columns, types, table, nulls, needs)
+        """Builder of the rows that only it can judge."""
         self._columns, self._types = tuple(columns), list(types)
         self._joins_text = joins_text
-        self._keys = [columns.index(key.name) for key in table.keys]
-        self._limits = dict(key_limits(columns, table))
-        self._binary_limits = dict(key_limits(columns, table, "B"))
+        self._keys = builder.keys
+        self._limits, self._binary_limits = dict(builder.limits), builder.binary_limits
         # DynamoDB counts two bytes for a number of one digit, and one for a null.
         self._names_bytes = sum(len(name.encode()) for name in columns) + self._types.count("N")
         self._names_bytes += len(columns) * (nulls == NULL)
         names = [to_octets(quoted(name)) for name in columns]
         # Without names for rows that are names and values.
         self._names = [f"{name}:" if joins_text else "" for name in names]
-        checker = ItemChecker(table, needs)
         absent = [
-            REFUSED if name in needs.condition_columns else checker.null_of(name, kind, nulls)
-            for name, kind in zip(columns, types, strict=True)
+            REFUSED if name in needs.condition_columns else null
+            for name, _, null in builder.columns
         ]
         refused = {place for place, value in enumerate(absent) if value is REFUSED}
         self._required = refused.union(self._keys)

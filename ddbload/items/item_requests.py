@@ -130,30 +130,29 @@ class ItemBuilder:
     ) -> None:
         """Take one type for each column, and the policy for missing values."""
         self._checker = checker = ItemChecker(table, needs)
-        self._columns = [
+        self.columns = [
             (name, TEXT_READERS[kind], checker.null_of(name, kind, nulls))
             for name, kind in zip(columns, types, strict=True)
         ]
-        self._keys = [columns.index(name) for name in checker.key_names]
-        self._limits = key_limits(columns, table)
-        self._binary_limits = dict(key_limits(columns, table, "B"))
+        """Name of each column, reader of its cells, and value of its empty ones."""
+        self.keys = [columns.index(name) for name in checker.key_names]
+        self.limits = key_limits(columns, table)
+        self.binary_limits = dict(key_limits(columns, table, "B"))
 
     def build(self, fields: Sequence[str]) -> Item | Defect:
         """Build the item of a row: an empty cell is a missing value. A defect names its column."""
-        if len(fields) != len(self._columns):
-            return field_count(len(fields), len(self._columns))
-        for column in self._keys:
+        if len(fields) != len(self.columns):
+            return field_count(len(fields), len(self.columns))
+        for column in self.keys:
             if not fields[column]:
                 return Defect("empty_key", "the key attribute is empty", column)
-        for column, most in self._limits:
+        for column, most in self.limits:
             size = len(fields[column].encode())
             if size > most:
                 return _key_too_long(size, most, column)
         attributes: Attributes = {}
-        for column, (text, (name, read, null)) in enumerate(
-            zip(fields, self._columns, strict=True)
-        ):
-            value, limit = null, self._binary_limits.get(column)
+        for column, (text, (name, read, null)) in enumerate(zip(fields, self.columns, strict=True)):
+            value, limit = null, self.binary_limits.get(column)
             if text:
                 try:
                     value = read(text)

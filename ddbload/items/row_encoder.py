@@ -28,7 +28,7 @@ from ddbload.items.document_builder import (
     item_line,
 )
 from ddbload.items.document_rows import EncodedRow, JsonRows
-from ddbload.items.item_requests import NO_NEEDS, Item, ItemBuilder, Joiner, joiner_for
+from ddbload.items.item_requests import NO_NEEDS, Item, Joiner, joiner_for
 from ddbload.items.row_attributes import ItemLayout, item_layout
 from ddbload.items.row_filter import FILTERED, row_filter
 from ddbload.rows.blocks import (
@@ -122,9 +122,9 @@ class FieldEncoder:
             self._started = started
             attributes, types = (*attributes, position_attribute), (*types, "S")
         self._layout = layout
-        self._builder = ItemBuilder(attributes, types, table, nulls, needs)
         joins_text = joiner_for(table, mode, position_attribute, writes).joins_text
         self._encoder = BatchEncoder(attributes, types, table, nulls, needs, joins_text=joins_text)
+        self._builder = self._encoder.builder
 
     def build(self, fields: Sequence[str], byte: int) -> Item | Defect:
         """Build the item of one row.

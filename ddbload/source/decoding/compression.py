@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Any
 
 from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.source import GZIP
@@ -30,19 +30,6 @@ _ZSTD_BLOCK_BYTES = 128 * 1024
 _REPEATED, _COMPRESSED = 1, 2
 
 
-class PointRecorder(Protocol):
-    """Recorder of the seek points that decompression passes."""
-
-    consumed: int
-    """Bytes of the object that were decompressed so far, as they are stored."""
-
-    def wants(self, text: int) -> bool:
-        """Return whether a point is due after this many decompressed bytes of the object."""
-
-    def add(self, point: SeekPoint) -> None:
-        """Record a point of the object, behind all earlier ones."""
-
-
 class _Damage(Exception):
     """Damage to compressed data; its text says which. Data that end too early are an EOFError."""
 
@@ -54,13 +41,14 @@ def decompress(
     max_expansion: int | None,
     *,
     start: SeekPoint | None = None,
-    trail: PointRecorder | None = None,
+    trail: Any = None,
 ) -> Iterator[bytes]:
     """Decompress gzip or zstd into pieces of at most 128 KiB. Empty input gives empty output.
 
     `read` yields the compressed bytes from an offset on. `name` is the source's name, for error
     messages. `max_expansion` limits the output to that many times the input, once 1 MiB has come
-    out; None sets no limit. `start` is a point to begin at; `trail` records those that are passed.
+    out; None sets no limit. `start` is a point to begin at; `trail`, a `SeekTrail`, records those
+    that are passed.
 
     Raises `DamagedCompression`, `ExpansionTooLarge`, and `ExtraMissing` without zstandard.
     """
@@ -150,7 +138,7 @@ class _Reader:
             self.offset = len(self.piece) - len(self.piece[self.offset :].lstrip(b"\0"))
 
 
-def _gunzip(reader: _Reader, start: SeekPoint, trail: PointRecorder | None) -> Iterator[bytes]:
+def _gunzip(reader: _Reader, start: SeekPoint, trail: Any) -> Iterator[bytes]:
     inflater = make_inflater()
     checksum, length, byte = start.checksum, start.length, start.byte
     is_first = start.text == length
@@ -247,7 +235,7 @@ def _gzip_damage(error: _Damage | EOFError, *, is_first: bool) -> str:
     return f"the gzip data are damaged ({error})"
 
 
-def _unzstd(reader: _Reader, trail: PointRecorder | None) -> Iterator[bytes]:
+def _unzstd(reader: _Reader, trail: Any) -> Iterator[bytes]:
     try:
         import zstandard
     except ImportError:

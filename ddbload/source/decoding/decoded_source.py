@@ -1,4 +1,4 @@
-"""A source's content: decompressed, and converted to UTF-8."""
+"""A source's content: its bytes as they are stored, and decompressed and converted to UTF-8."""
 
 from __future__ import annotations
 
@@ -201,6 +201,19 @@ class DecodedSource:
         """True if reading can begin at places that are found while it is decompressed."""
         return self.compression != UNCOMPRESSED and self._encoding is None
 
+    @property
+    def why_uncut(self) -> str:
+        """Reason why a compressed source that should be cut is not, and what helps."""
+        if self.compression == ZSTD:
+            return (
+                "it is one Zstandard frame, which can only be decompressed from its beginning;"
+                " compress it with gzip, or with pzstd, which makes many frames"
+            )
+        return (
+            "the places where gzip can be cut are found by zlib's own functions, which this Python"
+            " does not reach; install the system's zlib (libz.so.1), or split the file"
+        )
+
     def seek(self, start: SeekPoint | None, trail: SeekTrail | None) -> None:
         """Begin later reads at a seek point, if they lie behind it, and record others."""
         self._start, self._trail = start, trail
@@ -311,19 +324,6 @@ class DecodedSource:
 def _is_usable(point: SeekPoint, start: int) -> bool:
     """Tell whether decompression can begin at a point to read from `start`."""
     return point.text <= start and (point.window is None or inflate.zlib_library() is not None)
-
-
-def why_uncut(compression: str) -> str:
-    """Return the reason why a compressed object that should be cut is not, and what helps."""
-    if compression == ZSTD:
-        return (
-            "it is one Zstandard frame, which can only be decompressed from its beginning; compress"
-            " it with gzip, or with pzstd, which makes many frames"
-        )
-    return (
-        "the places where gzip can be cut are found by zlib's own functions, which this Python does"
-        " not reach; install the system's zlib (libz.so.1), or split the file"
-    )
 
 
 def slice_pieces(
