@@ -27,8 +27,7 @@ from bench.rounds import described_machine, rotated
 from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.options import DEFAULT_CHUNK_BYTES
 from ddbload.contracts.source import GZIP
-from ddbload.source.decoding.compression import SeekTrail
-from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.decoded_source import DecodedSource, SeekTrail
 from ddbload.source.local_file import open_local
 
 PIECE_BYTES = 64 * 1024

@@ -18,7 +18,7 @@ from ddbload.contracts.run_record import RunRecord, amount_text
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
 from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, visible
-from ddbload.items.item_layout import item_layout
+from ddbload.items.row_attributes import item_layout
 from ddbload.runs.progress import RunProgress
 from ddbload.steps.report import empty_report, finished_report
 

@@ -22,7 +22,7 @@ from ddbload.contracts.source import GZIP
 from ddbload.convert.sharded_sink import BucketShards, FolderShards, ShardedSink, ShardTarget
 from ddbload.convert.sinks import FileSink, Sink, StreamSink, disk_errors
 from ddbload.errors import NothingWritten, OutputUnwritable, TooManyRejects
-from ddbload.items.row_requests import compact_json
+from ddbload.items.item_requests import compact_json
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import PartOutput, ReadCounts, read_parts
 from ddbload.reading.row_batches import RejectLine, RowBatch, first_rows, iter_row_batches

@@ -32,8 +32,9 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from ddbload.contracts.column_mapping import Dialect
+from ddbload.contracts.source import Source
 from ddbload.dynamodb.limits import MAX_COLUMNS
-from ddbload.rows.blocks import Defect, RowBoundaries, repeated
+from ddbload.rows.blocks import Defect, JsonLineBoundaries, RowBoundaries, repeated
 
 NEAR_BYTES = 1024
 """Bytes to look back from an offset, at first, for a certain row end."""
@@ -100,6 +101,13 @@ class Grammar:
 def dialect_boundaries(dialect: Dialect) -> DelimitedBoundaries:
     """Return the row boundaries of a dialect. They have no state, so all objects share them."""
     return DelimitedBoundaries(dialect)
+
+
+def row_boundaries_for(source: Source) -> RowBoundaries:
+    """Return what finds the row ends of a source."""
+    if source.kind.has_columns:
+        return dialect_boundaries(Dialect.of(source))
+    return JsonLineBoundaries()
 
 
 class DelimitedBoundaries(RowBoundaries):

@@ -17,14 +17,12 @@ from ddbload.contracts.results import DONE, Report
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import LINES, LOCATION_FIELDS, UNCOMPRESSED, Source
 from ddbload.errors import BadRetryFile, RunMismatch
-from ddbload.items.item_layout import item_layout
-from ddbload.items.row_encoder import row_boundaries_for
-from ddbload.items.typed_values import PLAIN_TYPES
+from ddbload.items.row_attributes import PLAIN_TYPES, item_layout
 from ddbload.ledger.counted_chunks import counted_rejects
 from ddbload.ledger.store import decode_json, encode_json
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.blocks import Block, RowBoundaries, RowPositions
-from ddbload.rows.dialect_grammar import RowSplitter
+from ddbload.rows.dialect_grammar import RowSplitter, row_boundaries_for
 from ddbload.steps.load_history import may_begin
 
 

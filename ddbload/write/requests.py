@@ -14,8 +14,7 @@ from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.item_equality import write_units
 from ddbload.dynamodb.limits import MAX_BATCH_ROWS
-from ddbload.dynamodb.modes import Deletion, is_position
-from ddbload.dynamodb.row_writes import RowWrites, without_removals
+from ddbload.dynamodb.modes import Deletion, RowOrder, RowWrites, is_position, without_removals
 from ddbload.errors import ConditionRefused, DdbloadError, TableNotFound
 from ddbload.write.scheduler.answers import (
     Accepted,
@@ -26,7 +25,6 @@ from ddbload.write.scheduler.answers import (
     Throttled,
     Unsure,
 )
-from ddbload.write.scheduler.key_ordering import RowOrder
 
 ItemOrKey = Mapping[str, Any]
 """Attributes of an item to put, or of the key of an item to delete, in DynamoDB JSON."""

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from ddbload.dynamodb.modes import RowOrder
 from ddbload.write.scheduler import unsettled_rows
 from ddbload.write.scheduler.answers import Accepted, Answers, RowOutcome, Throttled, Unsure
-from ddbload.write.scheduler.key_ordering import KeyOrdering, RowOrder
 from ddbload.write.scheduler.scheduler import Scheduler
+from ddbload.write.scheduler.single_rows import KeyOrdering
 from tests.sim.__main__ import failure
 from tests.sim.import_simulation import ImportSimulation
 from tests.sim.invocation import BreachError

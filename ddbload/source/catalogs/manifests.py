@@ -26,8 +26,7 @@ from ddbload.contracts.source import (
     GZIP,
 )
 from ddbload.errors import BadManifest, DamagedExport, UnsupportedFormat
-from ddbload.source.byte_source import ByteSource
-from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource
 
 S3_SCHEME = "s3://"
 

@@ -1,10 +1,13 @@
-"""A source's content: decompressed, and converted to UTF-8."""
+"""A source's content: its bytes as they are stored, and decompressed and converted to UTF-8."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
+from typing import Any, Protocol
 
 from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.source import (
@@ -19,9 +22,137 @@ from ddbload.contracts.source import (
 from ddbload.errors import SourceChanged, UnsupportedFormat
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK
 from ddbload.rows.json_framing import LARGEST_CONTAINER_START, JsonFramer
-from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding import inflate
-from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES, SeekTrail, decompress
+from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES, decompress
+
+
+class ByteSource(Protocol):
+    """One version of a file or object. A read returns bytes of that version or fails."""
+
+    @property
+    def name(self) -> str:
+        """Path or s3:// URI."""
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+
+    @property
+    def pinned(self) -> Mapping[str, Any]:
+        """Version as JSON data, from which it can be opened again."""
+
+    def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
+        """Yield the bytes in [`start`, `end`) in pieces of at most `piece_bytes`.
+
+        Yields exactly `end - start` bytes, or raises `SourceChanged`, `SourceNotFound`,
+        `SourceUnreadable` or `ServiceUnavailable`.
+        """
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+FIRST_BYTES = 256 * 1024
+"""Bytes that usually suffice to find the header and the format; a small object as a whole."""
+
+
+class HeadCachingSource:
+    """A source with its first bytes kept in memory; closes the source when it is closed.
+
+    These are the first 256 KiB, or those that were read before, in `head`.
+    """
+
+    def __init__(self, inner: ByteSource, head: bytes | None = None) -> None:
+        self.name, self.size, self.pinned = inner.name, inner.size, inner.pinned
+        self.read = 0
+        """Offset up to which bytes were read."""
+        self._inner = inner
+        self._head = head
+
+    def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
+        """Yield a range, see `ByteSource.stream`."""
+        head_bytes = min(self.size, FIRST_BYTES) if self._head is None else len(self._head)
+        position = start
+        if position < min(end, head_bytes):
+            if self._head is None:
+                self._head = b"".join(self._inner.stream(0, head_bytes, FIRST_BYTES))
+            for position in range(start, min(end, head_bytes), piece_bytes):
+                yield self._head[position : min(position + piece_bytes, end, head_bytes)]
+            position = min(end, head_bytes)
+        if position < end:
+            for piece in self._inner.stream(position, end, piece_bytes):
+                position += len(piece)
+                self.read = max(self.read, position)
+                yield piece
+
+    def close(self) -> None:
+        """Close the source."""
+        self._inner.close()
+
+
+POINT_BYTES = 1024 * 1024
+"""Decompressed bytes between two points. One takes 32 KiB of memory, and a millisecond or so to
+decompress half of what lies between two."""
+
+
+class SeekTrail:
+    """Seek points of the objects that are read one after the other, by their byte in the run.
+
+    Points are kept until `discard_before`.
+    """
+
+    def __init__(self, every: int = POINT_BYTES) -> None:
+        """`every`: decompressed bytes between two points, at least."""
+        self.consumed = 0
+        """Bytes of the current object that were decompressed so far, as they are stored."""
+        self.every = every
+        self._bytes: list[int] = []
+        # None where an object begins.
+        self._points: list[SeekPoint | None] = []
+        self._base = self._shift = self._next = 0
+        self._until: int | None = None
+
+    def begin(self, base: int, skip: int, start: SeekPoint | None = None) -> None:
+        """Begin an object, whose byte `skip` is byte `base` of the run, with a known point."""
+        self.consumed = 0
+        self._base, self._shift = base, base - skip
+        self._next = self.every
+        self._until = None
+        self._bytes.append(base)
+        self._points.append(None)
+        if start is not None:
+            self.add(start)
+            self._until = start.until
+
+    def wants(self, text: int) -> bool:
+        """Tell whether a point is due after this many decompressed bytes of the object."""
+        return text >= self._next
+
+    def add(self, point: SeekPoint) -> None:
+        """Record a point of the current object, behind all earlier ones."""
+        self._next = point.text + self.every
+        byte = point.text + self._shift
+        # Rows do not begin within a header.
+        if byte >= self._base:
+            self._bytes.append(byte)
+            self._points.append(point if self._until is None else replace(point, until=self._until))
+
+    def first_from(self, byte: int) -> int | None:
+        """Return the byte of the first point at or after a byte; None before it was passed."""
+        found = bisect_left(self._bytes, byte)
+        return self._bytes[found] if found < len(self._bytes) else None
+
+    def last_before(self, byte: int) -> SeekPoint | None:
+        """Return the last point at or before a byte; None if its object is read from its start."""
+        found = bisect_right(self._bytes, byte)
+        return self._points[found - 1] if found else None
+
+    def discard_before(self, byte: int) -> None:
+        """Forget the points that `last_before` returns for no later byte."""
+        found = bisect_right(self._bytes, byte) - 1
+        if found > 0:
+            del self._bytes[:found], self._points[:found]
+
 
 READ_BYTES = 64 * 1024
 """Compressed or encoded bytes read at once."""
@@ -69,6 +200,19 @@ class DecodedSource:
     def has_seek_points(self) -> bool:
         """True if reading can begin at places that are found while it is decompressed."""
         return self.compression != UNCOMPRESSED and self._encoding is None
+
+    @property
+    def why_uncut(self) -> str:
+        """Reason why a compressed source that should be cut is not, and what helps."""
+        if self.compression == ZSTD:
+            return (
+                "it is one Zstandard frame, which can only be decompressed from its beginning;"
+                " compress it with gzip, or with pzstd, which makes many frames"
+            )
+        return (
+            "the places where gzip can be cut are found by zlib's own functions, which this Python"
+            " does not reach; install the system's zlib (libz.so.1), or split the file"
+        )
 
     def seek(self, start: SeekPoint | None, trail: SeekTrail | None) -> None:
         """Begin later reads at a seek point, if they lie behind it, and record others."""
@@ -180,19 +324,6 @@ class DecodedSource:
 def _is_usable(point: SeekPoint, start: int) -> bool:
     """Tell whether decompression can begin at a point to read from `start`."""
     return point.text <= start and (point.window is None or inflate.zlib_library() is not None)
-
-
-def why_uncut(compression: str) -> str:
-    """Return the reason why a compressed object that should be cut is not, and what helps."""
-    if compression == ZSTD:
-        return (
-            "it is one Zstandard frame, which can only be decompressed from its beginning; compress"
-            " it with gzip, or with pzstd, which makes many frames"
-        )
-    return (
-        "the places where gzip can be cut are found by zlib's own functions, which this Python does"
-        " not reach; install the system's zlib (libz.so.1), or split the file"
-    )
 
 
 def slice_pieces(

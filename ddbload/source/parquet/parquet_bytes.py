@@ -19,7 +19,7 @@ from typing import Any
 from pyarrow import parquet  # type: ignore[import-untyped]
 
 from ddbload.errors import DamagedParquet, DdbloadError, SourceUnreadable, UnsupportedFormat
-from ddbload.source.byte_source import ByteSource
+from ddbload.source.decoding.decoded_source import ByteSource
 
 # Thrift's compact protocol, in which Parquet writes its footer and its page headers.
 

@@ -26,9 +26,8 @@ from ddbload.errors import (
     TooManyColumns,
     UnsupportedFormat,
 )
-from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES
-from ddbload.source.decoding.decoded_source import DecodedSource, slice_pieces
+from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource, slice_pieces
 from ddbload.source.parquet.arrow_to_ddb_json import (
     ROW_BYTES,
     decoded_size,

@@ -3,7 +3,7 @@
 A driver asks the scheduler for the next step, sends the batches, and reports their answers. The
 scheduler knows rows only by handle and key. Two laws hold whatever DynamoDB answers:
 
-- Of the rows with one key at most one is in flight or waiting to be sent again (`key_ordering`).
+- Of the rows with one key at most one is in flight or waiting to be sent again (`KeyOrdering`).
 - Each row is settled exactly once, by an answer that states its outcome (`OutcomeTracker`).
 
 A throttled row takes this path: `Scheduler.answered` reports the returned units to `hot_keys` and
@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 from ddbload.contracts.row_counts import WriteStats
 from ddbload.dynamodb import limits
+from ddbload.dynamodb.modes import RowOrder
 from ddbload.errors import DdbloadError
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.scheduler.answers import (
@@ -30,7 +31,7 @@ from ddbload.write.scheduler.answers import (
     Step,
     Wait,
 )
-from ddbload.write.scheduler.key_ordering import QueuedRow, RowMerger, RowOrder
+from ddbload.write.scheduler.single_rows import QueuedRow, RowMerger
 from ddbload.write.scheduler.unsettled_rows import UniqueKeyBatch, UnsettledRows
 
 SETTLE_BACKOFF_SECONDS = 0.8

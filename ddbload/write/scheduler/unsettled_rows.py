@@ -2,7 +2,7 @@
 
 Most rows have a key that no other unsettled row has. They are kept in whole batches, which cost a
 twentieth of the time of their single rows. A later row with one of the keys, or any answer but
-complete success, *dissolves* a batch into single rows. These go one by one: `key_ordering` decides
+complete success, *dissolves* a batch into single rows. These go one by one: `KeyOrdering` decides
 which row of a key is sent, and `RetryQueues` when.
 """
 
@@ -20,8 +20,15 @@ from dataclasses import dataclass, field
 
 from ddbload.aws.backoff import full_jitter
 from ddbload.dynamodb import limits
-from ddbload.write.scheduler.key_ordering import KeyOrdering, QueuedRow, RowMerger, RowOrder
-from ddbload.write.scheduler.row_queues import HotKeys, RetryQueues, partition_key
+from ddbload.dynamodb.modes import RowOrder
+from ddbload.write.scheduler.single_rows import (
+    HotKeys,
+    KeyOrdering,
+    QueuedRow,
+    RetryQueues,
+    RowMerger,
+    partition_key,
+)
 
 MAX_EXCESS = 1.25
 """A request may exceed its units by this factor, so that no request of a row or two is left."""

@@ -15,8 +15,7 @@ import zstandard
 from ddbload.contracts.chunks import SeekPoint
 from ddbload.errors import DamagedCompression, ExpansionTooLarge, InvalidPayload
 from ddbload.source.decoding import inflate
-from ddbload.source.decoding.compression import SeekTrail
-from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.decoded_source import DecodedSource, SeekTrail
 from ddbload.source.decoding.inflate import zlib_library
 from tests.unit.source.gzip_files import GZIP, ROWS, deflate, member
 from tests.unit.source.memory_source import MemorySource

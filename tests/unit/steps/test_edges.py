@@ -118,7 +118,7 @@ def test_objects_of_one_chunk_are_not_read_beyond_their_beginning(monkeypatch):
 
 
 def test_compressed_object_is_not_read_beyond_its_header(monkeypatch):
-    monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 1024)
+    monkeypatch.setattr("ddbload.source.decoding.decoded_source.FIRST_BYTES", 1024)
     rng = random.Random(1)
     rows = b"".join(b"%d,%d\n" % (number, rng.getrandbits(60)) for number in range(5000))
     data = gzip.compress(b"id,a\n" + rows)
