@@ -35,7 +35,7 @@ from ddbload.reading.parts import ReadCounts
 
 _PART_MIB = 64
 _NO_TABLE = "none"
-"""Table name of a payload without a table."""
+"""Table name in the payload of a conversion, which has no table."""
 
 
 @options.command(
@@ -209,7 +209,7 @@ def _lines(value: Mapping[str, Any], source: str, counts: ReadCounts) -> Iterato
 def _rejects_to(file: BinaryIO | None, counts: ReadCounts) -> Iterator[Callable[[bytes], object]]:
     """Yield a function that writes the line of a reject. Raises `RejectsNotKept`.
 
-    Earlier rejects stay in the file until a row was read.
+    Rejects of an earlier conversion stay in the file until the first row was read.
     """
     if file is None:
         yield lambda _: None

@@ -1,4 +1,4 @@
-"""`ddbload deploy` and `ddbload destroy`: make, update or remove the stack."""
+"""`ddbload deploy` and `ddbload destroy`: create, update or remove the stack."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ddbload.errors import AccessDenied, DdbloadError, DeploymentFailed, StackNo
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, describe_stack, find_stack
 
 BOOTSTRAP_STACK = "CDKToolkit"
-"""Stack of the AWS CDK, which all its apps of an account and region share."""
+"""Bootstrap stack of the AWS CDK, shared by all CDK apps of an account and region."""
 
 stack_name_option = options.deployment_option(
     "--stack",
@@ -48,7 +48,7 @@ agree_option = partial(options.deployment_option, "--yes", is_flag=True)
 
 @dataclass(frozen=True, slots=True)
 class StackPlace:
-    """Account and region of a stack, and what is deployed there."""
+    """Account and region of a stack, and the stack's current state."""
 
     stack: str
     account: str
@@ -57,7 +57,7 @@ class StackPlace:
     bootstrapped: bool
     clients: Clients
     environment: Mapping[str, str]
-    """Variables by which programs reach the same account with the same credentials."""
+    """Environment variables that give cdk the same account and credentials."""
 
     @property
     def known_settings(self) -> Mapping[str, Any] | None:
@@ -75,7 +75,7 @@ class StackPlace:
 
 
 def find_stack_place(aws: AwsSettings, stack: str | None) -> StackPlace:
-    """Ask AWS who calls and what is deployed. Raises AWS's errors."""
+    """Read the caller's identity and the deployed stack. Raises AWS's errors."""
     clients = Clients(aws)
     name = stack_name(stack)
     sts = clients.service("sts")
@@ -95,14 +95,15 @@ def _is_bootstrapped(clients: Clients) -> bool:
     try:
         return describe_stack(clients.cloudformation, BOOTSTRAP_STACK) is not None
     except AccessDenied:
-        # Who may not look may not bootstrap either: cdk will say what is missing.
+        # A caller without permission to describe the stack cannot bootstrap either; cdk reports the
+        # missing permission.
         return True
 
 
 def _variables(clients: Clients, aws: AwsSettings, region: str) -> dict[str, str]:
-    """Return variables with these very credentials, so that cdk cannot find others.
+    """Return environment variables with these credentials, so that cdk uses no others.
 
-    They go to cdk's process only, never into a file.
+    They are passed to cdk's process only, and never written to a file.
     """
     session = clients.session()
     credentials = session.get_credentials()
@@ -126,7 +127,7 @@ def _variables(clients: Clients, aws: AwsSettings, region: str) -> dict[str, str
 
 
 def confirm(what: str, question: str, *, yes: bool) -> None:
-    """Tell what will be done, and ask. Raises `InvalidUsage` for a no, or without a terminal."""
+    """Print what will be done, and ask. Raises `InvalidUsage` if declined or without a terminal."""
     tell(what)
     if yes:
         return
@@ -138,7 +139,7 @@ def confirm(what: str, question: str, *, yes: bool) -> None:
 
 
 def tell(text: str) -> None:
-    """Print a line on stderr, in the name of ddbload."""
+    """Print a line on stderr, prefixed with `ddbload:`."""
     print_stderr(f"ddbload: {text}")
 
 
@@ -241,9 +242,9 @@ def deploy_command(
 
 
 def agree_to_tools(tools: toolchain.ToolSet, *, yes: bool) -> None:
-    """Tell what will be installed, and ask, unless it is there.
+    """Print what will be installed and ask, unless it is installed already.
 
-    Raises `InvalidUsage` for a no, and `ToolsUnavailable`.
+    Raises `InvalidUsage` if the user declines, and `ToolsUnavailable`.
     """
     toolchain.check_node()
     if toolchain.is_installed(tools):
@@ -256,7 +257,7 @@ def agree_to_tools(tools: toolchain.ToolSet, *, yes: bool) -> None:
 
 
 def _agree_to_deployment(place: StackPlace, cdk: Cdk, *, yes: bool) -> None:
-    """Show what the deployment will be allowed to do, and ask."""
+    """Show the permissions that the deployment gets, and ask."""
     if not place.bootstrapped:
         tell(
             f"{place.region} of account {place.account} has not been bootstrapped for the AWS CDK:"
@@ -266,7 +267,7 @@ def _agree_to_deployment(place: StackPlace, cdk: Cdk, *, yes: bool) -> None:
     if not yes and has_terminal_input():
         with cdk.diff(place.environment, security=True) as diff:
             shown = diff.wait().splitlines()
-        # Without bootstrapping cdk asks for it, and nobody can answer what it asks to confirm.
+        # Without bootstrapping, cdk would ask for confirmation, and its standard input is closed.
         drop = ("cdk-bootstrap", "Please confirm")
         print_stderr(*(line for line in shown if not any(each in line for each in drop)))
     confirm(
@@ -278,7 +279,7 @@ def _agree_to_deployment(place: StackPlace, cdk: Cdk, *, yes: bool) -> None:
 
 
 def _show_event(line: str) -> None:
-    """Print a line about a resource; cdk's others say nothing about the deployment."""
+    """Print cdk's lines about resources; its other lines do not concern the deployment."""
     if " | " in line:
         print_stderr(f"  {line}")
 
@@ -306,7 +307,7 @@ def _print_deployed(
 
 
 def _next_commands(stack: Stack, settings: Mapping[str, Any], aws: AwsSettings) -> Iterator[str]:
-    """Yield commands that use the stack as it was deployed."""
+    """Yield commands that use the deployed stack."""
     named = stack.name if stack.name != DEFAULT_STACK else None
     words = option_words(aws, stack=named)
     more = f" {shlex.join(words)}" if words else ""
@@ -375,7 +376,7 @@ def destroy_command(
 
 
 def _buckets(client: Any, stack: str) -> list[str]:
-    """List the buckets of a stack, which its template retains."""
+    """List the buckets that the stack's template retains."""
 
     def find() -> list[str]:
         pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
@@ -390,7 +391,7 @@ def _buckets(client: Any, stack: str) -> list[str]:
 
 
 def _count_running(place: StackPlace) -> int:
-    """Count running executions, at most a hundred; 0 where they cannot be read."""
+    """Count running executions, 100 at most; 0 if they cannot be read."""
     try:
         stack = find_stack(place.clients.cloudformation, place.stack)
     except DdbloadError:
@@ -405,7 +406,7 @@ def _count_running(place: StackPlace) -> int:
 
 
 def _wait_until_removed(place: StackPlace) -> None:
-    """Wait for the end of the removal. Raises `DeploymentFailed` with the first reason."""
+    """Wait until the stack is removed. Raises `DeploymentFailed` with the first reason."""
     client = place.clients.cloudformation
     while True:
         found = find_deployed_stack(client, place.stack)

@@ -1,4 +1,4 @@
-"""`ddbload doctor` and `ddbload completion`: check this machine, and complete in its shell."""
+"""`ddbload doctor` and `ddbload completion`: check the environment; complete in a shell."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def completion_command(
     kind = get_completion_class(shell) or ShellComplete
     root = click.get_current_context().find_root().command
     complete = kind(root, {}, PROGRAM, COMPLETE_VARIABLE)
-    # Not the class's own: that of bash runs a bash, to warn of old versions.
+    # Not click's class for bash, which runs bash to warn about old versions.
     print_stdout(*ShellComplete.source(complete).split("\n"))
 
 
 def answer_completion(commands: click.Command, instruction: str) -> int:
-    """Print the completions that a script asks for; return the exit status."""
+    """Print the completions that a shell's script asks for; return the exit status."""
     return shell_complete(commands, {}, PROGRAM, COMPLETE_VARIABLE, instruction)

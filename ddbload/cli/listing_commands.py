@@ -1,4 +1,4 @@
-"""`ddbload runs`, `ddbload ls` and `ddbload logs`: list runs, objects, and what a run logged."""
+"""`ddbload runs`, `ddbload ls` and `ddbload logs`: list runs, objects and log lines."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from ddbload.source.s3_listing.list_page import ListedFolder, ListedObject
 
 _LINES_PER_WRITE = 1000
 LOG_POLL_SECONDS = 15.0
-"""Seconds between two looks of --follow; each makes one request for each function."""
+"""Seconds between polls of --follow. Each poll makes one request per function."""
 BEFORE_SECONDS = 900.0
-"""Time before a run's record was written in which its first functions may have logged."""
+"""Seconds before a run's record was written from which logs are searched."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LEFT_OUT = {"timestamp", "level", "message", "location", "service", "correlation_id", "run"}
-"""Fields that a line does not show: --json has them."""
+"""Log fields that only --json prints."""
 
 
 @options.command(
@@ -94,7 +94,7 @@ def runs_command(
 
 
 def _draw_runs(runs: list[RunSummary]) -> None:
-    """Draw a table with a line for each run."""
+    """Draw a table with one line per run."""
     rows = (
         (
             each.run,
@@ -113,7 +113,7 @@ def _draw_runs(runs: list[RunSummary]) -> None:
 
 
 def _counts(run: RunSummary) -> Iterator[str]:
-    """Yield the rows that were written, in the word of the mode, all others, and the error."""
+    """Yield the run's written rows (named by its mode), its other rows, and its error."""
     if run.rows is not None and run.status != ALREADY_LOADED:
         yield mode_of(run.mode).written_text(run.rows.written, run.uncertain)
         for name, count in run.rows.outcomes.items():
@@ -228,7 +228,7 @@ def _list(
 
 
 def _count(found: Iterable[ListedObject | ListedFolder]) -> tuple[dict[str, int], str]:
-    """Count objects, folders and bytes; return them as JSON and as a line."""
+    """Count objects, folders and bytes; return the counts as JSON and as a line of text."""
     objects = folders = size = 0
     for each in found:
         # A folder is a tuple of its prefix alone.
@@ -311,7 +311,7 @@ def logs_command(
 
 
 def _events(run: str, there: Deployed, begin: float | None, follow: bool) -> Iterator[LogEvent]:
-    """Return the events of a run; with `follow`, until its last execution has ended."""
+    """Yield the log events of a run. `follow`: until its last execution has ended."""
     context = there.context
     logs = RunLogs(
         context.clients.service("logs"),
@@ -323,7 +323,7 @@ def _events(run: str, there: Deployed, begin: float | None, follow: bool) -> Ite
     )
     since = _beginning(run, there) if begin is None else begin
     while True:
-        # Looked up first: what is logged until then is read below.
+        # Read the state before the log, so that lines logged before the end are not missed.
         execution = there.last_execution(run) if follow else None
         started = context.now()
         yield from logs.events(since)
@@ -334,7 +334,7 @@ def _events(run: str, there: Deployed, begin: float | None, follow: bool) -> Ite
 
 
 def _beginning(run: str, there: Deployed) -> float:
-    """Return a time before the first function of a run began. Raises `RunNotFound`."""
+    """Return a time before the run's first function was invoked. Raises `RunNotFound`."""
     ledger = there.context.ledger(run)
     known = ledger.find_record() or ledger.find_request()
     if known is not None:
@@ -346,7 +346,10 @@ def _beginning(run: str, there: Deployed) -> float:
 
 
 def parse_time(text: str, now: float) -> float:
-    """Read a time, `10m` ago or in ISO 8601 (UTC without an offset). Raises `InvalidUsage`."""
+    """Parse `10m` (ago) or ISO 8601 (UTC without an offset). Raises `InvalidUsage`.
+
+    Returns seconds since the epoch.
+    """
     ago = re.fullmatch(r"(\d{1,6})([smhd])", text)
     if ago is not None:
         return now - int(ago[1]) * _UNITS[ago[2]]
@@ -360,11 +363,11 @@ def parse_time(text: str, now: float) -> float:
 
 
 def text_line(event: LogEvent) -> str:
-    """Return an event as a line of text, without characters that control a terminal."""
+    """Return an event as a line of text, with control characters escaped."""
     words = [_time_text(event.at), f"{event.function:<12}"]
     fields = event.fields
     if fields is None:
-        # Lambda's own lines have tabs between their parts, and one at the end.
+        # Lambda's own lines separate their fields by tabs and end with one.
         words.append(event.message.rstrip().replace("\t", "  "))
     else:
         words += [f"{fields.get('level', ''):<7}", str(fields.get("message", ""))]
