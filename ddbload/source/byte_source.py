@@ -11,7 +11,7 @@ class ByteSource(Protocol):
 
     @property
     def name(self) -> str:
-        """Path or s3:// URI."""
+        """Path or s3:// URI of the source."""
 
     @property
     def size(self) -> int:
@@ -19,7 +19,7 @@ class ByteSource(Protocol):
 
     @property
     def pinned(self) -> Mapping[str, Any]:
-        """Version as JSON data, from which it can be opened again."""
+        """Version as JSON data, from which the same version can be opened again."""
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
         """Yield the bytes in [`start`, `end`) in pieces of at most `piece_bytes`.
@@ -33,24 +33,28 @@ class ByteSource(Protocol):
 
 
 FIRST_BYTES = 256 * 1024
-"""Bytes that usually suffice to find the header and the format; a small object as a whole."""
+"""Bytes that usually suffice to detect the header and the format.
+
+A smaller object is read as a whole.
+"""
 
 
 class HeadCachingSource:
-    """A source with its first bytes kept in memory; closes the source when it is closed.
+    """Source whose first bytes are cached in memory.
 
-    These are the first 256 KiB, or those that were read before, in `head`.
+    The cache holds the first 256 KiB, or `head` if these bytes were read before. Closing it closes
+    the inner source.
     """
 
     def __init__(self, inner: ByteSource, head: bytes | None = None) -> None:
         self.name, self.size, self.pinned = inner.name, inner.size, inner.pinned
         self.read = 0
-        """Offset up to which bytes were read."""
+        """Offset up to which the source was read."""
         self._inner = inner
         self._head = head
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
-        """Yield a range, see `ByteSource.stream`."""
+        """Yield a range; see `ByteSource.stream`."""
         head_bytes = min(self.size, FIRST_BYTES) if self._head is None else len(self._head)
         position = start
         if position < min(end, head_bytes):
