@@ -1,9 +1,9 @@
-"""Queue the single rows that are ready, and slow each hot partition key. Pure.
+"""Queue single rows that are ready, and slow down each hot partition key. Pure.
 
-A key is hot when its rows are returned again and again while rows of other keys pass. This is
-inferred from the answers, because unprocessed items carry no reason; a throttling reason that
-names a key range counts as well. The rows of a hot key then wait in a separate queue with a
-separate rate.
+A key is hot if its rows are returned again and again while rows of other keys pass. This is
+inferred from the answers, because unprocessed items carry no reason; a throttling reason that names
+a key range counts as well. The rows of a hot key then wait in a separate queue with a separate
+rate.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from ddbload.write.pacing.pacing import AdaptiveRate
 from ddbload.write.scheduler.key_ordering import QueuedRow
 
 SUSPECT_SECONDS = 1.0
-"""Seconds that a key is returned before it may be hot. Neighbours in a sorted file are returned for
-a moment only."""
+"""Seconds for which a key's rows are returned before it may be hot.
+
+In a sorted file, neighboring keys are returned only for a moment.
+"""
 SUSPECT_UNITS = 150
-"""Returned units of a key from which on it may be hot."""
+"""Returned units of a key above which it may be hot."""
 SUSPECT_SHARE = 0.75
 """Returned share of a key's units, in requests whose other rows mostly passed."""
 MIN_KEY_RATE = 50.0
-"""Lowest rate of a key, units a second. If even that is too much, the key is not the cause."""
+"""Lowest rate of a key in units per second. If even that is returned, the key is not the cause."""
 MAX_HOT_KEYS = 4
-"""Most hot keys at one time. If there were more, the keys would not be the cause."""
+"""Maximum number of hot keys. With more, single keys would not be the cause."""
 FORGET_SECONDS = 10.0
 """Seconds without rows after which a key is no longer hot."""
 
@@ -38,7 +40,7 @@ def partition_key(key: Hashable) -> Hashable:
 
 
 class RowQueue:
-    """Rows to send, the longest waiting first: the frontier may depend on it."""
+    """Queue of rows to send, the oldest first, because the frontier may depend on it."""
 
     def __init__(self, rows: Iterable[QueuedRow] = ()) -> None:
         self._rows = [(row.first_handle, row) for row in rows]
@@ -52,7 +54,7 @@ class RowQueue:
         return RowQueue(row for first, row in self._rows if first <= last)
 
     def push(self, row: QueuedRow) -> None:
-        """Add a row. A row is replaced by one other row at most, so no two rows tie."""
+        """Add a row. At most one other row replaces a row, so priorities are unique."""
         heapq.heappush(self._rows, (row.first_handle, row))
 
     def peek(self) -> QueuedRow:
@@ -71,10 +73,10 @@ def fill_request(
     max_units: float,
     most_of_queue: float = math.inf,
 ) -> bool:
-    """Move rows from a queue to a request; return False once it takes no more.
+    """Move rows from a queue to a request; return false once the request is full.
 
-    The last row may exceed `max_units`, and `most_of_queue`, the units from this queue: otherwise a
-    row larger than that would never go.
+    The last row may exceed `max_units`, and also `most_of_queue` (the maximum units from this
+    queue). Otherwise a row larger than the maximum would never be sent.
     """
     size = sum(row.bytes for row in rows)
     units = sum(row.units for row in rows)
@@ -93,7 +95,7 @@ def fill_request(
 
 
 class _HotKey:
-    """A hot key: its rows that are ready, and its rate."""
+    """Hot key with its ready rows and its rate."""
 
     __slots__ = ("queue", "rate", "seen_at")
 
@@ -108,7 +110,7 @@ class HotKeys:
 
     def __init__(self) -> None:
         self.by_key: dict[Hashable, _HotKey] = {}
-        # By key: units, returned units, time of the first and of the last return.
+        # By key: units, returned units, times of the first and the last return.
         self._suspects: dict[Hashable, tuple[int, int, float, float]] = {}
         self._cleaned_at = -math.inf
 
@@ -123,23 +125,23 @@ class HotKeys:
         return None if hot is None else hot.queue
 
     def keep_up_to(self, last: int) -> None:
-        """Drop the rows beyond this one."""
+        """Drop the rows after this one."""
         for hot in self.by_key.values():
             hot.queue = hot.queue.up_to(last)
 
     def ready_at(self, now: float) -> float:
-        """Compute when a row of a hot key may be sent; infinity if no row waits."""
+        """Return when a row of a hot key may be sent; infinity if no row waits."""
         return min(
             (hot.rate.ready_at(now) for hot in self.by_key.values() if hot.queue), default=math.inf
         )
 
     def take(self, now: float, max_units: float, most_rows: int) -> list[QueuedRow]:
-        """Take the rows of hot keys that may be sent now, up to one request."""
+        """Take the rows of hot keys that may be sent now, at most one request."""
         rows: list[QueuedRow] = []
         for hot in self.by_key.values():
             if not hot.queue or hot.rate.ready_at(now) > now:
                 continue
-            # A request may overdraw the rate once: requests of single rows would cost more.
+            # A request may overdraw the rate once, because requests of single rows would cost more.
             before, most = len(rows), hot.rate.request_units()
             has_room = fill_request(rows, hot.queue, most_rows, max_units, most)
             hot.rate.charge(sum(row.units for row in rows[before:]))
@@ -156,9 +158,9 @@ class HotKeys:
         *,
         key_range: bool = False,
     ) -> int:
-        """Learn from a request's answer; return the returned units that hot keys explain.
+        """Update the hot keys from a request's answer; return the returned units that they explain.
 
-        `returned`: indexes of the rows that came back.
+        `returned`: indexes of the returned rows.
         """
         if not returned and not self.by_key:
             return 0
@@ -219,25 +221,25 @@ class RetryQueues:
         self._split_requests: deque[RowQueue] = deque()
 
     def __len__(self) -> int:
-        """Count the rows that any request may carry."""
+        """Return the number of rows that any request may carry."""
         return len(self._ready)
 
     @property
     def is_empty(self) -> bool:
-        """No row waits here, and no hot key would make one wait."""
+        """True if no row waits here, and no hot key would make one wait."""
         return not (
             self._ready or self._backing_off or self._split_requests or self._hot_keys.by_key
         )
 
     @property
     def any_alone(self) -> bool:
-        """The next request carries a row that shares it with no others."""
-        # Not the half of a batch that DynamoDB refused.
+        """True if the next request carries a row that must be alone."""
+        # Except for a half of a batch that DynamoDB refused.
         split = self._split_requests
         return bool(split and split[0]) and split[0].peek().alone
 
     def keep_up_to(self, last: int, at: float) -> None:
-        """Drop the rows beyond this one; none of the others backs off after the time `at`."""
+        """Drop the rows after this one; end the back-off of the others at the time `at`."""
         waiting = [self._ready, *self._split_requests]
         self._ready, *split = [queue.up_to(last) for queue in waiting]
         self._split_requests = deque(split)
@@ -264,9 +266,9 @@ class RetryQueues:
     def take(
         self, now: float, max_units: float, most_rows: int, batch_handle: float
     ) -> list[QueuedRow]:
-        """Take the rows of one request; none while a batch of unique keys has waited longer.
+        """Take the rows of one request; none if a batch of unique keys has waited longer.
 
-        `batch_handle`: that batch's first handle.
+        `batch_handle`: first handle of that batch.
         """
         rows: list[QueuedRow] = []
         while self._split_requests:
@@ -288,7 +290,7 @@ class RetryQueues:
         return rows
 
     def ready_at(self, now: float) -> float:
-        """Compute when a row may be sent; infinity if no row waits."""
+        """Return when a row may be sent; infinity if no row waits."""
         if self._ready or self._split_requests:
             return now
         later = self._backing_off[0][0] if self._backing_off else math.inf
