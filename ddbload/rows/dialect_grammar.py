@@ -6,7 +6,7 @@ ends with them, and `RowSplitter` the fields of one row.
 A reader of delimited text is in one of four states: at a field's start, in an unquoted field, in a
 quoted one, or after a quote in a quoted one. Whichever state it was in, it is outside quotes after
 
-a byte of text, an odd number of quotes, and a delimiter or line end
+    a byte of text, an odd number of quotes, and a delimiter or line end
 
 where text is a byte that no mark contains, and neither CR nor LF. The text ends every state but
 unquoted and quoted; in an unquoted field the quotes are text, and in a quoted one all but the last
