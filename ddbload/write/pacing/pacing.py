@@ -27,11 +27,10 @@ FIRST_RATE = 500.0
 FIRST_RISE = 4.0
 """Relative rise of the rate per second until units are first returned: doubles in 0.17 s."""
 DUE, DUE_POWER, MAX_DUE = 0.9, 0.6, 0.08
-"""Set point: share of its units that a worker accepts back.
+"""Set point: share of its units that a worker accepts back, `DUE / rate**DUE_POWER`.
 
-It is `DUE / rate**DUE_POWER`, 0.08 at most. A table returns about the same share to all its
-writers, so they converge to one rate, at which this share is due to each: 5.7 % at 100 units/s, 1.4
-% at 1,000 and 0.6 % at 4,000.
+A table returns about the same share to all its writers, so they converge to one rate, at which it
+is due to each: 5.7 % at 100 units/s, 1.4 % at 1,000.
 """
 USUAL_SECONDS, YOUNG_SECONDS = 24.0, 8.0
 """Seconds over which the returned share is averaged, later and for a new worker."""
@@ -43,10 +42,7 @@ RISE, RISE_BEND = 16.0, 1.0
 FALL, FALL_BEND = 12.0, 4.0
 """Proportional gain, and the extra gain when the error is as large as the set point."""
 MAX_RISE, MAX_FALL = 0.6, 0.15
-"""Maximum relative rise and fall per second.
-
-Other workers need seconds to use what one gives up.
-"""
+"""Maximum relative rise and fall per second; others need time to use what is given up."""
 OVERLOAD_SHARE = 0.2
 """Returned share above which the rate falls by more than the returned units."""
 OVERLOAD_GAIN = 24.0
@@ -54,12 +50,9 @@ OVERLOAD_GAIN = 24.0
 OVERLOAD_SECONDS, OVERLOAD_UNITS = 0.25, 100.0
 """Seconds, or units if these take longer, over which this share is averaged."""
 FLOOR = 0.97
-"""Lowest rate after an overload, as a fraction of the units accepted in the last second.
-
-A table that counts by the second returns everything at the end of each second.
-"""
+"""Lowest rate in an overload, as a share of the units accepted in the last second."""
 QUIET_REQUESTS = 1.5
-"""Number of requests due to be returned, after which no return cannot be chance."""
+"""Number of requests due to be returned after which a lack of returns is not chance."""
 QUIET_SECONDS = 1.2
 """Minimum of that time in seconds, because some tables count by the second."""
 QUIET_RISE, QUIET_DOUBLINGS, MAX_QUIET_RISE = 0.08, 4.0, 0.6
@@ -296,7 +289,7 @@ class AdaptiveRate:
         return rise
 
     def _chance(self, due: float) -> float:
-        """Return the units due to be returned from which on no return cannot be chance."""
+        """Return the units due to be returned after which a lack of returns is not chance."""
         lump = min(float(MAX_BATCH_ROWS), max(1.0, LUMP_SECONDS * self.units_per_second))
         return max(QUIET_REQUESTS * lump, QUIET_SECONDS * due * self.units_per_second)
 
@@ -310,11 +303,7 @@ def due_share(rate: float) -> float:
 MAX_LEVEL = 9
 """Maximum back-off level: waits of up to 20 s."""
 REFUSED_LEVEL = 6
-"""Maximum back-off level while the table refuses everything.
-
-Above this level the rate is searched again afterwards. Waits are at most 3.2 s, so that a table
-that accepts rows again is soon used.
-"""
+"""Maximum back-off level (3.2 s) if everything is refused; above it the rate restarts."""
 JITTER = 0.1
 """Relative variation of a request's charge, so that workers do not reach the limit together."""
 LATENCY_WEIGHT = 0.2
@@ -328,9 +317,7 @@ class WcuBudget:
 
     A request is charged an estimate when it is sent, and the difference to the consumed capacity
     when it is answered. The estimate learns from answers what indexes and larger overwritten items
-    cost.
-
-    Another thread may change the limits, one attribute at a time.
+    cost. Another thread may change the limits, one attribute at a time.
     """
 
     def __init__(self, units_per_second: float | None, now: float) -> None:
