@@ -187,14 +187,14 @@ def deploy_command(
 ) -> None:
     """Deploy the state machine, its functions, an inbox bucket and a work bucket.
 
-    The stack keeps its settings: a later deployment changes only those that it is given, and shows
-    the difference first. --table films adds a table, and --set tables=films leaves that one only;
-    without options the stack is brought to this version. Tables exist already; none is created,
-    changed or removed.
+    The stack keeps its settings: a later deployment changes only the settings that are given, and
+    shows the difference first. --table films adds a table, and --set tables=films replaces all
+    tables by that one; without options the stack is updated to this version. The tables must exist;
+    none is created, changed or removed.
 
     Needs Node.js 22 or newer. The AWS CDK is installed into a private folder in ~/.cache/ddbload
     ($XDG_CACHE_HOME), after asking; nothing else on this machine changes. If the account and region
-    have not been bootstrapped for the CDK, they are.
+    are not bootstrapped for the CDK, they are bootstrapped.
     """
     assigned = known.parse_assignments(assignments)
     rules = [known.parse_upload(each) for each in uploads]

@@ -31,11 +31,11 @@ def doctor_command(
     aws: AwsSettings = options.aws_options,
     output: Output = options.output_options(),
 ) -> int:
-    """Check what commands need: one line each, with what to do about it.
+    """Check the prerequisites of ddbload's commands, and print how to fix those that fail.
 
-    Without TABLE and SOURCE it looks at this machine, the credentials, the account's quotas and the
-    stack. Nothing is written, not even to try a permission: these are simulated by IAM where that
-    is allowed, and otherwise named as not checked.
+    Without TABLE and SOURCE it checks this machine, the credentials, the account's quotas and the
+    stack. Nothing is written: permissions are simulated by IAM if that is allowed, and otherwise
+    reported as not checked.
 
     Exit status: 0 if nothing failed, also with warnings; 1 if a check failed.
     """

@@ -81,9 +81,9 @@ def import_command(
     named = NamedRun(run_id or new_run_id(), ledger, None, aws)
     run, settings = named.run, named.settings(payload)
     clients = settings.clients()
-    resume = heart = None
+    resume = heartbeats = None
     if is_stream:
-        heart = _spool_heartbeat(run, settings)
+        heartbeats = _spool_heartbeat(run, settings)
     else:
         resume = f"{named.command('resume')} (or the same command with --run-id {run})"
     with ExitStack() as stack:
@@ -96,11 +96,11 @@ def import_command(
         ):
             run_setup.prewarm(table, given["prewarm"], clients, output, yes=yes)
         file = stack.enter_context(run_setup.rejects_file(rejects, sources))
-        stack.enter_context(run_setup.spooled(payload, heart))
-        if heart is not None:
+        stack.enter_context(run_setup.spooled(payload, heartbeats))
+        if heartbeats is not None:
             # Checked here, because the import would resume a cancelled run.
-            heart.look()
-            run_setup.require_not_stopped(heart)
+            heartbeats.look()
+            run_setup.require_not_stopped(heartbeats)
         result = import_with_progress(
             *(payload, named, output, count), rejects=file, resume=resume, clients=clients
         )

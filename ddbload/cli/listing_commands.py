@@ -287,12 +287,12 @@ def logs_command(
     named: NamedRun = run_options,
     output: Output = options.output_options(json="Print each line as a JSON object."),
 ) -> int:
-    """Show what the functions of RUN logged, by time: all of its attempts.
+    """Show what the functions of RUN logged in all attempts, sorted by time.
 
-    A line has its time (UTC), function, level and message, and what the message is about. Row data
-    is never logged. CloudWatch Logs shows a line some seconds after it was logged.
+    A line has its time (UTC), function, level, message, and the message's details. Row data is
+    never logged. CloudWatch Logs shows a line some seconds after it was logged.
 
-    A run of this machine has no logs: `ddbload status` and `ddbload report` have its errors.
+    A run of this machine has no logs: `ddbload status` and `ddbload report` show its errors.
     """
     begin = None if since is None else parse_time(since, time.time())
     run, there = named.run, named.find()

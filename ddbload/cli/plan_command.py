@@ -69,8 +69,8 @@ def plan_command(
     """Check SOURCE and estimate its import into TABLE, without writing anything.
 
     SOURCE is the same as for ddbload import. Every row is read and checked as an import does. The
-    plan shows rejected rows, duplicate keys, item sizes, write units, price, time, AWS's own
-    importers, advice, and the command that imports the source.
+    plan shows rejected rows, duplicate keys, item sizes, write units, price, time, a comparison
+    with AWS's own importers, warnings, and the command that imports the source.
 
     Exit status: 0 if every row would be loaded, 3 if some would be rejected, 1 if the import would
     fail.
@@ -194,7 +194,7 @@ def _shorthand(values: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def import_command_line(plan: Mapping[str, Any], sources: Sequence[str], table: str) -> str:
-    """Return the command that imports what was planned.
+    """Return the command that imports the source of a plan.
 
     It repeats the plan's options, read from the current click context, and adds types that fit all
     rows read.

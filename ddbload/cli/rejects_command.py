@@ -59,11 +59,11 @@ def rejects_command(
 ) -> int:
     """Show the rejects of RUN: as JSON lines, or on a terminal as a table.
 
-    To load them, write them to a file, correct each 'raw' there (and delete lines that should not
-    be loaded), and pass the file to --retry ('-' for standard input). This imports the rows from
-    this machine into the same target, with the format and types of RUN, as a new run. Rejects that
-    an earlier --retry imported are not imported again: its result is shown. Rows that it rejected
-    in turn are its own rejects, and are retried with its run id.
+    To import them, write them to a file, correct each 'raw' there (and delete lines that should not
+    be imported), and pass the file to --retry ('-' for standard input). This imports the rows from
+    this machine into the same table, with the format and types of RUN, as a new run. Rejects that
+    an earlier --retry imported are not imported again: its result is shown. Rows that the retry
+    rejects are rejects of the new run: retry them with its run id.
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """

@@ -204,11 +204,11 @@ def _write_page(path: str, report: Report, there: RunLocation, *, show_rows: boo
     "ddbload cancel 20261121T073000Z-1f2e3d --json",
 )
 def cancel_command(named: NamedRun = run_options, output: Output = options.output_options()) -> int:
-    """Stop RUN, and return when no worker writes any more.
+    """Stop RUN, and wait until its workers have stopped.
 
-    Workers stop within 5 seconds, after the answers to their requests. Workers that do not say
-    that they have stopped are named, and the exit status is 1. `ddbload resume` takes the run up
-    again, where it stopped.
+    Workers stop within 5 seconds, after the answers to their requests. Workers that do not confirm
+    that they have stopped are named, and the exit status is 1. `ddbload resume` continues the run
+    where it stopped.
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """

@@ -31,24 +31,24 @@ from ddbload.runs.local_runs import HeartbeatWriter
 from ddbload.source.local_file import PIPE_PREFIX, STDIN_PREFIX, spool_to_disk
 
 
-def require_not_stopped(heart: HeartbeatWriter) -> None:
+def require_not_stopped(heartbeats: HeartbeatWriter) -> None:
     """Raise `Cancelled` if the run was cancelled, `RunUnderWay` if another process works on it."""
-    heart.raise_overtaken()
-    if heart.cancelled:
+    heartbeats.raise_overtaken()
+    if heartbeats.cancelled:
         raise Cancelled("the run was cancelled while its input was copied; nothing was imported")
 
 
 @contextmanager
-def spooled(payload: dict[str, Any], heart: HeartbeatWriter | None = None) -> Iterator[None]:
+def spooled(payload: dict[str, Any], heartbeats: HeartbeatWriter | None = None) -> Iterator[None]:
     """Copy standard input or a pipe to a temporary file, and make the payload read that file.
 
-    `heart` writes heartbeats during the copy. Raises `SourceUnreadable`, `Cancelled` if the run was
-    cancelled meanwhile, and `RunUnderWay` if another process works on it.
+    `heartbeats`: writer that runs during the copy. Raises `SourceUnreadable`, `Cancelled` if the
+    run was cancelled meanwhile, and `RunUnderWay` if another process works on it.
     """
 
     def check() -> None:
-        if heart is not None:
-            require_not_stopped(heart)
+        if heartbeats is not None:
+            require_not_stopped(heartbeats)
 
     source = payload["source"].get("path")
     if source != "-" and (source is None or not is_pipe(source)):
@@ -58,10 +58,10 @@ def spooled(payload: dict[str, Any], heart: HeartbeatWriter | None = None) -> It
         print_stderr(
             "ddbload: reading rows from the terminal until Ctrl-D; name a file to read that"
         )
-    with open_stream(source) as stream, heart or nullcontext():
-        if heart is not None:
+    with open_stream(source) as stream, heartbeats or nullcontext():
+        if heartbeats is not None:
             # Copying may take hours, and the run can be cancelled meanwhile.
-            heart.beat()
+            heartbeats.beat()
         path = spool_to_disk(stream, check, prefix=STDIN_PREFIX if source == "-" else PIPE_PREFIX)
     try:
         payload["source"]["path"] = path

@@ -57,8 +57,8 @@ def start_command(
         default=AUTO,
         show_default=True,
         help="Chunks imported at once, one Lambda invocation each. auto: one for each 1,000 write"
-        " units a second that the table accepts or --max-wcu allows, as far as the account's"
-        " concurrency goes.",
+        " units a second that the table accepts or --max-wcu allows, within the account's"
+        " concurrency limit.",
     ),
     run_id: str | None = options.run_option(
         metavar="ID", help="Id of the run.", show_default="generated"
@@ -67,8 +67,8 @@ def start_command(
     once: bool = options.once_option,
     force: bool = options.run_option(
         is_flag=True,
-        help="Load again what was loaded before: under a new id if --run-id names a run that is"
-        " done.",
+        help="Load objects again that were loaded before; under a new id if --run-id names a run"
+        " that is done.",
     ),
     detach: bool = options.detach_option,
     stack: str | None = options.stack_option,

@@ -142,11 +142,11 @@ def demo_command(
 ) -> int:
     """Deploy the pipeline on this machine, upload a file, and check the table.
 
-    AWS is emulated by processes that listen on 127.0.0.1 only; `cdk bootstrap` and `cdk deploy`
-    run as they do on AWS. At the end the table is scanned and compared with the file, cell by
-    cell, and all processes are stopped. Needs Node.js 22 or newer. What else it needs is installed
-    into a private folder in ~/.cache/ddbload ($XDG_CACHE_HOME), after asking; in a checkout
-    `make demo` installs it there.
+    AWS is emulated by processes that listen on 127.0.0.1 only; `cdk bootstrap` and `cdk deploy` run
+    as they do on AWS. At the end the table is scanned and compared with the file, cell by cell, and
+    all processes are stopped. Needs Node.js 22 or newer. Other tools are installed into a private
+    folder in ~/.cache/ddbload ($XDG_CACHE_HOME), after asking; in a checkout `make demo` installs
+    them there.
 
     Exit status: that of the import, such as 3 if rows were rejected.
     """
