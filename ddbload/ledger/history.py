@@ -234,7 +234,7 @@ class LoadRecord(Message):
 
 @dataclass(frozen=True, slots=True)
 class LoadClaim(Message):
-    """Claim of a run that no other run loads the same objects at the same time."""
+    """Claim by which a run keeps other runs from loading the same objects at the same time."""
 
     run: str
     at: float

@@ -124,7 +124,7 @@ def time_grid(axis: TimeAxis, top: float, bottom: float) -> list[Content]:
         anchor = "label" if place == 0 else "label end" if place == 1 else "label middle"
         label = _moment(axis.time(place)).strftime(form)[:11]
         parts.append(element("text", label, x=x, y=bottom + 18, class_=anchor))
-    for (_, ended), (began, _) in pairwise(axis.spans):
+    for (_, ended), (began, _) in pairwise(axis.periods):
         left, right = _x(axis.place(ended)), _x(axis.place(began))
         title = element("title", f"no work for {duration_text(began - ended)}")
         height, width = bottom - top, right - left

@@ -256,7 +256,7 @@ def _rates(facts: RunFacts, timeline: Timeline) -> list[Content]:
     if any(timeline.throttled):
         title = "Throttled requests per second"
         panels.append((title, timeline.throttled, "rate-throttled", None))
-    if len(axis.spans) > 1:
+    if len(axis.periods) > 1:
         notes.append("Pauses are cut short; they are the dashed areas.")
     return [rates_chart(timeline, panels), muted(" ".join(notes))]
 

@@ -44,18 +44,18 @@ class TimeAxis:
 
         `busy`: (start, end) of each time of work, in seconds since the epoch; at least one.
         """
-        self.spans = _merge(busy)
+        self.periods = _merge(busy)
         """Start and end of each period of work without long pauses."""
-        self.began, self.ended = self.spans[0][0], self.spans[-1][1]
-        self.seconds = sum(ended - began for began, ended in self.spans)
+        self.began, self.ended = self.periods[0][0], self.periods[-1][1]
+        self.seconds = sum(ended - began for began, ended in self.periods)
         """Length of the axis in seconds, without pauses."""
         # The more pauses, the narrower each one, so that work gets most of the width.
-        gap = min(_PAUSE_SHARE, 0.4 / len(self.spans))
-        unit = (1 - gap * (len(self.spans) - 1)) / self.seconds
+        gap = min(_PAUSE_SHARE, 0.4 / len(self.periods))
+        unit = (1 - gap * (len(self.periods) - 1)) / self.seconds
         self._times: list[float] = []
         self._places: list[float] = []
         left = 0.0
-        for began, ended in self.spans:
+        for began, ended in self.periods:
             right = min(1.0, left + (ended - began) * unit)
             self._times += (began, ended)
             self._places += (left, right)
@@ -76,7 +76,7 @@ class TimeAxis:
         """
         width = max(shortest, self.seconds / MOST_WINDOWS)
         windows = []
-        for began, ended in self.spans:
+        for began, ended in self.periods:
             count = max(1, int((ended - began) / width))
             ends = [began + (ended - began) * place / count for place in range(count + 1)]
             windows += [each for each in pairwise(ends) if each[1] > each[0]]

@@ -137,7 +137,7 @@ def change_limits(
             " table has provisioned capacity"
         )
     # Describe the table first, to keep the time between reading and writing the control short.
-    given = _settled_limits(record, context, NewLimits(max_wcu, max_cost))
+    given = _resolved_limits(record, context, NewLimits(max_wcu, max_cost))
     before = after = Control.of(record.payload.options)
 
     def change(known: Control | None) -> Control:
@@ -176,7 +176,7 @@ def take_up(
             seen = ledger.change_control(lambda known: (known or first).cancel())
         if functions or control.cancelled:
             _require_stopped(ledger, context)
-    given = None if record is None else _settled_limits(record, context, limits)
+    given = None if record is None else _resolved_limits(record, context, limits)
     resumed_after = ledger.find_execution()
 
     def change(known: Control | None) -> Control | None:
@@ -207,7 +207,7 @@ def _first_control(record: RunRecord | None, execution: Execution | None) -> Con
     return None if options.max_wcu_percent else Control.of(options)
 
 
-def _settled_limits(
+def _resolved_limits(
     record: RunRecord, context: Context, limits: NewLimits
 ) -> Callable[[Control], Control]:
     """Return a function that puts limits into a control.

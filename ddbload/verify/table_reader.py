@@ -348,8 +348,8 @@ class TableReader:
         items: Items = answer["Responses"].get(self._table, [])
         left = answer["UnprocessedKeys"].get(self._table, {}).get("Keys", [])
         found, undone = [key_text(item) for item in items], [key_text(key) for key in left]
-        told = {*found, *undone}
-        if len(told) != len(found) + len(undone) or not told <= asked.keys():
+        answered = {*found, *undone}
+        if len(answered) != len(found) + len(undone) or not answered <= asked.keys():
             raise ValueError
         used = answer.get("ConsumedCapacity") or ()
         units = sum(float(each.get("CapacityUnits", 0.0)) for each in used)

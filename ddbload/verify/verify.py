@@ -310,7 +310,7 @@ class Verification:
             extra = stack.enter_context(closing(ItemMarks(table.items)))
             compare_digests(spool, table, verdict.keys, marks, extra, last_key)
             if verdict.keys.different and settings.ignore_extra_attributes:
-                self._settle_partial(verdict, marks, reader, names)
+                self._ignore_absent(verdict, marks, reader, names)
             if verdict.keys.different:
                 self._explain(verdict, marks, reader)
             if sink is not None:
@@ -392,7 +392,7 @@ class Verification:
             and not (name in here and name in there and same(here[name], there[name]))
         ]
 
-    def _settle_partial(
+    def _ignore_absent(
         self, verdict: Verdict, marks: ItemMarks, reader: TableReader, names: set[str]
     ) -> None:
         """Undo differences that are only in attributes which the item's own row lacks.

@@ -33,7 +33,7 @@ A table returns about the same share to all its writers, so they converge to one
 is due to each: 5.7 % at 100 units/s, 1.4 % at 1,000.
 """
 USUAL_SECONDS, YOUNG_SECONDS = 24.0, 8.0
-"""Seconds over which the returned share is averaged, later and for a new worker."""
+"""Seconds over which the returned share is averaged, and those of a new worker."""
 YOUNG_SHARE = 0.5
 """Initial value of the average, as a fraction of the set point, so that it rises soon."""
 MAX_SHARE = 0.1
