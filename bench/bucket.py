@@ -191,7 +191,7 @@ class Bucket(Service):
         )
 
     def _page(self, query: Mapping[str, str]) -> bytes:
-        """Answer ListObjectsV2 or, without `list-type`, ListObjects, which adds owners."""
+        """Answer ListObjectsV2, or ListObjects without `list-type`; the latter includes owners."""
         if len(self._keys) != len(self._changed):
             self._list()
         keys, is_first_version = self._keys, "list-type" not in query

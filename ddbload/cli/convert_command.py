@@ -86,8 +86,8 @@ def convert_command(
     s3://bucket/prefix/ that ends with a slash. Folders and prefixes get parts of about equal size
     with all items in random order, as ImportTable and other importers need them.
 
-    A file, folder or prefix appears once all items are written. If a conversion to standard output
-    or a pipe fails, the last line is not JSON, so that readers notice.
+    A file, folder or prefix appears only once all items are written. If a conversion to standard
+    output or a pipe fails, the last line is not JSON, so that readers notice.
 
     Rows are read, typed and rejected as by ddbload import. The summary is printed on stdout; with
     '-', on stderr.

@@ -338,9 +338,9 @@ def destroy_command(
 ) -> None:
     """Remove the deployed stack: the state machine, its functions, queues, rules and roles.
 
-    The inbox and the work bucket stay, with your uploads and the record of your runs; so do your
-    tables. The command prints how to delete the buckets. The stack CDKToolkit stays too: all CDK
-    apps of the account and region share it.
+    The inbox and the work bucket are kept, with your uploads and the record of your runs; so are
+    your tables. The command prints how to delete the buckets. The stack CDKToolkit is kept too: all
+    CDK apps of the account and region share it.
     """
     place = find_stack_place(aws, stack)
     if place.deployed is None:

@@ -73,7 +73,7 @@ def runs_command(
 ) -> None:
     """List the runs of this machine, or with --stack those of a deployed stack.
 
-    Each line has a run's status, begin, duration, rows, table and source. A run of corrected
+    Each line has a run's id, status, start, duration, rows, table and source. A run that retries
     rejects names the run that rejected them.
     """
     there = find_runs(ledger, stack, aws)
@@ -176,8 +176,8 @@ def ls_command(
 ) -> int:
     """List the objects under PLACE: s3://bucket, s3://bucket/prefix or s3://bucket/in/*.csv.
 
-    Prints one URI a line, in key order, for everything below the prefix. In a pattern, * and ?
-    match characters except /, ** matches any characters, [..] one of those listed.
+    Prints one URI per line, in key order, for all keys below the prefix. In a pattern, * and ?
+    match characters except /, ** matches any characters, and [..] one of the listed characters.
     """
     bucket, name = _parse_place(place)
     found = _list(bucket, name, folders, after, requests, aws)

@@ -258,7 +258,7 @@ class FiniteRange(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the number."""
+        """Convert the text; fail for infinity and NaN."""
         found: float = super().convert(value, param, ctx)
         if not math.isfinite(found):
             self.fail(f"{value!r} is not a finite number", param, ctx)
@@ -458,7 +458,7 @@ def complete_files(
     parameter: click.Parameter,  # noqa: ARG001 - click's signature
     incomplete: str,
 ) -> list[CompletionItem]:
-    """Have the shell complete the names of files."""
+    """Make the shell complete file names."""
     return [CompletionItem(incomplete, type="file")]
 
 

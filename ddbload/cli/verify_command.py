@@ -86,9 +86,10 @@ def verify_command(
 ) -> int:
     """Compare the items of SOURCE with those of TABLE, without writing to it.
 
-    Give the options of the import. Rows become items as by ddbload import; then the table is
-    scanned, or a --sample of keys is looked up. Items are equal if all their attributes are:
-    numbers by value, sets in any order. The price is printed first, and asked about above $0.10.
+    Use the same options as for the import. Rows become items as by ddbload import; then the table
+    is scanned, or a --sample of keys is looked up. Items are equal if all their attributes are:
+    numbers by value, sets in any order. The price is printed first, and confirmed by you if it is
+    above $0.10.
 
     Exit status: 0 if the table has the same items, 3 if not, 1 if they could not be compared.
     """

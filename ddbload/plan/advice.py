@@ -35,7 +35,7 @@ _UNKNOWN = {
 
 @dataclass(frozen=True, slots=True)
 class PlanWarning:
-    """Warning of a plan."""
+    """Warning of a plan: a stable code, and a text for the user."""
 
     code: str
     """Stable name of the warning; docs/plan.md lists all of them."""

@@ -104,7 +104,7 @@ def cut_keys(prefix: str, first: str, page: Sequence[str]) -> list[str]:
 
 
 def _case_of(letter: str) -> str:
-    """Return the ASCII letters of a letter's case; none for other characters."""
+    """Return the ASCII letters of a letter's case; an empty text for other characters."""
     cases = (string.ascii_lowercase, string.ascii_uppercase)
     return next((each for each in cases if letter in each), "")
 
