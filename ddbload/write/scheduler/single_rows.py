@@ -33,7 +33,7 @@ MAX_MERGED_BYTES = 16 * 1024
 
 @dataclass(slots=True, eq=False)
 class QueuedRow:
-    """An unsettled row, and the rows of its key that it replaces or that replace it."""
+    """Unsettled row, linked with the rows of its key that it replaces or that replace it."""
 
     handle: int
     key: Hashable
@@ -56,7 +56,7 @@ class QueuedRow:
     """Copies of the earlier rows of the key that this one replaces, in order."""
 
     def newest(self) -> QueuedRow:
-        """Follow the replacements to the row that is sent in place of this one."""
+        """Return the row that is sent in place of this one, following all replacements."""
         row = self
         while row.successor is not None:
             row = row.successor
@@ -68,16 +68,16 @@ class QueuedRow:
         return self.superseded[0].handle if self.superseded else self.handle
 
     def fresh_copy(self) -> QueuedRow:
-        """Copy the row without the row that replaces it: it is sent if that one is refused."""
+        """Copy the row without its replacement, to send it if the replacement is refused."""
         copied = self.handle, self.key, self.units, self.bytes, self.alone
         return QueuedRow(*copied, sent=self.sent, unmerged=self.unmerged)
 
 
 class KeyOrdering:
-    """The current row of each key, and the later rows that wait for its answer, in order."""
+    """Current row of each key, and the later rows that wait for its answer, in order."""
 
     def __init__(self, order: RowOrder, merger: RowMerger | None = None) -> None:
-        """`merger`: merges rows of a key that would go one after the other."""
+        """`merger`: merges rows of a key that would otherwise be sent one after the other."""
         self.current: dict[Hashable, QueuedRow] = {}
         self._later: dict[Hashable, deque[QueuedRow]] = {}
         self._order = order
@@ -102,14 +102,14 @@ class KeyOrdering:
         if later:
             later[-1] = row
         else:
-            # It inherits the queue position and the back-off: if the later row were sent last, the
-            # earlier one would hold the frontier until then.
+            # The later row inherits queue position and back-off: if it were sent last, the earlier
+            # one would hold back the frontier until then.
             last.successor = self.current[row.key] = row
             row.attempts = last.attempts
         return False
 
     def _replaces(self, row: QueuedRow, last: QueuedRow) -> bool:
-        """Return whether a row is sent in place of the last one of its key; merge it if needed."""
+        """Return whether a row is sent in place of its key's last one; merge them if needed."""
         if self._merger is None or last.unmerged:
             return self._latest_only
         merged_bytes = sum(each.bytes for each in (*last.superseded, last, row))
@@ -119,7 +119,7 @@ class KeyOrdering:
         return True
 
     def row_to_retry(self, row: QueuedRow) -> QueuedRow:
-        """Choose the row to send after this one was returned: a later one that replaces it."""
+        """Return the row to send after this one was returned: the latest one that replaces it."""
         if not self._latest_only or row.key not in self._later:
             return row
         waiting = self._later.pop(row.key)[0]
@@ -129,14 +129,14 @@ class KeyOrdering:
         return waiting
 
     def remove_settled(self, row: QueuedRow) -> QueuedRow | None:
-        """Forget a settled row; return the next one of its key, to be sent now."""
+        """Remove a settled row; return the next row of its key, to be sent now."""
         next_row = self._pop_current(row)
         if next_row is not None:
             next_row.has_predecessor = self._order is RowOrder.FIRST_WINS
         return next_row
 
     def remove_refused(self, row: QueuedRow) -> QueuedRow | None:
-        """Forget a refused row; return the row of its key to send now, if any."""
+        """Remove a refused row; return the row of its key to send now, if any."""
         next_row = self._pop_current(row)
         superseded, row.superseded = row.superseded, []
         if next_row is not None:
@@ -161,7 +161,7 @@ class KeyOrdering:
         return first
 
     def keep_up_to(self, last: int) -> None:
-        """Send the rows of each key up to this one. Nothing may be in flight."""
+        """Limit the rows of each key to those up to this one. Nothing may be in flight."""
         for key, row in list(self.current.items()):
             self.current[key] = self._latest_up_to(last, row)
         for rows in self._later.values():
@@ -170,7 +170,7 @@ class KeyOrdering:
     def _latest_up_to(self, last: int, row: QueuedRow) -> QueuedRow:
         """Return the latest row up to `last` among a row and those that it replaces.
 
-        If there is none, the row is returned as it is: nothing of it will be sent.
+        If there is none, the row is returned unchanged; it will not be sent.
         """
         if not row.first_handle <= last < row.handle:
             return row
@@ -195,38 +195,40 @@ class KeyOrdering:
 
 
 class RowMerger(Protocol):
-    """Knows what rows hold, and so which of them can be merged."""
+    """Merger of rows, which knows their content."""
 
     def merge(self, earlier: int, later: int) -> bool:
         """Merge the row `earlier` into `later`, which is sent for both from now on.
 
-        False if no request does what both would do one after the other; nothing changes then.
+        Returns false, and changes nothing, if no single request has the effect of both.
         """
 
     def restore(self, handles: Sequence[int]) -> None:
-        """Merge only these rows into the last of them."""
+        """Merge only the rows with these handles, into the last of them."""
 
 
 def _supersede(later: QueuedRow, earlier: QueuedRow) -> None:
-    # Hand the list over instead of copying it: a file may repeat one key thousands of times.
+    # Hand over the list instead of copying it: a file may repeat one key thousands of times.
     chain = earlier.superseded
-    # The row itself may refer to the later one: a reference cycle.
+    # Avoid a reference cycle, because the row itself may refer to the later one.
     chain.append(earlier.fresh_copy())
     chain.extend(later.superseded)
     later.superseded, earlier.superseded = chain, []
 
 
 SUSPECT_SECONDS = 1.0
-"""Seconds that a key is returned before it may be hot. Neighbours in a sorted file are returned for
-a moment only."""
+"""Seconds for which a key's rows are returned before it may be hot.
+
+In a sorted file, neighboring keys are returned only for a moment.
+"""
 SUSPECT_UNITS = 150
-"""Returned units of a key from which on it may be hot."""
+"""Returned units of a key above which it may be hot."""
 SUSPECT_SHARE = 0.75
 """Returned share of a key's units, in requests whose other rows mostly passed."""
 MIN_KEY_RATE = 50.0
-"""Lowest rate of a key, units a second. If even that is too much, the key is not the cause."""
+"""Lowest rate of a key in units per second. If even that is returned, the key is not the cause."""
 MAX_HOT_KEYS = 4
-"""Most hot keys at one time. If there were more, the keys would not be the cause."""
+"""Maximum number of hot keys. With more, single keys would not be the cause."""
 FORGET_SECONDS = 10.0
 """Seconds without rows after which a key is no longer hot."""
 
@@ -237,7 +239,7 @@ def partition_key(key: Hashable) -> Hashable:
 
 
 class RowQueue:
-    """Rows to send, the longest waiting first: the frontier may depend on it."""
+    """Queue of rows to send, the oldest first, because the frontier may depend on it."""
 
     def __init__(self, rows: Iterable[QueuedRow] = ()) -> None:
         self._rows = [(row.first_handle, row) for row in rows]
@@ -251,7 +253,7 @@ class RowQueue:
         return RowQueue(row for first, row in self._rows if first <= last)
 
     def push(self, row: QueuedRow) -> None:
-        """Add a row. A row is replaced by one other row at most, so no two rows tie."""
+        """Add a row. At most one other row replaces a row, so priorities are unique."""
         heapq.heappush(self._rows, (row.first_handle, row))
 
     def peek(self) -> QueuedRow:
@@ -270,10 +272,10 @@ def fill_request(
     max_units: float,
     most_of_queue: float = math.inf,
 ) -> bool:
-    """Move rows from a queue to a request; return False once it takes no more.
+    """Move rows from a queue to a request; return false once the request is full.
 
-    The last row may exceed `max_units`, and `most_of_queue`, the units from this queue: otherwise a
-    row larger than that would never go.
+    The last row may exceed `max_units`, and also `most_of_queue` (the maximum units from this
+    queue). Otherwise a row larger than the maximum would never be sent.
     """
     size = sum(row.bytes for row in rows)
     units = sum(row.units for row in rows)
@@ -304,7 +306,7 @@ class HotKeys:
 
     def __init__(self) -> None:
         self.by_key: dict[Hashable, _HotKey] = {}
-        # By key: units, returned units, time of the first and of the last return.
+        # By key: units, returned units, times of the first and the last return.
         self._suspects: dict[Hashable, tuple[int, int, float, float]] = {}
         self._cleaned_at = -math.inf
 
@@ -314,18 +316,18 @@ class HotKeys:
         return bool(hot) and any(partition_key(key) in hot for key in keys)
 
     def ready_at(self, now: float) -> float:
-        """Compute when a row of a hot key may be sent; infinity if no row waits."""
+        """Return when a row of a hot key may be sent; infinity if no row waits."""
         return min(
             (hot.rate.ready_at(now) for hot in self.by_key.values() if hot.queue), default=math.inf
         )
 
     def take(self, now: float, max_units: float, most_rows: int) -> list[QueuedRow]:
-        """Take the rows of hot keys that may be sent now, up to one request."""
+        """Take the rows of hot keys that may be sent now, at most one request."""
         rows: list[QueuedRow] = []
         for hot in self.by_key.values():
             if not hot.queue or hot.rate.ready_at(now) > now:
                 continue
-            # A request may overdraw the rate once: requests of single rows would cost more.
+            # A request may overdraw the rate once, because requests of single rows would cost more.
             before, most = len(rows), hot.rate.request_units()
             has_room = fill_request(rows, hot.queue, most_rows, max_units, most)
             hot.rate.charge(sum(row.units for row in rows[before:]))
@@ -342,9 +344,9 @@ class HotKeys:
         *,
         key_range: bool = False,
     ) -> int:
-        """Learn from a request's answer; return the returned units that hot keys explain.
+        """Update the hot keys from a request's answer; return the returned units that they explain.
 
-        `returned`: indexes of the rows that came back.
+        `returned`: indexes of the returned rows.
         """
         if not returned and not self.by_key:
             return 0
@@ -406,25 +408,25 @@ class RetryQueues:
         self._split_requests: deque[RowQueue] = deque()
 
     def __len__(self) -> int:
-        """Count the rows that any request may carry."""
+        """Return the number of rows that any request may carry."""
         return len(self._ready)
 
     @property
     def is_empty(self) -> bool:
-        """No row waits here, and no hot key would make one wait."""
+        """True if no row waits here, and no hot key would make one wait."""
         return not (
             self._ready or self._backing_off or self._split_requests or self._hot_keys.by_key
         )
 
     @property
     def any_alone(self) -> bool:
-        """The next request carries a row that shares it with no others."""
-        # Not the half of a batch that DynamoDB refused.
+        """True if the next request carries a row that must be alone."""
+        # Except for a half of a batch that DynamoDB refused.
         split = self._split_requests
         return bool(split and split[0]) and split[0].peek().alone
 
     def keep_up_to(self, last: int, at: float) -> None:
-        """Drop the rows beyond this one; none of the others backs off after the time `at`."""
+        """Drop the rows after this one; end the back-off of the others at the time `at`."""
         self._ready = self._ready.up_to(last)
         self._split_requests = deque(half.up_to(last) for half in self._split_requests)
         self._backing_off = [
@@ -451,9 +453,9 @@ class RetryQueues:
     def take(
         self, now: float, max_units: float, most_rows: int, batch_handle: float
     ) -> list[QueuedRow]:
-        """Take the rows of one request; none while a batch of unique keys has waited longer.
+        """Take the rows of one request; none if a batch of unique keys has waited longer.
 
-        `batch_handle`: that batch's first handle.
+        `batch_handle`: first handle of that batch.
         """
         rows: list[QueuedRow] = []
         while self._split_requests:
@@ -475,7 +477,7 @@ class RetryQueues:
         return rows
 
     def ready_at(self, now: float) -> float:
-        """Compute when a row may be sent; infinity if no row waits."""
+        """Return when a row may be sent; infinity if no row waits."""
         if self._ready or self._split_requests:
             return now
         later = self._backing_off[0][0] if self._backing_off else math.inf
