@@ -376,7 +376,8 @@ def decode_object(uri: str, decode: Callable[[], T], advice: str) -> T:
 
 
 # State that several runs change concurrently, without locks: an object that is only replaced by a
-# writer that has read it. Of two concurrent changes one fails, and is repeated on the other's result.
+# writer that has read it. Of two concurrent changes one fails, and is repeated on the result of
+# the other.
 
 
 def read_state(store: Store, name: str, kind: type[S], *, unless: str) -> S | None:
