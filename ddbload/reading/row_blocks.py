@@ -20,14 +20,14 @@ from ddbload.contracts.results import LINES_BEFORE
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import AUTO, GZIP, UNCOMPRESSED, UTF_8, ObjectSlice, is_single_byte
 from ddbload.errors import ExpansionTooLarge, InvalidPayload, SplitMismatch, UnterminatedQuote
-from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
+from ddbload.items.row_encoder import RowEncoder, row_encoder_for
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.header import match_columns, read_header, wanted_columns
 from ddbload.reading.open_sources import open_decoded, open_each, open_parquet
 from ddbload.rows.blocks import Block, BlockSplitter, Defect, RowBoundaries, RowPositions
+from ddbload.rows.dialect_grammar import row_boundaries_for
 from ddbload.rows.json_framing import MORE_FOLLOWS
-from ddbload.source.decoding.compression import SeekTrail
-from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.decoded_source import DecodedSource, SeekTrail
 from ddbload.source.decoding.inflate import zlib_library
 from ddbload.source.s3_object import Pinned
 

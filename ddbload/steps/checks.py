@@ -35,7 +35,7 @@ from ddbload.contracts.options import Options
 from ddbload.contracts.payload import CELL_TYPES, Payload
 from ddbload.contracts.run_record import NOT_BILLED, KeyAttribute, Table, WritePrice
 from ddbload.dynamodb.limits import MAX_NAME_BYTES
-from ddbload.dynamodb.row_writes import MAX_EXPRESSION_BYTES, SETS, RowWrites, longest_update
+from ddbload.dynamodb.modes import MAX_EXPRESSION_BYTES, SETS, RowWrites, longest_update
 from ddbload.errors import (
     Cancelled,
     InvalidPayload,
@@ -44,7 +44,7 @@ from ddbload.errors import (
     UnknownColumn,
     UnsupportedKeyType,
 )
-from ddbload.items.item_layout import item_layout, missing
+from ddbload.items.row_attributes import TYPED_TYPES, attribute_type, item_layout, missing
 from ddbload.items.row_filter import document_filter, row_filter
 from ddbload.items.type_inference import (
     SettledCells,
@@ -52,7 +52,6 @@ from ddbload.items.type_inference import (
     inferred_column_types,
     settle_cells,
 )
-from ddbload.items.typed_values import attribute_type
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.header import Header
 from ddbload.reading.open_sources import known_size
@@ -234,7 +233,10 @@ def resolve_types(
     layout.check_constants(types)
     if writes is not None:
         check_row_writes(writes, layout.attributes, types, header.columns)
-    row_filter(header.columns, layout, types, changes, payload)
+    if payload.where:
+        row_filter(header.columns, layout, types, changes, payload)
+    if TYPED_TYPES.keys().isdisjoint(types):
+        return SettledCells(types)
     return settle_cells(layout, types, _sample_columns(file, header, payload))
 
 

@@ -41,8 +41,7 @@ from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNAT
 from ddbload.rows.header_doubts import Doubt, HeaderEvidence
 from ddbload.rows.sample_splits import SNIFFED_BYTES
 from ddbload.rows.sniff import sniff
-from ddbload.source.byte_source import ByteSource, HeadCachingSource
-from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource, HeadCachingSource
 from ddbload.source.s3_object import Pinned
 from ddbload.steps.checks import check_settings, describe, resolve_limits, resolve_types
 from ddbload.steps.find_objects import list_source

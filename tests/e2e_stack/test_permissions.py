@@ -32,6 +32,8 @@ MODES = {
     "dynamodb:DeleteItem": {"mode": "delete", "condition": "#none = {id}"},
 }
 """Options of a run that needs an action."""
+LARGE = {"max_wcu": 1000}
+"""Options by which preflight does not import a small source itself."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,9 @@ def exercised(stack):
     assert again["outcome"] == "loaded before"
     uploads_of_one_key(stack, "permitted/slowly/a.csv")
     for mode in MODES.values():
-        assert load(stack, plain(5), run=f"permitted-by-{mode['mode']}", **mode).run.ended.events
+        for limit in ({}, LARGE):
+            run = f"permitted-by-{mode['mode']}-{len(limit)}"
+            assert load(stack, plain(5), run=run, **mode, **limit).run.ended.events
     damaged(stack, "permitted-damaged")
     stopped(stack, "permitted-stopped")
 
@@ -208,6 +212,8 @@ TAKEN_AWAY = {
     # Who may not list a bucket is not told that an object is missing.
     ("preflight", "s3:ListBucket"): "AccessDenied",
     ("preflight", "s3:PutObject"): "AccessDenied",
+    # It imports small sources.
+    ("preflight", "dynamodb:BatchWriteItem"): "AccessDenied",
     ("import_chunk", "dynamodb:BatchWriteItem"): "AccessDenied",
     ("import_chunk", "dynamodb:PartiQLInsert"): "AccessDenied",
     ("import_chunk", "dynamodb:PutItem"): "AccessDenied",
@@ -251,8 +257,7 @@ def test_missing_permission_is_named(stack, granted, role, action):
     )
     try:
         payload = {"source": {"bucket": SOURCES, "key": key}, "target": {"table": table}}
-        if action in MODES:
-            payload["options"] = MODES[action]
+        payload["options"] = {**MODES.get(action, {}), **({} if role == "preflight" else LARGE)}
         ended = Run(stack, name, stack.start(payload, name)).ended
     finally:
         client.delete_role_policy(RoleName=role_name, PolicyName=REFUSED)
