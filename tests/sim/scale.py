@@ -330,9 +330,8 @@ the Map. Of the million small objects, where requests take the time, reading a f
 **What remains is the table.** At {TABLE_RATE:,.0f} write units a second, the default quota of a table, {1e12 / ROW_BYTES:,.0f} rows take {1e12 / ROW_BYTES / TABLE_RATE / 3600:.0f} hours, whatever reads them. A
 higher quota, and a table that is warmed up for it (`--prewarm`), shortens that in proportion; `auto` then uses more functions.
 
-The 100 uploads go into one table. Each run wants {WORKERS} functions, and all together may have {scale_imports.CONCURRENCY:,}: the first runs take them, and others wait
-until chunks are imported. Most of their price is functions that wait for the table: with `workers` of 1 in the rule of such uploads more
-begin at once, and cost less.
+The 100 uploads go into one table. Each run wants {WORKERS} functions, and all together may have {scale_imports.CONCURRENCY:,}. Most of their price is functions that wait
+for the table: with `workers` of 1 in the rule of such uploads they take as long, and cost a tenth.
 
 ## Assumptions
 
