@@ -15,7 +15,7 @@ from dataclasses import replace
 from ddbload.contracts.column_mapping import Dialect, column_changes, encoded_changes, row_writes
 from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord, Table
-from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, PARQUET, Source
+from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, PARQUET
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.modes import POSITION_LENGTH, PUT, WriteMode, position
 from ddbload.dynamodb.row_writes import RowWrites
@@ -296,13 +296,6 @@ class DocumentEncoder(RowEncoder):
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of one row, which begins at `byte` of the source."""
         return self._builder.build(data, byte)
-
-
-def row_boundaries_for(source: Source) -> RowBoundaries:
-    """Return what finds the row ends of a source."""
-    if source.kind.has_columns:
-        return dialect_boundaries(Dialect.of(source))
-    return JsonLineBoundaries()
 
 
 def row_encoder_for(record: RunRecord, hmac_key: bytes | None = None) -> RowEncoder:

@@ -222,7 +222,7 @@ def settle_cells(
     """Decide for each column declared `M` or `L` whether its cells are DynamoDB JSON."""
     counts = {place: [0, 0] for place, kind in enumerate(types) if kind in TYPED_TYPES}
     waiting = set(counts)
-    for columns in sample if counts else ():
+    for columns in sample:
         cells = layout.apply(columns).cells
         for place in [*waiting]:
             typed = [_is_typed(text, types[place]) for text in cells[place][:MAX_CELLS] if text]
