@@ -1,11 +1,7 @@
-"""History of a store: which runs began when, and what was loaded into which table, by which run.
+"""History of a store: what was loaded into which table, by which run.
 
-Run ids that ddbload generates sort by time, those of uploads and users do not, and a store may
-have thousands. So each run that begins leaves an empty object `started/<milliseconds>-<run id>`,
-whose number counts down: one listing finds the newest.
-
-Objects of the loads are written once and never changed. All are below
-`history/<table>/<table id>/`, so that one table's are listed alone:
+Its objects are written once and never changed. All are below `history/<table>/<table id>/`, so that
+one table's are listed alone:
 
 - `object/<hash>/<run>.jsonl` for a run that loaded one object. The hash is of the object version,
   so one listing finds the runs that loaded it.
@@ -20,23 +16,19 @@ Each has a `LoadRecord` in its first line, and an object version in each line af
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ddbload.contracts.messages import Message, declared
-from ddbload.contracts.options import KEEP, Options
-from ddbload.contracts.payload import ColumnMapping, Comparison, NullHandling, Payload
+from ddbload.contracts.messages import Message, decode_object, encode_json
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.contracts.source import Source, known_codec
 from ddbload.dynamodb.modes import mode_of
-from ddbload.ledger.store import Store, decode_object, encode_json
+from ddbload.ledger.store import Store
 
 GROUP_OBJECTS = 100_000
 """Objects that are kept in memory and written together."""
@@ -48,19 +40,6 @@ _MOST_DIGITS = 2
 _ROOT = "history/"
 _PAGE = re.compile(rf"{_ROOT}[^/]+/[^/]+/objects?/[^/]+/[^/]+\.jsonl")
 """Names of the history. Others are not ddbload's."""
-_STARTED = "started/"
-_LAST_MILLISECOND = 10**14 - 1
-
-
-def put_start(store: Store, run: str, created: float) -> None:
-    """Enter a run that begins. A run that is entered twice counts from the later time."""
-    store.put(f"{_STARTED}{_LAST_MILLISECOND - int(created * 1000):014d}-{run}", b"")
-
-
-def newest_runs(store: Store, most: int | None = None) -> list[str]:
-    """List run ids, newest first; with `most`, up to as many, in one request."""
-    names = store.names(_STARTED) if most is None else store.first_names(_STARTED, most)
-    return list(dict.fromkeys(each.removeprefix(_STARTED).partition("-")[2] for each in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +171,7 @@ def _version(value: Any) -> ObjectVersion:
     return version
 
 
-# Loads: what was asked of which object versions. Options that determine rows are declared as
-# decisive. They alone answer whether a table has loaded an object version, whether two runs load
-# the same, and whether a run id belongs to a command.
+# Loads: what was asked of which object versions.
 
 _HASH_DIGITS = 16
 
@@ -213,7 +190,7 @@ class LoadRecord(Message):
     table_id: str
     mode: str
     asked: str
-    """Hash of what was asked that determines rows (`asked_hash`)."""
+    """Hash of what was asked that determines rows (`contracts.payload.asked_hash`)."""
     status: str
     """SUCCEEDED or SUCCEEDED_WITH_REJECTS."""
     rows: RowCounts
@@ -301,90 +278,3 @@ def location_hash(location: str) -> str:
     """Return the hash of an s3:// URI or a path, or of another text."""
     # Names of files may have bytes that are not UTF-8, which are surrogates in Python.
     return hashlib.sha256(location.encode(errors="surrogateescape")).hexdigest()[:_HASH_DIGITS]
-
-
-_PAYLOAD_PARTS = ("source", "mapping", "nulls", "options")
-
-
-def _decisive(kind: type) -> tuple[str, ...]:
-    return tuple(each.field for each in declared(kind) if each.decisive)
-
-
-DECISIVE: Mapping[type, tuple[str, ...]] = {
-    Payload: tuple(
-        each.name for each in fields(Payload) if each.name in (*_PAYLOAD_PARTS, *_decisive(Payload))
-    ),
-    **{kind: _decisive(kind) for kind in (Source, ColumnMapping, NullHandling, Options)},
-    Comparison: ("column", "op", "value"),
-}
-"""Fields that determine which rows and items an object version gives.
-
-All others are limits, speed, places, and the run's own settings. The table's id and the object
-version are the other parts of a load's identity.
-"""
-
-_WORDS = {"position_attribute": "position attribute"}
-"""Names of fields in messages, where they differ."""
-
-
-def asked_hash(payload: Payload, hmac_key: bytes | None) -> str:
-    """Return the hash of everything asked that determines rows, in hexadecimal.
-
-    `payload`: as it was given, before anything was detected. `hmac_key`: key of the filter hmac,
-    which determines rows too; the hash is keyed with it, and does not reveal it.
-    """
-    text = json.dumps(_asked(payload), sort_keys=True).encode()
-    if hmac_key is None:
-        return hashlib.sha256(text).hexdigest()
-    return hmac.new(hmac_key, text, hashlib.sha256).hexdigest()
-
-
-def differing(payload: Payload, *earlier: Payload) -> list[str]:
-    """Name what a payload asks for that none of the earlier ones did, in words for messages."""
-    asked, before = _asked(payload), [_asked(each) for each in earlier]
-    return [
-        _WORDS.get(name, name)
-        for name, value in asked.items()
-        if all(value != each[name] for each in before)
-    ]
-
-
-def _asked(payload: Payload) -> dict[str, Any]:
-    """Return what was asked by the names of its fields; equal for equal meanings."""
-    parts: dict[str, Any] = {
-        name: _plain(getattr(payload, name))
-        for name in DECISIVE[Payload]
-        if name not in ("source", "options")
-    }
-    for part in (payload.source, payload.options):
-        parts |= {name: _meant(part, name) for name in DECISIVE[type(part)]}
-    return parts
-
-
-def _plain(value: Any) -> Any:
-    """Return a member of a payload as JSON whose lists have no order, which means nothing."""
-    if isinstance(value, ColumnMapping | NullHandling | Comparison):
-        return {name: _plain(getattr(value, name)) for name in DECISIVE[type(value)]}
-    if isinstance(value, tuple):
-        plain = {json.dumps(_plain(each), sort_keys=True) for each in value}
-        return sorted(plain)
-    if isinstance(value, Mapping):
-        return dict(value)
-    return value
-
-
-def _meant(part: Source | Options, name: str) -> Any:
-    """Return a field of a source or of options, with one spelling for each meaning."""
-    value = getattr(part, name)
-    spell = _SPELLINGS.get(name)
-    if spell is not None:
-        return spell(part, value)
-    return list(value) if name == "columns" and value is not None else _plain(value)
-
-
-_SPELLINGS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "encoding": lambda _, name: known_codec(name) or name,
-    # A quote that escapes a quote is a doubled quote.
-    "escape": lambda source, escape: None if escape == source.quote else escape,
-    "on_empty": lambda _, on_empty: None if on_empty == KEEP else on_empty,
-}

@@ -33,7 +33,6 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_objects import SeenWorker
 from ddbload.runs.local_runs import live_heartbeat
 from ddbload.steps.executions import Execution, Executions
-from ddbload.steps.load_history import keep_failure
 from ddbload.steps.report import finished_report, read_run, write_report
 
 STOP_POLL_SECONDS = 0.5
@@ -90,7 +89,7 @@ def cancel_run(
         # must find that it is cancelled.
         if process is None and stop_refused is None:
             ledger.change_control(lambda known: None if known == cancelled else known)
-            keep_failure(ledger, Failure.of(Cancelled.of(run), at=context.now()))
+            ledger.keep_failure(Failure.of(Cancelled.of(run), at=context.now()))
     elif first is None and cancelled == _UNKNOWN_LIMITS:
         # Only now the limits of the run can be known.
         limits = Control.of(record.payload.options).cancel()

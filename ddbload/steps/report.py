@@ -44,7 +44,7 @@ from ddbload.report_page.page import put_page
 from ddbload.report_page.reject_causes import RejectTally
 from ddbload.source.local_file import is_removed_copy
 from ddbload.steps.executions import Execution
-from ddbload.steps.load_history import is_cancelled, keep_failure, write_history
+from ddbload.steps.load_history import write_history
 
 END_SECONDS = 120.0
 """Seconds that must be left to write the report once all segments are read."""
@@ -106,7 +106,7 @@ def report_execution(
         failure = Failure.of(Cancelled.of(run)) if aborted else caught or Failure.of(missing)
         with suppress(DdbloadError):
             # The execution keeps it, too.
-            keep_failure(ledger, replace(failure, at=context.now()))
+            ledger.keep_failure(replace(failure, at=context.now()))
         return _failed(run, failure, aborted=aborted)
     attempt = None if task.execution is None else ExecutionAttempt(task.execution, redrives)
 
@@ -117,7 +117,7 @@ def report_execution(
         last = ledger.last_report()
         # Read after the report: whoever takes up the run is noticed here, or by the report's write.
         is_own = task.execution in (None, ledger.find_execution())
-        if caught is not None and not is_own and not is_cancelled(ledger):
+        if caught is not None and not is_own and not ledger.is_cancelled:
             return _failed(run, caught, aborted=aborted)
         parts = _parts_name(attempt, last, stopped=stopped is not None)
         found = CountedChunks(
@@ -165,7 +165,7 @@ def _judged(
         began=record.created,
         counted=counted,
         last=last,
-        cancelled=is_cancelled(ledger),
+        cancelled=ledger.is_cancelled,
         ending=ending,
     )
     if last is not None:
@@ -333,7 +333,7 @@ def read_run(
         last=last,
         heartbeat=heartbeat,
         process_gone=gone,
-        cancelled=not is_done and is_cancelled(ledger),
+        cancelled=not is_done and ledger.is_cancelled,
         execution_running=execution is not None and execution.running,
         ending=None if execution is None else execution.ending,
         last_sign=max((now - each.age for each in workers), default=None),

@@ -276,7 +276,7 @@ def _report(
 
 
 def _encoded(segment: Segment, record: Any) -> bytes:
-    from ddbload.ledger.store import encode_json
+    from ddbload.contracts.messages import encode_json
 
     return encode_json({**segment.to_json(), **record.stamp})
 

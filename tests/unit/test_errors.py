@@ -68,7 +68,7 @@ ONLY_BY_USERS = {
         "steps/run_end.py",
     },
     # The run of another process is no failure of the one that was asked for.
-    errors.RunUnderWay: {"steps/load_history.py"},
+    errors.RunUnderWay: set(),
     errors.WorkerDied: SEVERAL_PROCESSES,
 }
 """Errors of the command line that modules of functions name, and where."""
