@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ddbload.contracts.chunks import ListingCursor, ListingPart
+from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError, LedgerDamaged, SourceNotFound
 from ddbload.ledger.ledger import Ledger
 
@@ -140,6 +141,14 @@ def listing_of(part: ListingPart, listing: str, name: str) -> ObjectListing:
         )
     pinned = {"objects": part.objects, "bytes": part.bytes, "sha256": part.sha256}
     return ObjectListing(pinned, listing, part.format)
+
+
+def iter_objects(record: RunRecord, ledger: Ledger, first: int) -> Iterator[PinnedObject]:
+    """Return the pinned objects of a run, from object number `first` on."""
+    if record.objects is None:
+        yield record.pinned
+    else:
+        yield from iter_listing(ledger, record.listing or "", first, record.objects)
 
 
 def iter_listing(ledger: Ledger, name: str, first: int, end: int) -> Iterator[PinnedObject]:

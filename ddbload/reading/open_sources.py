@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ddbload.context import Context
-from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import AUTO, UNCOMPRESSED, Source, is_single_byte
 from ddbload.errors import (
     AmbiguousDelimiter,
@@ -26,8 +25,7 @@ from ddbload.errors import (
     UnsupportedFormat,
     UnterminatedQuote,
 )
-from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS, iter_listing
+from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS
 from ddbload.rows.file_signatures import (
     LONGEST_COMPRESSION_SIGNATURE,
     compression_by_name,
@@ -155,14 +153,6 @@ def list_folder(path: str, context: Context) -> FolderFiles | None:
 
 
 # Objects of a run, one after the other.
-
-
-def iter_objects(record: RunRecord, ledger: Ledger, first: int) -> Iterator[Pinned]:
-    """Return the pinned objects of a run, from object number `first` on."""
-    if record.objects is None:
-        yield record.pinned
-    else:
-        yield from iter_listing(ledger, record.listing or "", first, record.objects)
 
 
 def open_each(

@@ -25,8 +25,8 @@ from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import Interrupted
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.object_listing import PinnedObject
-from ddbload.reading.open_sources import iter_objects, open_decoded, open_each
+from ddbload.ledger.object_listing import PinnedObject, iter_objects
+from ddbload.reading.open_sources import open_decoded, open_each
 from ddbload.reading.processes import ProcessPool
 from ddbload.reading.row_batches import Part, RowBatch, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, rare_gc

@@ -30,10 +30,10 @@ from ddbload.ledger.object_listing import (
     ObjectListing,
     PinnedObject,
     iter_listing,
+    iter_objects,
 )
 from ddbload.ledger.store import change_state, read_state
 from ddbload.parallel import map_in_threads
-from ddbload.reading.open_sources import iter_objects
 
 RECORD_SECONDS = 60.0
 """Seconds after its claim for which a run may begin, although its ledger has no record yet."""

@@ -12,7 +12,7 @@ from ddbload import errors
 from ddbload.context import AccessPolicy
 from ddbload.contracts.chunks import ListingCursor
 from ddbload.contracts.states import PreflightTask
-from ddbload.reading.open_sources import iter_objects
+from ddbload.ledger.object_listing import iter_objects
 from ddbload.steps.preflight import preflight
 from tests.unit.steps.exports import exported_files
 from tests.unit.steps.machine import execute, over_the_wire

@@ -12,7 +12,7 @@ from ddbload import errors
 from ddbload.context import AccessPolicy
 from ddbload.contracts.source import Source
 from ddbload.contracts.states import PreflightTask
-from ddbload.reading.open_sources import iter_objects
+from ddbload.ledger.object_listing import iter_objects
 from ddbload.steps.find_objects import find_objects
 from ddbload.steps.preflight import preflight
 from tests.unit.steps.exports import exported_files
