@@ -31,11 +31,11 @@ STARTS = {
         " Clients(AwsSettings(region='us-east-1')).dynamodb"
     ),
 }
-"""Name of each measurement, and the program that only imports what it needs."""
+"""Name of each measurement, and a program with only the necessary imports."""
 
 
 def cpu_seconds(program: str, environment: Mapping[str, str]) -> float:
-    """Return the user and system time of one process."""
+    """Return user plus system time of one process."""
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, env=environment)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -483,12 +483,12 @@ def encode_json(value: object) -> bytes:
 
 
 def decode_json(uri: str, data: bytes, decode: Callable[[Any], T], advice: str) -> T:
-    """Decode an object's JSON. Raises `LedgerDamaged`, with advice what to do."""
+    """Decode an object's JSON. Raises `LedgerDamaged` with `advice` on what to do."""
     return decode_object(uri, lambda: decode(json.loads(data)), advice)
 
 
 def decode_object(uri: str, decode: Callable[[], T], advice: str) -> T:
-    """Call `decode`. Raises `LedgerDamaged`, with advice what to do, for what it cannot decode."""
+    """Call `decode`. Raises `LedgerDamaged` with `advice` if it fails."""
     try:
         return decode()
     except LedgerDamaged:

@@ -399,21 +399,21 @@ DECISIVE: Mapping[type, tuple[str, ...]] = {
     **{kind: _decisive(kind) for kind in (Source, ColumnMapping, NullHandling, Options)},
     Comparison: ("column", "op", "value"),
 }
-"""Fields that determine which rows and items an object version gives.
+"""Payload fields that determine which rows and items an object version gives.
 
-All others are limits, speed, places, and the run's own settings. The table's id and the object
+All others are limits, speed, locations, and settings of the run. The table's id and the object
 version are the other parts of a load's identity.
 """
 
 _WORDS = {"position_attribute": "position attribute"}
-"""Names of fields in messages, where they differ."""
+"""Names of fields in messages, if they differ from the fields' own."""
 
 
 def asked_hash(payload: Payload, hmac_key: bytes | None) -> str:
-    """Return the hash of everything asked that determines rows, in hexadecimal.
+    """Return the hash of all options that determine rows, in hexadecimal.
 
-    `payload`: as it was given, before anything was detected. `hmac_key`: key of the filter hmac,
-    which determines rows too; the hash is keyed with it, and does not reveal it.
+    `payload`: payload as given, before detection. `hmac_key`: key of the filter hmac, which also
+    determines rows; the hash is keyed with it and does not reveal it.
     """
     text = json.dumps(_asked(payload), sort_keys=True).encode()
     if hmac_key is None:
@@ -422,7 +422,7 @@ def asked_hash(payload: Payload, hmac_key: bytes | None) -> str:
 
 
 def differing(payload: Payload, *earlier: Payload) -> list[str]:
-    """Name what a payload asks for that none of the earlier ones did, in words for messages."""
+    """Name the options of a payload that none of the earlier payloads has, for messages."""
     asked, before = _asked(payload), [_asked(each) for each in earlier]
     return [
         _WORDS.get(name, name)
@@ -432,7 +432,7 @@ def differing(payload: Payload, *earlier: Payload) -> list[str]:
 
 
 def _asked(payload: Payload) -> dict[str, Any]:
-    """Return what was asked by the names of its fields; equal for equal meanings."""
+    """Return the decisive options by field name, normalized so that equal meanings are equal."""
     parts: dict[str, Any] = {
         name: _plain(getattr(payload, name))
         for name in DECISIVE[Payload]
@@ -444,7 +444,7 @@ def _asked(payload: Payload) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a member of a payload as JSON whose lists have no order, which means nothing."""
+    """Return a payload member as JSON, with lists sorted, because their order has no meaning."""
     if isinstance(value, ColumnMapping | NullHandling | Comparison):
         return {name: _plain(getattr(value, name)) for name in DECISIVE[type(value)]}
     if isinstance(value, tuple):
@@ -456,7 +456,7 @@ def _plain(value: Any) -> Any:
 
 
 def _meant(part: Source | Options, name: str) -> Any:
-    """Return a field of a source or of options, with one spelling for each meaning."""
+    """Return a field of a source or of options, normalized to one spelling per meaning."""
     value = getattr(part, name)
     spell = _SPELLINGS.get(name)
     if spell is not None:
@@ -466,7 +466,7 @@ def _meant(part: Source | Options, name: str) -> Any:
 
 _SPELLINGS: Mapping[str, Callable[[Any, Any], Any]] = {
     "encoding": lambda _, name: known_codec(name) or name,
-    # A quote that escapes a quote is a doubled quote.
+    # A quote as escape character means doubled quotes.
     "escape": lambda source, escape: None if escape == source.quote else escape,
     "on_empty": lambda _, on_empty: None if on_empty == KEEP else on_empty,
 }

@@ -85,7 +85,7 @@ EXPORT_STARTED = "_started"
 
 
 def is_export_manifest(location: str) -> bool:
-    """Tell whether a path or URI names a manifest of an export."""
+    """Return whether a path or URI has the name of an export's manifest."""
     return posixpath.basename(location) in (EXPORT_SUMMARY, EXPORT_FILES)
 
 

@@ -3,14 +3,14 @@
 Its objects are written once and never changed. All are below `history/<table>/<table id>/`, so that
 one table's are listed alone:
 
-- `object/<hash>/<run>.jsonl` for a run that loaded one object. The hash is of the object version,
-  so one listing finds the runs that loaded it.
-- `objects/<digits>/<run>-<number>.jsonl` for a run that loaded several: up to 100,000 objects are
-  1, 16 or 256 pages, by the first digits of their hashes. One object is looked for in three
-  listings, and in one page for each such run into the table; the price for a million objects
-  without a million writes.
+- `object/<hash>/<run>.jsonl` for a run that loaded one object. The hash is that of the object
+  version, so one listing finds the runs that loaded it.
+- `objects/<digits>/<run>-<number>.jsonl` for a run that loaded several: up to 100,000 objects take
+  1, 16 or 256 pages, by the first digits of their hashes. Looking up one object takes three
+  listings, and one page per such run into the table. This avoids a million writes for a million
+  objects.
 
-Each has a `LoadRecord` in its first line, and an object version in each line after it.
+Each has a `LoadRecord` in its first line, and an object version in each further line.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from ddbload.dynamodb.modes import mode_of
 from ddbload.ledger.store import Store
 
 GROUP_OBJECTS = 100_000
-"""Objects that are kept in memory and written together."""
+"""Number of objects kept in memory and written together."""
 PARALLEL_WRITES = 16
-"""Pages that are written at once."""
+"""Number of pages written concurrently."""
 _PAGE_OBJECTS = 2000
-"""Objects of a page, about, where there are fewer than 256 pages."""
+"""Approximate objects per page, if there are fewer than 256 pages."""
 _MOST_DIGITS = 2
 _ROOT = "history/"
 _PAGE = re.compile(rf"{_ROOT}[^/]+/[^/]+/objects?/[^/]+/[^/]+\.jsonl")
-"""Names of the history. Others are not ddbload's."""
+"""Names of history objects. Other names do not belong to ddbload."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPage:
-    """One object of the history."""
+    """History object: a load record with object versions."""
 
     load: LoadRecord
     versions: Sequence[ObjectVersion]
@@ -57,7 +57,7 @@ class History:
         self._store = store
 
     def put(self, load: LoadRecord, versions: Iterable[ObjectVersion]) -> None:
-        """Write the object versions that a run has loaded; what was written before stays."""
+        """Record the object versions that a run has loaded; existing records stay unchanged."""
         folder = _folder(load.table, load.table_id)
         each = iter(versions)
         number = 0
@@ -77,24 +77,25 @@ class History:
             number += 1
 
     def version_names(self, table: str, table_id: str, version: ObjectVersion) -> list[str]:
-        """List the names of the history of one table that may have an object version."""
+        """List the history objects of one table that may contain an object version."""
         return self._names_of(_folder(table, table_id), version.location, version.hash)
 
     def table_names(self, table: str, table_id: str) -> list[str]:
-        """List the names of the history of one table, which only grow in number."""
+        """List the history objects of one table. Objects are only ever added."""
         folder = _folder(table, table_id)
         return list(filter(_PAGE.fullmatch, self._store.names(folder)))
 
     def find_each(
         self, names: Sequence[str], versions: Iterable[ObjectVersion]
     ) -> Iterator[tuple[str, LoadRecord]]:
-        """Find the loads of object versions into a table, in no order.
+        """Find the loads of object versions into a table, unsorted.
 
-        `names`: those that `table_names`, or for one object `version_names`, has listed. Yields
-        hashes of versions with their loads.
+        `names`: names from `table_names`, or for one object from `version_names`. Yields hashes of
+        versions with their loads.
         """
         if not names:
-            # A million versions need not be held for a table that was never loaded.
+            # Return before `versions` is read: a table without loads needs no million versions in
+            # memory.
             return
         wanted = {version.hash: version.version_id for version in versions}
         own = []
@@ -109,7 +110,7 @@ class History:
                     yield found, page.load
 
     def read_location(self, location: str) -> Iterator[LoadPage]:
-        """Read the loads of all versions of one object or file, into all tables, in no order."""
+        """Read the loads of all versions of one object or file, into all tables, unsorted."""
         for table in self._store.folders(_ROOT):
             for table_id in self._store.folders(f"{_ROOT}{table}/"):
                 names = self._names_of(f"{_ROOT}{table}/{table_id}/", location)
@@ -119,7 +120,7 @@ class History:
                         yield LoadPage(page.load, own)
 
     def _names_of(self, folder: str, location: str, version_hash: str | None = None) -> list[str]:
-        """List the objects of the history that may have an object, or one version of it."""
+        """List the history objects that may contain an object, or one version of it."""
         digits = location_hash(location)
         single = f"{digits}-" if version_hash is None else f"{version_hash}/"
         shards = ["-", *(digits[: count + 1] for count in range(_MOST_DIGITS))]
@@ -133,7 +134,7 @@ class History:
         self._store.put_new(name, b"\n".join([*lines, *(line for _, line in page), b""]))
 
     def read(self, names: Iterable[str]) -> Iterator[LoadPage]:
-        """Read objects of the history, in the order of their names."""
+        """Read history objects, in the order of their names."""
         names = list(names)
         for name, data in zip(names, self._store.get_all(names), strict=True):
             if data is not None:
@@ -153,7 +154,7 @@ def _folder(table: str, table_id: str) -> str:
 
 
 def _digits(objects: int) -> int:
-    """Return the number of digits by which so many objects are divided into pages."""
+    """Return the number of hash digits that divide this many objects into pages."""
     digits = 0
     while digits < _MOST_DIGITS and objects > _PAGE_OBJECTS * 16**digits:
         digits += 1
@@ -166,7 +167,7 @@ def _line(version: ObjectVersion) -> bytes:
 
 def _version(value: Any) -> ObjectVersion:
     version = ObjectVersion(dict(value))
-    # Read now, so that a damaged line is noticed here.
+    # Parse now, so that a damaged line raises its error here.
     version.hash  # noqa: B018 - raises LookupError
     return version
 
@@ -177,13 +178,13 @@ _HASH_DIGITS = 16
 
 
 def load_folder(table: str, table_id: str) -> str:
-    """Return the folder of the loads into a table, with a slash at its end."""
+    """Return the folder of the loads into a table, with a trailing slash."""
     return f"{table}/{table_id}/"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRecord(Message):
-    """First line of an object of the history; the lines after it are object versions."""
+    """First line of a history object; the lines after it are object versions."""
 
     run: str
     table: str
@@ -196,21 +197,21 @@ class LoadRecord(Message):
     rows: RowCounts
     """Row counts of the whole run."""
     at: float
-    """Seconds since the epoch at which the run was done."""
+    """Time at which the run was done, in seconds since the epoch."""
     source: str
-    """The source as users write it."""
+    """Source in the form that users type it."""
     objects: int
     """Number of objects that the run loaded."""
 
     @property
     def deletes(self) -> bool:
-        """True if the run deleted the keys that the objects list."""
+        """True if the run deleted the keys listed in the objects."""
         return mode_of(self.mode).deletes
 
 
 @dataclass(frozen=True, slots=True)
 class LoadClaim(Message):
-    """Objects that a run shall load as the only one."""
+    """Claim by which a run keeps other runs from loading the same objects at the same time."""
 
     run: str
     at: float
@@ -218,28 +219,28 @@ class LoadClaim(Message):
     objects: int
     """Number of objects."""
     version: str | None
-    """Hash of the only object's version; None for several objects."""
+    """Hash of the object version if there is only one object; else None."""
     version_id: str | None
     listing: str | None
-    """Name of the list of several objects in the run's ledger."""
+    """Name of the listing of several objects in the run's ledger."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadClaims(Message):
-    """Claims of the runs that ask the same of a table, and have not ended as far as is known."""
+    """Claims of unfinished runs with the same options and table."""
 
     claims: tuple[LoadClaim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectVersion:
-    """Version of an object or file, as a run pinned it."""
+    """Version of an object or file, as pinned by a run."""
 
     pinned: Mapping[str, Any]
 
     @property
     def location(self) -> str:
-        """An s3:// URI, or a path."""
+        """s3:// URI or path."""
         pinned = self.pinned
         return (
             str(pinned["path"]) if "path" in pinned else f"s3://{pinned['bucket']}/{pinned['key']}"
@@ -247,15 +248,16 @@ class ObjectVersion:
 
     @property
     def version_id(self) -> str | None:
-        """Version id in S3; None for files, listed objects and buckets without versioning."""
+        """S3 version id; None for files, listed objects and buckets without versioning."""
         found = self.pinned.get("version_id")
         return None if found in (None, "null") else str(found)
 
     @property
     def hash(self) -> str:
-        """Hash of the location, then of the content's mark: the ETag, or a file's size and times.
+        """Hash of the location, then of the content's identification.
 
-        Listings tell no version id, so it is compared apart (`is_same`).
+        The latter is the ETag, or a file's size and times. Listings do not include version ids, so
+        these are compared separately (`is_same`).
         """
         pinned = self.pinned
         if "path" in pinned:
@@ -265,16 +267,16 @@ class ObjectVersion:
         return f"{location_hash(self.location)}-{location_hash(mark)}"
 
     def is_same(self, other: ObjectVersion) -> bool:
-        """Tell whether another version is this one; version ids decide where both are known."""
+        """Return whether two versions are the same, by version id if both have one."""
         return self.hash == other.hash and same_ids(self.version_id, other.version_id)
 
 
 def same_ids(one: str | None, other: str | None) -> bool:
-    """Tell whether two version ids may be of one version; a listing tells none."""
+    """Return whether two version ids may denote one version. An id from a listing is None."""
     return None in (one, other) or one == other
 
 
 def location_hash(location: str) -> str:
-    """Return the hash of an s3:// URI or a path, or of another text."""
-    # Names of files may have bytes that are not UTF-8, which are surrogates in Python.
+    """Return the hash of an s3:// URI, a path, or another text."""
+    # File names may contain bytes that are not UTF-8, which Python decodes to surrogates.
     return hashlib.sha256(location.encode(errors="surrogateescape")).hexdigest()[:_HASH_DIGITS]

@@ -15,9 +15,8 @@ from ddbload.items.batch_encoder import EncodedRows
 from ddbload.items.item_requests import Item
 from ddbload.items.row_encoder import DelimitedRowEncoder, RowEncoder
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.object_listing import PinnedObject
+from ddbload.ledger.object_listing import PinnedObject, iter_objects
 from ddbload.reading.open_sources import (
-    iter_objects,
     open_decoded,
     open_each,
     prefix_errors_with_object_name,

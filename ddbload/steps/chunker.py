@@ -21,9 +21,9 @@ from ddbload.contracts.options import EDGES
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import DdbloadError, Interrupted, NoProgress
 from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.object_listing import iter_objects
 from ddbload.parallel import map_in_threads
 from ddbload.reading.open_sources import (
-    iter_objects,
     open_decoded,
     open_each,
     prefix_errors_with_object_name,

@@ -33,7 +33,7 @@ MAX_MERGED_BYTES = 16 * 1024
 
 @dataclass(slots=True, eq=False)
 class QueuedRow:
-    """An unsettled row, and the rows of its key that it replaces or that replace it."""
+    """Unsettled row, linked with the rows of its key that it replaces or that replace it."""
 
     handle: int
     key: Hashable
@@ -56,7 +56,7 @@ class QueuedRow:
     """Copies of the earlier rows of the key that this one replaces, in order."""
 
     def newest(self) -> QueuedRow:
-        """Follow the replacements to the row that is sent in place of this one."""
+        """Return the row that is sent in place of this one, following all replacements."""
         row = self
         while row.successor is not None:
             row = row.successor
@@ -68,16 +68,16 @@ class QueuedRow:
         return self.superseded[0].handle if self.superseded else self.handle
 
     def fresh_copy(self) -> QueuedRow:
-        """Copy the row without the row that replaces it: it is sent if that one is refused."""
+        """Copy the row without its replacement, to send it if the replacement is refused."""
         copied = self.handle, self.key, self.units, self.bytes, self.alone
         return QueuedRow(*copied, sent=self.sent, unmerged=self.unmerged)
 
 
 class KeyOrdering:
-    """The current row of each key, and the later rows that wait for its answer, in order."""
+    """Current row of each key, and the later rows that wait for its answer, in order."""
 
     def __init__(self, order: RowOrder, merger: RowMerger | None = None) -> None:
-        """`merger`: merges rows of a key that would go one after the other."""
+        """`merger`: merges rows of a key that would otherwise be sent one after the other."""
         self.current: dict[Hashable, QueuedRow] = {}
         self._later: dict[Hashable, deque[QueuedRow]] = {}
         self._order = order
@@ -102,14 +102,14 @@ class KeyOrdering:
         if later:
             later[-1] = row
         else:
-            # It inherits the queue position and the back-off: if the later row were sent last, the
-            # earlier one would hold the frontier until then.
+            # The later row inherits queue position and back-off: if it were sent last, the earlier
+            # one would hold back the frontier until then.
             last.successor = self.current[row.key] = row
             row.attempts = last.attempts
         return False
 
     def _replaces(self, row: QueuedRow, last: QueuedRow) -> bool:
-        """Return whether a row is sent in place of the last one of its key; merge it if needed."""
+        """Return whether a row is sent in place of its key's last one; merge them if needed."""
         if self._merger is None or last.unmerged:
             return self._latest_only
         merged_bytes = sum(each.bytes for each in (*last.superseded, last, row))
@@ -119,7 +119,7 @@ class KeyOrdering:
         return True
 
     def row_to_retry(self, row: QueuedRow) -> QueuedRow:
-        """Choose the row to send after this one was returned: a later one that replaces it."""
+        """Return the row to send after this one was returned: the latest one that replaces it."""
         if not self._latest_only or row.key not in self._later:
             return row
         waiting = self._later.pop(row.key)[0]
@@ -129,14 +129,14 @@ class KeyOrdering:
         return waiting
 
     def remove_settled(self, row: QueuedRow) -> QueuedRow | None:
-        """Forget a settled row; return the next one of its key, to be sent now."""
+        """Remove a settled row; return the next row of its key, to be sent now."""
         next_row = self._pop_current(row)
         if next_row is not None:
             next_row.has_predecessor = self._order is RowOrder.FIRST_WINS
         return next_row
 
     def remove_refused(self, row: QueuedRow) -> QueuedRow | None:
-        """Forget a refused row; return the row of its key to send now, if any."""
+        """Remove a refused row; return the row of its key to send now, if any."""
         next_row = self._pop_current(row)
         superseded, row.superseded = row.superseded, []
         if next_row is not None:
@@ -161,7 +161,7 @@ class KeyOrdering:
         return first
 
     def keep_up_to(self, last: int) -> None:
-        """Send the rows of each key up to this one. Nothing may be in flight."""
+        """Limit the rows of each key to those up to this one. Nothing may be in flight."""
         for key, row in list(self.current.items()):
             self.current[key] = self._latest_up_to(last, row)
         for rows in self._later.values():
@@ -170,7 +170,7 @@ class KeyOrdering:
     def _latest_up_to(self, last: int, row: QueuedRow) -> QueuedRow:
         """Return the latest row up to `last` among a row and those that it replaces.
 
-        If there is none, the row is returned as it is: nothing of it will be sent.
+        If there is none, the row is returned unchanged; it will not be sent.
         """
         if not row.first_handle <= last < row.handle:
             return row
@@ -195,22 +195,22 @@ class KeyOrdering:
 
 
 class RowMerger(Protocol):
-    """Knows what rows hold, and so which of them can be merged."""
+    """Merger of rows, which knows their content."""
 
     def merge(self, earlier: int, later: int) -> bool:
         """Merge the row `earlier` into `later`, which is sent for both from now on.
 
-        False if no request does what both would do one after the other; nothing changes then.
+        Returns false, and changes nothing, if no single request has the effect of both.
         """
 
     def restore(self, handles: Sequence[int]) -> None:
-        """Merge only these rows into the last of them."""
+        """Merge only the rows with these handles, into the last of them."""
 
 
 def _supersede(later: QueuedRow, earlier: QueuedRow) -> None:
-    # Hand the list over instead of copying it: a file may repeat one key thousands of times.
+    # Hand over the list instead of copying it: a file may repeat one key thousands of times.
     chain = earlier.superseded
-    # The row itself may refer to the later one: a reference cycle.
+    # Avoid a reference cycle, because the row itself may refer to the later one.
     chain.append(earlier.fresh_copy())
     chain.extend(later.superseded)
     later.superseded, earlier.superseded = chain, []
