@@ -160,7 +160,7 @@ def commands() -> None:
     AWS_ENDPOINT_URL_DYNAMODB, shared config and credentials); options override them.
 
     Exit status: 0 done, 1 failed, 2 wrong usage, 3 done with rejects, 130 interrupted,
-    141 nobody reads standard output (as after `| head`).
+    141 standard output closed (as after `| head`).
     """  # noqa: D301 - click's mark for lines that stay apart is a backspace
 
 
