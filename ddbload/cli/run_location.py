@@ -19,7 +19,7 @@ from ddbload.contracts.messages import is_text
 from ddbload.contracts.options import DEFAULT_CONCURRENCY
 from ddbload.contracts.payload import check_run_id
 from ddbload.ledger.bucket_store import BucketStore
-from ddbload.ledger.history import newest_runs
+from ddbload.ledger.run_objects import newest_runs
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack, follow
 from ddbload.runs.local_runs import LocalSettings, default_ledger, live_heartbeat
 from ddbload.runs.progress import RunProgress

@@ -20,7 +20,7 @@ from ddbload.cli.run_setup import prewarm, print_table_notices, rejects_file
 from ddbload.cli.terminal import EXIT_DONE, EXIT_INTERRUPTED, Output, print_error, print_stderr
 from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
 from ddbload.contracts.control import UNLIMITED, NewLimits
-from ddbload.contracts.payload import Payload
+from ddbload.contracts.payload import Payload, differing
 from ddbload.contracts.run_record import Resume, RunRecord
 from ddbload.contracts.source import AUTO
 from ddbload.errors import (
@@ -30,12 +30,12 @@ from ddbload.errors import (
     RunNotFound,
     SourceNotFound,
 )
-from ddbload.ledger.history import History, differing
+from ddbload.ledger.history import History
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.run_control import take_up
 from ddbload.runs.run_import import new_run_id
-from ddbload.steps.load_history import resumed_payload
+from ddbload.steps.preflight import resumed_payload
 from ddbload.steps.report import finished_report, is_input_gone, read_run
 
 _MAX_EXECUTION_NAME = 80

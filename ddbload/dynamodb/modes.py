@@ -28,7 +28,7 @@ class RowOrder(Enum):
     LAST_WINS = "last wins"
     """A later row may replace an earlier one that is not written yet."""
     FIRST_WINS = "first wins"
-    """One after the other; only the first can be written."""
+    """One after the other; only the first one can be written."""
     ALL = "all"
     """One after the other; each may be written."""
 

@@ -26,7 +26,7 @@ from ddbload.contracts.column_mapping import (
     shown,
 )
 from ddbload.contracts.options import REMOVE
-from ddbload.contracts.payload import NULL, OMIT, REJECT, Payload
+from ddbload.contracts.payload import NULL, OMIT, REJECT, Payload, attribute_type
 from ddbload.dynamodb.attribute_values import AttributeValue, check_value, decode_base64
 from ddbload.dynamodb.modes import REMOVAL
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
@@ -136,11 +136,6 @@ TEXT_READERS: Mapping[str, Callable[[str], AttributeValue]] = {
 TYPED_TYPES = {"M": "ddb_M", "L": "ddb_L"}
 PLAIN_TYPES = {"M": "json_M", "L": "json_L"}
 """Types of cells in DynamoDB JSON, and of those that are not, for types that leave it open."""
-
-
-def attribute_type(declared: str) -> str:
-    """Return DynamoDB's type for a declared type."""
-    return "N" if declared == "epoch" else declared.rpartition("_")[2]
 
 
 def null_of(kind: str, policy: str, is_indexed: bool) -> AttributeValue | None:

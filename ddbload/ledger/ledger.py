@@ -18,14 +18,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ddbload.contracts.chunks import Chunk, ListingCursor, ListingPart, ManifestPart, SeekPoint
+from ddbload.contracts.chunks import (
+    Chunk,
+    ListingCursor,
+    ListingPart,
+    ManifestPart,
+    ObjectSlice,
+    SeekPoint,
+)
+from ddbload.contracts.messages import encode_json
 from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import ObjectSlice
 from ddbload.contracts.states import ReportCursor
 from ddbload.errors import DdbloadError, LedgerDamaged
 from ddbload.ledger.run_objects import RunObjects
-from ddbload.ledger.store import FolderStore, encode_json
+from ddbload.ledger.store import FolderStore
 
 T = TypeVar("T")
 _PAGES_AT_ONCE = 8

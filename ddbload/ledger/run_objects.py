@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ddbload.contracts.control import IDLE, Control, WorkerProgress, silence_limit
-from ddbload.contracts.results import Heartbeat, Report
+from ddbload.contracts.messages import decode_json, encode_json
+from ddbload.contracts.results import Failure, Heartbeat, Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import RunRequest
 from ddbload.errors import LedgerDamaged, RunNotFound, ServiceUnavailable
-from ddbload.ledger.store import AgesPage, Store, decode_json, encode_json
+from ddbload.ledger.store import AgesPage, Store
 
 T = TypeVar("T")
 _WORKERS = "progress/"
+_STARTED = "started/"
+"""Folder of the index of starts. Each run that begins leaves an empty object in it, named
+`<milliseconds>-<run id>`, whose number counts down: one listing finds the newest. Run ids that
+ddbload generates sort by time, those of uploads and users do not."""
+_LAST_MILLISECOND = 10**14 - 1
 FOLDER_PROGRESS_SECONDS, BUCKET_PROGRESS_SECONDS = 1.0, 5.0
 """Seconds between two writes of a worker's progress, for a ledger in a folder and in S3."""
 _CONTROL_ATTEMPTS = 30
@@ -53,6 +59,12 @@ class SeenWorker:
         return self.alive and self.progress.state != IDLE
 
 
+def newest_runs(store: Store, most: int | None = None) -> list[str]:
+    """List run ids, newest first; at most `most`, in one request."""
+    names = store.names(_STARTED) if most is None else store.first_names(_STARTED, most)
+    return list(dict.fromkeys(each.removeprefix(_STARTED).partition("-")[2] for each in names))
+
+
 class RunObjects:
     """Objects below `runs/<run id>/`. Reading an invalid one raises `LedgerDamaged`."""
 
@@ -82,6 +94,16 @@ class RunObjects:
     def find_request(self) -> RunRequest | None:
         """Read the run's request; None if missing."""
         return self._read("request.json", RunRequest.from_json)
+
+    def put_start(self, created: float) -> None:
+        """Enter the run in the index of starts. If it is entered twice, the later time counts."""
+        self._store.put(f"{_STARTED}{_LAST_MILLISECOND - int(created * 1000):014d}-{self.run}", b"")
+
+    def keep_failure(self, failure: Failure) -> None:
+        """Write why the run ended before it had a record; do nothing once it has one."""
+        request = self.find_request()
+        if request is not None and request.failure is None and self.find_record() is None:
+            self.put_request(replace(request, failure=failure))
 
     def find_record(self) -> RunRecord | None:
         """Read the run's record; None if the run never began."""
@@ -220,6 +242,12 @@ class RunObjects:
         """
         data = self._store.get(self._root + "control.json")
         return None if data is None else self._decode_control(data)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """True if the run was cancelled."""
+        control = self.find_control()
+        return control is not None and control.cancelled
 
     def _decode_control(self, data: bytes) -> Control | None:
         def decode(value: Any) -> Control | None:

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import fcntl
 import hashlib
-import json
 import os
 import stat
 import tempfile
@@ -16,16 +15,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from ddbload.contracts.messages import Message
-from ddbload.errors import (
-    TAKE_UP,
-    DdbloadError,
-    LedgerDamaged,
-    LedgerUnwritable,
-    ServiceUnavailable,
-)
+from ddbload.contracts.messages import Message, decode_json, encode_json
+from ddbload.errors import TAKE_UP, LedgerDamaged, LedgerUnwritable, ServiceUnavailable
 
 S = TypeVar("S", bound=Message)
 T = TypeVar("T")
@@ -347,32 +340,6 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-# JSON.
-
-
-def encode_json(value: object) -> bytes:
-    """Encode a value as compact JSON."""
-    return json.dumps(value, separators=(",", ":")).encode()
-
-
-def decode_json(uri: str, data: bytes, decode: Callable[[Any], T], advice: str) -> T:
-    """Decode an object's JSON. Raises `LedgerDamaged` with `advice` on what to do."""
-    return decode_object(uri, lambda: decode(json.loads(data)), advice)
-
-
-def decode_object(uri: str, decode: Callable[[], T], advice: str) -> T:
-    """Call `decode`. Raises `LedgerDamaged` with `advice` if it fails."""
-    try:
-        return decode()
-    except LedgerDamaged:
-        raise
-    except (DdbloadError, ValueError, LookupError, TypeError, RecursionError):
-        raise LedgerDamaged(
-            f"{uri} is not what this version of ddbload writes: it is damaged, or of a later"
-            f" version; {advice}"
-        ) from None
 
 
 # State that several runs change concurrently, without locks: an object that is only replaced by a

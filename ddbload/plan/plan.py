@@ -18,7 +18,7 @@ from ddbload.plan.advice import PlanWarning, list_warnings
 from ddbload.plan.capacity import Limit, TableFacts, json_seconds, rank_limits
 from ddbload.plan.survey import Survey
 from ddbload.reading.row_blocks import expected_bytes
-from ddbload.steps.prepare import FIRST_ROW_LIKE_DATA, NO_HEADER_ADVICE, DetectedFormat
+from ddbload.steps.prepare import DetectedFormat
 
 FINE, REJECTS, FAILS = "FINE", "REJECTS", "FAILS"
 
@@ -108,11 +108,10 @@ class Plan:
         rows.
         """
         record, survey, facts, error = self.record, self.survey, self.facts, self.error
-        header = None if self.detected is None else self.detected.header
         warnings = []
-        if header is not None and header.looks_like_data:
-            message = f"{FIRST_ROW_LIKE_DATA}: {header.why}. {NO_HEADER_ADVICE}"
-            warnings.append(PlanWarning("header_like_data", message))
+        warning = None if self.detected is None else self.detected.header_warning
+        if warning is not None:
+            warnings.append(PlanWarning("header_like_data", warning))
         columns = self._columns()
         costs: dict[str, Any] = dict.fromkeys(("keys", "items", "write_units", "time", "price"))
         ways: list[dict[str, Any]] = []

@@ -116,7 +116,9 @@ def time_grid(axis: TimeAxis, top: float, bottom: float) -> list[Content]:
     """Draw the ticks of a time axis, and its pauses."""
     parts: list[Content] = []
     form = "%H:%M:%S" if axis.seconds > 20 else "%H:%M:%S.%f"
-    if _moment(axis.began).date() != _moment(axis.ended).date():
+    is_long = axis.seconds >= 60 * len(_TICK_PLACES)
+    # Within minutes, two ticks would have one label.
+    if is_long and _moment(axis.began).date() != _moment(axis.ended).date():
         form = "%m-%d %H:%M"
     for place in _TICK_PLACES:
         x = _x(place)

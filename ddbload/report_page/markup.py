@@ -261,7 +261,7 @@ svg{display:block;width:100%;min-width:640px;height:auto;font:12px system-ui,san
 .swatch{display:inline-block;width:11px;height:11px;margin-right:6px;background:currentColor}
 footer{margin-top:40px;font-size:13px}
 @media (max-width:600px){main{padding:16px 12px 32px}h1{font-size:21px}
-.wide table{min-width:600px}tbody th{width:130px}}
+.wide table{min-width:800px}tbody th{width:130px}}
 """
 
 

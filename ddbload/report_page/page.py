@@ -47,7 +47,7 @@ _THROTTLED_SHARE = 0.1
 _GUIDE = "https://github.com/ddbload/ddbload/blob/main/docs/"
 _STATUS_CLASSES = {results.SUCCEEDED: "good", results.ALREADY_LOADED: "good", results.FAILED: "bad"}
 _VERSION = ("version_id", "etag", "sha256")
-"""Fields that pin the version of a source."""
+"""Fields that pin the version of objects; a local file has its time of modification."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,10 +352,12 @@ def _source(facts: RunFacts) -> Markup | None:
     if record is None or limits is None:
         return None
     source, table_, options = record.payload.source, record.table, record.payload.options
-    how = f"{source.format}, {source.encoding}, {source.compression}"
+    how = f"{source.format}, {source.encoding}, compression {source.compression}"
     if source.kind.has_columns:
         how += f", delimiter {source.delimiter!r}, quote {source.quote!r}"
     version = [f"{name} {record.pinned[name]}" for name in _VERSION if record.pinned.get(name)]
+    if isinstance(modified := record.pinned.get("mtime_ns"), int):
+        version.append(f"modified {utc_text(modified / 1e9)}")
     rows: list[TableRow] = [
         ("Source", data(source.uri)),
         ("Version", data(", ".join(version))),

@@ -1,8 +1,8 @@
 """List the newest runs of a ledger or deployed stack, with a bounded number of requests.
 
-The index of starts (`ledger.history`) gives the newest runs. Records and reports of the listed runs
-are read concurrently. Two listings of a stack's executions show the active runs, and the executions
-that failed before they wrote a record.
+The index of starts (`newest_runs`) has the newest runs; the record and the report of those
+that are shown are read concurrently. Two listings of a stack's executions show which runs are at
+work, and which executions failed before they had a record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from ddbload.contracts.results import DONE, Report
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import requested_run
 from ddbload.errors import LedgerDamaged, RunNotFound
-from ddbload.ledger.history import History, newest_runs
+from ddbload.ledger.history import History
+from ddbload.ledger.run_objects import newest_runs
 from ddbload.ledger.run_state import StateFacts, judge
 from ddbload.steps.executions import EXECUTION_RUNNING, Execution, Executions
 from ddbload.steps.report import SeenRun, read_run

@@ -11,15 +11,14 @@ from typing import IO, Any
 
 from ddbload.context import Context
 from ddbload.contracts.column_mapping import HMAC_KEY, Dialect, key_fingerprint
-from ddbload.contracts.messages import Message
+from ddbload.contracts.messages import Message, decode_json, encode_json
 from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
 from ddbload.contracts.results import DONE, Report
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import LINES, LOCATION_FIELDS, UNCOMPRESSED, Source
+from ddbload.contracts.source import LOCATION_FIELDS, UNCOMPRESSED, Source
 from ddbload.errors import BadRetryFile, RunMismatch
 from ddbload.items.row_attributes import PLAIN_TYPES, item_layout
 from ddbload.ledger.counted_chunks import counted_rejects
-from ddbload.ledger.store import decode_json, encode_json
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.blocks import Block, RowBoundaries, RowPositions
 from ddbload.rows.dialect_grammar import RowSplitter, row_boundaries_for
@@ -200,7 +199,7 @@ def _source_of(record: RunRecord) -> Source:
     return replace(
         source,
         format=source.kind.retry_format or source.format,
-        layout=LINES if source.framed else source.layout,
+        layout=source.layout_of_lines,
         skip_lines=0,
         header=not source.kind.has_columns,
         columns=record.columns if source.kind.has_columns else None,

@@ -33,7 +33,6 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_objects import SeenWorker
 from ddbload.runs.local_runs import live_heartbeat
 from ddbload.steps.executions import Execution, Executions
-from ddbload.steps.load_history import keep_failure
 from ddbload.steps.report import finished_report, read_run, write_report
 
 STOP_POLL_SECONDS = 0.5
@@ -92,7 +91,7 @@ def cancel_run(
         # the run must find the cancellation.
         if process is None and stop_refused is None:
             ledger.change_control(lambda known: None if known == cancelled else known)
-            keep_failure(ledger, Failure.of(Cancelled.of(run), at=context.now()))
+            ledger.keep_failure(Failure.of(Cancelled.of(run), at=context.now()))
     elif first is None and cancelled == _UNKNOWN_LIMITS:
         # The limits of the run are known only now.
         limits = Control.of(record.payload.options).cancel()

@@ -6,7 +6,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -46,8 +46,7 @@ from ddbload.runs.progress import (
 )
 from ddbload.runs.run_control import take_up
 from ddbload.steps.import_chunk import import_chunk, worker_pacing
-from ddbload.steps.load_history import keep_request, kept_failure
-from ddbload.steps.preflight import preflight
+from ddbload.steps.preflight import keep_request, preflight
 from ddbload.steps.report import finished_report, is_another, write_report
 from ddbload.write.drivers import Driver, concurrency_for
 from ddbload.write.requests import EndpointFeatures
@@ -79,7 +78,7 @@ class ChunkWorker:
         """Import a chunk until a deadline; return an error instead of raising it."""
         context = self._context
         start = task.chunk.start if task.cursor is None else task.cursor.byte
-        begin = task.chunk.start if self._reader.is_ranged or self._reader.is_seekable else 0
+        begin = task.chunk.start if self._reader.reads_from_chunk else 0
         deadline = context.clock() + step_seconds(self._settings.segment_seconds, start - begin)
         try:
             return import_chunk(task, replace(context, deadline=deadline), self._reader)
@@ -222,6 +221,23 @@ def run_import(
         totals.report()
         final = write_report(run, context, interrupted=context.should_stop() and not failed)
         return RunResult(final, totals.adopted_rows, record)
+
+
+@contextmanager
+def kept_failure(ledger: Ledger, context: Context) -> Generator[None]:
+    """Keep the error of a run that ends before it has a record, and pass it on.
+
+    That another process works on the run says nothing about it.
+    """
+    try:
+        yield
+    except RunUnderWay:
+        raise
+    except DdbloadError as error:
+        # A ledger that cannot be written has been named by the error.
+        with suppress(DdbloadError):
+            ledger.keep_failure(Failure.of(error, at=context.now()))
+        raise
 
 
 @contextmanager

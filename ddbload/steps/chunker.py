@@ -15,11 +15,10 @@ from itertools import islice
 from typing import Any
 
 from ddbload.context import Context
-from ddbload.contracts.chunks import Chunk, ManifestPart, PreflightCursor, SeekPoint
+from ddbload.contracts.chunks import Chunk, ManifestPart, ObjectSlice, PreflightCursor, SeekPoint
 from ddbload.contracts.messages import MAX_WHOLE
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import ObjectSlice
 from ddbload.errors import DdbloadError, Interrupted, NoProgress
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import iter_objects

@@ -44,7 +44,7 @@ from ddbload.report_page.page import put_page
 from ddbload.report_page.reject_causes import RejectTally
 from ddbload.source.local_file import is_removed_copy
 from ddbload.steps.executions import Execution
-from ddbload.steps.load_history import is_cancelled, keep_failure, write_history
+from ddbload.steps.load_history import write_history
 
 END_SECONDS = 120.0
 """Seconds that must be left to write the report once all segments are read."""
@@ -106,7 +106,7 @@ def report_execution(
         failure = Failure.of(Cancelled.of(run)) if aborted else caught or Failure.of(missing)
         with suppress(DdbloadError):
             # The execution keeps it, too.
-            keep_failure(ledger, replace(failure, at=context.now()))
+            ledger.keep_failure(replace(failure, at=context.now()))
         return _failed(run, failure, aborted=aborted)
     attempt = None if task.execution is None else ExecutionAttempt(task.execution, redrives)
 
@@ -118,7 +118,7 @@ def report_execution(
         # Asked after the report is read: whoever takes up the run is noticed here, or by the
         # report's write. What succeeded is true, whoever says it.
         is_own = cache(lambda: task.execution in (None, ledger.find_execution()))
-        if caught is not None and not is_own() and not is_cancelled(ledger):
+        if caught is not None and not is_own() and not ledger.is_cancelled:
             return _failed(run, caught, aborted=aborted)
         parts = _parts_name(attempt, last, stopped=stopped is not None)
         found = CountedChunks(
@@ -168,7 +168,7 @@ def _judged(
         counted=counted,
         last=last,
         # A run that is complete is done, whoever cancelled it meanwhile.
-        cancelled=counted.status not in DONE and is_cancelled(ledger),
+        cancelled=counted.status not in DONE and ledger.is_cancelled,
         ending=ending,
     )
     if last is not None:
@@ -336,7 +336,7 @@ def read_run(
         last=last,
         heartbeat=heartbeat,
         process_gone=gone,
-        cancelled=not is_done and is_cancelled(ledger),
+        cancelled=not is_done and ledger.is_cancelled,
         execution_running=execution is not None and execution.running,
         ending=None if execution is None else execution.ending,
         last_sign=max((now - each.age for each in workers), default=None),

@@ -12,11 +12,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.chunks import Chunk, ObjectSlice
 from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor
-from ddbload.contracts.source import ObjectSlice
 from ddbload.dynamodb import limits
 from ddbload.dynamodb.attribute_values import Attributes
 from ddbload.dynamodb.modes import RowWrites

@@ -287,15 +287,21 @@ DONE = {
         "states:DescribeExecution": {"execution:*"},
         "dynamodb:DescribeContinuousBackups": {"table"},
         "dynamodb:DescribeTable": {"table"},
-        "lambda:GetAccountSettings": {"*"},
+        **{action: {"table"} for action in ("dynamodb:BatchWriteItem", *MODES)},
+        "events:PutEvents": {"bus"},
         "s3:GetObject": {
             "inbox/*",
             "sources/*",
             "work/history/*",
+            "work/notices/*",
+            "work/once/*",
+            "work/runs/*/chunks/*",
             "work/runs/*/control.json",
-            "work/runs/*/listing/*",
+            "work/runs/*/execution.json",
             "work/runs/*/manifest.json",
             "work/runs/*/manifest/*",
+            "work/runs/*/rejects/*",
+            "work/runs/*/report.html",
             "work/runs/*/report.json",
             "work/runs/*/request.json",
             "work/runs/*/run.json",
@@ -304,12 +310,21 @@ DONE = {
         "s3:GetObjectVersion": {"inbox/*", "sources/*"},
         "s3:ListBucket": {"inbox", "sources", "work"},
         "s3:PutObject": {
+            "work/history/*",
+            "work/notices/*",
             "work/once/*",
+            "work/runs/*/attempts/*",
+            "work/runs/*/chunks/*",
             "work/runs/*/execution.json",
+            "work/runs/*/failures/*",
             "work/runs/*/listing/*",
             "work/runs/*/manifest.json",
             "work/runs/*/manifest/*",
             "work/runs/*/parts/*",
+            "work/runs/*/progress/*",
+            "work/runs/*/rejects/*",
+            "work/runs/*/report.html",
+            "work/runs/*/report.json",
             "work/runs/*/request.json",
             "work/runs/*/run.json",
             "work/runs/*/seek/*",
@@ -385,6 +400,7 @@ DONE = {
             "work/runs/*/progress.json",
             "work/runs/*/report.html",
             "work/runs/*/report.json",
+            "work/runs/*/request.json",
             "work/runs/*/run.json",
         },
         "s3:ListBucket": {"work"},
@@ -443,9 +459,7 @@ DELIVERIES = "AWS has no narrower resource for a state machine's own log."
 CHILDREN = "Step Functions watches and stops a Map's children by it; here they are threads."
 RESULTS = "Step Functions writes large results in parts; here each file is written at once."
 LISTED = "Read on after an object vanished, it is missing and not forbidden."
-CLAIMED = (
-    "For a load that another run has claimed and is not in the history, which other tests try."
-)
+OTHERS = "Read by an invocation after the one that wrote it."
 LONG = (
     "For a compressed object that one invocation does not get through, which takes too long here."
 )
@@ -453,7 +467,11 @@ SEGMENTS = "For more segments than one invocation reads, which are too many here
 NOT_SEEN_HERE = {
     "preflight": {
         ("s3:GetObject", "work/runs/*/seek/*"): LONG,
-        ("s3:GetObject", "work/once/*"): CLAIMED,
+        ("s3:GetObject", "work/runs/*/listing/*"): OTHERS,
+        ("s3:GetObject", "work/runs/*/parts/*"): OTHERS,
+        ("s3:DeleteObject", "work/runs/*/progress/*"): "For an import that takes some seconds.",
+        ("s3:PutObject", "work/runs/*/report-parts/*"): SEGMENTS,
+        ("lambda:GetAccountSettings", "*"): "For tables that take more than one worker writes.",
         ("cloudwatch:GetMetricStatistics", "*"): (
             "Metrics are not read from another server than the table's."
         ),

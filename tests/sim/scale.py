@@ -279,7 +279,7 @@ def _report(
 
 
 def _encoded(segment: Segment, record: Any) -> bytes:
-    from ddbload.ledger.store import encode_json
+    from ddbload.contracts.messages import encode_json
 
     return encode_json({**segment.to_json(), **record.stamp})
 
@@ -310,7 +310,7 @@ def page(outcomes: list[Outcome]) -> str:
 
 <!-- `make simulate-scale` writes this page. -->
 
-How long a large load takes on the deployed stack, and what limits it. The figures are simulated; nothing was measured on AWS:
+For estimating how long a large load takes on the deployed stack. The figures are simulated; nothing was measured on AWS:
 preflight and report are ddbload's own code, over an S3 whose answers take the time that is listed below, in virtual time; the
 imports between them are computed by the rates there.
 

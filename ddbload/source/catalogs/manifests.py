@@ -24,6 +24,7 @@ from ddbload.contracts.source import (
     EXPORT_STARTED,
     EXPORT_SUMMARY,
     GZIP,
+    is_export_manifest,
 )
 from ddbload.errors import BadManifest, DamagedExport, UnsupportedFormat
 from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource
@@ -189,11 +190,6 @@ def find_exports(names: Iterable[str]) -> list[str]:
         elif folder.endswith("/data/"):
             with_data.add(folder.removesuffix("data/"))
     return sorted(found | (started & with_data))
-
-
-def is_export_manifest(location: str) -> bool:
-    """Return whether a path or URI has the name of an export's manifest."""
-    return posixpath.basename(location) in (EXPORT_SUMMARY, EXPORT_FILES)
 
 
 def read_export(location: str, read: Callable[[str], bytes | None]) -> tuple[ListedFile, ...]:

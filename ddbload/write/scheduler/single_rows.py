@@ -217,18 +217,16 @@ def _supersede(later: QueuedRow, earlier: QueuedRow) -> None:
 
 
 SUSPECT_SECONDS = 1.0
-"""Seconds for which a key's rows are returned before it may be hot.
-
-In a sorted file, neighboring keys are returned only for a moment.
-"""
+"""Seconds that a key is returned before it may be hot. Neighbours in a sorted file are returned for
+a moment only."""
 SUSPECT_UNITS = 150
-"""Returned units of a key above which it may be hot."""
+"""Returned units of a key from which on it may be hot."""
 SUSPECT_SHARE = 0.75
 """Returned share of a key's units, in requests whose other rows mostly passed."""
 MIN_KEY_RATE = 50.0
-"""Lowest rate of a key in units per second. If even that is returned, the key is not the cause."""
+"""Lowest rate of a key, units a second. If even that is too much, the key is not the cause."""
 MAX_HOT_KEYS = 4
-"""Maximum number of hot keys. With more, single keys would not be the cause."""
+"""Most hot keys at one time. If there were more, the keys would not be the cause."""
 FORGET_SECONDS = 10.0
 """Seconds without rows after which a key is no longer hot."""
 
@@ -239,7 +237,7 @@ def partition_key(key: Hashable) -> Hashable:
 
 
 class RowQueue:
-    """Queue of rows to send, the oldest first, because the frontier may depend on it."""
+    """Rows to send, the longest waiting first: the frontier may depend on it."""
 
     def __init__(self, rows: Iterable[QueuedRow] = ()) -> None:
         self._rows = [(row.first_handle, row) for row in rows]
@@ -253,7 +251,7 @@ class RowQueue:
         return RowQueue(row for first, row in self._rows if first <= last)
 
     def push(self, row: QueuedRow) -> None:
-        """Add a row. At most one other row replaces a row, so priorities are unique."""
+        """Add a row. A row is replaced by one other row at most, so no two rows tie."""
         heapq.heappush(self._rows, (row.first_handle, row))
 
     def peek(self) -> QueuedRow:
@@ -272,10 +270,10 @@ def fill_request(
     max_units: float,
     most_of_queue: float = math.inf,
 ) -> bool:
-    """Move rows from a queue to a request; return false once the request is full.
+    """Move rows from a queue to a request; return False once it takes no more.
 
-    The last row may exceed `max_units`, and also `most_of_queue` (the maximum units from this
-    queue). Otherwise a row larger than the maximum would never be sent.
+    The last row may exceed `max_units`, and `most_of_queue`, the units from this queue: otherwise a
+    row larger than that would never go.
     """
     size = sum(row.bytes for row in rows)
     units = sum(row.units for row in rows)
@@ -306,7 +304,7 @@ class HotKeys:
 
     def __init__(self) -> None:
         self.by_key: dict[Hashable, _HotKey] = {}
-        # By key: units, returned units, times of the first and the last return.
+        # By key: units, returned units, time of the first and of the last return.
         self._suspects: dict[Hashable, tuple[int, int, float, float]] = {}
         self._cleaned_at = -math.inf
 
@@ -316,18 +314,18 @@ class HotKeys:
         return bool(hot) and any(partition_key(key) in hot for key in keys)
 
     def ready_at(self, now: float) -> float:
-        """Return when a row of a hot key may be sent; infinity if no row waits."""
+        """Compute when a row of a hot key may be sent; infinity if no row waits."""
         return min(
             (hot.rate.ready_at(now) for hot in self.by_key.values() if hot.queue), default=math.inf
         )
 
     def take(self, now: float, max_units: float, most_rows: int) -> list[QueuedRow]:
-        """Take the rows of hot keys that may be sent now, at most one request."""
+        """Take the rows of hot keys that may be sent now, up to one request."""
         rows: list[QueuedRow] = []
         for hot in self.by_key.values():
             if not hot.queue or hot.rate.ready_at(now) > now:
                 continue
-            # A request may overdraw the rate once, because requests of single rows would cost more.
+            # A request may overdraw the rate once: requests of single rows would cost more.
             before, most = len(rows), hot.rate.request_units()
             has_room = fill_request(rows, hot.queue, most_rows, max_units, most)
             hot.rate.charge(sum(row.units for row in rows[before:]))
@@ -344,9 +342,9 @@ class HotKeys:
         *,
         key_range: bool = False,
     ) -> int:
-        """Update the hot keys from a request's answer; return the returned units that they explain.
+        """Learn from a request's answer; return the returned units that hot keys explain.
 
-        `returned`: indexes of the returned rows.
+        `returned`: indexes of the rows that came back.
         """
         if not returned and not self.by_key:
             return 0
@@ -408,25 +406,25 @@ class RetryQueues:
         self._split_requests: deque[RowQueue] = deque()
 
     def __len__(self) -> int:
-        """Return the number of rows that any request may carry."""
+        """Count the rows that any request may carry."""
         return len(self._ready)
 
     @property
     def is_empty(self) -> bool:
-        """True if no row waits here, and no hot key would make one wait."""
+        """No row waits here, and no hot key would make one wait."""
         return not (
             self._ready or self._backing_off or self._split_requests or self._hot_keys.by_key
         )
 
     @property
     def any_alone(self) -> bool:
-        """True if the next request carries a row that must be alone."""
-        # Except for a half of a batch that DynamoDB refused.
+        """The next request carries a row that shares it with no others."""
+        # Not the half of a batch that DynamoDB refused.
         split = self._split_requests
         return bool(split and split[0]) and split[0].peek().alone
 
     def keep_up_to(self, last: int, at: float) -> None:
-        """Drop the rows after this one; end the back-off of the others at the time `at`."""
+        """Drop the rows beyond this one; none of the others backs off after the time `at`."""
         self._ready = self._ready.up_to(last)
         self._split_requests = deque(half.up_to(last) for half in self._split_requests)
         self._backing_off = [
@@ -453,9 +451,9 @@ class RetryQueues:
     def take(
         self, now: float, max_units: float, most_rows: int, batch_handle: float
     ) -> list[QueuedRow]:
-        """Take the rows of one request; none if a batch of unique keys has waited longer.
+        """Take the rows of one request; none while a batch of unique keys has waited longer.
 
-        `batch_handle`: first handle of that batch.
+        `batch_handle`: that batch's first handle.
         """
         rows: list[QueuedRow] = []
         while self._split_requests:
@@ -477,7 +475,7 @@ class RetryQueues:
         return rows
 
     def ready_at(self, now: float) -> float:
-        """Return when a row may be sent; infinity if no row waits."""
+        """Compute when a row may be sent; infinity if no row waits."""
         if self._ready or self._split_requests:
             return now
         later = self._backing_off[0][0] if self._backing_off else math.inf
