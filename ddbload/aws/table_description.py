@@ -294,16 +294,15 @@ def write_price(
 
 
 def choose_workers(
-    capacity: float, max_wcu: float | None = None, concurrency: int | None = None
+    capacity: float, max_wcu: float | None = None, *, each: int = UNITS_PER_WORKER
 ) -> int:
     """Choose the number of workers of `workers: auto`, before the chunks are counted.
 
-    One worker for each 4,000 write units a second that the run may use: the table's capacity or
-    the lower `max_wcu`. Never more than `concurrency`, the functions that may run at once.
+    One worker for `each` write units a second that the run may use: the table's capacity or the
+    lower `max_wcu`.
     """
     units = capacity if max_wcu is None else min(capacity, max_wcu)
-    wanted = max(1, math.ceil(units / UNITS_PER_WORKER))
-    return wanted if concurrency is None else max(1, min(wanted, concurrency))
+    return max(1, math.ceil(units / each))
 
 
 RECOVERY_PERMISSION = "dynamodb:DescribeContinuousBackups"

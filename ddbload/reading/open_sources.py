@@ -45,7 +45,7 @@ from ddbload.source.s3_requests import ObjectRange, read_ranges
 if TYPE_CHECKING:
     from ddbload.source.parquet.parquet_lines import ParquetLines
 
-SMALL_BYTES = 1024 * 1024
+READ_WHOLE_BYTES = 1024 * 1024
 """Objects up to this size are read whole, many at once."""
 HEAD_BYTES, ZSTD_HEAD_BYTES = 16 * 1024, 64 * 1024
 """Bytes of each of many objects that are read for its header: most need no more. Zstandard is
@@ -176,7 +176,7 @@ def open_each(
     """
 
     def is_read_ahead(pinned: Pinned) -> bool:
-        return several and not _is_local(pinned) and (heads or size_of(pinned) <= SMALL_BYTES)
+        return several and not _is_local(pinned) and (heads or size_of(pinned) <= READ_WHOLE_BYTES)
 
     def size_of(pinned: Pinned) -> int:
         size = int(pinned["size"])

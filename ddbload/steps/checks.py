@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import call_if_possible
 from ddbload.aws.table_description import (
+    UNITS_PER_WORKER,
     WriteCapacity,
     choose_workers,
     describe_table_with_response,
@@ -64,6 +65,8 @@ from ddbload.source.decoding.decoded_source import DecodedSource
 if TYPE_CHECKING:
     from ddbload.aws.clients import Clients
 
+SINGLE_ROW_SHARE = 4
+"""A worker writes this part of the rows if each is a request of its own, as conditions need."""
 SHARE_OF_ACCOUNT = 2
 """A run takes at most one part in this many: other functions of the account need the rest."""
 
@@ -151,10 +154,12 @@ def _count_workers(options: Options, capacity: WriteCapacity, context: Context) 
     """Return the given number of workers, or choose one; the reserved concurrency limits both."""
     reserved = context.import_concurrency
     if options.workers is None:
-        wanted = choose_workers(capacity.units, options.max_wcu)
+        batched = options.write_mode.batch is not None and options.condition is None
+        each = UNITS_PER_WORKER if batched else UNITS_PER_WORKER // SINGLE_ROW_SHARE
+        wanted = choose_workers(capacity.units, options.max_wcu, each=each)
         if reserved is None and context.in_account and wanted > 1:
             reserved = _account_concurrency(context.clients)
-        return choose_workers(capacity.units, options.max_wcu, reserved)
+        return wanted if reserved is None else max(1, min(wanted, reserved))
     if reserved is not None and reserved < options.workers:
         if context.notice is not None:
             context.notice(

@@ -298,6 +298,7 @@ DONE = {
             "work/runs/*/chunks/*",
             "work/runs/*/control.json",
             "work/runs/*/execution.json",
+            "work/runs/*/listing/*",
             "work/runs/*/manifest.json",
             "work/runs/*/manifest/*",
             "work/runs/*/rejects/*",

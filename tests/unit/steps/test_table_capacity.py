@@ -45,25 +45,36 @@ def test_write_capacity_of_a_described_table(described, units, how):
 
 
 @pytest.mark.parametrize(
-    ("capacity", "max_wcu", "concurrency", "workers"),
+    ("capacity", "max_wcu", "workers"),
     [
-        (4000, None, None, 1),
-        (4001, None, None, 2),
-        (40_000, None, None, 10),
-        (5, None, None, 1),
-        (0, None, None, 1),
+        (4000, None, 1),
+        (4001, None, 2),
+        (40_000, None, 10),
+        (5, None, 1),
+        (0, None, 1),
         # A small budget needs few workers; one above the table's capacity changes nothing.
-        (40_000, 300, None, 1),
-        (40_000, 9000, None, 3),
-        (4000, 9000, None, 1),
-        # Functions that may run at once.
-        (40_000, None, 500, 10),
-        (40_000, None, 5, 5),
-        (4000, None, 1, 1),
+        (40_000, 300, 1),
+        (40_000, 9000, 3),
+        (4000, 9000, 1),
     ],
 )
-def test_workers_auto_follows_the_documented_rule(capacity, max_wcu, concurrency, workers):
-    assert choose_workers(capacity, max_wcu, concurrency) == workers
+def test_workers_auto_follows_the_documented_rule(capacity, max_wcu, workers):
+    assert choose_workers(capacity, max_wcu) == workers
+
+
+@pytest.mark.parametrize(
+    ("options", "workers"),
+    [
+        ({}, 1),
+        ({"mode": "insert"}, 1),
+        ({"mode": "last-wins", "position_attribute": "at"}, 4),
+        ({"mode": "update"}, 4),
+    ],
+)
+def test_rows_with_requests_of_their_own_take_more_workers(options, workers):
+    context = context_with(dynamodb())
+    found = resolve_limits(Options.from_json(options), "books", ON_DEMAND, context)
+    assert found.most_workers == workers
 
 
 def context_with(clients, **settings):
