@@ -56,6 +56,7 @@ EXTRAS = {
     "alarm_topic": TOPIC,
     "dashboard": "true",
     "tracing": "true",
+    "snap_start": "true",
     "import_concurrency": "20",
 }
 """Knobs for all that is off by default."""

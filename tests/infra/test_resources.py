@@ -176,7 +176,7 @@ def test_function_has_the_settings_of_its_step(template: Template, name: str):
         "LoggingConfig": {"LogGroup": f"${{{group}}}"},
         "MemorySize": memory,
         "Role": f"${{{name[: -len('Function')]}Role.Arn}}",
-        "Runtime": "python3.14",
+        "Runtime": "python3.13",
         "Timeout": timeout,
     }
     expected = {
