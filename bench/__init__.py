@@ -1,1 +1,1 @@
-"""Benchmarks that measure ddbload beside other tools. Each prints its seed and machine."""
+"""Benchmarks that compare ddbload with other tools. Each prints its seed and machine."""

@@ -36,7 +36,7 @@ BUCKET = "bench"
 PREFIX = "in/"
 PAGE_KEYS = 1000
 _YEARS = (1_577_836_800, 1_767_225_599)
-"""Times between which generated objects were last changed: the years from 2020 to 2025."""
+"""Range of the generated objects' last change: the years 2020 to 2025."""
 _OWNER = "<Owner><ID>75aa57f09aa0c8caeab4f8c24e99d10f8e7faeebf76c078efc7c6caea54ba06a</ID></Owner>"
 _IF_MATCH = re.compile(rb"\nif-match: *(\S+)", re.IGNORECASE)
 _SIGNED_AT = re.compile(rb"\nx-amz-date: *([0-9TZ]+)", re.IGNORECASE)
@@ -58,7 +58,7 @@ SHAPES: dict[str, Callable[[int], str]] = {
 
 
 class S3Error(Exception):
-    """Error that a request is answered with. `details`: further XML; `headers`: whole lines."""
+    """Error answer to a request. `details`: further XML; `headers`: whole lines."""
 
     def __init__(
         self, status: int, code: str, message: str, *, details: str = "", headers: str = ""
@@ -68,18 +68,18 @@ class S3Error(Exception):
 
 
 def bucket_keys(shape: str, count: int) -> list[str]:
-    """Return the generated objects' keys in S3's order."""
+    """Return the keys of the generated objects in S3's order."""
     return sorted({PREFIX + SHAPES[shape](number) for number in range(count)}, key=str.encode)
 
 
 def object_body(key: str, size: int) -> bytes:
-    """Return the body of a generated object, a line of JSON that contains its key."""
+    """Return the body of a generated object: a line of JSON that contains its key."""
     begin = f'{{"object":{json.dumps(key)},"text":"'
     return (begin + "x" * (size - len(begin) - 3) + '"}\n').encode()
 
 
 def etag_of(body: bytes) -> str:
-    """Return a body's ETag, with its quotes."""
+    """Return a body's ETag, including its quotes."""
     return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
 
 
@@ -98,7 +98,7 @@ class Bucket(Service):
         self._changed = {key: moments.randint(*_YEARS) for key in bucket_keys(shape, count)}
         self._stored: dict[str, bytes] = {}
         self._counts: Counter[str] = Counter()
-        # Made now, so that no listing is slower than another.
+        # Created now, so that all listings take the same time.
         self._list()
 
     def _list(self) -> None:
@@ -180,7 +180,7 @@ class Bucket(Service):
         return Answer(200, body, f"ETag: {etag}\r\n", self._latency)
 
     def _entry(self, key: str) -> str:
-        """Return an object's entry, up to the owner and the end."""
+        """Return an object's entry in a listing, up to its owner."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self._changed[key]))
         body = self._body(key)
         return (
@@ -191,7 +191,7 @@ class Bucket(Service):
         )
 
     def _page(self, query: Mapping[str, str]) -> bytes:
-        """Answer ListObjectsV2; without `list-type` ListObjects, whose entries have an owner."""
+        """Answer ListObjectsV2, or ListObjects without `list-type`; the latter includes owners."""
         if len(self._keys) != len(self._changed):
             self._list()
         keys, is_first_version = self._keys, "list-type" not in query

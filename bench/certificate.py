@@ -14,7 +14,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 
 def server_context(trusted: Path) -> ssl.SSLContext:
-    """Create the server's TLS context. Writes the certificate to `trusted`, for AWS_CA_BUNDLE."""
+    """Create the server's TLS context.
+
+    Writes the certificate to `trusted`, for AWS_CA_BUNDLE.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ddbload bench")])
     now = dt.datetime.now(dt.UTC)

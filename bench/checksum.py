@@ -1,4 +1,4 @@
-"""Count items, and compute a checksum that does not depend on their order."""
+"""Count items and compute their checksum, independently of their order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n)')
 
 @dataclass(slots=True)
 class ItemChecksum:
-    """Number and checksum of items in DynamoDB's JSON."""
+    """Number and checksum of items in DynamoDB JSON."""
 
     items: int = 0
     total: int = 0
@@ -49,7 +49,7 @@ class ItemChecksum:
 
 
 def expected_checksum(path: Path, shape: Shape) -> ItemChecksum:
-    """Read a file's items with code that no client shares, and return their checksum."""
+    """Return the checksum of a file's items, read with code that no client uses."""
     checksum = ItemChecksum()
     for item in items_of(path, shape):
         checksum.add(item)
@@ -57,7 +57,7 @@ def expected_checksum(path: Path, shape: Shape) -> ItemChecksum:
 
 
 def items_of(path: Path, shape: Shape) -> Iterator[dict[str, dict[str, Any]]]:
-    """Generate a file's items, read with code that no client shares."""
+    """Yield a file's items, read with code that no client uses."""
     types = list(shape.columns.items())
     with path.open(encoding="utf-8", newline="\n") as file:
         rows = _rows(file, shape)

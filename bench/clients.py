@@ -1,4 +1,4 @@
-"""Clients to measure, ddbload's engines and other tools, each as a command."""
+"""Clients to measure, as commands: ddbload's engines and other tools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RIVALS_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
 TABLE = "bench"
 DEFAULT_CONCURRENCY = 16
 BASELINE = "batch_writer"
-"""Client that all others are compared with."""
+"""Client with which all others are compared."""
 
 MADE_UP_SETTINGS = {
     "AWS_ACCESS_KEY_ID": "made-up",
@@ -30,7 +30,7 @@ MADE_UP_SETTINGS = {
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-"""AWS settings of all clients that are measured."""
+"""Made-up AWS settings of all measured clients."""
 
 INSERT = "insert"
 """ddbload's fastest engine in mode `insert`."""
@@ -45,7 +45,7 @@ _RIVALS = {
 _UNCHECKED = "batch_writer_bare"
 _SINGLE_REQUEST = ("sync", BASELINE, _UNCHECKED)
 _FAST = ("async", INSERT, FLOOR, GO)
-"""Clients measured with more rows, because they do not go through botocore."""
+"""Clients measured with more rows, because they bypass botocore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Client:
 
     @property
     def label(self) -> str:
-        """Text that `parse` reads."""
+        """Text that `parse` accepts."""
         return self.name if self.name in _SINGLE_REQUEST else f"{self.name}@{self.concurrency}"
 
     @property
@@ -82,7 +82,7 @@ class Client:
 
     @property
     def is_fast(self) -> bool:
-        """True if a short file would measure little more than start-up."""
+        """True if a short file would mostly measure the start-up."""
         return self.name in _FAST
 
     def command(self, file: Path, shape: Shape, folder: Path) -> list[str]:
@@ -118,9 +118,9 @@ class Client:
 
 
 def isolated_environment() -> dict[str, str]:
-    """Build an environment with made-up AWS settings, and without this machine's and its proxies.
+    """Return an environment with made-up AWS settings and without this machine's proxies.
 
-    Endpoints are missing: who adds them says which servers a client may reach.
+    The caller adds the endpoints that a client may reach.
     """
     kept = {
         name: value

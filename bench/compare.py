@@ -34,7 +34,7 @@ from bench.shapes import SHAPES, Shape
 
 START_ROWS = 25
 BUSY_LOAD = 0.5
-"""Load average above which other processes disturb the measurement by sharing caches."""
+"""Load average above which other processes disturb the measurement through shared caches."""
 WIRES = {"tls": True, "plain": False}
 
 
@@ -49,7 +49,7 @@ class File:
     def generate(
         cls, folder: Path, shape: Shape, rows: int, seed: int, *, bodies: bool = False
     ) -> File:
-        """Generate a file. `bodies`: also the requests that the floor sends."""
+        """Generate a file. `bodies`: also generate the requests that the floor sends."""
         path = folder / f"{shape.name}-{rows}{shape.suffix}"
         shape.write(path, rows, seed)
         due = expected_checksum(path, shape)
@@ -141,7 +141,7 @@ def _clients(text: str) -> list[Client]:
 
 
 def _possible(clients: Sequence[Client]) -> list[Client]:
-    """Compile rivals, and leave out those that cannot be compiled here, with a message."""
+    """Compile rivals; print and leave out those that cannot be compiled here."""
     possible: list[Client] = []
     for client in clients:
         missing = build(client.name) if client.name in (FLOOR, GO) else None
@@ -155,7 +155,7 @@ def _possible(clients: Sequence[Client]) -> list[Client]:
 
 
 def _latencies(text: str) -> list[float]:
-    """Parse milliseconds into seconds."""
+    """Parse milliseconds, separated by commas, into seconds."""
     found = [float(each) / 1000 for each in text.split(",")]
     if not all(0 <= each < 60 for each in found):
         raise ValueError(text)
@@ -220,7 +220,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure; print tables, and write JSON."""
+    """Measure, print tables, and write JSON."""
     options = _arguments(words)
     cores = Cores.for_this_machine()
     on = machine()
@@ -262,7 +262,7 @@ def main(words: Sequence[str] | None = None) -> None:
                 for wire in options.wires
                 for latency in options.latencies
             ):
-                # The floor speaks TLS only.
+                # The floor supports only TLS.
                 measured = [each for each in clients if scenario.tls or each.name != FLOOR]
                 try:
                     if not rounds:

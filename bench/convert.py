@@ -1,10 +1,11 @@
-"""Measure `ddbload convert`: CPU beside one thread of DuckDB, and wall time of several processes.
+"""Measure `ddbload convert`: CPU against one thread of DuckDB, wall time of several processes.
 
     python -m bench.convert [--megabytes 200] [--rounds 3] [--shapes ngrams,wide] [--processes 2]
 
-DuckDB writes the same items: a struct with the type of each attribute, as lines of JSON. Variants
-take turns. A round of ddbload whose lines are not those of the first ends the run; DuckDB must
-write as many. CPU seconds count all processes of a variant, their start included.
+DuckDB writes the same items: a struct with the type of each attribute, as JSON lines. Variants take
+turns. The run ends with an error if a round of ddbload gives other lines than the first, or if
+DuckDB writes another number of lines. CPU seconds include all processes of a variant and their
+start.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ connection.execute(sys.argv[1])
 
 
 def query(shape: Shape, source: Path, out: Path) -> str:
-    """Return the SQL that writes a file's items as DuckDB can."""
+    """Return the SQL with which DuckDB writes a file's items."""
     columns = ", ".join(f"'{name}': 'VARCHAR'" for name in shape.columns)
     items = ", ".join(
         f"'{name}': CASE WHEN \"{name}\" IS NULL THEN NULL ELSE"
@@ -67,7 +68,7 @@ def ddbload(shape: Shape, source: Path, out: Path, processes: int) -> list[str]:
 
 
 def run(command: list[str], folder: Path) -> ResourceUsage:
-    """Run a command to its end, and measure it with the processes that it started."""
+    """Run a command to its end, and measure it including its child processes."""
     cores = Cores(None, None)
     return run_measured(command, dict(os.environ), folder, cores, TIMEOUT_SECONDS)[0]
 

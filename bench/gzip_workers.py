@@ -1,10 +1,10 @@
-"""Measure how gzip is read from seek points, beside Python's zlib.
+"""Measure reading gzip from seek points, compared with Python's zlib.
 
     python -m bench.gzip_workers [--megabytes 1000] [--rounds 3] [--seed 1] [--file rows.csv.gz]
 
-Measured are the CPU seconds of this process: the medians of all rounds, which run in rotated order.
-All chunks together are what the workers of a run decompress. Variants that disagree on the text end
-the run with an error.
+Measures CPU seconds of this process: medians of all rounds, which run in rotated order. All chunks
+together are the work of a run's workers. Variants that disagree on the text end the run with an
+error.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from bench.rounds import described_machine, rotated
 from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.options import DEFAULT_CHUNK_BYTES
 from ddbload.contracts.source import GZIP
-from ddbload.source.decoding.compression import SeekTrail
-from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.decoded_source import DecodedSource, SeekTrail
 from ddbload.source.local_file import open_local
 
 PIECE_BYTES = 64 * 1024
@@ -39,7 +38,7 @@ Cut = tuple[int, str]
 
 
 def make_file(path: Path, size: int, seed: int) -> None:
-    """Write about `size` bytes of rows as `gzip -6` does."""
+    """Write about `size` bytes of rows, compressed like `gzip -6`."""
     rng = random.Random(seed)
     words = [
         "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 9))) for _ in range(5000)
@@ -59,7 +58,7 @@ def make_file(path: Path, size: int, seed: int) -> None:
 
 
 def bare_zlib(path: Path) -> Text:
-    """Decompress a file of one member by Python's zlib alone, in pieces that stay in the cache."""
+    """Decompress a file of one member with Python's zlib alone, in cache-sized pieces."""
     inflate, length, checksum = zlib.decompressobj(31), 0, 0
     with path.open("rb") as file:
         while piece := file.read(PIECE_BYTES):
@@ -72,7 +71,7 @@ def bare_zlib(path: Path) -> Text:
 
 
 def make_index(path: Path, cuts: list[Cut]) -> Text:
-    """Decompress a file once, as preflight does, and record a seek point for each chunk."""
+    """Decompress a file once, like preflight, and record a seek point for each chunk."""
     trail, length, checksum, next_cut = SeekTrail(), 0, 0, DEFAULT_CHUNK_BYTES
     points: list[SeekPoint] = []
     with closing(_open(path)) as file:
@@ -94,7 +93,7 @@ def make_index(path: Path, cuts: list[Cut]) -> Text:
 
 
 def read_chunks(path: Path, cuts: list[Cut]) -> Text:
-    """Decompress each chunk by itself, as workers do, with the points that a stop would need."""
+    """Decompress each chunk separately, like workers, and record points for a stop."""
     starts: list[tuple[int, str | None]] = [(0, None), *cuts]
     ends: list[int | None] = [*(byte for byte, _ in cuts), None]
     length = checksum = 0
@@ -112,7 +111,7 @@ def read_chunks(path: Path, cuts: list[Cut]) -> Text:
 
 
 def continue_in_the_middle(path: Path, cuts: list[Cut]) -> int:
-    """Read the first text behind the point in the middle; return its length."""
+    """Read the first text after the middle seek point; return its length."""
     byte, point = cuts[len(cuts) // 2]
     with closing(_open(path)) as file:
         file.seek(SeekPoint.from_json(json.loads(point)), SeekTrail())
@@ -124,7 +123,7 @@ def _open(path: Path) -> DecodedSource:
 
 
 def measure(path: Path, rounds: int) -> dict[str, float]:
-    """Measure all variants; returns the median CPU seconds of each."""
+    """Measure all variants; return the median CPU seconds of each."""
     cuts: list[Cut] = []
     texts = {make_index(path, cuts)}
     if not cuts:

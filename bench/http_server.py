@@ -1,11 +1,11 @@
-"""HTTP/1.1 server of the fake services, with keep-alive and latency, and what starts one.
+"""HTTP/1.1 server for fake services with keep-alive and latency, and a launcher for it.
 
 A service subclasses `Service` and is run by `run`. The server listens on 127.0.0.1, prints one line
 of JSON ({"endpoint": ...}) when it is ready, and ends when its standard input closes. POST /reset
-gives settings to the service. GET /counters returns its counters and two of the server:
-`most_in_flight`, the most requests that waited for an answer at once since the last reset, and
-`cpu_seconds`, the CPU time of the server's process since it began. Requests that wait for their
-turn, because the service works on `most_at_once` others, are in flight too.
+passes settings to the service. GET /counters returns the service's counters and two of the server:
+`most_in_flight`, the maximum of unanswered requests at one time since the last reset, and
+`cpu_seconds`, the CPU time of the server's process since its start. Requests that wait because the
+service already handles `most_at_once` others also count as in flight.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def serving(module: str) -> Iterator[str]:
 
 
 def control(endpoint: str, path: str, settings: dict[str, Any] | None = None) -> Any:
-    """Send a control request to a fake service, past any proxy."""
+    """Send a control request to a fake service, bypassing proxies."""
     data = None if settings is None else json.dumps(settings).encode()
     with _DIRECT.open(f"{endpoint}{path}", data) as answer:
         return json.load(answer)
@@ -58,7 +58,7 @@ def control(endpoint: str, path: str, settings: dict[str, Any] | None = None) ->
 
 @dataclass(frozen=True)
 class Request:
-    """One request; `head` ends with the empty line."""
+    """HTTP request; `head` ends with the empty line."""
 
     method: str
     target: str
@@ -68,7 +68,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer. `headers` are whole lines, each with its line end."""
+    """HTTP response. `headers` are whole lines, each with its line end."""
 
     status: int
     body: bytes = b""
@@ -77,16 +77,16 @@ class Answer:
 
 
 class Service:
-    """Base of a fake service."""
+    """Base class of fake services."""
 
     most_at_once: int | None = None
-    """Number of requests that are served at a time; others wait for their turn."""
+    """Maximum requests served at a time; others wait for their turn."""
 
     def __init__(self) -> None:
         self.reset({})
 
     def reset(self, settings: dict[str, Any]) -> None:
-        """Take new settings, and clear the counters."""
+        """Apply new settings, and clear the counters."""
         raise NotImplementedError
 
     def counters(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Service:
 
 
 class Load:
-    """Count of the requests that wait for an answer, and the queue of those to be served later."""
+    """Counter of unanswered requests, and queue of those to serve later."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -108,14 +108,14 @@ class Load:
         self.now = self.most = 0
 
     def begin(self, serve: Callable[[], None]) -> None:
-        """Count a request that has arrived whole, and serve it when its turn comes."""
+        """Count a complete request, and serve it when its turn comes."""
         self.now += 1
         self.most = max(self.most, self.now)
         self._queue.append(serve)
         self._serve()
 
     def end(self) -> None:
-        """Count an answer, and serve what waited for it."""
+        """Count an answer, and serve waiting requests."""
         self.now -= 1
         self._serve()
 
@@ -133,7 +133,7 @@ class Load:
 
 
 class Connection(asyncio.Protocol):
-    """Server side of one connection. Answers leave in the order of their delays."""
+    """Server side of one connection. Answers are sent in the order of their delays."""
 
     def __init__(self, service: Service, load: Load) -> None:
         self._service = service
@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Store the transport."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for type checkers
         self._transport = transport
 

@@ -1,4 +1,4 @@
-"""Summarise rounds: the median CPU time per million rows, start-up counted once."""
+"""Summarize rounds by the median CPU time per million rows, with the start-up counted once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _labels(client: Client, scenario: Scenario) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Round of one client: a process with few rows, nearly all start-up, and one with many."""
+    """One round of a client: a process with few rows (mostly start-up), and one with many."""
 
     client: Client
     scenario: Scenario
@@ -37,7 +37,7 @@ class Round:
     def cpu_per_million(self, start_cpu: float) -> float:
         """Extrapolate the CPU seconds of a process that imports a million rows.
 
-        `start_cpu`: CPU seconds of the process with few rows, the median of all rounds.
+        `start_cpu`: median CPU seconds of the process with few rows, over all rounds.
         """
         each = (self.cost.cpu - start_cpu) / (self.rows - self.start_rows)
         return start_cpu + (MILLION - self.start_rows) * each
@@ -48,7 +48,7 @@ class Round:
         return self.rows / self.cost.sending if self.cost.sending > 0 else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Return all measurements."""
+        """Return all measurements as JSON."""
         return {
             **_labels(self.client, self.scenario),
             "turn": self.turn,
@@ -69,15 +69,15 @@ class ClientMedians:
     cpu_per_million: float
     least: float
     most: float
-    """Largest CPU time per million rows of a round, in seconds; `least` is the smallest."""
+    """Maximum CPU seconds per million rows over all rounds; `least` is the minimum."""
     start_cpu: float
     rows_per_second: float
     peak_mb: float
     times_less: float | None = None
-    """CPU time of the baseline divided by this client's; None if the baseline did not run."""
+    """CPU time of the baseline divided by this client's; None without a baseline."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the medians with the client and scenario."""
+        """Return the medians, client and scenario as JSON."""
         return {
             **_labels(self.client, self.scenario),
             "rows": self.rows,
@@ -94,7 +94,7 @@ class ClientMedians:
 
 
 def client_medians(rounds: Sequence[Round]) -> list[ClientMedians]:
-    """Compute the medians of one scenario for each client, the least CPU first."""
+    """Compute the medians of one scenario for each client, sorted by CPU."""
     grouped: dict[Client, list[Round]] = {}
     for each in rounds:
         grouped.setdefault(each.client, []).append(each)
@@ -122,7 +122,7 @@ def _client_medians(rounds: Sequence[Round]) -> ClientMedians:
 
 
 def table(figures: Sequence[ClientMedians]) -> str:
-    """Format one scenario as a table with a line for each client."""
+    """Format one scenario as a table with a line per client."""
     names = (
         f"  {'client':16}{'CPU-s/M':>9}{'least':>8}{'most':>8}{'start':>7}"
         f"{'less':>8}{'rows/s':>10}{'MB':>6}{'rows':>10}"

@@ -1,8 +1,8 @@
-"""Fake SQS queue that keeps messages, with a configurable latency.
+"""Fake SQS queue that stores messages, with a configurable latency.
 
     python -m bench.message_queue
 
-`bench.http_server` says how it begins and ends. It serves GetQueueUrl, SendMessage and
+For its start and end see `bench.http_server`. It serves GetQueueUrl, SendMessage and
 SendMessageBatch in the AWS JSON protocol. POST /reset takes {"latency": seconds before each answer}
 and clears everything.
 """
@@ -26,7 +26,7 @@ class MessageQueue(Service):
     """Messages of one standard queue, and the number of requests that sent them."""
 
     def reset(self, settings: dict[str, Any]) -> None:
-        """Forget all messages."""
+        """Delete all messages."""
         self._latency = float(settings.get("latency", 0.0))
         self._messages: list[str] = []
         self._sends = 0

@@ -1,4 +1,4 @@
-"""Rivals that are compiled here: a program with the AWS SDK for Go v2, and a floor in C."""
+"""Rivals that are compiled here: a program with the AWS SDK for Go v2, and a minimal one in C."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.shapes import Shape
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / ".bench-build"
-"""Folder of the compiled programs."""
+"""Folder for the compiled programs."""
 FLOOR, GO = "floor", "go_sdk"
 _RIVALS = ROOT / "bench" / "rivals"
 
@@ -26,7 +26,7 @@ def program(name: str) -> Path:
 
 
 def build(name: str) -> str | None:
-    """Compile a rival; return why that is not possible, or None."""
+    """Compile a rival; return None, or the reason why that is not possible."""
     tool = {FLOOR: "cc", GO: "go"}[name]
     if shutil.which(tool) is None:
         return f"{tool} was not found on PATH"
@@ -49,7 +49,7 @@ def bodies_path(file: Path) -> Path:
 
 
 def write_bodies(file: Path, shape: Shape, table: str) -> None:
-    """Encode a file's rows as the requests that the floor sends, 25 rows in each."""
+    """Encode a file's rows as the requests that the C program sends, with 25 rows each."""
     with bodies_path(file).open("wb") as out:
         for body in _bodies(file, shape, table):
             out.write(len(body).to_bytes(4, "little") + body)

@@ -20,7 +20,7 @@ from tests.sim.writers import SchedulerWriter, Writer
 
 
 def half(rng: random.Random) -> Writer:
-    """ddbload with `--max-wcu 50%` of a table of 1,000 units a second."""
+    """Return ddbload with `--max-wcu 50%` of a table with 1,000 units per second."""
     return SchedulerWriter(16, rng, 500.0)
 
 
@@ -29,7 +29,7 @@ SHARES = ("used", "returned", "returned_before", "throttled", "failed")
 
 
 def shown(figures: list[Figures]) -> str:
-    """Write the medians, and the least and most of each."""
+    """Format the medians, with minimum and maximum."""
     parts = []
     for name in figures[0]:
         values = sorted(each[name] for each in figures)

@@ -1,4 +1,4 @@
-"""Items that arrived for one table of the sink, and requests as the sink reads them."""
+"""Items received for one table of the sink, and parsers of requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TABLE = re.compile(
 
 
 class ReceivedTable:
-    """Keys of one table, and counters of the items that arrived for it."""
+    """Keys of one table, and counters of the items received for it."""
 
     def __init__(self, name: str, keys: dict[str, str]) -> None:
         self.name = name
@@ -29,7 +29,7 @@ class ReceivedTable:
         self.checksum = ItemChecksum()
 
     def add(self, items: list[dict[str, Any]]) -> None:
-        """Count one request's items. Raises an error if DynamoDB would refuse them."""
+        """Count one request's items. Raises an error for items that DynamoDB would refuse."""
         if not 1 <= len(items) <= 25:
             raise ValueError(f"{len(items)} items for table {self.name}, not 1 to 25")
         if len({self._key(item) for item in items}) < len(items):
@@ -53,7 +53,7 @@ class ReceivedTable:
         }
 
     def description(self, status: str, capacity: dict[str, Any]) -> dict[str, Any]:
-        """Describe the table as DynamoDB does."""
+        """Return the table's description in the form of DescribeTable."""
         kinds = ("HASH", "RANGE")
         return {
             "TableName": self.name,
@@ -73,7 +73,7 @@ class ReceivedTable:
 
 
 def table_named(body: bytes) -> str:
-    """Return the first table that a request names, without reading its items."""
+    """Return the first table in a request, without parsing its items."""
     found = _TABLE.search(body)
     return next(filter(None, found.groups())).decode() if found else ""
 

@@ -1,4 +1,4 @@
-"""Run one client on one file as a process, check that every item arrived, and return its cost."""
+"""Run a client on a file as a process, check that every item arrived, and return its cost."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from bench.shapes import Shape
 from localaws.processes import end_process, group_killed_at_end
 
 TIMEOUT_SECONDS = 3600.0
-"""Usual limit for a client's process; the run ends with an error above it."""
+"""Default limit for a client's process, after which the run ends with an error."""
 _POLL_SECONDS = 0.01
 
 
 class InvalidRound(Exception):
-    """Error for a round in which items are missing or changed."""
+    """Raised for a round in which items are missing or changed."""
 
 
 _Each = TypeVar("_Each")
 
 
 def rotated(everything: Sequence[_Each], turn: int) -> list[_Each]:
-    """Return the order of one round: each round begins with another variant."""
+    """Return the order of variants in a round. Each round begins with another variant."""
     first = turn % len(everything)
     return [*everything[first:], *everything[:first]]
 
 
 def described_machine() -> str:
-    """Describe Python, the processor's kind, the cores and the load, for a heading."""
+    """Describe Python, processor, cores and load, for a heading."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     busy = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     return f"{python}, {platform.machine()}, {busy}"
@@ -49,7 +49,7 @@ def described_machine() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """CPU cores: one for the client alone, one for all other processes, if there are two."""
+    """CPU cores: one for the client alone, another for all other processes if there are two."""
 
     client: int | None
     others: int | None
@@ -76,23 +76,23 @@ class Cores:
             os.sched_setaffinity(0, before)
 
     def pin(self, core: int | None) -> None:
-        """Pin this process, and processes started from now on, to a core."""
+        """Pin this process, and processes started later, to a core."""
         if core is not None:
             os.sched_setaffinity(0, {core})
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Shape of file, TLS, latency, and the limits of the table."""
+    """File shape, TLS, latency, and limits of the table."""
 
     shape: Shape
     tls: bool
     latency: float
     """Seconds between a request and its response."""
     limits: Mapping[str, Any] | None = None
-    """Settings of `bench.throttled_table`; None: the table takes everything."""
+    """Settings of `bench.throttled_table`; None for a table without limits."""
     handshake: float = 0.0
-    """Seconds that the first response on a connection takes more."""
+    """Additional seconds before the first response on a connection."""
 
     @property
     def title(self) -> str:
@@ -106,17 +106,17 @@ class Cost:
     """Resources that a whole process used."""
 
     cpu: float
-    """CPU seconds, child processes included."""
+    """CPU seconds, including child processes."""
     wall: float
     sending: float
-    """Seconds from the arrival of the first request to that of the last."""
+    """Seconds from the first request's arrival to the last one's."""
     requests: int
     peak_mb: float
-    """Peak resident memory; at least that of this process, from which it was forked."""
+    """Peak resident memory in MB; at least that of this process, which forked it."""
 
 
 class SinkProcess:
-    """Child process that runs the sink, and ends with this one."""
+    """Child process that runs the sink. It ends with this process."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -136,22 +136,22 @@ class SinkProcess:
 
     @property
     def pid(self) -> int:
-        """Process ID."""
+        """Process id."""
         return self._process.pid
 
     def reset(self, scenario: Scenario) -> None:
-        """Clear the sink's counters, and give it the table of a scenario."""
+        """Clear the sink's counters, and create the table of a scenario."""
         keys = {name: scenario.shape.columns[name] for name in scenario.shape.keys}
         settings: dict[str, Any] = {"latency": scenario.latency, "table": TABLE, "keys": keys}
         settings |= {"limits": scenario.limits, "handshake": scenario.handshake}
         self._post("/reset", settings)
 
     def reset_without_tables(self, latency: float) -> None:
-        """Clear the sink's counters, and leave it no tables: clients create them."""
+        """Clear the sink's counters and remove its tables; clients create them."""
         self._post("/reset", {"latency": latency, "table": None})
 
     def clear(self) -> None:
-        """Clear the sink's counters, and keep its tables."""
+        """Clear the sink's counters, but not its tables."""
         self._post("/clear", {})
 
     def _post(self, path: str, settings: dict[str, Any]) -> None:
@@ -165,10 +165,10 @@ class SinkProcess:
         return counters
 
     def environment(self, scenario: Scenario, access_key: str = "made-up") -> dict[str, str]:
-        """Build the environment that directs an AWS client to the sink and nowhere else."""
+        """Return an environment that directs an AWS client to the sink only."""
         return {
             **isolated_environment(),
-            # Every client finds compiled modules, whatever PYTHON variables are set here.
+            # Drop PYTHON variables, so that every client uses compiled modules.
             "PYTHONPYCACHEPREFIX": str(self._folder / "bytecode"),
             "AWS_ACCESS_KEY_ID": access_key,
             "AWS_ENDPOINT_URL_DYNAMODB": self.ready["https" if scenario.tls else "http"],
@@ -257,7 +257,7 @@ def check_ddbload_report(what: str, report: Mapping[str, Any], rows: int) -> Non
 
 @dataclass(frozen=True, slots=True)
 class ResourceUsage:
-    """Resources of a process that has ended, as `os.wait4` names them, and its time."""
+    """Resources and duration of a finished process, with the names of `os.wait4`."""
 
     ru_utime: float
     ru_stime: float
@@ -271,7 +271,7 @@ class ResourceUsage:
 
     @property
     def peak_mb(self) -> float:
-        """Peak resident memory."""
+        """Peak resident memory in MB."""
         return self.ru_maxrss / (1024 if sys.platform == "linux" else 1024 * 1024)
 
 
@@ -280,8 +280,8 @@ def run_measured(
 ) -> tuple[ResourceUsage, str]:
     """Run a command on the client's core. Return its resource usage and standard output.
 
-    Raises `InvalidRound` if it fails, or takes more than `limit` seconds. Its standard output and
-    error are kept in `folder` as `out` and `err`. It does not outlive this process.
+    Raises `InvalidRound` if it fails or takes more than `limit` seconds. Its standard output and
+    error are stored in `folder` as `out` and `err`. The command does not outlive this process.
     """
     out, err = folder / "out", folder / "err"
     with out.open("wb") as to_out, err.open("wb") as to_err:

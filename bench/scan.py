@@ -1,9 +1,9 @@
-"""Measure how fast row ends are found, beside the standard library's csv.reader.
+"""Measure the speed of finding row ends, compared with the standard library's csv.reader.
 
     python -m bench.scan [--megabytes 64] [--rounds 5] [--seed 1]
 
-Measured are the CPU seconds of this process: the median of all rounds, which run in rotated order.
-Variants that disagree on the number of rows end the run with an error.
+Measures CPU seconds of this process: the median of all rounds, which run in rotated order. Variants
+that disagree on the number of rows end the run with an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Measured = Callable[[bytes, Dialect], int]
 
 
 def cut(data: bytes, dialect: Dialect) -> int:
-    """Cut data into blocks of whole rows, as preflight does. Return the number of lines."""
+    """Cut data into blocks of whole rows, like preflight. Return the number of lines."""
     cutter = BlockSplitter(dialect_boundaries(dialect), Cursor(0, 1), 1 << 24)
     for start in range(0, len(data), cutter.piece_bytes):
         piece = data[start : start + cutter.piece_bytes]
@@ -37,7 +37,7 @@ def cut(data: bytes, dialect: Dialect) -> int:
 
 
 def read(data: bytes, dialect: Dialect) -> int:
-    """Cut data into blocks and parse every field, as an import does. Return the number of lines."""
+    """Cut data into blocks and parse every field, like an import. Return the number of lines."""
     ends = dialect_boundaries(dialect)
     cutter = BlockSplitter(ends, Cursor(0, 1), 1 << 24)
     parser = RowParser(dialect, ends)
@@ -50,10 +50,10 @@ def read(data: bytes, dialect: Dialect) -> int:
 
 
 def csv_reader(data: bytes, dialect: Dialect) -> int:
-    """Read decoded text with csv.reader, as a plain importer would. Return the number of lines.
+    """Read decoded text with csv.reader, like a simple importer. Return the number of lines.
 
-    csv.reader supports neither comments nor delimiters of several characters; of those it gets the
-    first character.
+    csv.reader supports neither comments nor delimiters of several characters; it gets the first
+    character.
     """
     reader = csv.reader(
         io.StringIO(data.decode(), newline=""),
@@ -66,7 +66,7 @@ def csv_reader(data: bytes, dialect: Dialect) -> int:
 
 
 def count_newlines(data: bytes, _: Dialect) -> int:
-    """Count line ends without regard to quotes: the lower bound. Return the number of lines."""
+    """Count line ends regardless of quotes, as the lower bound. Return the number of lines."""
     return count_line_ends(data)
 
 

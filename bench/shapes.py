@@ -1,4 +1,4 @@
-"""Generate files to import: equal bytes for equal shape, rows and seed on every machine.
+"""Generate files to import, with the same bytes for the same shape, rows and seed on any machine.
 
 Keys are unique, so the table's final content is determined. A file's first rows do not depend on
 its number of rows.
@@ -18,7 +18,7 @@ Rows = Callable[[random.Random], Iterator[str]]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Format of a file, with the keys of the table that it fits."""
+    """Format of a file, and the keys of a table for it."""
 
     name: str
     columns: dict[str, str]
@@ -64,10 +64,10 @@ _PIECES = (
 
 
 def _ngrams(rng: random.Random) -> Iterator[str]:
-    """Generate rows like Google's 1-grams: word, year and three counts, sorted by word and year."""
+    """Yield rows like Google's 1-grams: word, year and three counts, sorted by word and year."""
     number = 0
     while True:
-        # The five leading letters count upwards, which keeps words sorted and unique.
+        # The first five letters count upwards, which keeps words sorted and unique.
         lead, rest = "", number
         for _ in range(5):
             rest, digit = divmod(rest, 26)
@@ -81,7 +81,7 @@ def _ngrams(rng: random.Random) -> Iterator[str]:
 
 
 def _wide(rng: random.Random) -> Iterator[str]:
-    """Generate orders as a database exports them: 20 columns, some of them empty at times."""
+    """Yield orders as exported from a database: 20 columns, some of them sometimes empty."""
     number = 0
     while True:
         number += 1
@@ -101,7 +101,7 @@ def _wide(rng: random.Random) -> Iterator[str]:
 
 
 def _quoted(rng: random.Random) -> Iterator[str]:
-    """Generate reviews whose texts contain quotes, commas, line ends and several alphabets."""
+    """Yield reviews whose texts contain quotes, commas, line ends and several alphabets."""
     number = 0
     while True:
         number += 1

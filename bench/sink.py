@@ -40,7 +40,7 @@ from bench.throttled_table import ThrottledTable
 from localaws.processes import on_stdin_eof
 
 BACKLOG_BYTES = 400_000_000
-"""Bytes of requests kept for counting later, when no client is being measured."""
+"""Bytes of requests that are stored and counted later, while no client is measured."""
 _LENGTH = re.compile(rb"\ncontent-length: *([0-9]+)", re.IGNORECASE)
 _CLOSE = re.compile(rb"\nconnection: *close", re.IGNORECASE)
 _ACCESS_KEY = re.compile(rb"AWS4-HMAC-SHA256 Credential=([^/\s]*)")
@@ -48,15 +48,15 @@ _TARGET = re.compile(rb"\nx-amz-target: *DynamoDB_20120810\.(\w+)", re.IGNORECAS
 
 
 class Sink:
-    """Tables, and counters of the requests that arrived."""
+    """Tables, and counters of received requests."""
 
     def __init__(self) -> None:
         self.in_flight = 0
-        """Write requests that wait for an answer."""
+        """Number of unanswered write requests."""
         self.reset({})
 
     def reset(self, settings: dict[str, Any]) -> None:
-        """Leave one new table or none, and clear the counters."""
+        """Replace all tables by one new table or none, and clear the counters."""
         self.latency = float(settings.get("latency", 0.0))
         self.handshake = float(settings.get("handshake", 0.0))
         table = settings.get("table", "bench")
@@ -67,12 +67,12 @@ class Sink:
         self.clear()
 
     def clear(self) -> None:
-        """Clear the counters, and keep the tables."""
+        """Clear the counters, but not the tables."""
         for table in self.tables.values():
             table.clear()
         self.requests = 0
         self.connections: set[Connection] = set()
-        """Connections on which the requests arrived, closed ones included."""
+        """Number of connections that carried requests, including closed ones."""
         self.most_in_flight = self.in_flight
         self.invalid: list[str] = []
         self.first = self.last = self.answered = 0.0
@@ -102,11 +102,11 @@ class Sink:
         return {"ConsumedCapacity": {"TableName": self._table_of(body), "CapacityUnits": 1.0}}
 
     def write(self, body: bytes, writer: str) -> dict[str, Any]:
-        """Answer BatchWriteItem, and keep the request to be counted later. `writer`: access key.
+        """Answer BatchWriteItem, and store the request to count it later. `writer`: access key.
 
-        Counting now would slow a fast client down. The consumed capacity is one write unit per put.
-        Puts are counted by the text `"PutRequest"`, which cannot occur inside a JSON string with
-        bare quotes.
+        Counting at once would slow down a fast client. The consumed capacity is one write unit per
+        put. Puts are counted by the text `"PutRequest"`, which cannot occur inside a JSON string
+        because quotes are escaped there.
         """
         self._count_request()
         if self.throttled is not None:
@@ -123,7 +123,7 @@ class Sink:
         return answer
 
     def _table_of(self, body: bytes) -> str:
-        """Return the first table that a request names, without reading the items."""
+        """Return the first table in a request, without parsing the items."""
         return next(iter(self.tables)) if len(self.tables) == 1 else table_named(body)
 
     def _count_request(self) -> None:
@@ -135,13 +135,13 @@ class Sink:
     def _keep(self, body: bytes) -> None:
         self._backlog.append(body)
         self._backlog_bytes += len(body)
-        # Count at most two requests at a time, so that no client times out.
+        # Count at most two requests at a time, so that clients do not time out.
         for _ in range(2):
             if self._backlog_bytes > BACKLOG_BYTES:
                 self._settle_one()
 
     def settle(self) -> None:
-        """Count all requests that were kept."""
+        """Count all stored requests."""
         while self._backlog:
             self._settle_one()
 
@@ -161,8 +161,8 @@ class Sink:
     def counters(self) -> dict[str, Any]:
         """Return the counters.
 
-        `seconds` is the time from the first request to the last, and `seconds_to_answer` that from
-        the first request to the last answer.
+        `seconds`: time from the first to the last request. `seconds_to_answer`: from the first
+        request to the last answer.
         """
         cpu_seconds = time.process_time()
         self.settle()
@@ -192,7 +192,7 @@ class Sink:
         return {"Table": table.description("ACTIVE", self._capacity())}
 
     def create(self, body: bytes) -> dict[str, Any]:
-        """Answer CreateTable. The table can be written at once."""
+        """Answer CreateTable. The table is active at once."""
         if self.throttled is not None:
             return _error("UnknownOperationException", "not served beside a table with limits")
         try:
@@ -220,7 +220,7 @@ class Sink:
 
 
 class Connection(asyncio.Protocol):
-    """Server side of HTTP/1.1 with keep-alive, as far as DynamoDB clients use it."""
+    """Server side of an HTTP/1.1 connection with keep-alive, as DynamoDB clients use it."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -230,12 +230,12 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Store the transport."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for type checkers
         self._transport = transport
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - asyncio's
-        """Count no request as in flight whose client is gone."""
+        """Uncount the requests in flight of a client that disconnected."""
         self._sink.in_flight -= self._waiting
         self._waiting = 0
 
@@ -271,7 +271,7 @@ class Connection(asyncio.Protocol):
         elif operation == b"BatchWriteItem":
             answer, delay = sink.write(body, key[1].decode()), self._delay_write()
         elif operation == b"BatchExecuteStatement" and b"INSERT INTO" not in body:
-            # So ddbload asks whether the endpoint knows the operation.
+            # ddbload tests whether the endpoint supports the operation.
             answer = _error("ValidationException")
         elif operation == b"BatchExecuteStatement":
             answer, delay = sink.insert(body), self._delay_write()
@@ -297,7 +297,7 @@ class Connection(asyncio.Protocol):
             self._end_write(sent, is_last)
 
     def _delay_write(self) -> float:
-        """Count this connection, and return the seconds until a write on it is answered."""
+        """Count this connection; return the delay in seconds of a write on it."""
         sink = self._sink
         sink.connections.add(self)
         delay = sink.latency if self._has_written else sink.latency + sink.handshake

@@ -1,4 +1,4 @@
-"""Loads of tables with limits over sockets: one writer, several, or one beside an application."""
+"""Loads of limited tables over sockets: one writer, several, or one beside an application."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from localaws.processes import end_process
 from tests.sim.pacing_loads import jain
 
 LIMIT_SECONDS = 120.0
-"""Longest time of one load."""
+"""Maximum seconds of one load."""
 STEADY = 5
-"""Second of writing from which on the use of the capacity is measured."""
+"""Second of writing from which on the use of capacity is measured."""
 FAIR, FAIR_SECONDS = 20, 40
-"""Seconds of writing between which writers are compared, if none ends earlier."""
+"""Seconds of writing between which writers are compared, unless one ends earlier."""
 ANY_CORES = Cores(None, None)
-"""All processes may use every core, as they come."""
+"""Cores without pinning: all processes may use every core."""
 MODELS = ("buckets", "metered")
 Figures = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveThreads(Client):
-    """boto3's `batch_writer()` in threads of one client with adaptive retries."""
+    """boto3's `batch_writer()` in threads that share a client with adaptive retries."""
 
     def command(self, file: Path, shape: Shape, folder: Path) -> list[str]:
         """Build the command that imports a file."""
@@ -48,11 +48,11 @@ class AdaptiveThreads(Client):
 
 @dataclass(frozen=True, slots=True)
 class HalfTheTable(Client):
-    """ddbload with a budget of half of the table's capacity."""
+    """ddbload with a budget of half the table's capacity."""
 
     def command(self, file: Path, shape: Shape, folder: Path) -> list[str]:
         """Build the command that imports a file."""
-        # Without `super()`, which a dataclass with slots does not have.
+        # Not `super()`, which does not work in a dataclass with slots.
         return [*Client.command(self, file, shape, folder), "--max-wcu", "50%"]
 
 
@@ -62,18 +62,18 @@ CLIENTS: dict[str, Client] = {
     RIVAL: AdaptiveThreads("adaptive", 8),
     "ddbload --max-wcu 50%": HalfTheTable("async", 16),
 }
-"""ddbload, in one process, and its rival."""
+"""ddbload in one process, and its rival."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Table with limits, of either model."""
+    """Table with limits, for either model."""
 
     limit: int
-    """Write units a second."""
+    """Write units per second."""
     partitions: int
     saved_seconds: int = 0
-    """Seconds of unused capacity that are saved, and there when the load begins."""
+    """Seconds of unused capacity that are saved; available when the load begins."""
     on_demand: bool = False
 
     def settings(self, model: str, salt: int) -> dict[str, Any]:
@@ -90,24 +90,24 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Rows of each writer, and the table that they are written to."""
+    """Rows of each writer, and their table."""
 
     rows: int
     table: Table
     rows_of_key: int = 1
     """Consecutive rows with the same partition key."""
     hot_share: float = 0.0
-    """Share of rows that all have one partition key."""
+    """Share of rows with the same partition key."""
     starts: tuple[float, ...] = (0.0,)
     """Second at which each writer starts."""
     more_rows: int = 0
-    """Further rows of the first writer, which has the table alone at first."""
+    """Additional rows of the first writer, which starts alone."""
     served: int = 0
-    """Items a second that an application puts meanwhile."""
+    """Items per second that an application puts meanwhile."""
     clients: tuple[str, ...] = (OWN, RIVAL)
 
     def rows_of(self, writer: int) -> int:
-        """Return the number of a writer's rows."""
+        """Return a writer's number of rows."""
         return self.rows + (0 if writer else self.more_rows)
 
     def shape(self, name: str, writer: int = 0) -> Shape:
@@ -150,7 +150,7 @@ LOADS = {
 def measure(
     name: str, load: Load, client: Client, model: str, turn: int, latency: float, sink: SinkProcess
 ) -> Figures:
-    """Run one load once, and return its figures. Raises `InvalidRound` if items are missing."""
+    """Run one load once and return its figures. Raises `InvalidRound` if items are missing."""
     settings = load.table.settings(model, salt=turn)
     shapes = [load.shape(name, writer) for writer in range(len(load.starts))]
     scenario = Scenario(shapes[0], tls=False, latency=latency, limits=settings)
@@ -194,7 +194,7 @@ def _use(counters: dict[str, Any], load: Load) -> Figures:
     accepted, returned = counters["accepted"], counters["returned"]
     first = next(second for second, units in enumerate(accepted) if units)
     writers = [counters["writers"][f"writer-{at}"]["accepted"] for at in range(len(load.starts))]
-    # The last second of the writer that ends first is not a whole one.
+    # Leave out the last second of the writer that ends first, which is incomplete.
     end = min(len(each) for each in writers) - 1
     steady = accepted[first + STEADY : end]
     fair = slice(first + FAIR, min(first + FAIR_SECONDS, end))
@@ -210,7 +210,7 @@ def _use(counters: dict[str, Any], load: Load) -> Figures:
 
 @contextmanager
 def _serving(load: Load, scenario: Scenario, sink: SinkProcess) -> Iterator[Figures]:
-    """Run the application inside the block, and then fill in what became of its calls."""
+    """Run the application inside the block, then fill in the results of its calls."""
     served: Figures = {}
     if not load.served:
         yield served

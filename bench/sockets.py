@@ -37,9 +37,9 @@ from bench.socket_loads import (
 )
 
 BUSY_SERVER = 0.7
-"""CPU share of the server above which it may be the limit."""
+"""CPU share of the server above which the server may be the bottleneck."""
 LATE_CALLS = 0.01
-"""Share of the application's calls that may begin late."""
+"""Share of the application's calls that may start late."""
 COLUMNS: dict[str, tuple[str, str]] = {
     "wall": ("seconds", "8.1f"),
     "of_ideal": ("of ideal", "9.2f"),
@@ -56,14 +56,14 @@ COLUMNS: dict[str, tuple[str, str]] = {
 
 
 def heading() -> str:
-    """Write the titles of the columns."""
+    """Return the titles of the columns."""
     widths = {name: shape.partition(".")[0].strip(",") for name, (_, shape) in COLUMNS.items()}
     titles = (f"{title:>{widths[name]}}" for name, (title, _) in COLUMNS.items())
     return f"  {'':22}{''.join(titles)}"
 
 
 def line(label: str, rounds: Sequence[Figures]) -> str:
-    """Write the medians of a client's rounds."""
+    """Return the medians of a client's rounds as a line."""
     parts = []
     for name, (_, shape) in COLUMNS.items():
         value = median_of(rounds, name)
@@ -75,7 +75,7 @@ def line(label: str, rounds: Sequence[Figures]) -> str:
 def measure_rounds(
     name: str, load: Load, model: str, labels: Sequence[str], args: Any, process: SinkProcess
 ) -> list[Figures]:
-    """Run every client as often as asked for, in turn, and print the medians."""
+    """Run each client for all rounds, in turn, and print the medians."""
     print(f"{name}, {model}", flush=True)
     found: dict[str, list[Figures]] = {label: [] for label in labels}
     for turn in range(args.rounds):

@@ -63,11 +63,11 @@ COMMANDS = {
         " Clients(AwsSettings(region='us-east-1')).dynamodb"
     ),
 }
-"""Name of each measurement, and the program that only imports what it needs."""
+"""Name of each measurement, and a program with only the necessary imports."""
 
 
 def cpu_seconds(words: list[str], environment: Mapping[str, str]) -> float:
-    """Return the user and system time of one process."""
+    """Return user plus system time of one process."""
     process = subprocess.Popen(words, cwd=ROOT, env=environment)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

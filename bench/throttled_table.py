@@ -21,13 +21,13 @@ from tests.sim.metered_table import MeteredTable, Rules
 from tests.sim.simulated_table import Capacity, SimulatedTable
 
 UNIT_BYTES = 1024
-"""Bytes of an item for one write unit."""
+"""Bytes of an item per write unit."""
 Item = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(slots=True)
 class WriterCounters:
-    """Requests of one writer, those with returned items, and its accepted units by second."""
+    """Requests of one writer, those with returned items, and accepted units by second."""
 
     requests: int = 0
     throttled: int = 0
@@ -42,7 +42,7 @@ class WriterCounters:
 
 
 class ThrottledTable:
-    """Table that takes items while its model has capacity."""
+    """Table that accepts items while its model has capacity."""
 
     def __init__(
         self,
@@ -54,15 +54,15 @@ class ThrottledTable:
     ) -> None:
         """Make the table.
 
-        `settings`: `model`, which is `metered` or `buckets`; `salt`, by which keys are placed;
-        `stated_units`, the provisioned units that DescribeTable states, if any; and fields of the
+        `settings`: `model` (`metered` or `buckets`); `salt`, which determines the placement of
+        keys; `stated_units`, the provisioned units in DescribeTable, if any; and fields of the
         model's `Rules` or `Capacity`.
         """
         self.name = name
         rules = dict(settings)
         model, salt = rules.pop("model", "metered"), int(rules.pop("salt", 0))
         self.stated_units: int | None = rules.pop("stated_units", None)
-        """Provisioned write units for DescribeTable; None: the table is on demand."""
+        """Provisioned write units in DescribeTable; None for an on-demand table."""
         self._model: MeteredTable | SimulatedTable
         if model == "buckets":
             self._model = SimulatedTable(Capacity(**rules), salt=salt)
@@ -75,10 +75,9 @@ class ThrottledTable:
         self._first = self._last = (0.0, 0.0)
 
     def write(self, body: bytes, writer: str = "") -> tuple[bytes, dict[str, Any]]:
-        """Take what there is capacity for. Return the request for this alone, and the answer.
+        """Accept items while there is capacity; return a request with these items, and the answer.
 
-        The request is empty if nothing was taken, and the answer is then an error. `writer`: who
-        sent it.
+        The request is empty if no item was accepted; the answer is then an error. `writer`: sender.
         """
         request = json.loads(body)
         ((table, puts),) = request["RequestItems"].items()
@@ -99,9 +98,9 @@ class ThrottledTable:
         return {} if error is None else error
 
     def counters(self) -> dict[str, Any]:
-        """Return the accepted and the returned units of each second, and those of each writer.
+        """Return accepted and returned units of each second, and those of each writer.
 
-        `busy`: share of a core that this process used from the first request to the last.
+        `busy`: share of a core that this process used between the first and the last request.
         """
         usage = self._model.usage
         (wall, cpu), (last_wall, last_cpu) = self._first, self._last
@@ -122,9 +121,9 @@ class ThrottledTable:
     def _take(
         self, items: Sequence[Item], writer: str
     ) -> tuple[list[int], float, dict[str, Any] | None]:
-        """Return the indexes of items without capacity, the units used, and maybe an error.
+        """Return indexes of items without capacity, the units used, and an error or None.
 
-        It is an error if no item was taken.
+        It is an error if no item was accepted.
         """
         keys = [self._hash(item) for item in items]
         units = [-(-len(json.dumps(item)) // UNIT_BYTES) for item in items]

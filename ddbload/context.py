@@ -26,7 +26,7 @@ from ddbload.ledger.store import FolderStore, KeyReader, ListedKey, Store
 if TYPE_CHECKING:
     from ddbload.aws.clients import AwsSettings, Clients
     from ddbload.run_worker import RunWorker
-    from ddbload.source.byte_source import ByteSource
+    from ddbload.source.decoding.decoded_source import ByteSource
     from ddbload.write.drivers import Driver
     from ddbload.write.pacing.pacing import Pacing
     from ddbload.write.requests import EndpointFeatures

@@ -1,1 +1,1 @@
-"""The published experiments that ddbload grew from, each run here beside ddbload."""
+"""Published experiments that ddbload grew from, each run here beside ddbload."""

@@ -36,7 +36,7 @@ NAMES: tuple[str, ...] = ("writers", "ladder", "sinks", "objects", "listing")
 """Experiments, in the order of the page."""
 DOCS, BUILD = Path("docs/contributing"), Path("build")
 PAGE, FOLDER = "lab.md", "lab"
-"""The page, and the folder beside it with findings and charts."""
+"""Path of the page, and of the folder with findings and charts."""
 _TEXTS = Path(__file__).parent / "experiments"
 
 
@@ -46,9 +46,9 @@ def experiments() -> list[Experiment]:
 
 
 def main() -> None:
-    """Run the experiments asked for.
+    """Run the requested experiments.
 
-    Exits with 1 if a way fails, the counts do not match, or the machine must be idle and is not.
+    Exits with 1 if a way fails, if counts do not match, or if the machine must be idle and is not.
     """
     options = _options()
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -112,7 +112,7 @@ def record(folder: Path, run: dict[str, Any]) -> None:
 
 
 def draw(folder: Path, name: str) -> list[Path]:
-    """Draw an experiment's charts by matplotlib, which is installed beside the published ways."""
+    """Draw an experiment's charts with matplotlib, which `.venv-bench` contains."""
     for old in folder.glob(f"{name}-*.svg"):
         old.unlink()
     command = [str(RIVALS_PYTHON), "-m", "lab.draw", str(folder / f"{name}.json")]
@@ -121,7 +121,7 @@ def draw(folder: Path, name: str) -> list[Path]:
 
 
 def write_page(docs: Path) -> Path:
-    """Write the page: a section for each experiment whose findings are in `docs`."""
+    """Write the page: a section per experiment whose findings are in `docs`."""
     sections = [(_TEXTS / "page.md").read_text(encoding="utf-8")]
     for experiment in experiments():
         found = docs / FOLDER / f"{experiment.name}.json"
@@ -163,7 +163,7 @@ def _table(table: dict[str, Any]) -> str:
 
 
 def keep_to_this_machine() -> None:
-    """Drop the environment's AWS settings, and exclude the lab's servers from any proxy."""
+    """Remove AWS settings from the environment; exclude the lab's servers from proxies."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
     others = os.environ.get("no_proxy", os.environ.get("NO_PROXY", ""))
@@ -213,7 +213,7 @@ def _say(line: str) -> None:
 
 
 def _end(number: int, _: object) -> None:
-    """End with servers, ways and folders, as at Ctrl-C."""
+    """Exit, so that servers, ways and folders are cleaned up as after Ctrl-C."""
     sys.exit(128 + number)
 
 

@@ -83,7 +83,7 @@ def draw_bars(chart: Mapping[str, Any]) -> Any:
 
 
 def draw_lines(chart: Mapping[str, Any]) -> Any:
-    """Draw lines over logarithmic axes; published ones are dashed."""
+    """Draw lines over logarithmic axes; published series are dashed."""
     figure, axes = plt.subplots(figsize=(_WIDTH, 3.8), layout="constrained")
     for at, each in enumerate(chart["series"]):
         axes.plot(
@@ -108,7 +108,7 @@ def draw_lines(chart: Mapping[str, Any]) -> Any:
 
 
 def draw_timeline(chart: Mapping[str, Any]) -> Any:
-    """Draw a lane for each series, in as many rows as its overlapping activities need."""
+    """Draw a lane per series, with as many rows as its overlapping activities need."""
     figure, axes = plt.subplots(
         figsize=(_WIDTH, 1 + 0.5 * len(chart["series"])), layout="constrained"
     )

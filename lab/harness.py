@@ -1,4 +1,4 @@
-"""Run the ways of an experiment as processes, and hold what they found."""
+"""Run the ways of an experiment as processes, and hold their results."""
 
 from __future__ import annotations
 
@@ -17,32 +17,34 @@ from bench.clients import RIVALS_PYTHON, ROOT, isolated_environment
 from bench.rounds import Cores, ResourceUsage, run_measured
 
 PUBLISHED, BOTO3, ASYNCIO, OURS = "published", "boto3", "asyncio", "ddbload"
-"""Kinds of figures, each with one colour in all charts: printed in the experiment's source, or
-measured here of boto3, of an asyncio client, or of ddbload."""
+"""Kinds of figures, each with one color in all charts.
+
+They are published with the experiment, or measured here with boto3, an asyncio client, or ddbload.
+"""
 LIMIT_SECONDS = 3600.0
-"""Longest time that one way may take."""
+"""Maximum seconds of one way."""
 IDLE_SHARE, IDLE_WINDOWS = 0.1, 10
-"""Cores that other processes may use before a way begins, and the seconds to wait for it."""
+"""Share of a core that other processes may use before a way begins; seconds to wait for it."""
 _Found = TypeVar("_Found")
 
 
 class CountsDiffer(Exception):
-    """Error for a way whose objects, items, messages or keys did not all arrive exactly once."""
+    """Raised if objects, items, messages or keys did not all arrive exactly once."""
 
 
 class MachineBusy(Exception):
-    """Error for a machine on which other processes disturb the measurement."""
+    """Raised if other processes disturb the measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Table of texts. The first column is a name, the others are figures."""
+    """Table of texts. The first column holds names, the others figures."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     detail: bool = False
-    """The table is printed and recorded, and left out of the page."""
+    """True to print and record the table, but leave it out of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +54,14 @@ class Series:
     label: str
     kind: str
     points: Sequence[Any]
-    """Bar: its value. Line: (x, y) points. Lane: (begin, end, activity) in seconds."""
+    """Bar: its value. Line: (x, y) points. Lane: (start, end, activity) in seconds."""
     note: str = ""
     """Text after a bar's value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Chart that `lab.draw` draws."""
+    """Chart to be drawn by `lab.draw`."""
 
     form: str
     """`bars`, `lines` or `timeline`."""
@@ -67,7 +69,7 @@ class Chart:
     unit: str
     series: Sequence[Series]
     x: str = ""
-    """Label of the horizontal axis of lines."""
+    """Label of the horizontal axis of a line chart."""
     logarithmic: bool = False
 
 
@@ -86,12 +88,12 @@ class Setup:
     """Settings of one run of an experiment."""
 
     size: int
-    """Number of books, rows, messages, objects or keys: the experiment's `unit`."""
+    """Number of books, rows, messages, objects or keys; see the experiment's `unit`."""
     latency: float
     """Seconds between a request and its response."""
     seed: int
     folder: Path
-    """Folder for the run's files; it is removed afterwards."""
+    """Folder for the run's files, removed afterwards."""
     say: Callable[[str], None] = lambda _: None
     """Called with one line before each way is run."""
     needs_idle_machine: bool = False
@@ -99,7 +101,7 @@ class Setup:
     def measured(self, label: str, way: Callable[[], _Found]) -> _Found:
         """Announce a way and run it. Raises `MachineBusy` if the machine must be idle and is not.
 
-        CPU time of other processes is read before the way, not beside it.
+        CPU time of other processes is measured before the way runs, not meanwhile.
         """
         self.say(label)
         if self.needs_idle_machine:
@@ -109,23 +111,23 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Experiment that was published, and can be run here.
+    """Published experiment that can be run here.
 
-    Its text is in the Markdown file beside its module: what it measures, then, after a line `---`,
-    notes on the figures.
+    Its text is in the Markdown file beside its module: a description and, after a line `---`, notes
+    on the figures.
     """
 
     name: str
     title: str
     source: str
-    """Title of the published description, with its year if that is known."""
+    """Title of the publication, with its year if known."""
     unit: str
     size: int
     """Size for `make lab`; small, so that all experiments take less than 5 minutes."""
     published_size: int
     latency_ms: float
     run: Callable[[Setup], Findings]
-    """Run all ways. Raises `CountsDiffer` if not everything arrived, exactly once."""
+    """Runs all ways. Raises `CountsDiffer` unless everything arrived exactly once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,19 +135,19 @@ class Measured:
     """Cost of one way as a whole process, and the JSON that it printed."""
 
     seconds: float
-    """From the start of the process to its end; a program reports the time of its work itself."""
+    """From start to end of the process. A program reports the time of its work itself."""
     cpu: float
-    """CPU seconds, child processes included."""
+    """CPU seconds, including child processes."""
     printed: Mapping[str, Any]
 
 
 def published(program: str, *arguments: str) -> list[str]:
-    """Build the command for a program of `lab.published`, which prints one JSON object."""
+    """Return the command for a program of `lab.published`, which prints one JSON object."""
     return [str(RIVALS_PYTHON), "-m", f"lab.published.{program}", *arguments]
 
 
 def ddbload(*arguments: str) -> list[str]:
-    """Build a command of ddbload."""
+    """Return a ddbload command with these arguments."""
     return [sys.executable, "-m", "ddbload", *arguments]
 
 
@@ -156,14 +158,14 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> Measured:
 
 
 def run_text(command: Sequence[str], environment: Mapping[str, str]) -> tuple[ResourceUsage, str]:
-    """Run a command; return what it used and its standard output. Raises as `run`."""
+    """Run a command; return its resource usage and its standard output. Raises as `run`."""
     with tempfile.TemporaryDirectory(prefix="ddbload-lab-") as folder:
         cores = Cores(None, None)
         return run_measured(list(command), dict(environment), Path(folder), cores, LIMIT_SECONDS)
 
 
 def environment(**endpoints: str) -> dict[str, str]:
-    """Build the environment that directs AWS clients to the lab's servers, and nowhere else.
+    """Return an environment that directs AWS clients to the lab's servers only.
 
     `endpoints`: addresses by service, such as `dynamodb="http://127.0.0.1:8000"`.
     """
@@ -171,14 +173,14 @@ def environment(**endpoints: str) -> dict[str, str]:
     return {
         **isolated_environment(),
         **urls,
-        # Every way finds compiled modules, whatever PYTHON variables are set here.
+        # Drop PYTHON variables, so that every way uses compiled modules.
         "PYTHONPYCACHEPREFIX": str(ROOT / ".bench-build" / "bytecode"),
         "PYTHONPATH": str(ROOT),
     }
 
 
 def require_count(label: str, due: int, arrived: int) -> None:
-    """Raise `CountsDiffer` unless as many arrived as were due."""
+    """Raise `CountsDiffer` unless exactly `due` arrived."""
     if arrived != due:
         raise CountsDiffer(f"{label}: {arrived:,} of {due:,} arrived; no figure of this run counts")
 
@@ -198,7 +200,7 @@ def require_idle_machine(label: str) -> None:
 
 
 def _busy_seconds() -> float:
-    """Return the CPU seconds of all cores so far. Raises `MachineBusy` without /proc/stat."""
+    """Return the CPU seconds used by all cores so far. Raises `MachineBusy` without /proc/stat."""
     try:
         counts = Path("/proc/stat").read_text().split("\n")[0].split()[1:]
     except OSError:
@@ -208,7 +210,7 @@ def _busy_seconds() -> float:
 
 
 def number(value: float) -> str:
-    """Format a figure with three digits, or all digits before the point."""
+    """Format a figure with three digits, or all digits before the decimal point."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
@@ -216,7 +218,7 @@ def number(value: float) -> str:
 
 
 def busy(server: str, cpu: float, seconds: float) -> str:
-    """Describe how busy a server was: near a whole core, it limits the ways."""
+    """Describe the server's CPU use: near a whole core, the server limits the ways."""
     return (
         f"The {server} used {number(cpu)} CPU seconds in {number(seconds)} seconds of serving:"
         f" {cpu / seconds:.0%} of a core."

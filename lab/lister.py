@@ -1,8 +1,8 @@
-"""List a bucket with ddbload's lister, and print what `lab.published.list_objects` prints.
+"""List a bucket with ddbload, and print the same JSON as `lab.published.list_objects`.
 
     python -m lab.lister REQUESTS BUCKET
 
-`REQUESTS` is the most concurrent requests; 1 lists page by page.
+`REQUESTS` is the maximum of concurrent requests; 1 lists page by page.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _spans: list[tuple[str, float, float]] = []
 
 
 class WatchedLoop(S3RequestLoop):
-    """Request loop that records when each request was sent, and its response was there."""
+    """Request loop that records when each request was sent and its response arrived."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -44,7 +44,7 @@ class WatchedLoop(S3RequestLoop):
 
 
 def read_page_watched(body: bytes) -> ListPage:
-    """Parse a response, and record when."""
+    """Parse a response, and record the time of parsing."""
     begin = time.perf_counter()
     page = read_page(body)
     _spans.append(("parsing", begin, time.perf_counter()))

@@ -1,8 +1,8 @@
-"""Read objects with ddbload's reader, in this process, and print what it took.
+"""Read objects with ddbload's reader in this process, and print times and counts.
 
     python -m lab.reader BUCKET OBJECTS_FILE CONCURRENCY
 
-The file has a JSON object a line: an S3 object's key, ETag and size, as in a listing.
+The file has one JSON object per line: an S3 object's key, ETag and size, as in a listing.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import json
 import sys
 from pathlib import Path
 
-# ddbload imports botocore where it is first needed; the published ways have imported theirs when
-# their time begins.
+# ddbload imports botocore on first use. Import it here, because the published ways import it before
+# their time starts.
 import botocore.client
 import botocore.httpsession
 import botocore.session  # noqa: F401

@@ -1,8 +1,8 @@
-"""Send messages to S3 or SQS through ddbload's HTTP client, with many requests in flight.
+"""Send messages to S3 or SQS with ddbload's HTTP client and many requests in flight.
 
     python -m lab.send_messages messages.jsonl s3 bucket --concurrency 16
 
-Printed are the seconds from the first message to the last answer.
+Prints the seconds from the first message to the last answer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BATCH_HEADERS = {
 
 
 class Sender(SigningCredentials):
-    """Signs and sends the requests of one service, at the endpoint that botocore would use."""
+    """Signs and sends the requests of one service, to the endpoint that botocore would use."""
 
     def __init__(self, service: str, name: str) -> None:
         clients = Clients()
@@ -43,7 +43,7 @@ class Sender(SigningCredentials):
         )
 
     def put(self, message: str) -> bytes:
-        """Sign the request that stores a message as an object."""
+        """Return the signed request that stores a message as an object."""
         host, region, body = self.endpoint.authority, self.endpoint.region, message.encode()
         key = SigningKey(self._credentials, int(self._now()), region, "s3")
         path = f"/{self._name}/message_{json.loads(message)['message_id']}.json"
@@ -56,13 +56,13 @@ class Sender(SigningCredentials):
         return "\r\n".join([f"PUT {path} HTTP/1.1", *head, "", ""]).encode() + body
 
     def batch(self, messages: Sequence[str]) -> bytes:
-        """Sign the request that sends up to ten messages to a queue."""
+        """Return the signed request that sends up to ten messages to a queue."""
         entries = [{"Id": str(at), "MessageBody": each} for at, each in enumerate(messages)]
         body = json.dumps({"QueueUrl": self._url, "Entries": entries}).encode()
         return self._sqs.post(body, self._credentials, self._now())
 
     def send(self, requests: Sequence[bytes], concurrency: int) -> None:
-        """Send requests, as many at a time as `concurrency`. Exits if one of them fails."""
+        """Send requests, up to `concurrency` at a time. Exits if one of them fails."""
         loop, waiting, done = HttpLoop(self.endpoint, concurrency, self.tls()), iter(requests), 0
         while done < len(requests):
             while loop.free() and (request := next(waiting, None)) is not None:

@@ -1,4 +1,4 @@
-"""Deploy ddbload's stack to an emulated AWS, and import a file by its state machine."""
+"""Deploy ddbload's stack to an emulated AWS, and import a file with its state machine."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from localaws import LocalAws
 
 STACK, BUCKET, KEY = "ddbload-lab", "ddbload-lab-sources", "rows.tsv"
 _BOOTSTRAP = b"functions/bootstrap.py"
-"""Program of every function's process."""
+"""Program that every function's process runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One execution: its report, and what it took."""
+    """Report and cost of one execution."""
 
     seconds: float
     """Seconds of `ddbload start`, which follows the execution to its end."""
     cpu: float
-    """CPU seconds of the functions' processes; 0 where the system has no /proc."""
+    """CPU seconds of the functions' processes; 0 on a system without /proc."""
     report: Mapping[str, Any]
 
 
@@ -42,17 +42,17 @@ class StateMachine:
     """Bucket that the stack may read."""
     table: str
     environment: Mapping[str, str]
-    """Variables that direct ddbload's commands to the stack's AWS."""
+    """Environment variables that direct ddbload's commands to the emulated AWS."""
     emulator: int
-    """Process number of the emulated AWS."""
+    """Process id of the emulated AWS."""
     s3: Any
 
     def upload(self, file: Path) -> None:
-        """Make the file the source of all executions from now on."""
+        """Use the file as the source of all following executions."""
         self.s3.upload_file(str(file), self.bucket, KEY)
 
     def load(self, workers: int, *, chunk_bytes: int) -> Execution:
-        """Import the source with a number of workers, and wait for the end.
+        """Import the source with `workers` workers, and wait for the end.
 
         Raises `InvalidRound` if the execution fails.
         """
@@ -70,10 +70,10 @@ class StateMachine:
 def deployed(
     folder: Path, tools: Toolchain, table: str, environment: Mapping[str, str], processes: int
 ) -> Iterator[StateMachine]:
-    """Deploy the stack, whose functions write to the DynamoDB that the environment names.
+    """Deploy the stack. Its functions write to the DynamoDB given by `environment`.
 
-    All files are made in `folder`; nothing is left running after the block. `processes`: the most
-    processes of one function. Raises `DeploymentFailed` and `LocalAwsFailed`.
+    All files are created in `folder`, and all processes end with the block. `processes`: maximum
+    processes per function. Raises `DeploymentFailed` and `LocalAwsFailed`.
     """
     context = {"stack_name": STACK, "tables": table, "source_buckets": BUCKET, "uploads": "[]"}
     own = folder / "cdk"
@@ -110,7 +110,7 @@ def _client(service: Literal["lambda", "s3"], aws: LocalAws) -> Any:
 
 
 def _functions_cpu(emulator: int) -> float:
-    """Return the CPU seconds so far of the functions' processes that an emulator runs now."""
+    """Return the CPU seconds so far of the function processes that an emulator runs now."""
     cpu = 0.0
     for folder in Path("/proc").glob("[0-9]*"):
         # A process may end at any time.

@@ -1,6 +1,6 @@
-"""Local AWS emulator that an unmodified `cdk deploy` can deploy to.
+"""Local AWS emulator to which an unmodified `cdk deploy` can deploy.
 
-moto provides S3, CloudFormation, IAM, EventBridge, Step Functions, Lambda's API and the rest.
+moto provides S3, CloudFormation, IAM, EventBridge, Step Functions, Lambda's API and other services.
 This package adds the missing parts: Lambda functions run as processes, state machines execute,
 uploads send events, and dynalite serves DynamoDB. README.md lists every difference from AWS.
 

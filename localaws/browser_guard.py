@@ -1,12 +1,12 @@
 """Refuse requests that a web page in the developer's browser sends to this machine.
 
-Listening on 127.0.0.1 alone does not keep pages out, and no signature is verified. Three facts
-identify a page's request: browsers add headers that a page cannot suppress; the Host names the
-page's domain when it uses DNS rebinding; and a page needs a preflight OPTIONS request before it
-may send an Authorization header or choose its User-Agent.
+Listening on 127.0.0.1 alone does not keep pages out, and signatures are not verified. Three facts
+identify a page's request: browsers add headers that a page cannot suppress; with DNS rebinding the
+Host is the page's domain; and a page needs a preflight OPTIONS request before it may send an
+Authorization header or choose its User-Agent.
 
 Every listening port has a guard: `browser_refusal` in front of moto, `BrowserGuard` in Python's
-HTTP servers, the same checks in `dynalite_server.cjs` in front of dynalite.
+HTTP servers, and the same checks in `dynalite_server.cjs` in front of dynalite.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _BROWSER_HEADERS = ("origin", "referer", "sec-fetch-site")
 
 
 def browser_refusal(method: str, headers: Mapping[str, str], port: int) -> str | None:
-    """Return the reason to refuse a web page's request, or None. Header names are lower case."""
+    """Return the reason to refuse a web page's request; None to accept it.
+
+    Header names are in lower case.
+    """
     if method == "OPTIONS":
         return "localaws: OPTIONS requests come from browsers"
     for name in _BROWSER_HEADERS:
@@ -40,7 +43,7 @@ def browser_refusal(method: str, headers: Mapping[str, str], port: int) -> str |
 
 
 def _names_this_server(host: str, port: int) -> bool:
-    """Return True if the Host header names this server, or a bucket below `localhost`."""
+    """Return whether the Host header is this server, or a bucket below `localhost`."""
     name, _, given = host.lower().partition(":")
     return (given or "80") == str(port) and (
         name in {HOST, "localhost"} or name.endswith(".localhost")
@@ -48,7 +51,7 @@ def _names_this_server(host: str, port: int) -> bool:
 
 
 class BrowserGuard(BaseHTTPRequestHandler):
-    """Request handler that refuses web pages' requests, whatever their method."""
+    """Request handler that refuses requests of web pages, whatever the method."""
 
     def parse_request(self) -> bool:
         if not super().parse_request():
@@ -69,5 +72,5 @@ class BrowserGuard(BaseHTTPRequestHandler):
         return False
 
     def refusal(self, headers: Mapping[str, str]) -> str | None:
-        """Return the reason to refuse this request, or None."""
+        """Return the reason to refuse this request; None to accept it."""
         return browser_refusal(self.command, headers, self.connection.getsockname()[1])

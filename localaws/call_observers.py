@@ -1,9 +1,9 @@
-"""Show every AWS call made by a role to observers, which may record or refuse it.
+"""Pass every AWS call made by a role to observers, which may record or refuse it.
 
-Functions and state machines call with the credentials of their roles. HTTP calls are seen where
+Functions and state machines call with the credentials of their roles. HTTP calls are observed where
 they arrive: in `dynamodb_proxy` for DynamoDB, in `server` for all other services. A call that a
-state machine makes inside moto is reported by the code that makes it, in the form that it would
-have over HTTP. Calls with any other credentials, such as a developer's, are not shown.
+state machine makes within moto is reported by the calling code, in the form of an HTTP call. Calls
+with any other credentials, such as a developer's, are not observed.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from localaws.iam.requests import Request, parse_signature
 
 
 class Observer(Protocol):
-    """Callable that sees each call before it is made."""
+    """Callable that receives each call before it is made."""
 
     def __call__(self, principal: str, service: str, region: str, request: Request) -> str | None:
-        """Return None, or the reason for which AWS would refuse the call.
+        """Return the reason for which AWS would refuse the call; None if it would not.
 
         `principal`: the role's ARN; `service`: the signing name (`s3`, `dynamodb`, `states`).
         """
 
     def check_missing_object(self, principal: str, region: str, request: Request) -> str | None:
-        """Return None, or the reason to answer 403 instead of 404 for a missing object."""
+        """Return the reason to answer 403, not 404, for a missing object; else None."""
 
 
 _observers: list[Observer] = []
 
 
 def add_observer(observer: Observer) -> None:
-    """Show `observer` every call from now on."""
+    """Pass all calls from now on to `observer`."""
     _observers.append(observer)
 
 
 def check_call(principal: str, service: str, region: str, request: Request) -> str | None:
-    """Return the first observer's reason to refuse this call, or None."""
+    """Return the first observer's reason to refuse this call; None if there is none."""
     reasons = [observer(principal, service, region, request) for observer in _observers]
     return next((reason for reason in reasons if reason is not None), None)
 
 
 def check_signed_request(request: Request) -> str | None:
-    """Return the reason to refuse an HTTP request that a role signed, or None."""
+    """Return the reason to refuse an HTTP request that a role signed; None to accept it."""
     if not _observers:
         return None
     signature = parse_signature(request)
@@ -56,7 +56,7 @@ def check_signed_request(request: Request) -> str | None:
 
 
 def check_missing_object(request: Request) -> str | None:
-    """Return the reason for which S3 answers 403 for a missing object, or None to answer 404."""
+    """Return the reason to answer 403 for a missing object in S3; None to answer 404."""
     signature = parse_signature(request)
     role = find_role(signature.access_key) if signature else None
     if signature is None or role is None or signature.service != "s3":
@@ -68,7 +68,7 @@ def check_missing_object(request: Request) -> str | None:
 
 
 def check_invocation(role: str, region: str, function: str) -> str | None:
-    """Return the reason to refuse a state machine's lambda:Invoke, or None.
+    """Return the reason to refuse a state machine's lambda:Invoke; None to accept it.
 
     `function`: a function's name or ARN.
     """
@@ -81,9 +81,9 @@ def check_invocation(role: str, region: str, function: str) -> str | None:
 def check_json_call(
     role: str, service: str, region: str, target: str, fields: Mapping[str, Any]
 ) -> str | None:
-    """Return the reason to refuse a call in the JSON protocol, or None.
+    """Return the reason to refuse a call in the JSON protocol; None to accept it.
 
-    `target`: the call's X-Amz-Target header.
+    `target`: X-Amz-Target header of the call.
     """
     if not _observers:
         return None

@@ -129,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _configure_logging() -> None:
-    """Silence moto's warnings about templates and its log of failing states."""
+    """Silence moto's warnings about templates, and its log of failing states."""
     warnings.filterwarnings("ignore")
     logging.basicConfig(level=logging.WARNING, format="localaws: %(name)s: %(message)s")
     for name in ("moto.cloudformation", "moto.stepfunctions", "werkzeug", "botocore", "boto3"):

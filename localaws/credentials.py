@@ -1,4 +1,4 @@
-"""Role credentials, by which moto and the call observers identify the caller."""
+"""Credentials of roles, by which moto and the call observers identify the caller."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _roles: dict[str, str] = {}
 
 
 def assume_role(role: str, session: str, region: str) -> Credentials:
-    """Issue credentials for a service that acts as `role` (an ARN), as sts:AssumeRole does.
+    """Issue credentials for a service that acts as `role` (an ARN), like sts:AssumeRole.
 
-    `session` is cut to the 64 characters that STS allows. The credentials never expire.
+    `session` is truncated to the 64 characters that STS allows. The credentials never expire.
     """
     backend = sts_backends[ACCOUNT][PARTITION]
     with _lock:
@@ -41,9 +41,9 @@ def assume_role(role: str, session: str, region: str) -> Credentials:
 
 
 def find_role(access_key: str) -> str | None:
-    """Return the ARN of the role that a service here assumed with this access key, or None.
+    """Return the ARN of the role that a service assumed with this access key; None if unknown.
 
-    Roles that a developer assumes, as `cdk deploy` does, are left out on purpose: observers watch
-    what has been deployed, not who deploys it.
+    Roles that a developer assumes, for example by `cdk deploy`, are not found: observers watch the
+    deployed stack, not its deployment.
     """
     return _roles.get(access_key)

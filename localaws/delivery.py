@@ -1,4 +1,4 @@
-"""Send the outcome of an asynchronous invocation with the function's role."""
+"""Send the result of an asynchronous invocation with the function's role."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class Delivery:
-    """Sender of outcomes to queues, topics and functions.
+    """Sender of results to queues, topics and functions.
 
-    `endpoint`: base URL of those services.
+    `endpoint`: base URL of these services.
     """
 
     def __init__(self, endpoint: str) -> None:

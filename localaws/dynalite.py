@@ -1,7 +1,7 @@
-"""Run dynalite, a strict DynamoDB for Node.js, as a child process.
+"""Run dynalite, a strict DynamoDB emulator for Node.js, as a child process.
 
 moto's DynamoDB is not used: it accepts batches, keys and numbers that AWS refuses, and refuses an
-item of the full 400 KB. `dynalite_server.cjs` adds to dynalite what it lacks.
+item of the full 400 KB. `dynalite_server.cjs` adds features that dynalite lacks.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _SERVER = Path(__file__).resolve().with_name("dynalite_server.cjs")
 
 
 class DynaliteMissing(Exception):
-    """Error for a missing Node.js or npm package. The message says what to install."""
+    """Raised if Node.js or the npm package is missing. The message names what to install."""
 
 
 class Dynalite:
-    """Empty DynamoDB at `endpoint` until `close`. Raises DynaliteMissing."""
+    """Empty DynamoDB at `endpoint`, running until `close`. Raises DynaliteMissing."""
 
     def __init__(self) -> None:
         node = shutil.which("node")

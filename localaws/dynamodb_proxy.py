@@ -1,7 +1,6 @@
-"""Proxy in front of dynalite that shows DynamoDB calls to the observers.
+"""Proxy in front of dynalite that passes DynamoDB calls to the observers.
 
-Functions use it only when calls are observed. Otherwise they talk to dynalite directly, which is
-faster.
+Functions use it only if calls are observed. Otherwise they call dynalite directly, which is faster.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _HOP_BY_HOP_HEADERS = frozenset(
 
 
 class DynamoDBProxy:
-    """HTTP proxy at `endpoint` until `close`."""
+    """HTTP proxy at `endpoint`, running until `close`."""
 
     def __init__(self, target: str) -> None:
         self._server = _Server((HOST, 0), target)

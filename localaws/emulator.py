@@ -24,7 +24,7 @@ from localaws.settings import ACCOUNT, HOST, Settings
 class Emulator:
     """Running servers and functions of the emulator, from construction until `close`.
 
-    Raises DynaliteMissing, WrongMoto, OSError (the port is taken).
+    Raises DynaliteMissing, WrongMoto, and OSError if the port is taken.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -53,7 +53,7 @@ class Emulator:
         self._server.start()
 
     def announcement(self) -> str:
-        """Return the endpoints and environment that a client needs, as one line of JSON."""
+        """Return endpoints and environment variables for a client, as one line of JSON."""
         return json.dumps(
             {
                 "endpoint": self._server.endpoint,
@@ -65,7 +65,7 @@ class Emulator:
         )
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that point every AWS client, `cdk` included, at this emulator."""
+        """Return the variables that direct every AWS client, including `cdk`, to this emulator."""
         proxied = os.environ.get("NO_PROXY", os.environ.get("no_proxy", ""))
         without = ",".join(filter(None, [proxied, HOST]))
         return {
@@ -89,7 +89,7 @@ class Emulator:
 
 
 def _observe_calls(settings: Settings) -> None:
-    """Record or check the roles' calls if the settings ask for it."""
+    """Record or check the roles' calls if the settings request it."""
     if settings.watches_calls:
         guard = Guard(policy_documents, record=settings.record_calls, enforce=settings.enforce_iam)
         add_observer(guard)

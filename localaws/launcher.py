@@ -17,15 +17,15 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 
 class LocalAwsFailed(Exception):
-    """Error for an emulator that did not start. Its reason is on standard error."""
+    """Raised if the emulator did not start. The reason is on standard error."""
 
 
 class LocalAws:
-    """Context manager that runs the emulator, ready to use inside the block.
+    """Context manager that runs the emulator.
 
-    `arguments` are those of `python -m localaws`. `endpoint` serves everything but DynamoDB, which
-    is at `dynamodb_endpoint`. `environment` holds the variables that point an AWS client or `cdk`
-    at them. Raises LocalAwsFailed.
+    `arguments` are those of `python -m localaws`. `endpoint` serves everything except DynamoDB,
+    which is at `dynamodb_endpoint`. `environment` holds the variables that direct an AWS client or
+    `cdk` to them. Raises LocalAwsFailed.
     """
 
     endpoint: str

@@ -1,4 +1,4 @@
-"""End child processes, and notice the end of the parent process."""
+"""End child processes, and detect the end of the parent process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def end_process(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:
 
 @contextmanager
 def group_killed_at_end(group: int) -> Iterator[None]:
-    """Kill a process group if this process ends inside the block, however it ends.
+    """Kill a process group if this process ends inside the block for any reason.
 
     A shell waits for the end of a pipe from this process, which the operating system closes.
     """
@@ -51,8 +51,8 @@ def group_killed_at_end(group: int) -> Iterator[None]:
 def on_stdin_eof(action: Callable[[], None]) -> None:
     """Run `action` in a thread when standard input reaches its end.
 
-    The operating system closes a process's pipes however it ends, SIGKILL included. A child whose
-    standard input is such a pipe therefore notices the end of its parent on every system.
+    The operating system closes a process's pipes when it ends for any reason, including SIGKILL. So
+    a child whose standard input is such a pipe detects the end of its parent on every system.
     """
 
     def wait() -> None:

@@ -1,4 +1,4 @@
-"""Serve moto on 127.0.0.1: keep web pages out, and show roles' calls to the observers."""
+"""Serve moto on 127.0.0.1, refuse web pages, and pass roles' calls to the observers."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class _Handler(MotoRequestHandler):
     disable_nagle_algorithm = True
 
     def log(self, type: str, message: str, *args: Any) -> None:
-        """Drop request logs: there are thousands of requests."""
+        """Drop request logs, because there are thousands of requests."""
 
 
 class Server:
-    """HTTP server whose port is bound at construction and served from `start` on."""
+    """HTTP server whose port is bound at construction; it serves requests after `start`."""
 
     def __init__(self, port: int, *, watch: bool) -> None:
         self._socket = socket.create_server((HOST, port), backlog=256)
@@ -95,7 +95,7 @@ def _refuse_browsers(application: Application, port: int) -> Application:
 
 
 def _missing_signature(request: Request) -> str | None:
-    """Return the reason to refuse a request without a signature, or None.
+    """Return the reason to refuse a request without a signature; None to accept it.
 
     The signature itself is not verified. A web page cannot send an Authorization header without a
     preflight request, which is refused.
@@ -143,7 +143,7 @@ def _drain_body(environ: dict[str, Any]) -> None:
 
 
 def denied_response(request: Request, why: str) -> HttpResponse:
-    """Build the response with which AWS refuses a call."""
+    """Return the response with which AWS refuses a call."""
     signature = parse_signature(request)
     if signature is not None:
         return access_denied(signature.service, request, why)
@@ -173,7 +173,7 @@ def _parse_request(environ: dict[str, Any]) -> Request:
 
 
 def _body(environ: dict[str, Any]) -> bytes:
-    """Read the request body, and leave a copy for moto."""
+    """Read the request body, and leave a copy of it for moto."""
     length = int(environ.get("CONTENT_LENGTH") or 0)
     if not 0 < length <= _READ_BYTES:
         return b""

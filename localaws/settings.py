@@ -1,4 +1,4 @@
-"""Settings of the emulator, and its fixed names."""
+"""Settings of the emulator, and fixed names."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ HOST = "127.0.0.1"
 class Settings:
     """Settings chosen at the start.
 
-    `concurrency`: maximum number of processes for each function (AWS: 1,000 per account; this
-    machine has few cores). Further callers wait. `retry_seconds`: seconds before the first retry of
-    a failed asynchronous invocation, doubled before the second (AWS: 60 and 120 seconds), and
-    before a failed message of a queue comes again (AWS: the queue's visibility timeout).
-    `state_retry_seconds`: longest wait before a failed state is tried again (AWS: as long as its
-    state machine says). `log_folder`: folder that keeps the functions' logs, one file per
-    environment; None deletes them at the end. `work_folder`: folder for all other files.
+    Args:
+        concurrency: Maximum number of processes per function (AWS: 1,000 per account). Further
+            callers wait.
+        retry_seconds: Seconds before the first retry of a failed asynchronous invocation, doubled
+            before the second (AWS: 60 and 120), and before a failed queue message comes again (AWS:
+            the queue's visibility timeout).
+        state_retry_seconds: Maximum wait before a failed state is retried (AWS: as defined by its
+            state machine).
+        log_folder: Folder for the functions' logs, with one file per environment; None deletes them
+            at the end.
+        work_folder: Folder for all other files.
     """
 
     work_folder: Path

@@ -1,7 +1,7 @@
-"""Load a file with boto3's `batch_writer()` in threads that share one client with adaptive retries.
+"""Load a file with `batch_writer()` in threads that share a client with adaptive retries.
 
-boto3 raises when it gives up a throttled call. Its batch writer has forgotten the items by then,
-so the call is made again here, and no item is lost.
+boto3 raises when it gives up a throttled call. By then its batch writer has dropped the items, so
+the call is repeated here, and no item is lost.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ THROTTLED = ("ProvisionedThroughputExceededException", "ThrottlingException")
 
 
 class PatientClient:
-    """Client that repeats throttled calls after botocore gave them up."""
+    """Client that repeats throttled calls after botocore has given up."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
     def batch_write_item(self, **request: Any) -> Any:
-        """Send the request until it succeeds, or fails for another reason."""
+        """Send the request until it succeeds or fails for another reason."""
         while True:
             try:
                 return self._client.batch_write_item(**request)
@@ -39,7 +39,7 @@ class PatientClient:
 
 
 class SharedItems:
-    """Iterator that threads share."""
+    """Thread-safe iterator over items."""
 
     def __init__(self, items: Iterator[dict[str, Any]]) -> None:
         self._items = items

@@ -1,4 +1,4 @@
-"""Load a file with aiobotocore: one coroutine per concurrent request takes batch after batch."""
+"""Load a file with aiobotocore: one coroutine per concurrent request writes batch after batch."""
 
 from __future__ import annotations
 

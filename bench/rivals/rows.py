@@ -36,7 +36,7 @@ class Task:
         return cls(path, table, **json.loads(settings))
 
     def items(self, makers: dict[str, Callable[[str], Any]]) -> Iterator[dict[str, Any]]:
-        """Generate each row's item without empty attributes.
+        """Yield each row's item without empty attributes.
 
         `makers`: functions that convert a text, by attribute type.
         """
@@ -53,7 +53,7 @@ class Task:
                 }
 
     def batches(self) -> Iterator[list[dict[str, Any]]]:
-        """Generate batches of 25 puts in DynamoDB's JSON."""
+        """Yield batches of 25 puts in DynamoDB JSON."""
         batch = []
         for item in self.items(MAKERS):
             batch.append({"PutRequest": {"Item": item}})

@@ -25,14 +25,14 @@ from bench.rivals.adaptive import THROTTLED
 from localaws.processes import on_stdin_eof
 
 THREADS = 24
-"""Calls at a time, of which most wait for a retry when many are throttled."""
+"""Concurrent calls. With much throttling, most of them wait for a retry."""
 LATE_SECONDS = 1.0
 
 
 def main() -> None:
     """Make calls until standard input closes."""
     table, per_second = sys.argv[1], float(sys.argv[2])
-    # Only the number of connections differs from the defaults, so that none is made for a call.
+    # Only the number of connections differs from the defaults, so that no call opens a new one.
     client = boto3.client("dynamodb", config=Config(max_pool_connections=THREADS))
     ended = threading.Event()
     lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Command line: click commands and their output. botocore and rich load when needed."""
+"""Command line: click commands and their output. Loads botocore and rich only when needed."""
 
 import atexit
 import gc
@@ -9,4 +9,4 @@ gc.set_threshold(100_000)
 atexit.register(gc.freeze)
 
 COMPLETE_VARIABLE = "_DDBLOAD_COMPLETE"
-"""Environment variable by which the shell's script asks the program for completions."""
+"""Environment variable by which a shell's completion script asks for completions."""

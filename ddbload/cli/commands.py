@@ -66,12 +66,12 @@ _OTHER_NAMES = {
     "--help": "help usage man",
     "completion": "completions autocomplete complete",
 }
-"""Names that other tools have for each command."""
+"""Names that other tools use for each command."""
 _EXPORTS = "; ddbload does not read tables: aws dynamodb export-table-to-point-in-time does"
 
 
 def command_hint(word: str) -> str | None:
-    """Return a message for a command that does not exist; None if there is no hint."""
+    """Return a message that names the command meant by a wrong word; None if there is no hint."""
     names = (name for name, words in _OTHER_NAMES.items() if word.lower() in words.split())
     command = next(names, None)
     if command is not None:
@@ -83,7 +83,7 @@ def command_hint(word: str) -> str | None:
 
 
 class LoadedCommands(Mapping[str, click.Command]):
-    """Commands by name, whose modules are imported when they are looked up."""
+    """Mapping of commands by name that imports a command's module on first use."""
 
     def __getitem__(self, name: str) -> click.Command:
         module = import_module(f"ddbload.cli.{_COMMANDS[name][0]}")
@@ -101,12 +101,12 @@ class LoadedCommands(Mapping[str, click.Command]):
 
 
 class Commands(click.Group):
-    """Group of the commands, listed in sections."""
+    """Click group that lists its commands in sections."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the named command. Raises `InvalidUsage` with a hint for a name of other tools."""
+        """Find the named command. Raises `InvalidUsage` with a hint for other tools' names."""
         if args[0] not in self.commands and not ctx.resilient_parsing:
             hint = command_hint(args[0])
             if hint is not None:
@@ -114,7 +114,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """List commands in the order of use, not of the alphabet."""
+        """List commands in the order of `SECTIONS`, not alphabetically."""
         return list(self.commands)
 
     def format_commands(
@@ -122,14 +122,14 @@ class Commands(click.Group):
         ctx: click.Context,  # noqa: ARG002 - click's signature
         formatter: click.HelpFormatter,
     ) -> None:
-        """Write the commands in sections, without importing them."""
+        """Write the commands in sections, without importing their modules."""
         width = max(map(len, _COMMANDS))
         for title, section in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(f"{name:{width}}", each[1]) for name, each in section.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete the names of commands without importing them."""
+        """Complete command names without importing the commands' modules."""
         from click.shell_completion import CompletionItem
 
         named = {name: each for name, each in _COMMANDS.items() if name.startswith(incomplete)}
@@ -160,7 +160,7 @@ def commands() -> None:
     AWS_ENDPOINT_URL_DYNAMODB, shared config and credentials); options override them.
 
     Exit status: 0 done, 1 failed, 2 wrong usage, 3 done with rejects, 130 interrupted,
-    141 nobody reads standard output (as after `| head`).
+    141 standard output closed early (as by `| head`).
     """  # noqa: D301 - click's mark for lines that stay apart is a backspace
 
 
@@ -168,9 +168,10 @@ commands.commands = LoadedCommands()  # type: ignore[assignment]
 
 
 def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
-    """Run a command; return its exit status. Raises KeyboardInterrupt, and nothing else.
+    """Run a command and return its exit status. Raises only `KeyboardInterrupt`.
 
-    `interrupted` tells whether KeyboardInterrupt was raised, even if another exception came of it.
+    `interrupted` returns true once a signal raised `KeyboardInterrupt`. Another exception may have
+    replaced it by then.
     """
     stdout = sys.stdout
     try:

@@ -35,7 +35,7 @@ from ddbload.reading.parts import ReadCounts
 
 _PART_MIB = 64
 _NO_TABLE = "none"
-"""Table name of a payload without a table."""
+"""Table name in the payload of a conversion, which has no table."""
 
 
 @options.command(
@@ -86,8 +86,8 @@ def convert_command(
     s3://bucket/prefix/ that ends with a slash. Folders and prefixes get parts of about equal size
     with all items in random order, as ImportTable and other importers need them.
 
-    A file, folder or prefix appears once all items are written. If a conversion to standard output
-    or a pipe fails, the last line is not JSON, so that readers notice.
+    A file, folder or prefix appears only once all items are written. If a conversion to standard
+    output or a pipe fails, the last line is not JSON, so that readers notice.
 
     Rows are read, typed and rejected as by ddbload import. The summary is printed on stdout; with
     '-', on stderr.
@@ -209,7 +209,7 @@ def _lines(value: Mapping[str, Any], source: str, counts: ReadCounts) -> Iterato
 def _rejects_to(file: BinaryIO | None, counts: ReadCounts) -> Iterator[Callable[[bytes], object]]:
     """Yield a function that writes the line of a reject. Raises `RejectsNotKept`.
 
-    Earlier rejects stay in the file until a row was read.
+    Rejects of an earlier conversion stay in the file until the first row was read.
     """
     if file is None:
         yield lambda _: None

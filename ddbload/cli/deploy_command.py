@@ -1,4 +1,4 @@
-"""`ddbload deploy` and `ddbload destroy`: make, update or remove the stack."""
+"""`ddbload deploy` and `ddbload destroy`: create, update or remove the stack."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ddbload.errors import AccessDenied, DdbloadError, DeploymentFailed, StackNo
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, describe_stack, find_stack
 
 BOOTSTRAP_STACK = "CDKToolkit"
-"""Stack of the AWS CDK, which all its apps of an account and region share."""
+"""Bootstrap stack of the AWS CDK, shared by all CDK apps of an account and region."""
 
 stack_name_option = options.deployment_option(
     "--stack",
@@ -48,7 +48,7 @@ agree_option = partial(options.deployment_option, "--yes", is_flag=True)
 
 @dataclass(frozen=True, slots=True)
 class StackPlace:
-    """Account and region of a stack, and what is deployed there."""
+    """Account and region of a stack, and the stack's current state."""
 
     stack: str
     account: str
@@ -57,7 +57,7 @@ class StackPlace:
     bootstrapped: bool
     clients: Clients
     environment: Mapping[str, str]
-    """Variables by which programs reach the same account with the same credentials."""
+    """Environment variables that give cdk the same account and credentials."""
 
     @property
     def known_settings(self) -> Mapping[str, Any] | None:
@@ -75,7 +75,7 @@ class StackPlace:
 
 
 def find_stack_place(aws: AwsSettings, stack: str | None) -> StackPlace:
-    """Ask AWS who calls and what is deployed. Raises AWS's errors."""
+    """Read the caller's identity and the deployed stack. Raises AWS's errors."""
     clients = Clients(aws)
     name = stack_name(stack)
     sts = clients.service("sts")
@@ -95,14 +95,15 @@ def _is_bootstrapped(clients: Clients) -> bool:
     try:
         return describe_stack(clients.cloudformation, BOOTSTRAP_STACK) is not None
     except AccessDenied:
-        # Who may not look may not bootstrap either: cdk will say what is missing.
+        # A caller without permission to describe the stack cannot bootstrap either; cdk reports the
+        # missing permission.
         return True
 
 
 def _variables(clients: Clients, aws: AwsSettings, region: str) -> dict[str, str]:
-    """Return variables with these very credentials, so that cdk cannot find others.
+    """Return environment variables with these credentials, so that cdk uses no others.
 
-    They go to cdk's process only, never into a file.
+    They are passed to cdk's process only, and never written to a file.
     """
     session = clients.session()
     credentials = session.get_credentials()
@@ -126,7 +127,7 @@ def _variables(clients: Clients, aws: AwsSettings, region: str) -> dict[str, str
 
 
 def confirm(what: str, question: str, *, yes: bool) -> None:
-    """Tell what will be done, and ask. Raises `InvalidUsage` for a no, or without a terminal."""
+    """Print what will be done, and ask. Raises `InvalidUsage` if declined or without a terminal."""
     tell(what)
     if yes:
         return
@@ -138,7 +139,7 @@ def confirm(what: str, question: str, *, yes: bool) -> None:
 
 
 def tell(text: str) -> None:
-    """Print a line on stderr, in the name of ddbload."""
+    """Print a line on stderr, prefixed with `ddbload:`."""
     print_stderr(f"ddbload: {text}")
 
 
@@ -186,14 +187,14 @@ def deploy_command(
 ) -> None:
     """Deploy the state machine, its functions, an inbox bucket and a work bucket.
 
-    The stack keeps its settings: a later deployment changes only those that it is given, and shows
-    the difference first. --table films adds a table, and --set tables=films leaves that one only;
-    without options the stack is brought to this version. Tables exist already; none is created,
-    changed or removed.
+    The stack keeps its settings: a later deployment changes only the settings that are given, and
+    shows the difference first. --table films adds a table, and --set tables=films replaces all
+    tables by that one; without options the stack is updated to this version. The tables must exist;
+    none is created, changed or removed.
 
     Needs Node.js 22 or newer. The AWS CDK is installed into a private folder in ~/.cache/ddbload
     ($XDG_CACHE_HOME), after asking; nothing else on this machine changes. If the account and region
-    have not been bootstrapped for the CDK, they are.
+    are not bootstrapped for the CDK, they are bootstrapped.
     """
     assigned = known.parse_assignments(assignments)
     rules = [known.parse_upload(each) for each in uploads]
@@ -241,9 +242,9 @@ def deploy_command(
 
 
 def agree_to_tools(tools: toolchain.ToolSet, *, yes: bool) -> None:
-    """Tell what will be installed, and ask, unless it is there.
+    """Print what will be installed and ask, unless it is installed already.
 
-    Raises `InvalidUsage` for a no, and `ToolsUnavailable`.
+    Raises `InvalidUsage` if the user declines, and `ToolsUnavailable`.
     """
     toolchain.check_node()
     if toolchain.is_installed(tools):
@@ -256,7 +257,7 @@ def agree_to_tools(tools: toolchain.ToolSet, *, yes: bool) -> None:
 
 
 def _agree_to_deployment(place: StackPlace, cdk: Cdk, *, yes: bool) -> None:
-    """Show what the deployment will be allowed to do, and ask."""
+    """Show the permissions that the deployment gets, and ask."""
     if not place.bootstrapped:
         tell(
             f"{place.region} of account {place.account} has not been bootstrapped for the AWS CDK:"
@@ -266,7 +267,7 @@ def _agree_to_deployment(place: StackPlace, cdk: Cdk, *, yes: bool) -> None:
     if not yes and has_terminal_input():
         with cdk.diff(place.environment, security=True) as diff:
             shown = diff.wait().splitlines()
-        # Without bootstrapping cdk asks for it, and nobody can answer what it asks to confirm.
+        # Without bootstrapping, cdk would ask for confirmation, and its standard input is closed.
         drop = ("cdk-bootstrap", "Please confirm")
         print_stderr(*(line for line in shown if not any(each in line for each in drop)))
     confirm(
@@ -278,7 +279,7 @@ def _agree_to_deployment(place: StackPlace, cdk: Cdk, *, yes: bool) -> None:
 
 
 def _show_event(line: str) -> None:
-    """Print a line about a resource; cdk's others say nothing about the deployment."""
+    """Print cdk's lines about resources; its other lines do not concern the deployment."""
     if " | " in line:
         print_stderr(f"  {line}")
 
@@ -306,7 +307,7 @@ def _print_deployed(
 
 
 def _next_commands(stack: Stack, settings: Mapping[str, Any], aws: AwsSettings) -> Iterator[str]:
-    """Yield commands that use the stack as it was deployed."""
+    """Yield commands that use the deployed stack."""
     named = stack.name if stack.name != DEFAULT_STACK else None
     words = option_words(aws, stack=named)
     more = f" {shlex.join(words)}" if words else ""
@@ -337,9 +338,9 @@ def destroy_command(
 ) -> None:
     """Remove the deployed stack: the state machine, its functions, queues, rules and roles.
 
-    The inbox and the work bucket stay, with your uploads and the record of your runs; so do your
-    tables. The command prints how to delete the buckets. The stack CDKToolkit stays too: all CDK
-    apps of the account and region share it.
+    The inbox and the work bucket are kept, with your uploads and the record of your runs; so are
+    your tables. The command prints how to delete the buckets. The stack CDKToolkit is kept too: all
+    CDK apps of the account and region share it.
     """
     place = find_stack_place(aws, stack)
     if place.deployed is None:
@@ -375,7 +376,7 @@ def destroy_command(
 
 
 def _buckets(client: Any, stack: str) -> list[str]:
-    """List the buckets of a stack, which its template retains."""
+    """List the buckets that the stack's template retains."""
 
     def find() -> list[str]:
         pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
@@ -390,7 +391,7 @@ def _buckets(client: Any, stack: str) -> list[str]:
 
 
 def _count_running(place: StackPlace) -> int:
-    """Count running executions, at most a hundred; 0 where they cannot be read."""
+    """Count running executions, 100 at most; 0 if they cannot be read."""
     try:
         stack = find_stack(place.clients.cloudformation, place.stack)
     except DdbloadError:
@@ -405,7 +406,7 @@ def _count_running(place: StackPlace) -> int:
 
 
 def _wait_until_removed(place: StackPlace) -> None:
-    """Wait for the end of the removal. Raises `DeploymentFailed` with the first reason."""
+    """Wait until the stack is removed. Raises `DeploymentFailed` with the first reason."""
     client = place.clients.cloudformation
     while True:
         found = find_deployed_stack(client, place.stack)

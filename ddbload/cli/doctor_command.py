@@ -1,4 +1,4 @@
-"""`ddbload doctor` and `ddbload completion`: check this machine, and complete in its shell."""
+"""`ddbload doctor` and `ddbload completion`: check the environment; complete in a shell."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def doctor_command(
     aws: AwsSettings = options.aws_options,
     output: Output = options.output_options(),
 ) -> int:
-    """Check what commands need: one line each, with what to do about it.
+    """Check the prerequisites of ddbload's commands, and print how to fix those that fail.
 
-    Without TABLE and SOURCE it looks at this machine, the credentials, the account's quotas and the
-    stack. Nothing is written, not even to try a permission: these are simulated by IAM where that
-    is allowed, and otherwise named as not checked.
+    Without TABLE and SOURCE it checks this machine, the credentials, the account's quotas and the
+    stack. Nothing is written: permissions are simulated by IAM if that is allowed, and otherwise
+    reported as not checked.
 
     Exit status: 0 if nothing failed, also with warnings; 1 if a check failed.
     """
@@ -80,10 +80,10 @@ def completion_command(
     kind = get_completion_class(shell) or ShellComplete
     root = click.get_current_context().find_root().command
     complete = kind(root, {}, PROGRAM, COMPLETE_VARIABLE)
-    # Not the class's own: that of bash runs a bash, to warn of old versions.
+    # Not click's class for bash, which runs bash to warn about old versions.
     print_stdout(*ShellComplete.source(complete).split("\n"))
 
 
 def answer_completion(commands: click.Command, instruction: str) -> int:
-    """Print the completions that a script asks for; return the exit status."""
+    """Print the completions that a shell's script asks for; return the exit status."""
     return shell_complete(commands, {}, PROGRAM, COMPLETE_VARIABLE, instruction)

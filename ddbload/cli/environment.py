@@ -1,4 +1,4 @@
-"""Defaults of options in the environment: `DDBLOAD_IMPORT_MAX_WCU`, or `DDBLOAD_MAX_WCU`."""
+"""Defaults of options from the environment: `DDBLOAD_IMPORT_MAX_WCU` or `DDBLOAD_MAX_WCU`."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ SHARED = (
     | {"PROCESSES", "WORKERS", "QUIET", "VERBOSE"}
     | {each.field.upper() for each in declared(Options) if each.shared}
 )
-"""Options with a variable for all commands: settings and limits, which change no item.
+"""Options that also have a variable for all commands. None of them changes an item.
 
-`--ledger` and `--stack` have variables of the same form, which are read where they are used: a run
-is looked up in several places unless one of the options is given.
+`--ledger` and `--stack` have variables of the same form, but other modules read them: a run is
+looked up in several places unless one of the two options is given.
 """
 _OTHERS = frozenset({f"{_PREFIX}{name}" for name in ("LEDGER", "STACK", "ALLOW_HTTP", "HMAC_KEY")})
-"""Variables that are no option's default by the rule of this module."""
+"""Variables of ddbload that are not defaults of options by this module's rule."""
 _ALIKE = 0.9
-"""Similarity from which on a variable is taken for a misspelt one."""
+"""Similarity (0 to 1) above which a variable counts as misspelt."""
 _OF_A_BEGUN_RUN = frozenset({"resume", "limit"})
-"""Commands whose options change a run. They take no default from the variables for all commands,
-which would give the run other limits than it began with."""
+"""Commands that change an existing run.
+
+They ignore the variables for all commands, which would change limits that the run started with.
+"""
 
 
 def variable_names(command: str, option: click.Option) -> list[str]:
-    """Return the variables that hold an option's default; the first that is set counts."""
+    """Return the variables that hold an option's default, in order of precedence."""
     long = next(each for each in option.opts if each.startswith("--"))
     name = long.lstrip("-").replace("-", "_").upper()
     names = [f"{_PREFIX}{command.upper()}_{name}"]
@@ -43,10 +45,10 @@ def variable_names(command: str, option: click.Option) -> list[str]:
 
 
 def unread_variables(command: str, commands: Mapping[str, Sequence[click.Option]]) -> Iterator[str]:
-    """Yield a warning for each variable that was likely meant for a command, and is not read.
+    """Yield a warning for each variable that was probably meant for a command but is not read.
 
-    Either it names an option that has a variable for each command alone, or it is misspelt.
-    `commands`: options of all commands.
+    A variable is reported if it is misspelt, or if its option has variables for single commands
+    only. `commands`: options of each command, by its name.
     """
     set_ = [name for name, value in os.environ.items() if value and name.startswith(_PREFIX)]
     if not set_:
@@ -67,12 +69,12 @@ def unread_variables(command: str, commands: Mapping[str, Sequence[click.Option]
 
 
 def find_variable(command: str, option: click.Option) -> str | None:
-    """Return the variable that an option takes its default from; None if none is set."""
+    """Return the variable that sets an option's default; None if no variable is set."""
     return next((name for name in variable_names(command, option) if os.environ.get(name)), None)
 
 
 def variable_value(command: str, option: click.Option) -> str | list[str] | None:
-    """Return an option's default from the environment; for a repeatable option one a line."""
+    """Return an option's default from the environment; one value a line if repeatable."""
     name = find_variable(command, option)
     if name is None:
         return None

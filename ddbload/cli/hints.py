@@ -1,4 +1,4 @@
-"""Hints for names that other tools have: options, formats, modes, and addresses of a source."""
+"""Hints for names that users know from other tools: options, formats, modes, source addresses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ddbload.errors import InvalidUsage
 
 
 def _by_word(hints: Mapping[str, str]) -> dict[str, str]:
-    """Index hints by each of the words that are listed for one."""
+    """Index hints by each word listed for them."""
     return {word: hint for hint, words in hints.items() for word in words.split()}
 
 
@@ -81,7 +81,7 @@ _OPTIONS = _by_word(
         "the run is the first argument, without an option": "--run",
     }
 )
-"""Hints by option. One that names an option is given where a command has that option."""
+"""Hints by option. A hint that names an option is shown only if the command has that option."""
 _ARGUMENT_HINTS = {
     "the table is the last": "table",
     "the source is the first": "sources",
@@ -96,7 +96,7 @@ FORMAT_HINTS = _by_word(
         "that is dynamodb-json, or dynamodb-export for an export's folder": "dynamodb ddb",
     }
 )
-"""Hints by the name that other tools have for a format."""
+"""Hints by the name that other tools use for a format."""
 MODE_HINTS = _by_word(
     {
         "that is put, which replaces the whole item": "upsert overwrite replace write load",
@@ -106,7 +106,7 @@ MODE_HINTS = _by_word(
         "use ddbload plan, or --dry-run": "plan check validate dry-run dryrun",
     }
 )
-"""Hints by the name that other tools have for a mode."""
+"""Hints by the name that other tools use for a mode."""
 
 
 def option_hint(
@@ -115,10 +115,10 @@ def option_hint(
     """Return a message for an option that a command does not have; None if there is no hint.
 
     Args:
-        option: The option as it was typed.
-        own: Options of each command.
-        command: The command that was typed.
-        arguments: Names of its arguments.
+        option: Option as typed.
+        own: Options of each command, by the command's name.
+        command: Command as typed.
+        arguments: Names of the command's arguments.
     """
     hint = _OPTIONS.get(option)
     if hint is None:
@@ -147,14 +147,14 @@ _TABLE_ARN = re.compile(r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):\d*:table/([^/]+)
 
 
 def refuse_foreign_source(source: str) -> None:
-    """Raise `InvalidUsage` for a URL, an ARN or a misspelt s3:// URI that is no local path."""
+    """Raise `InvalidUsage` for a URL, an ARN or a misspelt s3:// URI, unless it is a local path."""
     if source.startswith("s3://") or os.path.lexists(source):
         return
     if source.startswith("arn:"):
         raise InvalidUsage(f"SOURCE {source} is an ARN: {_of_arn(source)}")
     found = _SCHEME.match(source)
     if found is None or len(found[1]) == 1:
-        # A drive of Windows is a single letter.
+        # A single letter is a Windows drive, not a scheme.
         return
     scheme, rest = found[1].lower(), source[found.end() :]
     if scheme in ("s3", "s3a", "s3n"):
@@ -184,7 +184,7 @@ def _of_arn(arn: str) -> str:
 
 
 def _of_url(url: str) -> str:
-    """Return the s3:// URI that a URL of S3 means, or how to read another one."""
+    """Return the s3:// URI that an S3 URL stands for, or a hint on reading another URL."""
     parts = urlsplit(url)
     host, path = (parts.hostname or "").lower(), unquote(parts.path.lstrip("/"))
     virtual = _VIRTUAL_HOST.fullmatch(host)

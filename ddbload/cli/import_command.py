@@ -1,4 +1,4 @@
-"""`ddbload import`: from this machine straight into DynamoDB."""
+"""`ddbload import`: import from this machine into DynamoDB."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def import_command(
     named = NamedRun(run_id or new_run_id(), ledger, None, aws)
     run, settings = named.run, named.settings(payload)
     clients = settings.clients()
-    resume = heart = None
+    resume = heartbeats = None
     if is_stream:
-        heart = _spool_heartbeat(run, settings)
+        heartbeats = _spool_heartbeat(run, settings)
     else:
         resume = f"{named.command('resume')} (or the same command with --run-id {run})"
     with ExitStack() as stack:
         stack.enter_context(asked_for(payload, settings, run, clients))
-        # Not before the ledger knows the id, so that it is of use whatever comes.
+        # Printed only once the ledger has the run, so that `ddbload resume` always finds it.
         print_run(run, output, ledger=settings.ledger)
         # A run that is done needs no capacity.
         if given["prewarm"] is not None and (
@@ -96,11 +96,11 @@ def import_command(
         ):
             run_setup.prewarm(table, given["prewarm"], clients, output, yes=yes)
         file = stack.enter_context(run_setup.rejects_file(rejects, sources))
-        stack.enter_context(run_setup.spooled(payload, heart))
-        if heart is not None:
-            # The import would take up a run that it finds cancelled.
-            heart.look()
-            run_setup.require_not_stopped(heart)
+        stack.enter_context(run_setup.spooled(payload, heartbeats))
+        if heartbeats is not None:
+            # Checked here, because the import would resume a cancelled run.
+            heartbeats.look()
+            run_setup.require_not_stopped(heartbeats)
         result = import_with_progress(
             *(payload, named, output, count), rejects=file, resume=resume, clients=clients
         )
@@ -118,20 +118,20 @@ def import_with_progress(
     limits: NewLimits | None = None,
     clients: Clients | None = None,
 ) -> Result:
-    """Import with live progress; Ctrl-C stops the run, and errors are printed on stderr.
+    """Import with live progress. Ctrl-C stops the run. Errors are printed on stderr.
 
     Args:
         payload: Input of the run.
         named: Run id, ledger and AWS settings.
-        output: Form in which progress, and the detected format and types, are printed.
+        output: Output options, for progress and for the detected format and types.
         processes: Worker processes.
-        rejects: File for the rejected rows.
-        resume: Command that resumes the run, if one can.
-        limits: Limits given to `resume`.
-        clients: Clients of the settings, if the caller has made them.
+        rejects: File for rejected rows.
+        resume: Command that resumes the run; None if the run cannot be resumed.
+        limits: New limits of a resumed run.
+        clients: AWS clients to use; None to create them from the settings.
 
     Raises:
-        InvalidUsage: If the payload does not fit the run of this id.
+        InvalidUsage: If the payload differs from that of the existing run with this id.
     """
     started, run, settings = time.monotonic(), named.run, named.settings(payload)
     last: RunProgress | None = None
@@ -185,7 +185,7 @@ def import_with_progress(
 def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None) -> Result:
     """Copy all rejects into one file, and add its path to the result.
 
-    A result whose rejects cannot be written is a failure.
+    If the rejects cannot be written, the returned result is a failure.
     """
     report, is_local = result.report, not settings.ledger.startswith("s3://")
     if file is None and not (report.rows.rejected and is_local):
@@ -194,7 +194,8 @@ def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None)
     try:
         with ExitStack() as stack:
             if file is None:
-                # Rows may be confidential: readable by the owner alone, like the ledger's others.
+                # Rows may be confidential: only the owner may read the file, as with the ledger's
+                # files.
                 file = stack.enter_context(open(path, "wb", opener=run_setup.private_file))
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 file.truncate(0)

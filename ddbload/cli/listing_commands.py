@@ -1,4 +1,4 @@
-"""`ddbload runs`, `ddbload ls` and `ddbload logs`: list runs, objects, and what a run logged."""
+"""`ddbload runs`, `ddbload ls` and `ddbload logs`: list runs, objects and log lines."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from ddbload.source.s3_listing.list_page import ListedFolder, ListedObject
 
 _LINES_PER_WRITE = 1000
 LOG_POLL_SECONDS = 15.0
-"""Seconds between two looks of --follow; each makes one request for each function."""
+"""Seconds between polls of --follow. Each poll makes one request per function."""
 BEFORE_SECONDS = 900.0
-"""Time before a run's record was written in which its first functions may have logged."""
+"""Seconds before a run's record was written from which logs are searched."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LEFT_OUT = {"timestamp", "level", "message", "location", "service", "correlation_id", "run"}
-"""Fields that a line does not show: --json has them."""
+"""Log fields that only --json prints."""
 
 
 @options.command(
@@ -73,7 +73,7 @@ def runs_command(
 ) -> None:
     """List the runs of this machine, or with --stack those of a deployed stack.
 
-    Each line has a run's status, begin, duration, rows, table and source. A run of corrected
+    Each line has a run's id, status, start, duration, rows, table and source. A run that retries
     rejects names the run that rejected them.
     """
     there = find_runs(ledger, stack, aws)
@@ -94,7 +94,7 @@ def runs_command(
 
 
 def _draw_runs(runs: list[RunSummary]) -> None:
-    """Draw a table with a line for each run."""
+    """Draw a table with one line per run."""
     rows = (
         (
             each.run,
@@ -113,7 +113,7 @@ def _draw_runs(runs: list[RunSummary]) -> None:
 
 
 def _counts(run: RunSummary) -> Iterator[str]:
-    """Yield the rows that were written, in the word of the mode, all others, and the error."""
+    """Yield the run's written rows (named by its mode), its other rows, and its error."""
     if run.rows is not None and run.status != ALREADY_LOADED:
         yield mode_of(run.mode).written_text(run.rows.written, run.uncertain)
         for name, count in run.rows.outcomes.items():
@@ -176,8 +176,8 @@ def ls_command(
 ) -> int:
     """List the objects under PLACE: s3://bucket, s3://bucket/prefix or s3://bucket/in/*.csv.
 
-    Prints one URI a line, in key order, for everything below the prefix. In a pattern, * and ?
-    match characters except /, ** matches any characters, [..] one of those listed.
+    Prints one URI per line, in key order, for all keys below the prefix. In a pattern, * and ?
+    match characters except /, ** matches any characters, and [..] one of the listed characters.
     """
     bucket, name = _parse_place(place)
     found = _list(bucket, name, folders, after, requests, aws)
@@ -228,7 +228,7 @@ def _list(
 
 
 def _count(found: Iterable[ListedObject | ListedFolder]) -> tuple[dict[str, int], str]:
-    """Count objects, folders and bytes; return them as JSON and as a line."""
+    """Count objects, folders and bytes; return the counts as JSON and as a line of text."""
     objects = folders = size = 0
     for each in found:
         # A folder is a tuple of its prefix alone.
@@ -287,12 +287,12 @@ def logs_command(
     named: NamedRun = run_options,
     output: Output = options.output_options(json="Print each line as a JSON object."),
 ) -> int:
-    """Show what the functions of RUN logged, by time: all of its attempts.
+    """Show what the functions of RUN logged in all attempts, sorted by time.
 
-    A line has its time (UTC), function, level and message, and what the message is about. Row data
-    is never logged. CloudWatch Logs shows a line some seconds after it was logged.
+    A line has its time (UTC), function, level, message, and the message's details. Row data is
+    never logged. CloudWatch Logs shows a line some seconds after it was logged.
 
-    A run of this machine has no logs: `ddbload status` and `ddbload report` have its errors.
+    A run of this machine has no logs: `ddbload status` and `ddbload report` show its errors.
     """
     begin = None if since is None else parse_time(since, time.time())
     run, there = named.run, named.find()
@@ -311,7 +311,7 @@ def logs_command(
 
 
 def _events(run: str, there: Deployed, begin: float | None, follow: bool) -> Iterator[LogEvent]:
-    """Return the events of a run; with `follow`, until its last execution has ended."""
+    """Yield the log events of a run. `follow`: until its last execution has ended."""
     context = there.context
     logs = RunLogs(
         context.clients.service("logs"),
@@ -323,7 +323,7 @@ def _events(run: str, there: Deployed, begin: float | None, follow: bool) -> Ite
     )
     since = _beginning(run, there) if begin is None else begin
     while True:
-        # Looked up first: what is logged until then is read below.
+        # Read the state before the log, so that lines logged before the end are not missed.
         execution = there.last_execution(run) if follow else None
         started = context.now()
         yield from logs.events(since)
@@ -334,7 +334,7 @@ def _events(run: str, there: Deployed, begin: float | None, follow: bool) -> Ite
 
 
 def _beginning(run: str, there: Deployed) -> float:
-    """Return a time before the first function of a run began. Raises `RunNotFound`."""
+    """Return a time before the run's first function was invoked. Raises `RunNotFound`."""
     ledger = there.context.ledger(run)
     known = ledger.find_record() or ledger.find_request()
     if known is not None:
@@ -346,7 +346,10 @@ def _beginning(run: str, there: Deployed) -> float:
 
 
 def parse_time(text: str, now: float) -> float:
-    """Read a time, `10m` ago or in ISO 8601 (UTC without an offset). Raises `InvalidUsage`."""
+    """Parse `10m` (ago) or ISO 8601 (UTC without an offset). Raises `InvalidUsage`.
+
+    Returns seconds since the epoch.
+    """
     ago = re.fullmatch(r"(\d{1,6})([smhd])", text)
     if ago is not None:
         return now - int(ago[1]) * _UNITS[ago[2]]
@@ -360,11 +363,11 @@ def parse_time(text: str, now: float) -> float:
 
 
 def text_line(event: LogEvent) -> str:
-    """Return an event as a line of text, without characters that control a terminal."""
+    """Return an event as a line of text, with control characters escaped."""
     words = [_time_text(event.at), f"{event.function:<12}"]
     fields = event.fields
     if fields is None:
-        # Lambda's own lines have tabs between their parts, and one at the end.
+        # Lambda's own lines separate their fields by tabs and end with one.
         words.append(event.message.rstrip().replace("\t", "  "))
     else:
         words += [f"{fields.get('level', ''):<7}", str(fields.get("message", ""))]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-# The built-in part of `signal`, which takes time to make enumerations of its numbers.
+# The C part of `signal`: importing `signal` itself is slow, because it builds enumerations.
 import _signal as signal  # type: ignore[import-not-found]
 import os
 import sys
 
 INTERRUPTED_STATUS = 130
-"""Exit status after Ctrl-C: `Interrupted.exit_code`, whose module is not loaded yet."""
+"""Exit status after Ctrl-C. Equals `Interrupted.exit_code`, whose module is not loaded yet."""
 
 
 def main() -> None:
@@ -28,21 +28,21 @@ def main() -> None:
         _print_interrupted()
         status = INTERRUPTED_STATUS
     finally:
-        # The command has ended; an exception in what the interpreter does now would be printed, and
-        # an alarm that is still to raise KeyboardInterrupt would kill the process.
+        # The command has ended. From here on an interrupt would print a traceback during the
+        # interpreter's shutdown, and a pending alarm would kill the process.
         signal.setitimer(signal.ITIMER_REAL, 0)
         _quit_on_interrupt()
     sys.exit(status)
 
 
 def _quit_on_interrupt() -> None:
-    """End the process at once on SIGINT and SIGTERM, unless they are ignored."""
+    """Make SIGINT and SIGTERM end the process at once, unless they are ignored."""
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, _quit)
     except ValueError:
-        # Not the main thread: another program has imported this module.
+        # Not in the main thread: another program has imported this module.
         pass
 
 
@@ -60,12 +60,12 @@ def _print_interrupted() -> None:
 
 
 def _repair_streams() -> None:
-    """Reopen closed standard streams on nowhere.
+    """Reopen closed standard streams on /dev/null.
 
-    The next file that is opened would get the number of a closed stream, and messages for the
-    terminal would be written into it. What is written to a closed standard output fails.
-    `sys.stdin` stays None if standard input was closed, so that a closed input is not taken for an
-    empty one.
+    Otherwise the next opened file would get the descriptor of a closed stream, and messages for the
+    terminal would be written into that file. Writing to a standard output that was closed still
+    fails. `sys.stdin` stays None if standard input was closed, so that it is not read as an empty
+    file.
     """
     for number in range(3):
         try:
@@ -80,7 +80,6 @@ def _repair_streams() -> None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
 
 
-# Before the command's modules load, and before the program that imports this calls `main`: nothing
-# has begun that would have to be ended in order. An exception would not do, because modules that
-# are loading turn it into others, or print it.
+# Until `main` runs, an interrupt ends the process at once: there is nothing to clean up, and
+# modules that are being imported would replace or print an exception.
 _quit_on_interrupt()

@@ -1,4 +1,4 @@
-"""Options that several commands share, and `--help` that lists options by group."""
+"""Options shared by several commands, and `--help` with options by group."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from ddbload.errors import InvalidUsage
 
 DEPLOYMENT, OUTPUT, AWS = ("Deployment", "Output", "AWS")
 GROUPS = (INPUT, TYPES_AND_MAPPING, WRITING, RUN, DEPLOYMENT, OUTPUT, AWS)
-"""Groups that `--help` lists options in, in its order."""
+"""Groups of options, in the order of `--help`."""
 
 
 class GroupedOption(click.Option):
     """Option that `--help` lists in a group, and that refuses two different values.
 
-    By default click keeps the last value and drops the others silently. Most options here decide
+    click keeps the last value by default and drops the others silently. Most options here decide
     what is read or written, so a dropped value could load the wrong data.
     """
 
@@ -46,12 +46,18 @@ class GroupedOption(click.Option):
         hints: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> None:
-        """Make an option. `hints`: answers to values that other tools have for a choice."""
+        """Make an option.
+
+        Args:
+            group: Heading in `--help`; one of `GROUPS`.
+            common: List the option in `--help`, not only in `--help-all`.
+            hints: Messages for values of a choice that other tools use, by value.
+        """
         super().__init__(*arguments, **settings)
         self.group, self.common, self.hints = group, common, hints or {}
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """Show a described default without parentheses, and a range of the metavar N."""
+        """Show a described default without parentheses, and a range with the metavar N."""
         extra = super().get_help_extra(ctx)
         if isinstance(self.show_default, str):
             extra["default"] = self.show_default
@@ -60,11 +66,11 @@ class GroupedOption(click.Option):
         return extra
 
     def value_from_envvar(self, ctx: click.Context) -> Any:
-        """Return the option's default from the environment; None without one."""
+        """Return the option's default from the environment; None if it is not set."""
         return variable_value(ctx.info_name or "", self)
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Have the parser collect all values of the option."""
+        """Make the parser collect all values of the option."""
         multiple, self.multiple = self.multiple, True
         try:
             super().add_to_parser(parser, ctx)
@@ -86,7 +92,7 @@ class GroupedOption(click.Option):
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
-        """Read the value; a wrong one from the environment is refused with its variable's name."""
+        """Parse the value. An error in one from the environment names the variable."""
         parameter, variable = self.name or "", None
         if parameter in opts and not self.multiple:
             opts = {**opts, parameter: self._one_value(opts[parameter], ctx)}
@@ -106,10 +112,10 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """Command whose `--help` lists its options by group, with examples at its end.
+    """Command whose `--help` shows examples first, and its options by group.
 
-    Its options have defaults in the environment, and options of other tools are answered with a
-    hint. `examples`: command lines, each as it may be typed.
+    Options take defaults from the environment. Options of other tools are answered with a hint.
+    `examples`: command lines, each as a user would type it.
     """
 
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), **settings: Any) -> None:
@@ -117,7 +123,7 @@ class GroupedCommand(click.Command):
         self.examples = tuple(examples)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse arguments; missing ones are answered with an example. Raises `InvalidUsage`."""
+        """Parse arguments. Raises `InvalidUsage` with an example if one is missing."""
         try:
             # click takes arguments out of the list.
             return super().parse_args(ctx, list(args))
@@ -136,7 +142,7 @@ class GroupedCommand(click.Command):
         last = next(each for each in reversed(self.params) if isinstance(each, click.Argument))
         given, _, _ = self.make_parser(ctx).parse_args(list(args))
         if error.param is not last and isinstance(given.get(last.name or ""), str):
-            # The only argument was taken for the last one.
+            # click assigned the only argument to TABLE.
             message = f"Missing argument '{(last.name or '').upper()}'."
         return message + (f"\nExample: {self.examples[0]}" if self.examples else "")
 
@@ -163,7 +169,7 @@ class GroupedCommand(click.Command):
         return option_hint(option, own, self.name or "", arguments)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error that names an option says if the environment gave it."""
+        """Run the command. An error about an option adds that the environment set it."""
         self._warn_of_variables(ctx)
         try:
             return super().invoke(ctx)
@@ -179,17 +185,17 @@ class GroupedCommand(click.Command):
             raise InvalidUsage(f"{error.message} ({', '.join(causes)})") from None
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters, with --help-all if --help leaves options out."""
+        """Return the parameters; with --help-all if --help leaves options out."""
         params = super().get_params(ctx)
         if any(_is_rare(each) for each in params):
             params.append(_HELP_ALL)
         return params
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the usage, the examples, what the command does, and its options by group."""
+        """Write the usage, the examples, the description, and the options by group."""
         self.format_usage(ctx, formatter)
         with formatter.section("Examples"):
-            # Not wrapped: a line is copied as a whole.
+            # Not wrapped, so that users can copy a whole command line.
             for example in self.examples:
                 formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
         self.format_help_text(ctx, formatter)
@@ -245,14 +251,14 @@ def _from_environment(ctx: click.Context) -> list[click.Option]:
 
 
 class FiniteRange(click.FloatRange):
-    """Range of numbers without infinity, and without NaN, which no comparison refuses."""
+    """Range of numbers that refuses infinity and NaN. click's range accepts NaN."""
 
     name = "number"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the number."""
+        """Convert the text; fail for infinity and NaN."""
         found: float = super().convert(value, param, ctx)
         if not math.isfinite(found):
             self.fail(f"{value!r} is not a finite number", param, ctx)
@@ -265,7 +271,7 @@ def _number_or(
     share: Callable[[str], float | None] | None = None,
     shares: str = "",
 ) -> Callable[[Any], Any]:
-    """Make the type of a number, or one of some words, or a share such as `50%`, left as text."""
+    """Make the type of a number or one of some words. A share such as `50%` stays text."""
 
     def convert(value: Any) -> Any:
         if value in words:
@@ -287,16 +293,16 @@ MAX_REJECTS = _number_or(click.IntRange(0), share=parse_share, shares="from 0% t
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Parameters of the command line that a command gets as one value.
+    """Several parameters of the command line that a command receives as one value.
 
-    `kind` makes it of the values of `parts`, by name.
+    `kind` is called with the values of `parts`, by name, and returns that value.
     """
 
     kind: Callable[..., Any]
     parts: Mapping[str, Any]
 
     def value(self, given: Mapping[str, Any]) -> Any:
-        """Return the value for what was given on the command line."""
+        """Return the value made from the parameters `given` on the command line."""
         return self.kind(**{name: _value(name, each, given) for name, each in self.parts.items()})
 
 
@@ -313,10 +319,10 @@ def _parameters(name: str, declared: Any) -> Iterator[click.Parameter]:
 
 
 def command(*examples: str) -> Callable[[Callable[..., Any]], GroupedCommand]:
-    """Make a command of a function `NAME_command`, whose docstring is its help.
+    """Make a click command from a function `NAME_command`, whose docstring is its help text.
 
-    The defaults of the function's parameters declare the arguments and options: each makes a
-    parameter of click from the name, or is `Gathered` from several.
+    The defaults of the function's parameters declare its arguments and options. Each default makes
+    one click parameter from the parameter's name, or several if it is `Gathered`.
     """
 
     def make(function: Callable[..., Any]) -> GroupedCommand:
@@ -337,7 +343,7 @@ def command(*examples: str) -> Callable[[Callable[..., Any]], GroupedCommand]:
 
 
 def _declare(group: str, *flags: str, **settings: Any) -> Any:
-    """Declare an option of a command, by default `--name` for the parameter `name`."""
+    """Declare an option of a command; `--name` for the parameter `name` unless named otherwise."""
 
     def make(name: str) -> click.Option:
         named = flags or (f"--{name.replace('_', '-')}",)
@@ -403,7 +409,7 @@ def output_options(
     quiet: str | None = None,
     verbose: bool = False,
 ) -> Any:
-    """Declare how a command prints, by the help of each option that it has."""
+    """Declare the output options of a command: those for which a help text is given."""
     steps = "Print each step on stderr, but never row data." if verbose else None
     helps = {"as_json": json, "show_all": show_all, "quiet": quiet, "verbose": steps}
     parts = {
@@ -452,7 +458,7 @@ def complete_files(
     parameter: click.Parameter,  # noqa: ARG001 - click's signature
     incomplete: str,
 ) -> list[CompletionItem]:
-    """Have the shell complete the names of files."""
+    """Make the shell complete file names."""
     return [CompletionItem(incomplete, type="file")]
 
 
@@ -462,9 +468,10 @@ sources_argument = argument(
 
 
 def parse_sample(text: str, counted: str, example: str) -> float:
-    """Parse a number such as `1000`, or a share such as `5%`, which is 0.05. Raises `InvalidUsage`.
+    """Parse a number such as `1000`, or a share such as `5%`, which gives 0.05.
 
-    `counted` and `example` of a share go into the error.
+    `counted` (noun of the things counted) and `example` (of a share) are used in the error. Raises
+    `InvalidUsage`.
     """
     sample: float = 0
     with suppress(ValueError):
@@ -477,13 +484,13 @@ def parse_sample(text: str, counted: str, example: str) -> float:
 
 
 def cores() -> int:
-    """Count the processors that this process may use."""
+    """Count the CPU cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def is_given(parameter: str) -> bool:
-    """Tell whether the user has given a parameter of this command, rather than left its default."""
+    """Return whether the user gave a parameter of the current command; false for a default."""
     source = click.get_current_context().get_parameter_source(parameter)
     return source not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)

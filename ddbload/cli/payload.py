@@ -1,4 +1,4 @@
-"""The options that make up a payload, and the payload that they make."""
+"""Options of the command line that describe an import, and the payload built from them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ddbload.contracts.source import AUTO, DELIMITERS, TSV, Source, source_field
 from ddbload.errors import DuplicateColumn, InvalidPayload, InvalidUsage
 
 _PARTS = {"source": Source, "": Payload, "mapping": ColumnMapping, "nulls": NullHandling}
-"""Parts of a payload that say how the source is read, by their paths."""
+"""Parts of a payload that describe reading and mapping, by their paths in it."""
 _TYPES: Mapping[str, Any] = {
     "max_wcu": MAX_WCU,
     "max_cost": DOLLARS,
@@ -46,13 +46,13 @@ _TYPES: Mapping[str, Any] = {
 }
 _HINTS = {"format": FORMAT_HINTS, "mode": MODE_HINTS}
 _HEXADECIMAL = re.compile(r"\\x[0-9a-fA-F]{2}")
-"""A character by its code, such as the `\\x01` between fields of Hive."""
+r"""Character given by its code, such as the `\x01` between fields of Hive."""
 _DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")
 DELIMITER_NAMES = {"tab": "\t", "comma": ",", "pipe": "|", "semicolon": ";", "space": " "}
 
 
 def _click_option(each: Option, hint: Any, rule: JsonRule) -> Any:
-    """Make the option of the command line that a field of the payload declares."""
+    """Make the command-line option that a payload field declares."""
     kinds = get_args(hint) or (hint,)
     choices = each.choices or rule.choices
     settings: dict[str, Any] = {}
@@ -91,7 +91,7 @@ def _parameter(each: Option) -> str:
 
 
 def _declare_options(kind: Any, named: Callable[[Option], bool] = bool) -> dict[str, Any]:
-    """Declare the options for the fields of a message, by parameter."""
+    """Declare options for the fields of a message class, by parameter name."""
     found = {each.field: each for each in declared(kind)}
     return {
         _parameter(found[field.name]): _click_option(found[field.name], hint, rule)
@@ -135,11 +135,11 @@ def build_payload(
     """Build a checked payload from SOURCE..., TABLE and options.
 
     Args:
-        sources: SOURCE... as it was typed.
+        sources: SOURCE... as typed.
         table: Name of the table.
-        run: Run id, if it is known by now.
+        run: Run id; None to leave it out.
         workers: Chunks to import at once, or `auto`.
-        given: Values of the options of `payload_options`, by parameter name.
+        given: Values of `import_options`, by parameter name.
 
     Raises:
         InvalidUsage: If options are wrong or contradict each other.
@@ -172,7 +172,7 @@ def build_payload(
 def _parse_sources(sources: Sequence[str], *, manifest: bool) -> dict[str, Any]:
     """Parse SOURCE... into fields of the payload's `source`. Raises `InvalidUsage`.
 
-    With `manifest`, SOURCE names a list of sources.
+    With `manifest`, SOURCE names a file that lists the sources.
     """
     for source in sources:
         refuse_foreign_source(source)
@@ -197,7 +197,7 @@ def _parse_sources(sources: Sequence[str], *, manifest: bool) -> dict[str, Any]:
 
 
 def is_pipe(path: str) -> bool:
-    """Tell whether a path names a pipe or a device, which can be read only once."""
+    """Return whether a path is a pipe or a device, which can be read only once."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116 - one call for all kinds
     except (OSError, ValueError):
@@ -206,7 +206,7 @@ def is_pipe(path: str) -> bool:
 
 
 def check_order(sources: Sequence[str], table: str) -> None:
-    """Raise `InvalidUsage` if the last argument is a file where the table's name should be."""
+    """Raise `InvalidUsage` if the last argument, which should be the table, is a file."""
     is_file = table.startswith("s3://") or "/" in table
     has_suffix = is_data_file(table)
     first = sources[0]
@@ -223,7 +223,7 @@ def check_order(sources: Sequence[str], table: str) -> None:
 
 
 def is_data_file(name: str) -> bool:
-    """Tell whether a name ends like those of files with rows."""
+    """Return whether a name has the suffix of a data file."""
     base = name.lower().removesuffix(".gz").removesuffix(".zst")
     return base != name.lower() or base.endswith(_DATA_SUFFIXES)
 
@@ -241,14 +241,14 @@ def _refuse_unused(given: Mapping[str, Any]) -> None:
 
 
 def _character(text: str) -> str:
-    r"""Return a delimiter or quote, with `\t` and `tab` read as a tab, `\x01` as that character."""
+    r"""Parse a delimiter or quote; `\t` and `tab` mean a tab, `\x01` that character."""
     if _HEXADECIMAL.fullmatch(text):
         return chr(int(text[-2:], 16))
     return "\t" if text in ("\\t", "tab") else text
 
 
 def _parse_names(text: str) -> list[str]:
-    """Parse `a,b`; a name with a comma, quote or line end is quoted as in CSV."""
+    """Parse `a,b`. Names that contain a comma, quote or line end are quoted as in CSV."""
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except csv.Error as error:
@@ -259,18 +259,21 @@ def _parse_names(text: str) -> list[str]:
 
 
 def _entries(texts: Sequence[str]) -> list[str]:
-    """Return the entries of a repeatable option whose values have several each."""
+    """Split the values of a repeatable option, each of which may hold several entries."""
     return [entry for text in texts for entry in _parse_names(text)]
 
 
 _Pair = tuple[str, str, str]
-"""Name, sign and value of an entry; without a sign the entry is refused."""
+"""Name, sign and value of an entry. An entry without a sign is refused."""
 
 
 def _parse_pairs(
     option: str, form: str, entries: Iterable[str], split: Callable[[str], _Pair]
 ) -> dict[str, str]:
-    """Parse the `a=b` of a repeatable option; `option` and `form` go into errors."""
+    """Parse the `a=b` entries of a repeatable option into a dict.
+
+    `option` and `form` are used in errors. Raises `InvalidUsage`.
+    """
     found: dict[str, str] = {}
     for entry in entries:
         name, sign, value = split(entry)
@@ -284,13 +287,13 @@ def _parse_pairs(
 
 
 def _split_pair(entry: str, sign: str = "=") -> _Pair:
-    """Split `old=new`; both need text."""
+    """Split `old=new`. Both sides must have text."""
     name, found, value = entry.rpartition(sign)
     return name, found if value else "", value
 
 
 def _split_type(entry: str) -> _Pair:
-    """Split `year=N`, or `year:N`; a column's name may have the other sign in it."""
+    """Split `year=N` or `year:N`. The column's name may contain the other sign."""
     name, sign, kind = _split_pair(entry, "=" if "=" in entry else ":")
     return name, sign, canonical_type(kind) or kind
 
@@ -315,7 +318,7 @@ _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "null": lambda texts: list(dict.fromkeys(texts)),
     "add": lambda texts: list(dict.fromkeys(_entries(texts))),
 }
-"""Functions that read the text of an option, by its parameter."""
+"""Functions that parse an option's text, by parameter name."""
 _PLACES = {
     "source.path": "'SOURCE'",
     "source.manifest": "'--manifest'",
@@ -328,12 +331,12 @@ _PLACES = {
     "run.id": "'--run-id'",
     "options.workers": "'--workers'",
 }
-"""How users give the other fields of a payload."""
+"""Names by which users give the other payload fields, for errors."""
 _FIELD = re.compile(r"'([a-z_.]+)'")
 
 
 def _check(payload: dict[str, Any]) -> None:
-    """Check a payload, before anything is read. Raises `InvalidUsage`."""
+    """Check a payload before anything is read. Raises `InvalidUsage`."""
     try:
         checked = Payload.from_json(payload)
         check_dialect(checked.source)
@@ -346,7 +349,7 @@ def _check(payload: dict[str, Any]) -> None:
 
 
 def _as_usage(error: InvalidPayload) -> InvalidUsage:
-    """Replace names of payload fields by names of options in an error."""
+    """Replace names of payload fields in an error by names of options."""
     names = {
         f"{path}.{each.field}".lstrip("."): f"'{each.flag.partition('/')[0]}'"
         for path, kind in {**_PARTS, "options": Options}.items()

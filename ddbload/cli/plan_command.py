@@ -28,13 +28,13 @@ from ddbload.errors import InvalidUsage
 from ddbload.plan.make_plan import Sample, make_plan
 
 _TYPES = ("types", "infer_types")
-"""Parameters that the found types replace."""
+"""Parameters that the plan's detected types replace in the ready command."""
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)
 _OF_THE_PLAN = ("as_json", "dry_run", "quiet")
-"""Parameters of both commands that are about the plan and its output."""
+"""Parameters that control the plan and its output; left out of the ready command."""
 
 NewKeys = tuple[tuple[str, str], ...]
-"""Name and type of the partition key, and of the sort key if the table has one."""
+"""Name and type of the partition key, followed by those of the sort key, if any."""
 
 
 @options.command(
@@ -69,8 +69,8 @@ def plan_command(
     """Check SOURCE and estimate its import into TABLE, without writing anything.
 
     SOURCE is the same as for ddbload import. Every row is read and checked as an import does. The
-    plan shows rejected rows, duplicate keys, item sizes, write units, price, time, AWS's own
-    importers, advice, and the command that imports the source.
+    plan shows rejected rows, duplicate keys, item sizes, write units, price, time, a comparison
+    with AWS's own importers, warnings, and the command that imports the source.
 
     Exit status: 0 if every row would be loaded, 3 if some would be rejected, 1 if the import would
     fail.
@@ -93,7 +93,9 @@ def plan_import(
 ) -> int:
     """Make a plan and print it; return the exit status.
 
-    `given`: options of the payload; `keys`: those of a table that is still to be made.
+    Args:
+        given: Values of the payload's options, by parameter name.
+        keys: Keys of a table that does not exist yet; None to look the table up.
     """
     check_order(sources, table)
     payload = build_payload(sources, table, None, AUTO, given)
@@ -147,7 +149,7 @@ def parse_table_keys(
 ) -> NewKeys:
     """Parse the `KEY:TYPE,SORT:TYPE` of an option. Raises `InvalidUsage`.
 
-    `default`: type of a key without one.
+    `default`: type of a key that is given without one.
     """
     keys: list[tuple[str, str]] = []
     for part in text.split(","):
@@ -163,7 +165,7 @@ def parse_table_keys(
 
 
 def table_schema(keys: NewKeys) -> tuple[list[Any], list[Any]]:
-    """Return the attribute definitions and the key schema of a table."""
+    """Return the AttributeDefinitions and the KeySchema of a table with these keys."""
     return (
         [{"AttributeName": name, "AttributeType": kind} for name, kind in keys],
         [
@@ -174,7 +176,7 @@ def table_schema(keys: NewKeys) -> tuple[list[Any], list[Any]]:
 
 
 def create_table_command(table: str, keys: NewKeys, region: str, aws: AwsSettings) -> str:
-    """Return the command that creates a table on demand with these keys."""
+    """Return an AWS CLI command that creates an on-demand table with these keys."""
     definitions, schema = table_schema(keys)
     words = ["aws", "dynamodb", "create-table", "--table-name", table]
     words += ["--billing-mode", "PAY_PER_REQUEST"]
@@ -185,16 +187,17 @@ def create_table_command(table: str, keys: NewKeys, region: str, aws: AwsSetting
 
 
 def _shorthand(values: Sequence[Mapping[str, str]]) -> list[str]:
-    """Write values for the AWS CLI, as JSON where a name would need quotes."""
+    """Format values for the AWS CLI; as JSON if a name would need quotes."""
     if all(_PLAIN.fullmatch(each) for value in values for each in value.values()):
         return [",".join(f"{name}={each}" for name, each in value.items()) for value in values]
     return [json.dumps(values)]
 
 
 def import_command_line(plan: Mapping[str, Any], sources: Sequence[str], table: str) -> str:
-    """Return the import of a plan: the plan's options, and the types that all rows read fit.
+    """Return the command that imports the source of a plan.
 
-    Called within the plan's command, whose parameters it repeats.
+    It repeats the plan's options, read from the current click context, and adds types that fit all
+    rows read.
     """
     context = click.get_current_context()
     group = context.find_root().command
@@ -213,7 +216,7 @@ def import_command_line(plan: Mapping[str, Any], sources: Sequence[str], table: 
 
 
 def found_types(plan: Mapping[str, Any]) -> dict[str, str]:
-    """Return the types that columns could have, where neither the user nor a key says one."""
+    """Return the types detected for columns that neither the user nor a key has typed."""
     return {
         each["name"]: each["inferred"]["type"]
         for each in plan["columns"]
@@ -236,7 +239,7 @@ def _option(option: click.Option, value: Any) -> list[str]:
 
 
 def _joined(entries: Sequence[str]) -> str:
-    """Write entries as one row of CSV, as options with several names are read."""
+    """Join entries into one CSV row, the form in which options take several names."""
     row = io.StringIO()
     csv.writer(row, lineterminator="").writerow(entries)
     return row.getvalue()

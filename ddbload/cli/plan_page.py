@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 COLUMNS_SHOWN, ALL_COLUMNS = 8, 1000
-"""Columns on a page, and with `--all`."""
+"""Maximum columns on a page, without and with `--all`."""
 REJECTS_SHOWN, ALL_REJECTS = 4, 1000
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
@@ -28,7 +28,7 @@ Value = Mapping[str, Any]
 
 
 def show_plan(plan: Value, *, show_all: bool = False) -> None:
-    """Draw a plan on standard output; only with `show_all`, all that it has."""
+    """Draw a plan on standard output. `show_all` includes all columns, rejects and reasons."""
     parts: list[RenderableType] = [_head(plan), _facts(plan, show_all)]
 
     def section(title: str, body: RenderableType) -> None:
@@ -47,7 +47,7 @@ def show_plan(plan: Value, *, show_all: bool = False) -> None:
     commands = {"Make the table": plan["create_table"], "Import it": plan["command"]}
     for title, command in commands.items():
         if command:
-            # In one line, however long: a line end within it would be copied with it.
+            # Printed as one line of any length: a wrapped line would be copied with its line break.
             line = Text(f"  {visible(command)}", "cyan", no_wrap=True, overflow="ignore")
             section(title, line)
     draw(Group(*parts))
@@ -216,7 +216,7 @@ def _price(price: Value) -> RenderableType:
 
 
 def _way(way: Value) -> str:
-    """Describe a way to load the source, in a line."""
+    """Describe one way to load the source in a line."""
     price = "price unknown" if way["dollars"] is None else amount_text(way["dollars"])
     time = f", {duration(way['seconds'])}" if way["tool"] == "ddbload" else ""
     needs = f"; needs {visible('; '.join(way['needs']))}" if way["needs"] else ""
@@ -249,7 +249,7 @@ def _bytes(size: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Format seconds for a person; None means endless."""
+    """Format seconds for people; None becomes "endless"."""
     if seconds is None:
         return "never"
     if seconds < 1:

@@ -1,4 +1,4 @@
-"""Show the progress of a run: drawn, as lines from time to time, and for --verbose step by step."""
+"""Show a run's progress: drawn on a terminal, as lines elsewhere, as steps with --verbose."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.runs.progress import RunProgress, progress_line
 
 LINE_SECONDS = 10.0
-"""Seconds between two lines where nothing can be drawn, as in a log of CI."""
+"""Seconds between two progress lines where nothing can be drawn, as in a CI log."""
 _SHOWN_CHUNKS = 8
 
 
 def show_record(
     output: Output, record: RunRecord, payload: dict[str, Any] | None = None, *, writes: bool = True
 ) -> None:
-    """Print what was found and detected before the first row is read.
+    """Print the source's size and detected format before the first row is read.
 
     Args:
-        output: Form in which to print.
+        output: Output options.
         record: Record of the run.
-        payload: Input of the run, to print what it left to detection.
-        writes: The rows are for a table, and not only converted.
+        payload: Input of the run; only values that it left to detection are printed.
+        writes: True if the rows go to a table, false if they are only converted.
     """
     if payload is not None and not output.quiet:
         print_detected(record, payload)
@@ -60,8 +60,8 @@ def show_record(
 def show_progress(output: Output) -> Iterator[Callable[[RunProgress], None]]:
     """Yield a function that shows the progress of a run.
 
-    On a terminal it draws a bar and a grid of the chunks, which are removed at the end. Elsewhere
-    the last progress is printed as a line every ten seconds. --verbose prints steps instead.
+    On a terminal it draws a bar and a grid of chunks, which disappear at the end. Elsewhere it
+    prints the latest progress as a line every ten seconds. --verbose prints steps instead.
     """
     if output.verbose:
         yield _step_printer(output)
@@ -81,7 +81,7 @@ def show_progress(output: Output) -> Iterator[Callable[[RunProgress], None]]:
 
 
 def _step_printer(output: Output) -> Callable[[RunProgress], None]:
-    """Make a function that prints the edges of chunks once, and figures every two seconds."""
+    """Make a function that prints the chunks once, and the counts every two seconds."""
     shown_at, step, known = float("-inf"), "", 0
 
     def show(progress: RunProgress) -> None:
@@ -108,7 +108,7 @@ def _step_printer(output: Output) -> Callable[[RunProgress], None]:
 
 @contextmanager
 def _printed_lines() -> Iterator[Callable[[RunProgress], None]]:
-    """Print the last progress by a thread; the import itself may be busy for minutes."""
+    """Print the latest progress from a thread; the import itself may be busy for minutes."""
     last: RunProgress | None = None
     end = threading.Event()
 

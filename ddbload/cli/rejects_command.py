@@ -1,4 +1,4 @@
-"""`ddbload rejects`: show the rows that a run rejected, and import them once corrected."""
+"""`ddbload rejects`: show the rows that a run rejected, and import corrected ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ddbload.runs.run_import import asked_for, new_run_id
 from ddbload.source.local_file import RETRY_PREFIX
 
 SHOWN = 50
-"""Maximum rows of the table; more are easier to read in a file."""
+"""Maximum rows of the table in the terminal."""
 
 
 @options.command(
@@ -59,11 +59,11 @@ def rejects_command(
 ) -> int:
     """Show the rejects of RUN: as JSON lines, or on a terminal as a table.
 
-    To load them, write them to a file, correct each 'raw' there (and delete lines that should not
-    be loaded), and pass the file to --retry ('-' for standard input). This imports the rows from
-    this machine into the same target, with the format and types of RUN, as a new run. Rejects that
-    an earlier --retry imported are not imported again: its result is shown. Rows that it rejected
-    in turn are its own rejects, and are retried with its run id.
+    To import them, write them to a file, correct each 'raw' there (and delete lines that should not
+    be imported), and pass the file to --retry ('-' for standard input). This imports the rows from
+    this machine into the same table, with the format and types of RUN, as a new run. Rejects that
+    an earlier --retry imported are not imported again: its result is shown. Rows that the retry
+    rejects are rejects of the new run: retry them with its run id.
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """
@@ -90,7 +90,10 @@ def rejects_command(
 def count_rejects(
     lines: Iterable[bytes],
 ) -> tuple[run_result.RankedCauses, dict[tuple[str, str | None], dict[str, Any]]]:
-    """Count rejects by cause and column, the most frequent first; return the first one of each."""
+    """Count rejects by cause and column, the most frequent first.
+
+    Also returns the first reject of each cause and column.
+    """
     counts: Counter[tuple[str, str | None]] = Counter()
     first: dict[tuple[str, str | None], dict[str, Any]] = {}
     for line in lines:
@@ -152,7 +155,7 @@ def _draw(lines: Iterable[bytes]) -> None:
 def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Output) -> int:
     """Import a file of corrected rejects; return the exit status.
 
-    Rejects that an earlier retry imported are not imported again: its result is shown.
+    If an earlier retry imported these rejects, its result is shown instead.
     """
     if here.run == run:
         raise errors.InvalidUsage(
@@ -184,7 +187,7 @@ def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Ou
             return run_result.show_result(done, output, here.command("rejects", earlier_run))
         if context.ledger(new_run).find_record() is not None:
             raise errors.InvalidUsage(f"--run-id {new_run}: there is such a run; give a new id")
-        # Kept until the run is done, so that it can be resumed.
+        # Keep the file until the run is done, so that the run can be resumed.
         rows = path.with_name(f"{RETRY_PREFIX}{new_run}.rows")
         payload = retry_rejects.payload_for(record, str(rows))
         retry_rejects.check_hmac_key(record, payload)
@@ -213,7 +216,7 @@ def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Ou
 def _rows_file(
     mended: str, record: RunRecord, location: str
 ) -> Iterator[tuple[Path, Sequence[str]]]:
-    """Write the corrected rows into a file of this machine, with the places of their rejects."""
+    """Write the corrected rows to a local file; yield it with the places of their rejects."""
     folder = local_folder(location).absolute() / retry_rejects.RETRIES / record.run
     try:
         lines = open_stream(mended)
@@ -249,10 +252,10 @@ def _earlier_result(
     places: Sequence[str],
     here: NamedRun,
 ) -> Result | None:
-    """Return the result of the retry that imported these rejects; None if none of them was.
+    """Return the result of an earlier retry of these rejects; None if there was none.
 
-    Raises `IncompleteRun` if that retry is not done, and `BadRetryFile` if some of the rejects were
-    imported and others not.
+    Raises `IncompleteRun` if that retry is not done, and `BadRetryFile` if only some of the rejects
+    were imported.
     """
     for each in earlier:
         if each.report is None:

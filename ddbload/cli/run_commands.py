@@ -71,7 +71,7 @@ def _status_json(seen: SeenRun, resume: str | None) -> dict[str, Any]:
 
 
 def _follow(run: str, there: RunLocation) -> bool:
-    """Show the progress of a run until it ends; return false if Ctrl-C was pressed."""
+    """Show the progress of a run until it ends; return false after Ctrl-C."""
     execution = there.last_execution(run)
     try:
         with show_progress(Output()) as show:
@@ -109,7 +109,7 @@ def _progress_lines(seen: SeenRun) -> Iterator[str]:
 
 
 def _before_record(seen: SeenRun) -> str:
-    """Say what a run without a record is doing, or that it ended."""
+    """Describe a run that has no record yet: still preparing, or ended early."""
     if not seen.state.running:
         return "; the run ended before it wrote a row"
     if seen.heartbeat is not None and seen.heartbeat.step == SPOOL:
@@ -188,7 +188,8 @@ def _write_page(path: str, report: Report, there: RunLocation, *, show_rows: boo
         sys.stdout.buffer.flush()
         return
     try:
-        # Readable by the owner alone: with --show-rows, and in its names, it has users' data.
+        # Only the owner may read the page: its names, and its rows with --show-rows, are users'
+        # data.
         with open(path, "wb", opener=private_file) as file:
             file.write(page)
     except (OSError, ValueError) as error:
@@ -203,11 +204,11 @@ def _write_page(path: str, report: Report, there: RunLocation, *, show_rows: boo
     "ddbload cancel 20261121T073000Z-1f2e3d --json",
 )
 def cancel_command(named: NamedRun = run_options, output: Output = options.output_options()) -> int:
-    """Stop RUN, and return when no worker writes any more.
+    """Stop RUN, and wait until its workers have stopped.
 
-    Workers stop within 5 seconds, after the answers to their requests. Workers that do not say
-    that they have stopped are named, and the exit status is 1. `ddbload resume` takes the run up
-    again, where it stopped.
+    Workers stop within 5 seconds, after the answers to their requests. Workers that do not confirm
+    that they have stopped are named, and the exit status is 1. `ddbload resume` continues the run
+    where it stopped.
 
     RUN is looked up in the local ledger, then in the deployed stack.
     """
@@ -242,7 +243,7 @@ def cancel_command(named: NamedRun = run_options, output: Output = options.outpu
 
 
 def _find_begun_run(named: NamedRun) -> RunLocation:
-    """Find a run to cancel, which may have been started a moment ago."""
+    """Find a run to cancel, also one that was started a moment ago."""
     try:
         there = named.find()
         if named.stack is not None or named.ledger is None:

@@ -1,4 +1,4 @@
-"""Find a run: in a ledger that this machine reads, or in a deployed stack."""
+"""Locate a run: in a ledger that this machine can read, or in a deployed stack."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ddbload.contracts.messages import is_text
 from ddbload.contracts.options import DEFAULT_CONCURRENCY
 from ddbload.contracts.payload import check_run_id
 from ddbload.ledger.bucket_store import BucketStore
-from ddbload.ledger.history import newest_runs
+from ddbload.ledger.run_objects import newest_runs
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack, follow
 from ddbload.runs.local_runs import LocalSettings, default_ledger, live_heartbeat
 from ddbload.runs.progress import RunProgress
@@ -27,26 +27,26 @@ from ddbload.steps.executions import Execution, Executions
 from ddbload.steps.report import SeenRun, read_run
 
 _COMPARED_RUNS = 1000
-"""Runs of a ledger that are compared with one that it does not have."""
+"""Runs of a ledger that are searched for a name similar to a missing run id."""
 
 
 @dataclass(frozen=True)
 class RunLocation:
-    """Ledger that has runs, which this machine reads."""
+    """Ledger that this machine can read, and its runs."""
 
     context: Context
 
     def last_execution(self, run: str) -> Execution | None:  # noqa: ARG002 - see Deployed
-        """Return the last known execution of a run; None on this machine."""
+        """Return the last known execution of a run; None for a run on this machine."""
         return None
 
     def read(self, run: str) -> SeenRun:
-        """Read a run and its last execution, and judge its state. Raises `RunNotFound`."""
+        """Read a run and its last execution, and derive its state. Raises `RunNotFound`."""
         execution = self.last_execution(run)
         return read_run(run, self.context, lambda _: execution)
 
     def has(self, run: str) -> bool:
-        """Return true if the ledger or an execution knows the run."""
+        """Return whether the ledger or an execution knows the run."""
         known = self.context.ledger(run)
         return (
             known.find_record() is not None
@@ -57,7 +57,7 @@ class RunLocation:
 
 @dataclass(frozen=True)
 class Deployed(RunLocation):
-    """Deployed stack, whose ledger has runs."""
+    """Deployed stack, its ledger and its runs."""
 
     stack: Stack
     executions: Executions
@@ -69,7 +69,7 @@ class Deployed(RunLocation):
         return self.executions.find(arn)
 
     def follow(self, run: str, arn: str, watch: Callable[[RunProgress], None]) -> Execution:
-        """Wait until an execution of a run has ended, and pass its progress to `watch`."""
+        """Wait until an execution of a run has ended, passing its progress to `watch`."""
         ledger, context = self.context.ledger(run), self.context
         return follow(
             *(self.executions, arn, ledger), watch=watch, sleep=context.sleep, clock=context.clock
@@ -77,7 +77,7 @@ class Deployed(RunLocation):
 
 
 def stack_name(stack: str | None) -> str:
-    """Return the name of the deployed stack: the given one, or $DDBLOAD_STACK, or `ddbload`."""
+    """Return the name of the deployed stack: as given, else $DDBLOAD_STACK, else `ddbload`."""
     return stack or os.environ.get("DDBLOAD_STACK") or DEFAULT_STACK
 
 
@@ -99,7 +99,7 @@ def find_deployed(stack: str | None, aws: AwsSettings, *, attempts: int = ATTEMP
 
 
 def find_runs(ledger: str | None, stack: str | None, aws: AwsSettings) -> RunLocation:
-    """Find the stack that is given, else the ledger that is given, or the default one."""
+    """Return the given stack, else the given ledger, else the default ledger."""
     if ledger is not None and stack is not None:
         raise errors.InvalidUsage(
             "--ledger and --stack exclude each other; a run is in one of them"
@@ -110,7 +110,7 @@ def find_runs(ledger: str | None, stack: str | None, aws: AwsSettings) -> RunLoc
 
 
 def option_words(aws: AwsSettings, **more: str | None) -> list[str]:
-    """Return options for a command on the same account: those of `more`, then those of AWS."""
+    """Return options for a command on the same account: those in `more`, then AWS options."""
     given = {
         **{f"--{name}": value for name, value in more.items()},
         "--profile": aws.profile,
@@ -122,7 +122,7 @@ def option_words(aws: AwsSettings, **more: str | None) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class NamedRun:
-    """Run that a command names, and the options that locate it."""
+    """Run id given on the command line, and the options that locate the run."""
 
     run: str
     ledger: str | None
@@ -130,22 +130,22 @@ class NamedRun:
     aws: AwsSettings
 
     def command(self, name: str, run: str | None = None) -> str:
-        """Return a command on this run or on another one of its place, such as `resume`."""
+        """Return a command, such as `resume`, for this run or another in the same ledger."""
         words = ["ddbload", name, run or self.run]
         words += option_words(self.aws, ledger=self.ledger, stack=self.stack)
         words += ["--requester-pays"] if self.aws.requester_pays else []
         return shlex.join(words)
 
     def settings(self, payload: Mapping[str, Any]) -> LocalSettings:
-        """Return the settings of a run of this machine."""
+        """Return the settings for a run on this machine."""
         concurrency = payload["options"].get("concurrency", DEFAULT_CONCURRENCY)
         return LocalSettings(self.ledger or default_ledger(), self.aws, concurrency)
 
     def find(self) -> RunLocation:
-        """Find the run in the ledger or stack given, else in the default ledger, then the stack.
+        """Find the run in the given ledger or stack, else in the default ledger, then the stack.
 
-        Raises `InvalidUsage`, `RunNotFound`, and for a stack that is given `StackNotFound` and
-        AWS's errors.
+        Raises `InvalidUsage` and `RunNotFound`; if a stack is given, also `StackNotFound` and AWS's
+        errors.
         """
         run, local = self.run, find_runs(self.ledger, self.stack, self.aws)
         if (
@@ -161,7 +161,7 @@ class NamedRun:
                 return found
             nor = f"nor in stack {found.stack.name}"
         except errors.LedgerDamaged:
-            # The stack has the run, so this error is the answer.
+            # The stack has the run, so its error is the one to report.
             raise
         except errors.DdbloadError as error:
             nor = f"nor is there a stack to ask ({error.name})"
@@ -173,7 +173,7 @@ class NamedRun:
 
 
 def _other_runs(run: str, context: Context) -> str:
-    """Name the run that was likely meant, or the newest ones of a ledger."""
+    """Suggest the run ids that were probably meant, or the newest runs of a ledger."""
     try:
         runs = newest_runs(context.store, _COMPARED_RUNS)
     except errors.DdbloadError:
@@ -201,4 +201,4 @@ run_options: Any = options.Gathered(
         "aws": options.aws_options,
     },
 )
-"""Argument RUN, and the options that locate it."""
+"""The argument RUN, and the options that locate the run."""

@@ -18,20 +18,20 @@ from ddbload.contracts.run_record import RunRecord, amount_text
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
 from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, visible
-from ddbload.items.item_layout import item_layout
+from ddbload.items.row_attributes import item_layout
 from ddbload.runs.progress import RunProgress
 from ddbload.steps.report import empty_report, finished_report
 
 TOP_CAUSES = 5
-"""Causes of rejects that a result names; `ddbload rejects RUN --summary` has all."""
+"""Causes of rejects listed in a result; `ddbload rejects RUN --summary` lists all."""
 _USUAL_FORMAT = "csv, ',' between fields"
-"""The format of most sources. It is not printed."""
+"""Most common format, which is not printed."""
 LAYOUT_NAMES = {
     ARRAY: "%s, an array",
     OBJECT: "%s, an array in an object",
     VALUES: "%s, values over several lines",
 }
-"""Formats of JSON in words, by layout; all others are lines."""
+"""Description of each JSON layout; other layouts are described as lines."""
 _DELIMITER_NAMES = {"\t": "a tab", " ": "a space"}
 
 RankedCauses = Sequence[tuple[tuple[str, str | None], int]]
@@ -62,7 +62,7 @@ def cause_lines(causes: RankedCauses) -> list[str]:
 
 
 def rate_of(rows: int, seconds: float) -> float:
-    """Return rows a second; 0 without any time."""
+    """Return rows per second; 0 if `seconds` is 0."""
     return rows / seconds if seconds > 0 else 0.0
 
 
@@ -72,13 +72,13 @@ class Result:
 
     report: Report
     seconds: float
-    """Duration of this attempt."""
+    """Duration of this attempt, in seconds."""
     adopted_rows: int = 0
-    """Rows of earlier attempts, which do not count for the speed."""
+    """Rows settled by earlier attempts; excluded from the speed."""
     read_as: str | None = None
-    """Format of the source, in words."""
+    """Description of the source's format."""
     was_killed: bool = False
-    """The run left no report: its time ends with its last sign of life."""
+    """True if the run left no report; its duration ends with its last heartbeat."""
 
     @classmethod
     def from_error(
@@ -96,7 +96,7 @@ class Result:
 
     @property
     def rows_per_second(self) -> float:
-        """Rows that this attempt has settled, per second."""
+        """Rows that this attempt settled, per second."""
         return rate_of(max(0, self.report.rows.read - self.adopted_rows), self.seconds)
 
     @property
@@ -132,7 +132,7 @@ class Result:
         }
 
     def _units(self) -> str:
-        """Describe the consumed units and their price."""
+        """Describe the consumed write units and their price."""
         consumed, price = self.report.work.consumed_wcu, self.report.write_price
         said = f"{consumed:,.0f} WCU used"
         if price is None or not consumed:
@@ -144,7 +144,10 @@ class Result:
         return f"{said}, {about}{dollars} at {price.text}"
 
     def lines(self, list_rejects: str | None = None) -> list[str]:
-        """Return the lines of the summary. `list_rejects`: `ddbload rejects RUN`, with options."""
+        """Return the lines of the summary.
+
+        `list_rejects`: command that lists the run's rejects, such as `ddbload rejects RUN`.
+        """
         report = self.report
         first = f"run {report.run}: {report.status}"
         if report.status == results.ALREADY_LOADED:
@@ -189,7 +192,7 @@ class Result:
         return [*lines, *self._loaded_lines(list_rejects)]
 
     def _loaded_lines(self, list_rejects: str | None) -> Iterator[str]:
-        """Name the objects that were left out, the run that loaded them, and its rejects."""
+        """Yield lines on skipped objects, the run that loaded them, and that run's rejects."""
         loaded = self.report.loaded_before
         if loaded is None:
             return
@@ -199,7 +202,7 @@ class Result:
             yield f"  show      {shlex.join([*words[:2], loaded.run, *words[3:]])}"
 
     def _cause_lines(self) -> list[str]:
-        """Return a line with the most frequent causes of rejects, if they are counted."""
+        """Return a line with the most frequent causes of rejects; empty if not counted."""
         causes = list((self.report.causes or {}).items())
         words = [f"{rows:,} {visible(cause)}" for cause, rows in causes[:TOP_CAUSES]]
         if len(causes) > TOP_CAUSES:
@@ -230,30 +233,30 @@ def show_result(result: Result, output: Output, list_rejects: str) -> int:
 
 
 def finished_result(run: str, context: Context, output: Output) -> Result | None:
-    """Return the result of a run that is done, and print that it is; None if work is left."""
+    """Print and return the result of a run that is done; None if the run is not done."""
     report = finished_report(run, context)
     return None if report is None else already_done(report, output)
 
 
 def already_done(report: Report, output: Output) -> Result:
-    """Print that a run was done before; return its result."""
+    """Print that a run was done before, and return its result."""
     output.say(f"run {report.run} is already done; nothing was written")
     return Result(report, report.seconds)
 
 
 def print_run(run: str, output: Output, *, ledger: str = "", stack: str | None = None) -> None:
-    """Print the run id and the run's ledger or stack.
+    """Print the run id, and the run's ledger or stack.
 
-    Printed before anything else: `ddbload resume` needs them if the process is killed.
+    Printed first, because `ddbload resume` needs both if the process is killed.
     """
     place = ledger if ledger.startswith("s3://") else Path(ledger).absolute()
     output.say(f"run {run} ({f'ledger {place}' if stack is None else f'stack {stack}'})")
 
 
 def print_detected(record: RunRecord, payload: dict[str, Any]) -> None:
-    """Print the detected format and types, unless they are the usual ones.
+    """Print the detected format and types, unless they are the defaults.
 
-    `payload`: the run's input; only what it left to detection is printed.
+    `payload`: input of the run; only values that it left to detection are printed.
     """
     if AUTO in payload["source"].values() and source_format(record) != _USUAL_FORMAT:
         terminal.print_stderr(f"ddbload: reading the source as {source_format(record)}")
@@ -266,7 +269,7 @@ def print_detected(record: RunRecord, payload: dict[str, Any]) -> None:
 
 
 def source_format(record: RunRecord) -> str:
-    """Describe format, encoding and compression of a run's source in words."""
+    """Describe format, encoding and compression of a run's source."""
     source = record.payload.source
     words = [LAYOUT_NAMES.get(source.layout, "%s") % source.format]
     if source.kind.has_columns:
@@ -282,7 +285,7 @@ def source_format(record: RunRecord) -> str:
 
 
 def _inferred_types(record: RunRecord) -> str:
-    """Describe the inferred types that are not S: `year N, ok BOOL`."""
+    """Describe the inferred types other than S: `year N, ok BOOL`."""
     payload = record.payload
     layout = item_layout(record.columns, payload)
     keys = {key.name for key in (*record.table.keys, *record.table.index_keys)}

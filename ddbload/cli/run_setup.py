@@ -1,4 +1,4 @@
-"""Prepare a run: copy its standard input, open its rejects file, and look at its table."""
+"""Prepare a run: copy its standard input, open its rejects file, and check its table."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from ddbload.runs.local_runs import HeartbeatWriter
 from ddbload.source.local_file import PIPE_PREFIX, STDIN_PREFIX, spool_to_disk
 
 
-def require_not_stopped(heart: HeartbeatWriter) -> None:
-    """Raise `Cancelled` if the run was cancelled, and `RunUnderWay` if another works on it."""
-    heart.raise_overtaken()
-    if heart.cancelled:
+def require_not_stopped(heartbeats: HeartbeatWriter) -> None:
+    """Raise `Cancelled` if the run was cancelled, `RunUnderWay` if another process works on it."""
+    heartbeats.raise_overtaken()
+    if heartbeats.cancelled:
         raise Cancelled("the run was cancelled while its input was copied; nothing was imported")
 
 
 @contextmanager
-def spooled(payload: dict[str, Any], heart: HeartbeatWriter | None = None) -> Iterator[None]:
-    """Copy standard input or a pipe to a temporary file, and read the source from there.
+def spooled(payload: dict[str, Any], heartbeats: HeartbeatWriter | None = None) -> Iterator[None]:
+    """Copy standard input or a pipe to a temporary file, and make the payload read that file.
 
-    `heart` writes heartbeats while it is copied. Raises `SourceUnreadable`, `Cancelled` if the run
-    was cancelled meanwhile, and `RunUnderWay` if another process works on it.
+    `heartbeats`: writer that runs during the copy. Raises `SourceUnreadable`, `Cancelled` if the
+    run was cancelled meanwhile, and `RunUnderWay` if another process works on it.
     """
 
     def check() -> None:
-        if heart is not None:
-            require_not_stopped(heart)
+        if heartbeats is not None:
+            require_not_stopped(heartbeats)
 
     source = payload["source"].get("path")
     if source != "-" and (source is None or not is_pipe(source)):
@@ -58,10 +58,10 @@ def spooled(payload: dict[str, Any], heart: HeartbeatWriter | None = None) -> It
         print_stderr(
             "ddbload: reading rows from the terminal until Ctrl-D; name a file to read that"
         )
-    with open_stream(source) as stream, heart or nullcontext():
-        if heart is not None:
-            # Copying may last for hours, and the run is known already.
-            heart.beat()
+    with open_stream(source) as stream, heartbeats or nullcontext():
+        if heartbeats is not None:
+            # Copying may take hours, and the run can be cancelled meanwhile.
+            heartbeats.beat()
         path = spool_to_disk(stream, check, prefix=STDIN_PREFIX if source == "-" else PIPE_PREFIX)
     try:
         payload["source"]["path"] = path
@@ -86,9 +86,9 @@ def open_stream(name: str) -> AbstractContextManager[BinaryIO]:
 
 @contextmanager
 def rejects_file(path: str | None, sources: Sequence[str]) -> Iterator[BinaryIO | None]:
-    """Open the file for rejects before the import, so that a wrong path is reported at once.
+    """Open the file for rejects before the import, so that a wrong path fails at once.
 
-    It is not emptied here: earlier rejects stay until this run has a result.
+    The file is not truncated here: earlier rejects stay until this run has a result.
     """
     if path is None:
         yield None
@@ -96,7 +96,7 @@ def rejects_file(path: str | None, sources: Sequence[str]) -> Iterator[BinaryIO 
     if any(same_file(path, source) for source in sources):
         raise InvalidUsage(f"--rejects {path} is the source itself")
     try:
-        # Rejects quote rows: a new file is for its owner alone.
+        # Rejects quote rows: only the owner may read a new file.
         file = open(path, "ab", opener=private_file)  # noqa: SIM115 - closed below
     except OSError as error:
         raise InvalidUsage(f"--rejects {path}: {error.strerror}") from None
@@ -109,7 +109,7 @@ def rejects_file(path: str | None, sources: Sequence[str]) -> Iterator[BinaryIO 
 
 
 def same_file(path: str, source: str) -> bool:
-    """Tell whether a path names the source, if that is a regular file."""
+    """Return whether a path and the source are the same regular file."""
     try:
         return stat.S_ISREG(os.stat(source).st_mode) and Path(path).samefile(source)  # noqa: PTH116 - as in is_pipe
     except (OSError, ValueError):
@@ -121,9 +121,9 @@ def private_file(name: str, flags: int) -> int:
 
 
 def choose_engine(payload: dict[str, Any], clients: Clients, output: Output) -> None:
-    """Use threads instead of the default engine behind a proxy, which only botocore uses.
+    """Replace the default engine by threads behind a proxy, which only botocore supports.
 
-    An engine that the user names is kept even where it cannot be used.
+    An engine that the user chose is kept, even if it cannot be used.
     """
     options = payload["options"]
     if options.get("engine", ASYNC) != ASYNC or is_given("engine"):
@@ -133,7 +133,7 @@ def choose_engine(payload: dict[str, Any], clients: Clients, output: Output) -> 
     except DdbloadError:
         # The import raises this error again, and reports it.
         return
-    # botocore is loaded by now; --help needs none.
+    # Imported here so that --help does not load botocore.
     from ddbload.aws.signing.signers import has_proxy
 
     if not has_proxy(url):
@@ -146,17 +146,18 @@ def choose_engine(payload: dict[str, Any], clients: Clients, output: Output) -> 
 
 
 def print_table_notices(payload: Mapping[str, Any], clients: Clients) -> None:
-    """Print the warnings about a payload's table, as far as permissions allow to know them."""
+    """Print warnings about a payload's table, as far as permissions allow reading it."""
     checked = Payload.from_json(payload)
     for notice in table_notices(clients, checked.table, checked.options, time.time()):
         print_notice(notice)
 
 
 def prewarm(table: str, wanted: int, clients: Clients, output: Output, *, yes: bool) -> None:
-    """Raise a table's warm throughput, after showing the price and asking, and wait for it.
+    """Raise a table's warm throughput to `wanted` write units per second, and wait for it.
 
-    Raises `InvalidUsage` for a table that it cannot help, and without a terminal to ask on unless
-    `yes`, or if the user declines; `PrewarmUnfinished` and AWS's errors.
+    The price is shown first, and confirmed by the user unless `yes`. Raises `InvalidUsage` if the
+    table has no warm throughput to raise, if the user declines, or without a terminal to ask on;
+    `PrewarmUnfinished`; and AWS's errors.
     """
     client = clients.dynamodb
     _, described = describe_table_with_response(client, table)

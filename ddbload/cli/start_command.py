@@ -1,4 +1,4 @@
-"""`ddbload start` and `ddbload resume`: begin or resume a run, and follow it to its end."""
+"""`ddbload start` and `ddbload resume`: start or resume a run, and follow it to its end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ddbload.cli.run_setup import prewarm, print_table_notices, rejects_file
 from ddbload.cli.terminal import EXIT_DONE, EXIT_INTERRUPTED, Output, print_error, print_stderr
 from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
 from ddbload.contracts.control import UNLIMITED, NewLimits
-from ddbload.contracts.payload import Payload
+from ddbload.contracts.payload import Payload, differing
 from ddbload.contracts.run_record import Resume, RunRecord
 from ddbload.contracts.source import AUTO
 from ddbload.errors import (
@@ -30,12 +30,12 @@ from ddbload.errors import (
     RunNotFound,
     SourceNotFound,
 )
-from ddbload.ledger.history import History, differing
+from ddbload.ledger.history import History
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.run_control import take_up
 from ddbload.runs.run_import import new_run_id
-from ddbload.steps.load_history import resumed_payload
+from ddbload.steps.preflight import resumed_payload
 from ddbload.steps.report import finished_report, is_input_gone, read_run
 
 _MAX_EXECUTION_NAME = 80
@@ -57,8 +57,8 @@ def start_command(
         default=AUTO,
         show_default=True,
         help="Chunks imported at once, one Lambda invocation each. auto: one for each 1,000 write"
-        " units a second that the table accepts or --max-wcu allows, as far as the account's"
-        " concurrency goes.",
+        " units a second that the table accepts or --max-wcu allows, within the account's"
+        " concurrency limit.",
     ),
     run_id: str | None = options.run_option(
         metavar="ID", help="Id of the run.", show_default="generated"
@@ -67,8 +67,8 @@ def start_command(
     once: bool = options.once_option,
     force: bool = options.run_option(
         is_flag=True,
-        help="Load again what was loaded before: under a new id if --run-id names a run that is"
-        " done.",
+        help="Load objects again that were loaded before; under a new id if --run-id names a run"
+        " that is done.",
     ),
     detach: bool = options.detach_option,
     stack: str | None = options.stack_option,
@@ -132,7 +132,7 @@ def start_command(
 def _forced_run(
     run: str, sources: Sequence[str], table: str, there: Deployed, output: Output
 ) -> str:
-    """Return the id under which a source is loaded again, and say which run has loaded it."""
+    """Return a new run id for loading a source again, and print which run loaded it before."""
     if finished_report(run, there.context) is not None:
         again = new_run_id()
         output.say(f"run {run} is done; it is loaded again as run {again}")
@@ -149,7 +149,7 @@ def _forced_run(
 def start_run(run: str, payload: dict[str, Any], there: Deployed) -> str:
     """Start the first execution of a run, or the next one of a cancelled run; return its ARN.
 
-    Raises `ExecutionExists` for a run that was started before.
+    Raises `ExecutionExists` for a run that was already started.
     """
     control = there.context.ledger(run).find_control()
     if control is None or not control.cancelled:
@@ -162,7 +162,7 @@ def start_run(run: str, payload: dict[str, Any], there: Deployed) -> str:
 
 
 def _ended_before_it_began(run: str, there: Deployed) -> bool:
-    """Tell whether the run's execution ended before the run had a record."""
+    """Return whether the run's execution ended before it wrote the run's record."""
     if there.context.ledger(run).find_record() is not None:
         return False
     last = there.last_execution(run)
@@ -170,7 +170,7 @@ def _ended_before_it_began(run: str, there: Deployed) -> bool:
 
 
 def start_again(run: str, payload: dict[str, Any], there: Deployed, limits: NewLimits) -> str:
-    """Start another execution of a run once no earlier function sends; return its ARN."""
+    """Start another execution of a run once its earlier functions have stopped; return its ARN."""
     take_up(run, there.context, limits=limits, functions=True)
     suffix = f"-r{secrets.token_hex(4)}"
     name = run[: _MAX_EXECUTION_NAME - len(suffix)] + suffix
@@ -178,7 +178,7 @@ def start_again(run: str, payload: dict[str, Any], there: Deployed, limits: NewL
 
 
 def _loads_the_same(run: str, payload: dict[str, Any], there: Deployed) -> bool:
-    """Tell whether the run of this id was asked for the same of the same source and table."""
+    """Return whether the run with this id loads the same source and table with the same options."""
     ledger = there.context.ledger(run)
     record, request = ledger.find_record(), ledger.find_request()
     if record is None:
@@ -190,9 +190,9 @@ def _loads_the_same(run: str, payload: dict[str, Any], there: Deployed) -> bool:
 
 
 def follow_run(named: NamedRun, arn: str, there: Deployed, output: Output, *, detach: bool) -> int:
-    """Follow an execution to its end, and print its result; return the exit status.
+    """Follow an execution to its end and print its result; return the exit status.
 
-    With `detach`, print its ARN and return at once.
+    With `detach`, print the execution's ARN and return at once.
     """
     run = named.run
     if detach:
@@ -281,7 +281,7 @@ def resume_command(
         "max_cost": max_cost,
         "max_rejects": max_rejects,
     }
-    # A payload has null for no limit.
+    # In a payload, null means no limit.
     changed = {
         name: None if value == UNLIMITED else value
         for name, value in changes.items()
@@ -302,7 +302,7 @@ def resume_command(
 
 
 def _refuse(named: NamedRun, given: dict[str, object], other: str) -> None:
-    """Raise `InvalidUsage` for options that apply only to runs of the `other` place."""
+    """Raise `InvalidUsage` for options that apply only to runs in the `other` place."""
     place = {"the stack": "this machine", "this machine": "the stack"}[other]
     for name, value in given.items():
         if value is not None:
@@ -332,7 +332,7 @@ def _resume_here(
     settings = named.settings(payload.to_json())
     print_run(run, output, ledger=settings.ledger)
     with rejects_file(rejects, payload.source.names) as file:
-        # Looked up first: a run that is done does not need its source any more.
+        # Checked first: a finished run no longer needs its source.
         result = _finished_result(run, changed, there, output)
         if result is None:
             result = import_with_progress(
@@ -350,8 +350,8 @@ def _resume_here(
 def _finished_result(
     run: str, changed: dict[str, Any], there: RunLocation, output: Output
 ) -> Result | None:
-    """Return the result of a run that is done; None if work is left, or the limit is new."""
-    # With another limit of rejects the same ledger may be a failure, or a success.
+    """Return the result of a run that is done; None if it is not, or if --max-rejects changed."""
+    # A different --max-rejects can turn the same ledger from a failure into a success.
     return None if "max_rejects" in changed else finished_result(run, there.context, output)
 
 
@@ -371,7 +371,7 @@ def _resume_payload(run: str, options: dict[str, Any], there: Deployed) -> dict[
         return {"run": {"resume_of": run}, "options": options}
     if last is None or not isinstance(last.input, dict):
         raise RunNotFound(f"there is no run {run} in stack {there.stack.name}")
-    # Its input could not be read: start over with it, in case an option mends it.
+    # Its input was invalid: start over with it, in case a new option corrects it.
     given = last.input
     named, limits = given.get("run") or {}, given.get("options") or {}
     if not isinstance(named, dict) or not isinstance(limits, dict):

@@ -1,4 +1,4 @@
-"""Draw tables, and the progress of a run, in the terminal by rich."""
+"""Draw tables and run progress in the terminal with rich."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ STATUS_STYLES = {
     **dict.fromkeys(("FAILS", "FAILED", "LedgerDamaged"), "bold red"),
     "RUNNING": "cyan",
 }
-"""Colors of a plan's and a run's status."""
+"""Color of each status of a plan or run."""
 PIPE_COLUMNS = 4000
-"""Width of a table for a program: no cell is cut."""
+"""Width of a table in a pipe; wide enough that no cell is cut."""
 _TRAILING = re.compile(r"[ ]+$", re.MULTILINE)
 
 
 def draw(drawn: RenderableType, *, whole_lines: bool = False) -> None:
-    """Draw on standard output. With `whole_lines`, a pipe gets lines of any width."""
+    """Draw on standard output. With `whole_lines`, lines in a pipe are never wrapped."""
     width = PIPE_COLUMNS if whole_lines and not sys.stdout.isatty() else None
     console = Console(highlight=False, soft_wrap=False, width=width)
     with console.capture() as captured:
@@ -60,11 +60,15 @@ def make_table(
     flexible: str | None = None,
     whole: Sequence[str] = (),
 ) -> Table:
-    """Make a table; control characters in cells are escaped.
+    """Make a table. Control characters in cells are escaped, and columns without cells left out.
 
-    Columns without a cell are left out. Those in `right` are aligned to the right. Long cells are
-    wrapped; with `flexible`, the column that takes the width that is left, they are cut instead,
-    but for the columns in `whole`.
+    Args:
+        head: Column titles.
+        rows: Cells of each row.
+        right: Columns aligned to the right.
+        flexible: Column that takes the remaining width. With it, long cells are cut instead of
+            wrapped.
+        whole: Columns whose cells are never cut.
     """
     cells = [
         [each if isinstance(each, Text) else Text(visible(each)) for each in row] for row in rows
@@ -88,9 +92,9 @@ def make_table(
 
 MAX_GRID_LINES, MAX_GRID_COLUMNS = 8, 120
 _LINES_AROUND = 8
-"""Lines of the terminal that are left to the rest of the view and to what was printed before."""
+"""Terminal lines reserved for the rest of the view and for earlier output."""
 _LEVELS, _ASCII_LEVELS = "▁▂▃▄▅▆", "123456789"
-"""Signs of a cell that is imported in part, by how much of it is."""
+"""Symbols of a partly imported cell, from empty to full."""
 _SIGNS = {"waiting": "·", "done": "▇", "failed": "✗"}
 _ASCII_SIGNS = {"waiting": ".", "done": "#", "failed": "x"}
 _STYLES = {
@@ -102,14 +106,14 @@ _STYLES = {
 
 
 Cell = tuple[str, float]
-"""Kind of a cell of the grid (`waiting`, `running`, `done` or `failed`), and the imported share.
+"""State of a cell of the grid (`waiting`, `running`, `done` or `failed`), and its imported share.
 
-A cell is one chunk, or several in a row.
+A cell is one chunk, or several consecutive ones.
 """
 
 
 def grid_cells(chunks: ChunkStates, most: int) -> tuple[int, list[Cell]]:
-    """Return the number of chunks in a cell, and at most `most` cells."""
+    """Group chunks into at most `most` cells; return the chunks per cell, and the cells."""
     count = len(chunks)
     each = max(1, -(-count // max(1, most)))
     return each, [_cell(chunks.slice(n, min(n + each, count))) for n in range(0, count, each)]
@@ -127,17 +131,17 @@ def _cell(states: bytes) -> Cell:
 
 
 class ProgressView:
-    """View of a run's progress, drawn anew several times a second."""
+    """Live view of a run's progress, redrawn several times a second."""
 
     def __init__(self) -> None:
         self._progress: RunProgress | None = None
 
     def show(self, progress: RunProgress) -> None:
-        """Set the progress that is drawn next."""
+        """Set the progress to draw next."""
         self._progress = progress
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the view, in no more lines and columns than the terminal has."""
+        """Draw the view within the terminal's lines and columns."""
         progress = self._progress
         if progress is None or not progress.size or not len(progress.chunks):
             yield _bar(CHECKING, None, "")
@@ -179,7 +183,7 @@ def _grid(chunks: ChunkStates, options: ConsoleOptions, lines: int) -> Iterator[
     gap = 1 if len(chunks) <= width else 0
     most = (width + gap) // (1 + gap)
     each, cells = grid_cells(chunks, most * lines)
-    # Lines of equal length, as far as that goes.
+    # Lines of about equal length.
     columns = -(-len(cells) // -(-len(cells) // most))
     for first in range(0, len(cells), columns):
         line = Text(no_wrap=True, overflow="crop")
@@ -190,7 +194,7 @@ def _grid(chunks: ChunkStates, options: ConsoleOptions, lines: int) -> Iterator[
 
 
 def _legend(chunks: ChunkStates, each: int, width: int, ascii_only: bool) -> Text:
-    """Return the counts of chunks, with the sign of each state."""
+    """Return the number of chunks in each state, with the state's symbol."""
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append(f"{len(chunks):,} chunks: ")
     counts = [(kind, getattr(chunks, kind)) for kind in ("failed", "done", "running", "waiting")]

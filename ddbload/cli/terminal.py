@@ -1,8 +1,8 @@
-"""Talk to the terminal: exit statuses, results, lines, live drawings, questions, and Ctrl-C.
+"""Terminal input and output: exit statuses, results, drawings, questions, and Ctrl-C.
 
-Ctrl-C and SIGTERM mean the same. They end a command by KeyboardInterrupt. While a run writes, the
-first one stops it: no new row is sent, those that were sent are settled and recorded, and the run
-can be resumed. The second ends the process at once.
+Ctrl-C and SIGTERM act the same: they end a command by KeyboardInterrupt. While a run writes, the
+first signal stops the run: no new row is sent, rows in flight are settled and recorded, and the run
+can be resumed. A second signal ends the process at once.
 """
 
 from __future__ import annotations
@@ -40,21 +40,24 @@ _EXIT_STATUSES = {
     **dict.fromkeys(("INTERRUPTED", "CANCELLED"), EXIT_INTERRUPTED),
 }
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
-"""Exit status if the reader of standard output has closed it, as `head` does."""
+"""Exit status if the reader closed standard output, as `head` does."""
 STDOUT = 1
-"""Descriptor of standard output."""
+"""File descriptor of standard output."""
 STEP_SECONDS = 2.0
-"""Shortest time between two lines of --verbose about rows."""
+"""Minimum seconds between two --verbose lines about rows."""
 
 
 def exit_status(status: str) -> int:
-    """Return the exit status for that of a run, plan or comparison; EXIT_FAILED for all others."""
+    """Return the exit status for a run's, plan's or comparison's status.
+
+    EXIT_FAILED for any status that is not listed.
+    """
     return _EXIT_STATUSES.get(status, EXIT_FAILED)
 
 
 @contextmanager
 def ignore_closed_stderr() -> Iterator[None]:
-    """Ignore errors of stderr: there is no other place to report them."""
+    """Ignore errors of stderr, because there is no other place to report them."""
     try:
         yield
     except OSError:
@@ -63,7 +66,7 @@ def ignore_closed_stderr() -> Iterator[None]:
 
 
 class Stdout(io.FileIO):
-    """Standard output that keeps its error, which whoever writes may have handled."""
+    """Standard output that remembers its write error, even if the caller caught the exception."""
 
     error: OSError | None = None
 
@@ -76,13 +79,13 @@ class Stdout(io.FileIO):
 
 
 def buffer_stdout() -> None:
-    """Buffer standard output, and have it print any character.
+    """Buffer standard output, and let it print any character.
 
-    Python leaves it unbuffered if `PYTHONUNBUFFERED` is set, as in many containers: then a write
-    may end early without an error.
+    Python leaves it unbuffered if `PYTHONUNBUFFERED` is set, as in many containers. A write may
+    then be incomplete without an error.
     """
     raw = Stdout(STDOUT, "w", closefd=False)
-    # As stderr does: file names may not be valid UTF-8.
+    # The same as stderr, because file names may not be valid UTF-8.
     sys.stdout = io.TextIOWrapper(
         *(io.BufferedWriter(raw), sys.stdout.encoding, "backslashreplace"),
         line_buffering=raw.isatty(),
@@ -90,9 +93,10 @@ def buffer_stdout() -> None:
 
 
 def stdout_error() -> OSError | None:
-    """Return the error of standard output, such as a full disk or a closed pipe, if any.
+    """Return the write error of standard output, such as a full disk or a closed pipe; else None.
 
-    After an error standard output is redirected to nowhere: the flush at exit would fail as well.
+    After an error, standard output is redirected to /dev/null, so that the flush at exit does not
+    fail.
     """
     error: OSError | None = None
     try:
@@ -108,7 +112,7 @@ def stdout_error() -> OSError | None:
 
 
 def report_stdout_error(error: OSError) -> int:
-    """Print the error of standard output; return the exit status."""
+    """Print the write error of standard output; return the exit status."""
     if isinstance(error, BrokenPipeError):
         return EXIT_BROKEN_PIPE
     print_stderr(f"ddbload: {OutputUnwritable.__name__}: standard output: {error.strerror}")
@@ -117,9 +121,9 @@ def report_stdout_error(error: OSError) -> int:
 
 @contextmanager
 def keep_result(done: str) -> Iterator[None]:
-    """Raise `OutputUnwritable` with what was `done` if standard output cannot be written.
+    """Raise `OutputUnwritable` with the outcome `done` if standard output cannot be written.
 
-    A closed pipe raises `BrokenPipeError`, without a message.
+    A closed pipe raises `BrokenPipeError` without a message.
     """
     try:
         yield
@@ -131,13 +135,13 @@ def keep_result(done: str) -> Iterator[None]:
         raise OutputUnwritable(f"standard output: {failed.strerror}; {done}") from None
 
 
-# What is drawn on the terminal now, if anything is.
+# Current drawing on the terminal, if any.
 _drawn: list[Live] = []
 
 
 @contextmanager
 def drawing(live: Live) -> Iterator[None]:
-    """Draw on the terminal, and give way to lines that are written meanwhile."""
+    """Draw live on the terminal, and move the drawing below lines that are printed meanwhile."""
     with live:
         _drawn.append(live)
         try:
@@ -148,9 +152,9 @@ def drawing(live: Live) -> Iterator[None]:
 
 @contextmanager
 def _cleared() -> Iterator[None]:
-    """Clear what is drawn, and draw it again below the lines that are written meanwhile.
+    """Clear the drawing while lines are written, then draw it again below them.
 
-    Rich would print them above by itself, but click writes past it.
+    Needed because click writes to the stream directly, which rich cannot see.
     """
     live = _drawn[-1] if _drawn else None
     if live is None:
@@ -173,7 +177,7 @@ _COLOURS = {EXIT_DONE: "green", EXIT_REJECTS: "yellow"}
 
 
 def print_result(lines: Sequence[str], exit_code: int) -> None:
-    """Write a result to stdout; on a terminal its first line comes last, in colour."""
+    """Write a result to stdout. On a terminal its first line is printed last, in color."""
     first, *rest = map(visible, lines)
     shown = [first, *rest]
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
@@ -183,7 +187,7 @@ def print_result(lines: Sequence[str], exit_code: int) -> None:
 
 
 def print_json(value: object) -> None:
-    """Write a value to stdout as one line of JSON, whose escapes leave no control character."""
+    """Write a value to stdout as one line of JSON, with control characters escaped."""
     with _cleared():
         click.echo(json.dumps(value))
 
@@ -195,7 +199,7 @@ def print_stderr(*lines: str) -> None:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a count with its noun: `1 row`, `2 rows`."""
+    """Return a count with its noun, as in `1 row` and `2 rows`."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
@@ -211,7 +215,7 @@ def print_error(error: Failure | DdbloadError | None) -> None:
 
 
 def error_json(error: Failure | None) -> dict[str, Any] | None:
-    """Return an error as `--json` prints it."""
+    """Return an error as the object that `--json` prints; None without an error."""
     if error is None:
         return None
     chunk = {} if error.chunk is None else {"chunk": error.chunk}
@@ -219,14 +223,15 @@ def error_json(error: Failure | None) -> dict[str, Any] | None:
 
 
 def has_terminal_input() -> bool:
-    """Return true if questions can be asked; closed standard input counts as non-interactive."""
+    """Return whether questions can be asked; closed standard input counts as non-interactive."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 def ask_to_agree(question: str, *, unasked: str, declined: str) -> None:
-    """Ask a question on the terminal.
+    """Ask a yes-or-no question on the terminal.
 
-    Raises `InvalidUsage`: `declined` for a no, and `unasked` without a terminal to ask on.
+    Raises `InvalidUsage` with the text `declined` if the answer is no, and with the text `unasked`
+    if standard input is not a terminal.
     """
     if not has_terminal_input():
         raise InvalidUsage(unasked)
@@ -238,7 +243,7 @@ def ask_to_agree(question: str, *, unasked: str, declined: str) -> None:
 
 @dataclass(slots=True)
 class Output:
-    """Form in which a command prints: the options --json, --all, --quiet and --verbose."""
+    """Output options of a command: --json, --all, --quiet and --verbose."""
 
     as_json: bool = False
     show_all: bool = False
@@ -249,12 +254,12 @@ class Output:
 
     @property
     def draws(self) -> bool:
-        """True if progress is drawn, or printed as a line from time to time."""
+        """True if progress is drawn, or printed as lines from time to time."""
         return not (self.quiet or self.verbose)
 
     @property
     def notice(self) -> Callable[[str], None] | None:
-        """Printer of warnings about the table; None with --quiet, which looks for none."""
+        """Printer of warnings about the table; None with --quiet, which skips the checks."""
         return None if self.quiet else print_notice
 
     def show(self, value: object, *lines: str) -> None:
@@ -277,14 +282,14 @@ class Output:
     def step(self, text: str) -> None:
         """Print a step of --verbose, with the seconds since the command began.
 
-        Steps are counts, sizes, offsets and the table's names, and nothing from the source: even a
-        name of a column may be data, where a file has no header.
+        Steps contain only counts, sizes, offsets and names of the table. They quote nothing from
+        the source: even a column name may be row data if the file has no header.
         """
         if self.verbose:
             print_stderr(f"ddbload: [{time.monotonic() - self._began:.1f} s] {text}")
 
     def step_reading(self, read: int, size: int, rows: int) -> None:
-        """Print how far a source is read, at most every two seconds."""
+        """Print how much of a source has been read, at most every two seconds."""
         if self.verbose and time.monotonic() >= self._read_at + STEP_SECONDS:
             self._read_at = time.monotonic()
             self.step(f"read {read:,} of {size:,} bytes, {counted(rows, 'row')}")
@@ -294,7 +299,7 @@ class Output:
 def live_reading(
     output: Output, doing: str = "reading the source"
 ) -> Iterator[Callable[[int, int, int], None]]:
-    """Yield a function that shows bytes read, bytes in all, and rows: in a bar, or as steps."""
+    """Yield a function that shows bytes read, total bytes, and rows: as a bar, or as steps."""
     console = live_console() if output.draws else None
     if console is None:
         yield output.step_reading
@@ -327,7 +332,7 @@ def live_reading(
 
 
 def live_console() -> Console | None:
-    """Make a console that can draw on stderr; None if stderr cannot draw."""
+    """Make a console that draws on stderr; None if stderr cannot draw."""
     if not sys.stderr.isatty():
         return None
     from rich.console import Console
@@ -338,15 +343,15 @@ def live_console() -> Console | None:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _AGAIN_SECONDS = 0.01
-"""Time until an exception that could not be raised, or was dropped, is raised again."""
+"""Seconds until an exception that was dropped or could not be raised is raised again."""
 
 
 def raise_on_interrupt() -> Callable[[], bool]:
-    """Raise KeyboardInterrupt on a signal; return a function that tells whether one came.
+    """Raise KeyboardInterrupt on SIGINT or SIGTERM.
 
-    The code that is interrupted may replace the exception: a half imported module raises
-    ImportError. So it is raised after modules that are loading, and again after a callback of the
-    interpreter, which prints exceptions and drops them.
+    Returns a function that returns true once a signal arrived. The interrupted code may replace the
+    exception: a partly imported module raises ImportError. So it is raised after pending imports,
+    and raised again if a callback of the interpreter has printed and dropped it.
     """
     raised = False
 
@@ -372,7 +377,7 @@ def raise_on_interrupt() -> Callable[[], bool]:
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Yield a function that tells whether to stop."""
+    """Yield a function that returns true once a signal asked the run to stop."""
     asked = threading.Event()
 
     def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal's contract
@@ -396,7 +401,7 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
 
 
 def _is_importing(frame: FrameType | None) -> bool:
-    """Tell whether a module is loading."""
+    """Return whether a module is being imported in this frame or its callers."""
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True

@@ -31,9 +31,9 @@ from ddbload.verify import verify
 from ddbload.verify.verify import Verdict, VerifySettings
 
 FREE_DOLLARS = 0.10
-"""Price up to which nobody is asked."""
+"""Price in dollars up to which no confirmation is asked for."""
 MOST_OVER_ESTIMATE = 2.0
-"""Read units, as a multiple of those that were said, after which a comparison stops."""
+"""Factor above the estimated read units at which a comparison stops."""
 _SHOWN_ATTRIBUTES = 10
 
 
@@ -86,9 +86,10 @@ def verify_command(
 ) -> int:
     """Compare the items of SOURCE with those of TABLE, without writing to it.
 
-    Give the options of the import. Rows become items as by ddbload import; then the table is
-    scanned, or a --sample of keys is looked up. Items are equal if all their attributes are:
-    numbers by value, sets in any order. The price is printed first, and asked about above $0.10.
+    Use the same options as for the import. Rows become items as by ddbload import; then the table
+    is scanned, or a --sample of keys is looked up. Items are equal if all their attributes are:
+    numbers by value, sets in any order. The price is printed first, and confirmed by you if it is
+    above $0.10.
 
     Exit status: 0 if the table has the same items, 3 if not, 1 if they could not be compared.
     """
@@ -236,9 +237,9 @@ def _lines(value: Mapping[str, Any], verdict: Verdict, source: str, table: str) 
 def agree(
     verification: verify.Verification, settings: VerifySettings, output: Output, *, yes: bool
 ) -> None:
-    """Print the price, and ask whether it is agreed to if it is not small.
+    """Print the price, and ask for confirmation above `FREE_DOLLARS`.
 
-    Raises `InvalidUsage` if it is declined, and without a terminal to ask on.
+    Raises `InvalidUsage` if the user declines, and without a terminal to ask on.
     """
     estimate = verification.estimate
     text = estimate.text(verification.table.name, consistent=settings.consistent)
@@ -254,10 +255,10 @@ def agree(
 
 
 class DifferenceFolder:
-    """Folder of `--out`: a file of DynamoDB JSON lines for each kind of difference."""
+    """Folder of `--out`: one file of DynamoDB JSON lines per kind of difference."""
 
     def __init__(self, path: str, unfinished: ExitStack) -> None:
-        """Begin the files, which `unfinished` removes if they are not finished."""
+        """Create the files. `unfinished` removes them unless they are finished."""
         self._folder = Path(path)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -276,9 +277,9 @@ class DifferenceFolder:
         self._counts[kind] += 1
 
     def finish(self, *, keep_extra: bool) -> None:
-        """Put the files in the place of those of an earlier comparison. Raises `OutputUnwritable`.
+        """Replace the files of an earlier comparison by these. Raises `OutputUnwritable`.
 
-        A sample finds no extra items, and so leaves no file that says there are none.
+        A sample cannot find extra items, so it leaves no file of extra items.
         """
         for kind, sink in self._sinks.items():
             if kind != verify.EXTRA or keep_extra:
@@ -290,7 +291,7 @@ class DifferenceFolder:
                 raise self._unwritable(error) from None
 
     def commands(self, table: str, aws: AwsSettings) -> list[str]:
-        """Return the commands that would make the table's items those of the source."""
+        """Return ddbload commands that would make the table's items equal to the source's."""
         modes = {verify.MISSING: "insert", verify.DIFFERENT: "put", verify.EXTRA: "delete"}
         return [
             shlex.join(

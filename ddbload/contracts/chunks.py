@@ -1,4 +1,4 @@
-"""Messages about chunks: a chunk, and the scan that makes chunks of a source."""
+"""Messages about chunks: a chunk, the objects that it reads, and the scan that cuts a source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ddbload.contracts.messages import SPARSE, CountedLine, JsonObjectReader, JsonRule, Message
+from ddbload.contracts.messages import (
+    SPARSE,
+    CountedLine,
+    JsonObjectReader,
+    JsonRule,
+    LineNumber,
+    Message,
+)
 
 _LISTING_NAME = JsonRule(pattern=re.compile("[0-9a-f]{1,64}"), wanted="the name of a listing")
 """Names that cannot lead elsewhere."""
@@ -27,6 +34,42 @@ class Chunk(Message):
     first_line: CountedLine
     """Line of the first row; 0 if it is not known, because nobody read the rows before it. The
     lines in the chunk's cursors are then the line ends between its start and them."""
+
+
+def _read_places(f: JsonObjectReader) -> tuple[int, ...] | None:
+    places = f.raw("places")
+    if places is None:
+        return None
+    is_list = isinstance(places, list) and all(type(each) is int and each >= 0 for each in places)
+    if not is_list or not places or len(set(places)) < len(places):
+        raise f.wrong("places", "this", "a list of different whole numbers")
+    return tuple(places)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSlice(Message):
+    """The rows of one object, as a slice of the rows of the run."""
+
+    pinned: Mapping[str, Any]
+    """Version of the object: its ETag, for example."""
+    base: int
+    """Offset of the object's first row among the rows of all objects."""
+    skip: int
+    """Bytes before the first row: byte order mark, skipped lines, header."""
+    line: LineNumber
+    """Line of the first row."""
+    size: int
+    """Bytes of the rows; with `padded`, the most that they may be."""
+    padded: Annotated[bool, SPARSE] = False
+    """True if only reading tells where the rows end: preflight has not read the object."""
+    places: Annotated[tuple[int, ...] | None, JsonRule(read=_read_places, sparse=True)] = None
+    """Place among the run's columns of each of the object's columns, in the object's order; None if
+    it has the same columns in the same order. A column that it lacks is empty in each row."""
+
+    @property
+    def end(self) -> int:
+        """Offset of the end of the object's rows among the rows of all objects."""
+        return self.base + self.size
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ddbload.contracts.payload import ColumnMapping, Payload
 from ddbload.contracts.run_record import Table
 from ddbload.contracts.source import AUTO, UTF_8, Source, is_single_byte, known_codec
 from ddbload.dynamodb.limits import MAX_COLUMNS, MAX_NAME_BYTES
-from ddbload.dynamodb.row_writes import Condition, RowWrites
+from ddbload.dynamodb.modes import Condition, RowWrites
 from ddbload.errors import (
     BadHeader,
     ColumnNameTooLong,

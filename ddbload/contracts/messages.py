@@ -15,10 +15,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from types import NoneType, TracebackType
-from typing import Annotated, Any, ClassVar, Self, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Self,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from ddbload.errors import InvalidPayload, nearest_name
+from ddbload.errors import DdbloadError, InvalidPayload, LedgerDamaged, nearest_name
 
+T = TypeVar("T")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _LISTED_FIELDS = 10
 """Number of unknown fields that an error lists."""
@@ -464,3 +475,26 @@ def declared(kind: type) -> Iterator[Option]:
         if settings is not None:
             flag = settings.get("flag") or "--" + each.name.replace("_", "-")
             yield Option(**{**settings, "field": each.name, "flag": flag})
+
+
+def encode_json(value: object) -> bytes:
+    """Encode a value as compact JSON."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def decode_json(uri: str, data: bytes, decode: Callable[[Any], T], advice: str) -> T:
+    """Decode an object's JSON. Raises `LedgerDamaged` with `advice` on what to do."""
+    return decode_object(uri, lambda: decode(json.loads(data)), advice)
+
+
+def decode_object(uri: str, decode: Callable[[], T], advice: str) -> T:
+    """Call `decode`. Raises `LedgerDamaged` with `advice` if it fails."""
+    try:
+        return decode()
+    except LedgerDamaged:
+        raise
+    except (DdbloadError, ValueError, LookupError, TypeError, RecursionError):
+        raise LedgerDamaged(
+            f"{uri} is not what this version of ddbload writes: it is damaged, or of a later"
+            f" version; {advice}"
+        ) from None

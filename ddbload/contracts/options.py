@@ -18,7 +18,7 @@ from ddbload.contracts.messages import (
     option,
 )
 from ddbload.contracts.source import AUTO
-from ddbload.dynamodb.modes import MODES, PUT, WriteMode, mode_of
+from ddbload.dynamodb.modes import MODES, PUT, Condition, WriteMode, mode_of
 from ddbload.errors import InvalidPayload
 
 write_option = partial(option, group=WRITING)
@@ -303,9 +303,6 @@ class Options(Message):
                 f"{f.path(name)!r} is for mode {modes}, and the mode is {self.mode}{hint}"
             )
         if self.condition is not None:
-            # Imported here: most runs have no condition.
-            from ddbload.dynamodb.row_writes import Condition
-
             try:
                 Condition.read(self.condition)
             except InvalidPayload as error:

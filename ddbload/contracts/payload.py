@@ -1,10 +1,13 @@
-"""The input of a run: source, table, types, column mapping, nulls, options, comparisons."""
+"""The input of a run: source, table, types, mapping, nulls, options, comparisons; its identity."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Annotated, Any, Self
 
@@ -13,11 +16,12 @@ from ddbload.contracts.messages import (
     JsonObjectReader,
     JsonRule,
     Message,
+    declared,
     is_text,
     option,
 )
-from ddbload.contracts.options import REMOVE, Options
-from ddbload.contracts.source import Source
+from ddbload.contracts.options import KEEP, REMOVE, Options
+from ddbload.contracts.source import Source, known_codec
 from ddbload.errors import InvalidPayload, TableNotAllowed, nearest_name
 
 OPERATORS = EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = ("=", "!=", "<", "<=", ">", ">=")
@@ -158,6 +162,11 @@ TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
 def canonical_type(text: str) -> str | None:
     """Return DynamoDB's name of a type, given in any case or by a synonym; None if unknown."""
     return _CANONICAL_TYPES.get(text.strip().lower().replace("-", "_").replace(" ", "_"))
+
+
+def attribute_type(declared: str) -> str:
+    """Return DynamoDB's type for a declared type."""
+    return "N" if declared == "epoch" else declared.rpartition("_")[2]
 
 
 def is_run_id(text: str) -> bool:
@@ -370,3 +379,94 @@ class Payload(Message):
         if self.retry_of is not None:
             value["retry_of"] = self.retry_of
         return value
+
+
+# Identity of loads. Options that determine rows are declared as decisive. They alone answer whether
+# a table has loaded an object version, whether two runs load the same, and whether a run id belongs
+# to a command.
+
+_PAYLOAD_PARTS = ("source", "mapping", "nulls", "options")
+
+
+def _decisive(kind: type) -> tuple[str, ...]:
+    return tuple(each.field for each in declared(kind) if each.decisive)
+
+
+DECISIVE: Mapping[type, tuple[str, ...]] = {
+    Payload: tuple(
+        each.name for each in fields(Payload) if each.name in (*_PAYLOAD_PARTS, *_decisive(Payload))
+    ),
+    **{kind: _decisive(kind) for kind in (Source, ColumnMapping, NullHandling, Options)},
+    Comparison: ("column", "op", "value"),
+}
+"""Payload fields that determine which rows and items an object version gives.
+
+All others are limits, speed, locations, and settings of the run. The table's id and the object
+version are the other parts of a load's identity.
+"""
+
+_WORDS = {"position_attribute": "position attribute"}
+"""Names of fields in messages, if they differ from the fields' own."""
+
+
+def asked_hash(payload: Payload, hmac_key: bytes | None) -> str:
+    """Return the hash of all options that determine rows, in hexadecimal.
+
+    `payload`: payload as given, before detection. `hmac_key`: key of the filter hmac, which also
+    determines rows; the hash is keyed with it and does not reveal it.
+    """
+    text = json.dumps(_asked(payload), sort_keys=True).encode()
+    if hmac_key is None:
+        return hashlib.sha256(text).hexdigest()
+    return hmac.new(hmac_key, text, hashlib.sha256).hexdigest()
+
+
+def differing(payload: Payload, *earlier: Payload) -> list[str]:
+    """Name the options of a payload that none of the earlier payloads has, for messages."""
+    asked, before = _asked(payload), [_asked(each) for each in earlier]
+    return [
+        _WORDS.get(name, name)
+        for name, value in asked.items()
+        if all(value != each[name] for each in before)
+    ]
+
+
+def _asked(payload: Payload) -> dict[str, Any]:
+    """Return the decisive options by field name, normalized so that equal meanings are equal."""
+    parts: dict[str, Any] = {
+        name: _plain(getattr(payload, name))
+        for name in DECISIVE[Payload]
+        if name not in ("source", "options")
+    }
+    for part in (payload.source, payload.options):
+        parts |= {name: _meant(part, name) for name in DECISIVE[type(part)]}
+    return parts
+
+
+def _plain(value: Any) -> Any:
+    """Return a payload member as JSON, with lists sorted, because their order has no meaning."""
+    if isinstance(value, ColumnMapping | NullHandling | Comparison):
+        return {name: _plain(getattr(value, name)) for name in DECISIVE[type(value)]}
+    if isinstance(value, tuple):
+        plain = {json.dumps(_plain(each), sort_keys=True) for each in value}
+        return sorted(plain)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value
+
+
+def _meant(part: Source | Options, name: str) -> Any:
+    """Return a field of a source or of options, normalized to one spelling per meaning."""
+    value = getattr(part, name)
+    spell = _SPELLINGS.get(name)
+    if spell is not None:
+        return spell(part, value)
+    return list(value) if name == "columns" and value is not None else _plain(value)
+
+
+_SPELLINGS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "encoding": lambda _, name: known_codec(name) or name,
+    # A quote as escape character means doubled quotes.
+    "escape": lambda source, escape: None if escape == source.quote else escape,
+    "on_empty": lambda _, on_empty: None if on_empty == KEEP else on_empty,
+}

@@ -1,24 +1,16 @@
-"""The source of a run: where it is, how to read it, encodings, and the slice of one object."""
+"""The source of a run: where it is, how to read it, and its encoding."""
 
 from __future__ import annotations
 
 import codecs
+import posixpath
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Annotated, Any
 
-from ddbload.contracts.messages import (
-    INPUT,
-    SPARSE,
-    JsonObjectReader,
-    JsonRule,
-    LineNumber,
-    Message,
-    is_text,
-    option,
-)
+from ddbload.contracts.messages import INPUT, JsonObjectReader, JsonRule, Message, is_text, option
 from ddbload.errors import InvalidPayload
 
 source_option = partial(option, group=INPUT, decisive=True)
@@ -90,6 +82,13 @@ EXPORT_SUMMARY = "manifest-summary.json"
 EXPORT_FILES = "manifest-files.json"
 EXPORT_STARTED = "_started"
 """Names of a table export's manifests, and of the empty object that DynamoDB writes first."""
+
+
+def is_export_manifest(location: str) -> bool:
+    """Return whether a path or URI has the name of an export's manifest."""
+    return posixpath.basename(location) in (EXPORT_SUMMARY, EXPORT_FILES)
+
+
 COMPRESSIONS = UNCOMPRESSED, GZIP, ZSTD = ("none", "gzip", "zstd")
 MATCHES = BY_NAME, BY_POSITION = ("name", "position")
 """Ways to match columns of several objects with those of the first."""
@@ -351,6 +350,36 @@ class Source(Message):
         return KINDS[self.format]
 
     @property
+    def names_object(self) -> bool:
+        """True if the source is one S3 object of rows; of others only looking tells."""
+        is_export = self.kind.may_be_export and is_export_manifest(self.key or "")
+        return self.key is not None and not is_export
+
+    @property
+    def is_bytewise(self) -> bool:
+        """True if the text can be decoded from any byte at which a character begins."""
+        return self.encoding == UTF_8 or is_single_byte(self.encoding)
+
+    @property
+    def is_ranged(self) -> bool:
+        """True if a byte range can be read by itself, not from the object's beginning.
+
+        With `auto` each of several objects may be compressed, which only opening it tells.
+        """
+        is_plain = self.compression in (UNCOMPRESSED, AUTO)
+        return not self.kind.is_container and is_plain and self.is_bytewise
+
+    @property
+    def has_cuts(self) -> bool:
+        """True if a window of the source shows where a row ends: not where rows are not lines."""
+        return self.is_ranged and not self.framed
+
+    @property
+    def layout_of_lines(self) -> str:
+        """Layout of the same rows when each is written as one line."""
+        return LINES if self.framed else self.layout
+
+    @property
     def is_quoted(self) -> bool:
         """True if cells may be quoted."""
         return self.kind.has_columns and self.quote is not None
@@ -400,42 +429,6 @@ _IN_BUCKET = ("key", "prefix", "glob")
 
 def _two_sources(f: JsonObjectReader, one: str, other: str) -> InvalidPayload:
     return InvalidPayload(f"{f.path(one)!r} and {f.path(other)!r} are two sources; give one")
-
-
-def _read_places(f: JsonObjectReader) -> tuple[int, ...] | None:
-    places = f.raw("places")
-    if places is None:
-        return None
-    is_list = isinstance(places, list) and all(type(each) is int and each >= 0 for each in places)
-    if not is_list or not places or len(set(places)) < len(places):
-        raise f.wrong("places", "this", "a list of different whole numbers")
-    return tuple(places)
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectSlice(Message):
-    """The rows of one object, as a slice of the rows of the run."""
-
-    pinned: Mapping[str, Any]
-    """Version of the object: its ETag, for example."""
-    base: int
-    """Offset of the object's first row among the rows of all objects."""
-    skip: int
-    """Bytes before the first row: byte order mark, skipped lines, header."""
-    line: LineNumber
-    """Line of the first row."""
-    size: int
-    """Bytes of the rows; with `padded`, the most that they may be."""
-    padded: Annotated[bool, SPARSE] = False
-    """True if only reading tells where the rows end: preflight has not read the object."""
-    places: Annotated[tuple[int, ...] | None, JsonRule(read=_read_places, sparse=True)] = None
-    """Place among the run's columns of each of the object's columns, in the object's order; None if
-    it has the same columns in the same order. A column that it lacks is empty in each row."""
-
-    @property
-    def end(self) -> int:
-        """Offset of the end of the object's rows among the rows of all objects."""
-        return self.base + self.size
 
 
 # Encodings of text.

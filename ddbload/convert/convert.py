@@ -22,7 +22,7 @@ from ddbload.contracts.source import GZIP
 from ddbload.convert.sharded_sink import BucketShards, FolderShards, ShardedSink, ShardTarget
 from ddbload.convert.sinks import FileSink, Sink, StreamSink, disk_errors
 from ddbload.errors import NothingWritten, OutputUnwritable, TooManyRejects
-from ddbload.items.row_requests import compact_json
+from ddbload.items.item_requests import compact_json
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import PartOutput, ReadCounts, read_parts
 from ddbload.reading.row_batches import RejectLine, RowBatch, first_rows, iter_row_batches
@@ -33,7 +33,7 @@ from ddbload.steps.prepare import prepare_run, warn_of_header
 from ddbload.steps.row_feeder import FEED_READ_BYTES
 
 _REJECT_BYTES = 8 * 1024 * 1024
-"""Most bytes of rejects of a part that a worker sends."""
+"""Maximum bytes of rejects that a worker sends for a part."""
 _BLANK_OR_ESCAPE = re.compile(r"[\s\\]")
 
 
@@ -42,14 +42,14 @@ def prepare_conversion(
 ) -> RunRecord:
     """Detect a source's format, columns and types; return them as a record.
 
-    With a table, keys take its types and limits. Raises the errors of preflight.
+    With a table, key columns take its types, and its limits apply. Raises the errors of preflight.
     """
     target = NO_TABLE
     if table is not None:
         dynamodb = context.clients.dynamodb
         policy = context.retry_policy
         target, _ = describe_table_with_response(dynamodb, table, retry_policy=policy)
-    # All of the source is read once: the shorter rows of a scan by edges would limit it in vain.
+    # The whole source is read anyway, so the shorter row limit of a scan by edges is not needed.
     payload = replace(payload, options=replace(payload.options, scan=WHOLE))
     prepared = prepare_run("convert", payload, ledger, context, table=target)
     warn_of_header(prepared, context)
@@ -74,14 +74,14 @@ def convert(
     Args:
         record: Record of `prepare_conversion`.
         ledger: Ledger that the record was prepared with.
-        context: Clients and the clock.
-        sink: Sink for the items; the caller finishes it.
-        converted: Counts, which are updated in place.
+        context: Clients and clock.
+        sink: Sink for the items. The caller finishes it.
+        converted: Counts, updated in place.
         reject: Called with the JSON line of each reject.
-        watch: Called with the totals, and the bytes to read, from time to time.
-        processes: Processes that read and convert; the result is the same for any number.
-        make_context: Maker of the context of another process.
-        first: Rows after which to end, as if the source ended there. They are read here.
+        watch: Called from time to time with the totals, and the bytes to read.
+        processes: Processes that read and convert. The output is the same for any number.
+        make_context: Function that makes the context in another process.
+        first: Number of rows to convert, as if the source ended there; None for all.
 
     Raises:
         TooManyRejects: If more rows are rejected than the payload allows.
@@ -132,19 +132,19 @@ def _too_many(record: RunRecord, converted: ReadCounts) -> TooManyRejects:
 
 
 class _TooManyHereError(Exception):
-    """A part has more rejects than a worker sends."""
+    """Raised for a part with more rejects than a worker may send."""
 
 
 _Summary = tuple[ReadCounts, list[RejectLine]]
-"""Counts and rejects of a part."""
+"""Row counts and rejects of a part."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ConvertJob:
-    """Conversion of the rows of a part."""
+    """Job that converts the rows of one part."""
 
     max_rejects: int | None
-    """Rejects that end the work on a part; None if their share of all rows counts."""
+    """Number of rejects at which a part is given up; None if the limit is a percentage."""
 
     @property
     def piece_bytes(self) -> int:
@@ -152,7 +152,7 @@ class _ConvertJob:
         return FEED_READ_BYTES
 
     def work(self, reader: RunReader, batches: Iterator[RowBatch], output: PartOutput) -> _Summary:  # noqa: ARG002 - a PartJob
-        """Convert all batches."""
+        """Convert all batches of the part."""
         counts, rejects, reject_bytes = ReadCounts(), list[RejectLine](), 0
 
         def reject(line: bytes) -> None:
@@ -170,7 +170,7 @@ class _ConvertJob:
     def convert(
         self, batch: RowBatch, counts: ReadCounts, reject: Callable[[bytes], object]
     ) -> bytes:
-        """Encode the items of a batch as lines, and count its rows."""
+        """Encode the items of a batch as lines, and count the batch's rows."""
         items = counts.add_batch(batch, lambda row, defect: reject(batch.reject_line(row, defect)))
         if not isinstance(items, str):
             if batch.reader.record.payload.source.kind.is_native:
@@ -180,7 +180,7 @@ class _ConvertJob:
 
 
 class _Conversion:
-    """Takes converted parts in order, and converts those that no worker could."""
+    """Collector that writes converted parts in order, and converts those that a worker gave up."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class _Conversion:
         self._converted, self._reject, self._watch = converted, reject, watch
 
     def take(self, summary: _Summary, output: PartOutput, start: Cursor) -> bool:
-        """Take a converted part; False if there are too many rejects with it."""
+        """Write a converted part; return False if it exceeds the limit of rejects."""
         counts, rejects = summary
         if self._has_too_many(counts):
             return False
@@ -209,7 +209,7 @@ class _Conversion:
         return True
 
     def read(self, batches: Iterator[RowBatch]) -> None:
-        """Convert a part here, and write its items as they are made. Raises `TooManyRejects`."""
+        """Convert a part in this process, writing items at once. Raises `TooManyRejects`."""
         converted = self._converted
         for batch in batches:
             lines = self._job.convert(batch, converted, self._reject)
@@ -219,7 +219,10 @@ class _Conversion:
             self._show()
 
     def _has_too_many(self, more: ReadCounts) -> bool:
-        """Tell whether there are too many rejects with another part, whatever is not read yet."""
+        """Return whether the rejects exceed the limit, even if all remaining rows were valid.
+
+        `more`: counts of a part that was not added yet.
+        """
         done = self._converted
         return self._record.payload.options.reject_limit.surely_exceeded(
             done.causes.total() + more.causes.total(),
@@ -233,16 +236,16 @@ class _Conversion:
 
 
 def _with_line(line: bytes, shift: int) -> bytes:
-    """Return the line of JSON of a reject whose position was counted from a later line."""
+    """Return a reject's JSON with its line number increased by `shift`."""
     value = json.loads(line)
     value["line"] += shift
     return json.dumps(value).encode() + b"\n"
 
 
 def _without_blanks(line: str) -> str:
-    """Write an item as every other input does: equal items make equal lines, whatever their input.
+    """Write an item without blanks and escapes, so that equal items give equal lines.
 
-    An import may send the text of the line that an item was read from, with its blanks and escapes.
+    The item's text may be that of the source's line, which an import sends unchanged.
     """
     if _BLANK_OR_ESCAPE.search(line) is None:
         return line
@@ -251,16 +254,16 @@ def _without_blanks(line: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """Output of a conversion: OUT, compression, size of parts, order."""
+    """Output options of a conversion."""
 
     out: str
-    """`-`, a file, a folder (an existing one, or with a slash at the end), or s3://bucket/prefix/."""
+    """`-`, a file, a folder (existing, or with a trailing slash), or s3://bucket/prefix/."""
     compression: str | None
-    """One of `COMPRESSIONS`; by default that of the file name, and gzip for parts."""
+    """One of `COMPRESSIONS`. The default follows the file name; parts are gzipped."""
     part_bytes: int
     seed: int
     threads: int = 1
-    """Threads that compress."""
+    """Number of threads that compress."""
 
 
 def open_sink(wanted: OutputOptions, context: Context) -> Sink:
@@ -278,7 +281,7 @@ def open_sink(wanted: OutputOptions, context: Context) -> Sink:
         )
     if _is_special(out):
         with disk_errors(out):
-            # Appending, because /dev/stdout may be a file that a shell appends to (>>).
+            # Opened for appending, because /dev/stdout may be a file that a shell appends to (>>).
             return StreamSink(Path(out).open("ab"), out, close=True)
     return FileSink(out, wanted.compression, wanted.threads)
 
@@ -291,7 +294,7 @@ def _shard_target(out: str, context: Context) -> ShardTarget:
 
 
 def _is_special(path: str) -> bool:
-    """Tell whether a path is a device, pipe or the like, which a file must not replace."""
+    """Return whether a path is a device, a pipe or similar, which a file must not replace."""
     if path.startswith(("/dev/", "/proc/")):
         return True
     try:

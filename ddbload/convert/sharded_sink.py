@@ -1,7 +1,7 @@
 """Sink that shuffles items and writes them into parts of a folder or an S3 prefix.
 
-The shuffle deals each line to one of many temporary files at random, then shuffles each file in
-memory, so that every order is equally likely. A file that is too large is dealt out once more. All
+The shuffle deals each line at random to one of many temporary files, then shuffles each file in
+memory, so that every order is equally likely. A file too large for memory is dealt out again. All
 parts appear at once.
 """
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BUFFER_BYTES = 8 * 1024 * 1024
-"""Bytes of lines buffered in memory before they are written to the temporary files."""
+"""Bytes of lines buffered before they are written to the temporary files."""
 BUCKET_BYTES = 12 * 1024 * 1024
-"""Largest temporary file that is shuffled in memory, where it takes about twice as much."""
+"""Size of the largest temporary file shuffled in memory, where it takes about twice as much."""
 _READ_BYTES = 1024 * 1024
 _DEEPEST = 4
 
 
 class Shuffle:
-    """External shuffle of lines; the order depends on the seed alone."""
+    """External shuffle of lines. The order depends only on the seed."""
 
     def __init__(self, folder: Path, rng: random.Random, depth: int = 0, bits: int = 8) -> None:
         """Use `2**bits` temporary files in `folder`, which must be empty."""
@@ -57,7 +57,7 @@ class Shuffle:
         """Add lines, as latin-1 octets without line ends. Raises `OSError`."""
         buckets, choose, bits = self._buckets, self._rng.getrandbits, self._bits
         for line in lines:
-            # Line by line, so that the order does not depend on the size of batches.
+            # Draw once per line, so that the order does not depend on the size of batches.
             buckets[choose(bits)].append(line)
         size = sum(map(len, lines)) + len(lines)
         self.bytes += size
@@ -66,7 +66,7 @@ class Shuffle:
             self._spill()
 
     def shuffled(self) -> Iterator[list[bytes]]:
-        """Yield all lines in lists, without line ends; each file is removed after reading."""
+        """Yield lists of lines in shuffled order, without line ends; remove files once read."""
         self._spill()
         for number, size in enumerate(self._sizes):
             if not size:
@@ -102,7 +102,7 @@ class Shuffle:
                 continue
             lines.append("")
             data = "\n".join(lines).encode("latin-1")
-            # Opened one at a time: some systems allow fewer open files than there are buckets.
+            # Open one file at a time: some systems allow fewer open files than there are buckets.
             with self._path(number).open("ab") as file:
                 file.write(data)
             self._sizes[number] += len(data)
@@ -129,10 +129,10 @@ class ShardedSink:
         part_bytes: int = DEFAULT_PART_BYTES,
         threads: int = 1,
     ) -> None:
-        """Open temporary files; parts have about `part_bytes` before compression.
+        """Create temporary files. `part_bytes`: approximate size of a part, uncompressed.
 
-        `threads` compress them. Raises `OutputUnwritable` and `ExtraMissing`, after discarding the
-        target.
+        `threads` compress them. Discards the target, and raises `OutputUnwritable` or
+        `ExtraMissing`, if that fails.
         """
         self.bytes = 0
         self.parts = 0
@@ -154,7 +154,7 @@ class ShardedSink:
         self._shuffle = Shuffle(lines, random.Random(seed))
 
     def write(self, data: bytes) -> None:
-        """Write lines to the temporary files; a line may come in pieces. Raises as `finish`."""
+        """Write lines to the temporary files; calls may split a line. Raises as `finish`."""
         lines = (self._rest + data.decode("latin-1")).split("\n")
         self._rest = lines.pop()
         with _disk_errors():
@@ -186,14 +186,14 @@ class ShardedSink:
             self._target.discard()
 
     def _write_parts(self) -> Iterator[Path]:
-        """Write each part to a file, and yield its path; there is at least one part."""
+        """Write each part to a file and yield its path. There is at least one part."""
         total = self._shuffle.bytes
         count = max(1, -(-total // self._part_bytes))
         lines = chain.from_iterable(self._shuffle.shuffled())
         taken = 0
         for number in range(count):
             path = self._folder / f"part-{number:05d}.json{SUFFIXES[self._compression]}"
-            # Equal sizes, so that the last part is not a small one.
+            # Parts of equal size, so that the last one is not small.
             until = total * (number + 1) // count
             with path.open("wb") as file:
                 os.fchmod(file.fileno(), 0o600)
@@ -212,7 +212,7 @@ class ShardedSink:
 
 
 def _take(lines: Iterator[bytes], size: int) -> bytes:
-    """Take lines, with line ends, until they have at least `size` bytes."""
+    """Take lines, with line ends, until they total at least `size` bytes."""
     taken: list[bytes] = []
     while size > 0:
         line = next(lines)
@@ -227,7 +227,7 @@ def _disk_errors() -> contextlib.AbstractContextManager[None]:
 
 
 CONCURRENT_UPLOADS = 4
-"""Parts uploaded at once; each takes space on the local disk meanwhile."""
+"""Number of parts uploaded at once. Each takes disk space meanwhile."""
 
 
 class ShardTarget(Protocol):
@@ -237,7 +237,7 @@ class ShardTarget(Protocol):
     """
 
     def put(self, name: str, path: Path) -> None:
-        """Store the part in the file at `path`. May be called from any thread."""
+        """Store the file at `path` as the part `name`. May be called from any thread."""
 
     def publish(self) -> None:
         """Make all parts visible."""
@@ -260,12 +260,12 @@ class FolderShards:
             self._folder = Path(tempfile.mkdtemp(dir=beside, prefix=f".{self._path.name[:80]}."))
 
     def put(self, name: str, path: Path) -> None:
-        """Copy a part into a hidden folder beside the target."""
+        """Copy a part into a hidden folder next to the target."""
         with disk_errors(self._path):
             shutil.copyfile(path, self._folder / name)
 
     def publish(self) -> None:
-        """Rename the hidden folder."""
+        """Rename the hidden folder to the target."""
         with disk_errors(self._path):
             mask = os.umask(0)
             os.umask(mask)
@@ -279,7 +279,7 @@ class FolderShards:
 
 @dataclass(slots=True)
 class _Upload:
-    """Multipart upload with one part."""
+    """Multipart upload of one part."""
 
     key: str
     id: str
@@ -292,8 +292,8 @@ class _Upload:
 class BucketShards:
     """Target that is an empty prefix of an S3 bucket.
 
-    Each part is a multipart upload, and all uploads are completed at the end, so that no object
-    appears before. A killed process leaves incomplete uploads, which are not objects.
+    Each part is a multipart upload. All uploads are completed at the end, so that no object appears
+    earlier. A killed process leaves incomplete uploads, which are not objects.
     """
 
     def __init__(
@@ -304,7 +304,7 @@ class BucketShards:
         *,
         retry_policy: RetryPolicy = DEFAULT_POLICY,
     ) -> None:
-        """Check that the prefix, which ends with a slash or is empty, has no objects."""
+        """Check that the prefix has no objects. It is empty or ends with a slash."""
         self._client, self._bucket, self._prefix = client, bucket, prefix
         self._retry_policy = retry_policy
         self._uploads: list[_Upload] = []
@@ -396,7 +396,8 @@ class BucketShards:
             expected=self._expected,
         )
         if done is None:
-            # An earlier try may have succeeded although its answer was lost: look for the object.
+            # An earlier attempt may have succeeded although its answer was lost: check for the
+            # object.
             head: Any = {}
             if tries > 1:
                 head = self._call(

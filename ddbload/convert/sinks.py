@@ -18,10 +18,10 @@ from ddbload.errors import ExtraMissing, OutputUnwritable
 
 SUFFIXES = {GZIP: ".gz", ZSTD: ".zst", UNCOMPRESSED: ""}
 INCOMPLETE = b'{"incomplete": '
-"""Last line of a stream whose conversion failed. It is not JSON, so that readers notice."""
+"""Last line of a stream whose conversion failed. It is not JSON, so readers detect it."""
 
 _SLICE_BYTES = 1024 * 1024
-"""Bytes that are compressed by themselves, so that threads can compress side by side."""
+"""Bytes compressed independently, so that threads can compress in parallel."""
 _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
 _WRITE_BACK_BYTES = 16 * 1024 * 1024
@@ -29,7 +29,7 @@ _WRITE_BACK_BYTES = 16 * 1024 * 1024
 
 @contextlib.contextmanager
 def disk_errors(place: Path | str) -> Iterator[None]:
-    """Raise `OutputUnwritable` that names a place for an `OSError`."""
+    """Turn an `OSError` in the block into `OutputUnwritable` that names `place`."""
     try:
         yield
     except OSError as error:
@@ -40,7 +40,7 @@ class Sink(Protocol):
     """Sink for converted items."""
 
     def write(self, data: bytes) -> None:
-        """Write lines: the JSON of an item each. Raises `OutputUnwritable` and AWS's errors."""
+        """Write lines, each with one item's JSON. Raises `OutputUnwritable` and AWS's errors."""
 
     def finish(self) -> None:
         """Publish the complete output. Raises as `write`."""
@@ -50,7 +50,7 @@ class Sink(Protocol):
 
     @property
     def parts(self) -> int:
-        """Number of files or objects; 0 for a stream."""
+        """Number of files or objects written; 0 for a stream."""
 
     @property
     def bytes(self) -> int:
@@ -58,7 +58,7 @@ class Sink(Protocol):
 
 
 def compression_of_name(name: str) -> str:
-    """Return the compression that a file name ends with."""
+    """Return the compression that a file name's suffix stands for."""
     lower = name.lower()
     if lower.endswith((".gz", ".gzip")):
         return GZIP
@@ -66,10 +66,10 @@ def compression_of_name(name: str) -> str:
 
 
 def open_compressor(file: IO[bytes], compression: str, threads: int = 1) -> Any:
-    """Open a file object that compresses into `file`; close it before `file`.
+    """Open a file object that compresses into `file`. Close it before `file`.
 
-    The same input gives the same output, whatever the number of threads: no time stamp is written.
-    Raises `ExtraMissing`.
+    The output depends only on the input, not on the number of threads or the time. Raises
+    `ExtraMissing`.
     """
     if compression == GZIP:
         return _GzipThreads(file, threads)
@@ -85,7 +85,7 @@ def open_compressor(file: IO[bytes], compression: str, threads: int = 1) -> Any:
 
 
 class _GzipThreads:
-    """Gzip file whose slices are deflated by several threads."""
+    """Gzip file whose slices are compressed by several threads."""
 
     def __init__(self, file: IO[bytes], threads: int) -> None:
         self._file, self._threads = file, threads
@@ -118,13 +118,13 @@ class _GzipThreads:
                 self._deflate(b"".join(self._held))
             for each in self._slices:
                 self._file.write(each.result())
-        # An empty last block, and the CRC-32 and length of all content.
+        # An empty last block, then CRC-32 and length of the whole content.
         self._file.write(b"\x03\x00" + self._crc.to_bytes(4, "little"))
         self._file.write((self._length & 0xFFFFFFFF).to_bytes(4, "little"))
 
 
 def _deflate_slice(data: bytes) -> bytes:
-    """Compress bytes so that other slices can follow: no last block, and no bits left over."""
+    """Compress bytes so that other slices can follow: byte-aligned, without a final block."""
     compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     return compressor.compress(data) + compressor.flush(zlib.Z_SYNC_FLUSH)
 
@@ -138,30 +138,31 @@ class _Uncompressed:
 
 
 class StreamSink:
-    """Sink for an open stream, such as standard output, whose output cannot be undone."""
+    """Sink for an open stream, such as standard output. Its output cannot be undone."""
 
     parts = 0
 
     def __init__(self, stream: IO[bytes], name: str, *, close: bool = False) -> None:
-        """Write to `stream`, and close it at the end if `close`; `name` is for errors."""
+        """Write to `stream`; `close` closes it at the end; errors quote `name`."""
         self._stream, self._name, self._close = stream, name, close
         self.bytes = 0
 
     def write(self, data: bytes) -> None:
         """Write and flush lines.
 
-        Raises `OutputUnwritable`, and `BrokenPipeError` if nobody reads standard output.
+        Raises `OutputUnwritable`, or `BrokenPipeError` if the reader of standard output has closed
+        it.
         """
         self._write(data)
 
     def finish(self) -> None:
-        """Flush the stream, and close it if it is the sink's."""
+        """Flush the stream, and close it if the sink owns it."""
         self._write(b"")
         if self._close:
             self._stream.close()
 
     def abandon(self) -> None:
-        """Write a last line that is not JSON, so that readers notice the failure."""
+        """Write a last line that is not JSON, so that readers detect the failure."""
         with contextlib.suppress(OutputUnwritable, BrokenPipeError):
             self._write(INCOMPLETE)
         if self._close:
@@ -183,20 +184,20 @@ class StreamSink:
 
 
 class FileSink:
-    """Sink for a file, which appears, or replaces the old one, once it is complete."""
+    """Sink for a file that appears, or replaces the old one, only once it is complete."""
 
     parts = 1
 
     def __init__(self, path: str, compression: str | None = None, threads: int = 1) -> None:
-        """Open a temporary file beside `path`; `threads` compress.
+        """Create a temporary file next to `path`. `threads`: number that compress.
 
         Raises `OutputUnwritable` and `ExtraMissing`.
         """
-        # A link is kept, and the file that it leads to is replaced.
+        # Keep a symbolic link, and replace the file that it points to.
         self._path = Path(os.path.realpath(path))
         self.bytes = self._flushed = 0
         with disk_errors(self._path):
-            # A temporary file is readable by its owner alone; rows may be confidential.
+            # A temporary file is readable only by its owner, because rows may be confidential.
             self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed by finish and abandon
                 dir=self._path.parent, prefix=f".{self._path.name[:80]}.", delete=False
             )
@@ -215,7 +216,7 @@ class FileSink:
             self._start_write_back()
 
     def _start_write_back(self) -> None:
-        """Have the disk write what is complete, so that little is left to wait for at the end."""
+        """Start writing completed data to disk, so that little is left to wait for at the end."""
         if not hasattr(os, "posix_fadvise"):
             return
         while self._file.tell() - self._flushed >= 2 * _WRITE_BACK_BYTES:
@@ -230,7 +231,7 @@ class FileSink:
             self._flushed += _WRITE_BACK_BYTES
 
     def finish(self) -> None:
-        """Rename the temporary file, with the permissions of the old file, or for its owner."""
+        """Rename the temporary file, with the old file's permissions or private to its owner."""
         temporary = Path(self._file.name)
         with disk_errors(self._path):
             self._out.close()
@@ -252,5 +253,5 @@ class FileSink:
         try:
             return stat.S_IMODE(self._path.stat().st_mode)
         except OSError:
-            # Items may be confidential: others are let in by who owns the file.
+            # Items may be confidential: only the file's owner may grant access to others.
             return 0o600

@@ -1,1 +1,1 @@
-"""Deploy the CDK app from an installed ddbload: its files, its tools, its settings."""
+"""Deploy the CDK app from an installed ddbload: its files, tools and settings."""

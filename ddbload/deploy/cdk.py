@@ -1,4 +1,4 @@
-"""Run the commands of `cdk` for ddbload's app, and say why one failed."""
+"""Run `cdk` commands for ddbload's app, and find the cause when one fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Command:
     log: Path
 
     def wait(self, show: Callable[[str], object] = lambda _line: None) -> str:
-        """Wait for the command, pass its lines to `show`, and return its output.
+        """Wait for the command and return its output; pass each line to `show`.
 
         Raises `DeploymentFailed` with the cause.
         """
@@ -53,12 +53,12 @@ class Command:
 
 
 def failure_cause(output: str, status: int) -> str:
-    """Find the line that says why `cdk` failed: the app's named error, or cdk's own."""
+    """Find the line that explains why `cdk` failed: the app's named error, or cdk's own."""
     lines = [_STYLES.sub("", line).strip() for line in output.splitlines()]
     for line in lines:
         if re.match(r"ddbload: [A-Z][A-Za-z]+: ", line):
             return line.removeprefix("ddbload: ")
-    # The first resource that failed names the cause; otherwise all from cdk's mark of a failure on.
+    # The first failed resource names the cause. Without one, use all text after cdk's failure mark.
     for line in lines:
         if re.search(r" \| (CREATE|UPDATE|DELETE)_FAILED ", line):
             return " ".join(line.split())
@@ -68,12 +68,19 @@ def failure_cause(output: str, status: int) -> str:
 
 
 class Cdk:
-    """Commands of `cdk`; all their files are written into `folder`."""
+    """`cdk` commands for one app, which write all of their files into `folder`."""
 
     def __init__(
         self, folder: Path, tools: Toolchain, app: Path, context: Mapping[str, str]
     ) -> None:
-        """`app`: folder of app.py and cdk.json. `context`: settings instead of cdk.json's."""
+        """Prepare commands.
+
+        Args:
+            folder: Folder for all files that cdk writes.
+            tools: Installed Python and npm packages.
+            app: Folder with app.py and cdk.json.
+            context: Settings that replace those of cdk.json.
+        """
         self._folder = folder
         self._tools = tools
         self._app = app
@@ -83,7 +90,7 @@ class Cdk:
         home.mkdir()
         self._environment = {
             **environment_without_aws(),
-            # cdk keeps caches and settings there; the user's must not matter.
+            # cdk keeps caches and settings in the home folder; the user's must not apply.
             "HOME": str(home),
             # A killed command leaves temporary files there.
             "TMPDIR": str(home),
@@ -91,16 +98,16 @@ class Cdk:
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
             "CDK_DISABLE_CLI_TELEMETRY": "true",
             "CDK_DISABLE_VERSION_CHECK": "true",
-            # Unpacking the CDK's library takes longer than synthesis, so it is kept.
+            # Keep the unpacked CDK library, because unpacking takes longer than synthesis.
             "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(tools.cache / "jsii"),
             "NODE_NO_WARNINGS": "1",
             "NO_COLOR": "1",
-            # Layers' wheels are kept with the user's other caches.
+            # Keep the layers' wheels with the user's other caches.
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or _home_cache(),
         }
 
     def synth(self) -> AbstractContextManager[Command]:
-        """Synthesize the assembly, which needs no AWS."""
+        """Synthesize the assembly, without AWS."""
         arguments = ["--app", f"{shlex.quote(self._tools.python)} app.py", "--quiet"]
         arguments += ["--output", str(self._assembly)]
         for name, value in self._context.items():
@@ -110,15 +117,15 @@ class Cdk:
     def bootstrap(
         self, account: str, region: str, environment: Mapping[str, str]
     ) -> AbstractContextManager[Command]:
-        """Bootstrap an account and region, which the variables lead to."""
+        """Bootstrap an account and region. `environment` holds the credentials for it."""
         where = f"aws://{account}/{region}"
-        # In a folder without cdk.json: otherwise cdk would synthesize the app first.
+        # Run in a folder without cdk.json; otherwise cdk would synthesize the app first.
         return self._command("bootstrap", [where], environment)
 
     def diff(
         self, environment: Mapping[str, str], *, security: bool
     ) -> AbstractContextManager[Command]:
-        """Compare the assembly with what is deployed, or only what it may do; changes nothing."""
+        """Compare the assembly with the deployed stack, or only its permissions (`security`)."""
         arguments = ["--app", str(self._assembly), "--method", "template"]
         arguments += ["--security-only"] if security else []
         return self._command("diff", arguments, environment)

@@ -1,8 +1,8 @@
 """Run a command that ends with its parent: `python child_process.py COMMAND ARGUMENT...`.
 
-The parent holds the other end of standard input, which the system closes however the parent ends.
-Then the command and all processes that it started are killed. This file is run as a program, so it
-imports nothing of ddbload.
+The parent holds the other end of standard input, which the system closes when the parent ends for
+any reason. Then the command and all of its child processes are killed. This file runs as a program,
+so it imports nothing from ddbload.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Settings of a deployment: those that the stack was deployed with, and what a command changes.
+"""Settings of a stack: those it was deployed with, and the changes of a new deployment.
 
-A stack's template records its settings, so that another deployment keeps those that it is not
-asked to change. The app in `infra` checks them; this module only knows their names and defaults.
+A stack's template records its settings, so that another deployment keeps those it does not change.
+The app in `infra` checks them; this module knows only their names and defaults.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
 
 METADATA = "ddbload"
-"""Key of the template's metadata under which the app records version and settings."""
+"""Key of the template's metadata that holds the version and the settings."""
 _DESCRIPTION = "ddbload: "
-"""Beginning of the description of each stack of ddbload's."""
+"""Beginning of the description of every ddbload stack."""
 _LISTS = ("tables", "source_buckets", "kms_keys", "layers", "extras")
 _ABSENT = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE")
-"""States of a stack that has no resources, which the next deployment makes anew."""
+"""CloudFormation states of a stack without resources, which the next deployment creates."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeployedStack:
-    """Stack as CloudFormation has it, whether or not it is usable."""
+    """Stack as CloudFormation describes it, usable or not."""
 
     name: str
     status: str
     protected: bool
     """True if termination protection is on."""
     version: str | None
-    """Version of ddbload that deployed it, if it is recorded."""
+    """Version of ddbload that deployed the stack, if recorded."""
     settings: Mapping[str, Any] | None
-    """Settings other than the defaults; None if they are not recorded."""
+    """Settings that differ from the defaults; None if not recorded."""
 
 
 def find_deployed_stack(client: CloudFormationClient, name: str) -> DeployedStack | None:
-    """Look up a stack; None if it does not exist, or is only the rest of a failed first deployment.
+    """Look up a stack; None if it does not exist or its first deployment was rolled back.
 
-    Raises `StackNotFound` for a stack that is not ddbload's, and AWS's errors.
+    Raises `StackNotFound` for a stack that does not belong to ddbload, and AWS's errors.
     """
     answer = describe_stack(client, name)
     if answer is None:
@@ -78,7 +78,7 @@ def find_deployed_stack(client: CloudFormationClient, name: str) -> DeployedStac
 
 
 def first_failure(client: CloudFormationClient, name: str) -> str:
-    """Return why the last operation on a stack failed, as its first failed resource tells."""
+    """Return the reason of the first failed resource in the last operation on a stack."""
     events: Any = call_with_retries(
         lambda: client.describe_stack_events(StackName=name)["StackEvents"],
         f"reading the events of stack {name}",
@@ -88,19 +88,19 @@ def first_failure(client: CloudFormationClient, name: str) -> str:
         for each in events
         if each["ResourceStatus"].endswith("_FAILED") and each.get("ResourceStatusReason")
     ]
-    # The newest event comes first, and the stack's own failure names no cause.
+    # Events are listed newest first. The stack's own failure event has no cause.
     own = f"{name}: "
     return next((each for each in reversed(reasons) if not each.startswith(own)), "no reason given")
 
 
 def default_settings() -> dict[str, Any]:
-    """Return each setting of the app with its default."""
+    """Return the settings of the app with their defaults."""
     context = json.loads((app_folder() / "cdk.json").read_text("utf-8"))["context"]
     return {name: value for name, value in context.items() if name.isidentifier()}
 
 
 def parse_assignments(texts: Sequence[str]) -> dict[str, Any]:
-    """Parse `KEY=VALUE`, whose value is JSON or text; an empty value is the default.
+    """Parse `KEY=VALUE` texts. A value is JSON or text; an empty one means the default.
 
     Raises `InvalidUsage`.
     """
@@ -154,10 +154,11 @@ def merge_settings(
     uploads: Sequence[Mapping[str, Any]],
     assigned: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the settings of the next deployment, without those that are the defaults.
+    """Return the settings of the next deployment, without those that equal the defaults.
 
-    What is assigned replaces what is recorded; tables, buckets and rules are added to it. A rule
-    replaces one of the inbox with the same prefix. A table that a rule names may be written.
+    Assigned settings replace recorded ones. Tables, buckets and rules are added to the recorded
+    ones; a rule replaces a recorded one of the inbox with the same prefix. A rule's table becomes
+    writable.
     """
     defaults = default_settings()
     merged: dict[str, Any] = {**defaults, **recorded, **assigned}
@@ -176,9 +177,9 @@ def merge_settings(
 
 
 def describe_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> list[str]:
-    """Return lines that show each setting, marked `+` and `-` where it changes.
+    """Return a line per setting, marked `+` or `-` if it changes.
 
-    `before`: settings of the stack; None where nothing is deployed.
+    `before`: settings of the stack; None if nothing is deployed.
     """
     defaults = default_settings()
     lines: list[str] = []
@@ -215,7 +216,7 @@ except DeploymentError as error:
 
 
 def check_app_settings(app: Path, settings: Mapping[str, Any]) -> None:
-    """Have the copied app check settings, which needs none of its packages.
+    """Check settings with the copied app, which needs none of its packages for that.
 
     Raises `DeploymentFailed` with the app's named error.
     """

@@ -1,7 +1,7 @@
-"""Install what the CDK app runs on into a private folder, and copy the app for a synthesis.
+"""Install the CDK app's packages into a private folder, and copy the app for a synthesis.
 
-The wheel holds the app as data in `ddbload/deploy/app`. ddbload never imports it: it runs in
-another environment, with packages that are checked against the hashes of locked lists.
+The wheel holds the app as data in `ddbload/deploy/app`. ddbload never imports it: the app runs in
+another environment, with packages whose hashes are checked against lock files.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ APP_PARTS = (
 )
 """Files and folders of the app, in a checkout and in the wheel."""
 OLDEST_NODE = 20
-"""Oldest version of Node.js that is not refused."""
+"""Oldest version of Node.js that is accepted."""
 SUPPORTED_NODE = 22
-"""Oldest version of Node.js that gets security fixes: what messages ask for."""
+"""Oldest version of Node.js that still gets security fixes, which messages ask for."""
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _DATA = Path(__file__).resolve().with_name("app")
@@ -41,7 +41,7 @@ _SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
 def app_folder() -> Path:
-    """Return the folder with the app: the wheel's data, or the checkout.
+    """Return the folder with the app, in the wheel or in the checkout.
 
     Raises `ToolsUnavailable`.
     """
@@ -55,7 +55,7 @@ def app_folder() -> Path:
 
 
 def copy_app(to: Path, settings: Mapping[str, Any]) -> None:
-    """Copy the app and this ddbload into a new folder, with settings in its cdk.json."""
+    """Copy the app and ddbload into a new folder, and write settings into its cdk.json."""
     source = app_folder()
     to.mkdir(mode=0o700)
     for part in APP_PARTS:
@@ -64,7 +64,7 @@ def copy_app(to: Path, settings: Mapping[str, Any]) -> None:
         else:
             (to / part).parent.mkdir(exist_ok=True)
             shutil.copyfile(source / part, to / part)
-    # The functions get the modules of ddbload that stand beside the app.
+    # The functions are packaged with the ddbload modules next to the app.
     shutil.copytree(_PACKAGE, to / "ddbload", ignore=_without_app)
     config = json.loads((to / "cdk.json").read_text("utf-8"))
     config["context"] |= settings
@@ -78,19 +78,19 @@ def _without_app(folder: str, names: list[str]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class ToolSet:
-    """Packages for one purpose, by the lists that lock them."""
+    """Packages for one purpose, and the lock files that pin them."""
 
     purpose: str
     lock: str | None
-    """List of Python packages in `locks`, if any are needed."""
+    """Name of the lock file of Python packages in `locks`; None if none are needed."""
     npm: tuple[str, ...]
-    """npm's packages that are needed."""
+    """Names of the npm packages that are needed."""
     omitted: tuple[str, ...]
-    """Groups of npm's packages that are left out."""
+    """Groups of npm packages that are not installed."""
     megabytes: int
-    """Size on disk, measured on Linux."""
+    """Size on disk in megabytes, measured on Linux."""
     modules: tuple[str, ...]
-    """Modules that tell whether a Python has the packages already."""
+    """Modules whose presence shows that a Python has the packages already."""
 
 
 DEPLOY_TOOLS = ToolSet(
@@ -121,21 +121,21 @@ IMPORT_DEMO_TOOLS = ToolSet(
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """Python with the packages, and npm's packages."""
+    """Python with the packages, and a folder with the npm packages."""
 
     python: str
     node_modules: Path
     cache: Path
-    """Folder for files that the next synthesis uses again."""
+    """Folder for files that later syntheses reuse."""
 
     @property
     def cdk(self) -> Path:
-        """CDK's command."""
+        """Path of the `cdk` command."""
         return self.node_modules / ".bin" / "cdk"
 
 
 def checkout_tools(tools: ToolSet) -> Toolchain | None:
-    """Return the tools of a checkout that `make setup node_modules` or `make demo` has set up."""
+    """Return the tools that a checkout has from `make setup node_modules` or `make demo`."""
     node_modules = _PACKAGE.parent / "node_modules"
     found = Toolchain(sys.executable, node_modules, node_modules / ".cache")
     if _DATA.is_dir() or not all((node_modules / name).is_dir() for name in tools.npm):
@@ -144,7 +144,7 @@ def checkout_tools(tools: ToolSet) -> Toolchain | None:
 
 
 def tools_folder(tools: ToolSet) -> Path:
-    """Return the private folder of the tools, named by a hash of their lists.
+    """Return the private folder of the tools, named by a hash of their lock files.
 
     Raises `ToolsUnavailable`.
     """
@@ -163,12 +163,12 @@ def tools_folder(tools: ToolSet) -> Path:
 
 
 def is_installed(tools: ToolSet) -> bool:
-    """Tell whether the tools are there, so that `install` would download nothing."""
+    """Return whether the tools are installed, so that `install` would download nothing."""
     return checkout_tools(tools) is not None or (tools_folder(tools) / _DONE).exists()
 
 
 def check_node() -> None:
-    """Check that Node.js and npm are there and new enough. Raises `ToolsUnavailable`."""
+    """Check that Node.js and npm are installed and new enough. Raises `ToolsUnavailable`."""
     hint = (
         f"install Node.js {SUPPORTED_NODE} or newer (https://nodejs.org), with npm, and try again"
     )
@@ -201,9 +201,9 @@ def node_version() -> tuple[int, ...] | None:
 
 
 def install(tools: ToolSet, show: Callable[[str], None]) -> Toolchain:
-    """Return the tools, and install them into the private folder if they are not there.
+    """Return the tools, installing them into the private folder if they are missing.
 
-    `show` gets a line before each step. Raises `ToolsUnavailable`.
+    `show` receives a line before each step. Raises `ToolsUnavailable`.
     """
     check_node()
     if (found := checkout_tools(tools)) is not None:
@@ -214,7 +214,7 @@ def install(tools: ToolSet, show: Callable[[str], None]) -> Toolchain:
             str(folder / "venv" / "bin" / "python"), folder / "node_modules", folder / "cache"
         )
         if not (folder / _DONE).exists():
-            # What an interrupted installation has left.
+            # Remove the remains of an interrupted installation.
             shutil.rmtree(folder, ignore_errors=True)
             _make_private(folder)
             if tools.lock is not None:
@@ -246,7 +246,7 @@ def _install_python_packages(folder: Path, python: str, lock: str) -> None:
 def _install_npm_packages(folder: Path, omitted: Sequence[str]) -> None:
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(app_folder() / name, folder / name)
-    # Without install scripts: none may run code at installation.
+    # Without install scripts, so that no package runs code during the installation.
     _run(
         [
             *(str(shutil.which("npm")), "ci", "--ignore-scripts", "--no-audit", "--no-fund"),
@@ -259,7 +259,7 @@ def _install_npm_packages(folder: Path, omitted: Sequence[str]) -> None:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder that nobody else can read or write. Raises `ToolsUnavailable`."""
+    """Make a folder that only its owner can read and write. Raises `ToolsUnavailable`."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -276,7 +276,7 @@ def _make_private(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other commands from installing into the folder at the same time."""
+    """Lock the folder against concurrent installations."""
     _make_private(folder.parent)
     with folder.with_suffix(".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -284,7 +284,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _run(command: Sequence[str], doing: str, *, advice: str, folder: Path | None = None) -> None:
-    """Run an installer. Raises `ToolsUnavailable` with the last line that it prints."""
+    """Run an installer. Raises `ToolsUnavailable` with the last line of its output."""
     done = subprocess.run(  # noqa: S603 - pip and npm, with lists of ddbload's own
         command,
         cwd=folder,
@@ -304,7 +304,7 @@ def _run(command: Sequence[str], doing: str, *, advice: str, folder: Path | None
 
 
 def environment_without_aws() -> dict[str, str]:
-    """Return this process's environment without AWS settings and settings of its Python."""
+    """Return this process's environment without AWS settings and Python settings."""
     dropped = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV")
     return {
         name: value

@@ -1,1 +1,1 @@
-"""Check what an import or a deployment needs, without changing anything."""
+"""Check the prerequisites of an import or a deployment, without changing anything."""

@@ -1,7 +1,7 @@
-"""Check this machine and what AWS says: tools, credentials, clock, table, bucket, quotas, stack.
+"""Checks of this machine and of AWS: tools, credentials, clock, table, bucket, quotas, stack.
 
-Every call to AWS reads. A call that is not allowed makes a warning, since the command that is meant
-may not need it.
+All calls to AWS only read. A call without permission gives a warning, because the command that the
+user wants to run may not need it.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Check:
 
     name: str
     status: str
-    """`ok`; `warn` for what may matter later; `fail` for what a command would fail with."""
+    """`ok`; `warn` for a possible later problem; `fail` for one that makes a command fail."""
     message: str
     advice: str | None = None
-    """Command or change that helps."""
+    """Command or change that solves the problem."""
 
     def to_json(self) -> dict[str, str | None]:
         """Return the check as JSON."""
@@ -57,7 +57,7 @@ class Check:
 def check_machine(
     *, source: str | None, ledger: str, environment: Mapping[str, str] = os.environ
 ) -> Iterator[Check]:
-    """Yield the checks of this machine, none of which needs AWS."""
+    """Yield the checks of this machine, which need no AWS."""
     yield Check("version", OK, f"ddbload {__version__}, {sys.executable}")
     yield Check("python", OK, f"Python {platform.python_version()}")
     yield _check_node()
@@ -127,7 +127,7 @@ def _check_ledger(ledger: str) -> Check:
 def _check_proxy(environment: Mapping[str, str]) -> Check:
     for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"):
         if environment.get(name):
-            # A password may stand before the host.
+            # The part before the host may contain a password.
             host = urlsplit(environment[name]).hostname or "an address that cannot be read"
             return Check(
                 "proxy",
@@ -151,15 +151,15 @@ def _check_file(path: Path) -> Check:
 
 _ONCE = RetryPolicy(attempts=2)
 SKEW_WARN, SKEW_FAIL = 60, 240
-"""Seconds between this machine's clock and AWS's, which refuses five minutes."""
+"""Seconds between this machine's clock and AWS's; AWS refuses five minutes."""
 NEW_ACCOUNT_CONCURRENCY = 10
-"""Lambda's concurrency of new accounts; older ones have 1,000."""
+"""Lambda concurrency of some new accounts; other accounts have 1,000."""
 DEFAULT_TABLE_WCU = 40_000
-"""DynamoDB's default for the write capacity of a table."""
+"""Default DynamoDB quota for the write capacity of a table."""
 DEFAULT_TRANSITIONS = 800
-"""Step Functions' default for state transitions a second, in most regions."""
+"""Default Step Functions quota of state transitions per second, in most regions."""
 WRITE_ACTIONS = ("dynamodb:DescribeTable", "dynamodb:BatchWriteItem")
-"""Actions on the table that every import needs."""
+"""IAM actions on the table that every import needs."""
 MODE_ACTIONS = {
     "dynamodb:PutItem": "modes insert and last-wins, and --condition",
     "dynamodb:PartiQLInsert": "mode insert",
@@ -167,12 +167,12 @@ MODE_ACTIONS = {
     "dynamodb:DeleteItem": "mode delete with --condition",
     "s3:ListBucket": "prefixes and patterns",
 }
-"""Actions that only some imports need, and which."""
+"""IAM actions that some modes need, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Caller of AWS."""
+    """Identity of the AWS caller."""
 
     account: str
     arn: str
@@ -187,7 +187,7 @@ def check_aws(
     stack: str,
     now: Callable[[], datetime],
 ) -> Iterator[Check]:
-    """Yield the checks that ask AWS; without credentials only that one."""
+    """Yield the checks that call AWS. Without credentials, yield only that check."""
     try:
         sts = clients.advisory("sts")
         answer: Any = call_with_retries(sts.get_caller_identity, "asking who calls", policy=_ONCE)
@@ -322,7 +322,7 @@ def _is_prefix(key: str) -> bool:
 def _check_permissions(
     clients: Clients, caller: Caller, region: str, table: str | None, source: str | None
 ) -> Check:
-    """Have IAM simulate the caller's policies."""
+    """Simulate the caller's policies in IAM."""
     principal = _principal(caller)
     if principal is None:
         return Check("permissions", OK, "the account's root user may do everything")
@@ -380,7 +380,7 @@ def _simulate(clients: Clients, principal: str, actions: Sequence[str], resource
 def _principal(caller: Caller) -> str | None:
     """Return the ARN of the user or role; None for the root user.
 
-    A session names its role without the path, which a role of IAM Identity Center always has.
+    A session's ARN lacks the role's path, which roles of IAM Identity Center always have.
     """
     kind, _, rest = caller.arn.split(":", 5)[5].partition("/")
     if kind == "root":
@@ -417,7 +417,7 @@ def _check_quotas(clients: Clients) -> Iterator[Check]:
 def _check_quota(
     name: str, were: str, least: float, ask: Callable[[], Any], text: str, advice: str
 ) -> Check:
-    """Check a quota: a warning below `least`, or if it is not known."""
+    """Check a quota. It gives a warning below `least`, or if it is unknown."""
     found = _ask(ask)
     if isinstance(found, str):
         return Check(name, WARN, f"{were} not checked: {found}")
@@ -434,7 +434,7 @@ def _concurrency(clients: Clients) -> int:
 
 
 def _transition_rate(clients: Clients) -> float | None:
-    """Return the quota for state transitions a second; None if Service Quotas names none."""
+    """Return the quota of state transitions per second; None if Service Quotas has no value."""
     client = clients.advisory("service-quotas")
     quotas = client.list_service_quotas(ServiceCode="states", MaxResults=100)["Quotas"]
     named = ((each["QuotaName"].lower().replace(" ", ""), each["Value"]) for each in quotas)
@@ -460,7 +460,7 @@ def _check_stack(clients: Clients, name: str) -> Check:
 
 
 def _ask(call: Callable[[], Any]) -> Any:
-    """Return an answer of AWS, or a text that says why it is missing."""
+    """Return AWS's answer, or a text that explains why there is none."""
     try:
         return call_with_retries(call, "asking", policy=_ONCE)
     except DdbloadError as error:

@@ -20,18 +20,20 @@ from ddbload.contracts.payload import NULL, OMIT
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.attribute_values import value_size
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES, WRITE_UNIT_BYTES
-from ddbload.dynamodb.row_writes import RowWrites
+from ddbload.dynamodb.modes import RowWrites
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
-from ddbload.items.item_builder import NO_NEEDS, ItemChecker, identity, key_limits
-from ddbload.items.row_requests import (
+from ddbload.items.item_requests import (
     LINE_BEGIN,
     LINE_END,
+    NO_NEEDS,
     PUT_BEGIN,
     PUT_END,
+    ItemBuilder,
     Request,
     compact_json,
+    identity,
 )
-from ddbload.items.typed_values import REFUSED, TEXT_READERS
+from ddbload.items.row_attributes import REFUSED, TEXT_READERS
 from ddbload.rows.columns import (
     FILLER,
     RARELY_ESCAPED,
@@ -229,21 +231,21 @@ class BatchEncoder:
         joins_text: bool = True,
     ) -> None:
         """Take what `ItemBuilder` takes, and how rows are encoded: as `Joiner.joins_text` says."""
+        self.builder = builder = ItemBuilder(columns, types, table, nulls, needs)
+        """Builder of the rows that only it can judge."""
         self._columns, self._types = tuple(columns), list(types)
         self._joins_text = joins_text
-        self._keys = [columns.index(key.name) for key in table.keys]
-        self._limits = dict(key_limits(columns, table))
-        self._binary_limits = dict(key_limits(columns, table, "B"))
+        self._keys = builder.keys
+        self._limits, self._binary_limits = dict(builder.limits), builder.binary_limits
         # DynamoDB counts two bytes for a number of one digit, and one for a null.
         self._names_bytes = sum(len(name.encode()) for name in columns) + self._types.count("N")
         self._names_bytes += len(columns) * (nulls == NULL)
         names = [to_octets(quoted(name)) for name in columns]
         # Without names for rows that are names and values.
         self._names = [f"{name}:" if joins_text else "" for name in names]
-        checker = ItemChecker(table, needs)
         absent = [
-            REFUSED if name in needs.condition_columns else checker.null_of(name, kind, nulls)
-            for name, kind in zip(columns, types, strict=True)
+            REFUSED if name in needs.condition_columns else null
+            for name, _, null in builder.columns
         ]
         refused = {place for place, value in enumerate(absent) if value is REFUSED}
         self._required = refused.union(self._keys)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ddbload.contracts.column_mapping import ColumnChanges
-from ddbload.contracts.payload import OMIT, Comparison
+from ddbload.contracts.payload import OMIT, Comparison, attribute_type
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.attribute_values import (
     VALUE_TYPES,
@@ -20,13 +20,12 @@ from ddbload.dynamodb.attribute_values import (
     check_name,
     check_value,
 )
-from ddbload.dynamodb.modes import PUT, WriteMode, position
-from ddbload.dynamodb.row_writes import RowWrites
+from ddbload.dynamodb.modes import PUT, RowWrites, WriteMode, position
 from ddbload.dynamodb.scalar_text import BadValue
-from ddbload.items.item_builder import NO_NEEDS, Item, ItemChecker
+from ddbload.items.item_requests import NO_NEEDS, Item, ItemChecker
 from ddbload.items.json_values import Json, Members, attribute, members_by_name, parse, plain
+from ddbload.items.row_attributes import REFUSED, TEXT_READERS
 from ddbload.items.row_filter import Test, document_filter
-from ddbload.items.typed_values import REFUSED, TEXT_READERS, attribute_type
 from ddbload.rows.blocks import Defect
 from ddbload.rows.file_signatures import bad_byte
 

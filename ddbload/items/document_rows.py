@@ -14,9 +14,10 @@ from typing import Any
 
 from ddbload.dynamodb.attribute_values import BAD_ATTRIBUTE, check_name, check_value, nesting_error
 from ddbload.dynamodb.limits import MAX_DEPTH
-from ddbload.dynamodb.row_writes import SETS
+from ddbload.dynamodb.modes import SETS
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.items.document_builder import Composed, DocumentBuilder
+from ddbload.items.item_requests import PUT_BEGIN, PUT_END, Joiner, Request, compact_json
 from ddbload.items.json_values import (
     Json,
     Members,
@@ -27,7 +28,6 @@ from ddbload.items.json_values import (
     plain,
 )
 from ddbload.items.row_filter import FILTERED
-from ddbload.items.row_requests import PUT_BEGIN, PUT_END, Joiner, Request, compact_json
 from ddbload.rows.blocks import WHITE_SPACE, Defect
 from ddbload.rows.columns import to_octets
 

@@ -15,10 +15,9 @@ from dataclasses import replace
 from ddbload.contracts.column_mapping import Dialect, column_changes, encoded_changes, row_writes
 from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord, Table
-from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, PARQUET, Source
+from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, PARQUET
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
-from ddbload.dynamodb.modes import POSITION_LENGTH, PUT, WriteMode, position
-from ddbload.dynamodb.row_writes import RowWrites
+from ddbload.dynamodb.modes import POSITION_LENGTH, PUT, RowWrites, WriteMode, position
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.batch_encoder import MAX_ROW_BYTES, BatchEncoder, EncodedRows
 from ddbload.items.document_builder import (
@@ -29,10 +28,9 @@ from ddbload.items.document_builder import (
     item_line,
 )
 from ddbload.items.document_rows import EncodedRow, JsonRows
-from ddbload.items.item_builder import NO_NEEDS, Item, ItemBuilder
-from ddbload.items.item_layout import ItemLayout, item_layout
+from ddbload.items.item_requests import NO_NEEDS, Item, Joiner, joiner_for
+from ddbload.items.row_attributes import ItemLayout, item_layout
 from ddbload.items.row_filter import FILTERED, row_filter
-from ddbload.items.row_requests import Joiner, joiner_for
 from ddbload.rows.blocks import (
     WHITE_SPACE,
     Block,
@@ -124,9 +122,9 @@ class FieldEncoder:
             self._started = started
             attributes, types = (*attributes, position_attribute), (*types, "S")
         self._layout = layout
-        self._builder = ItemBuilder(attributes, types, table, nulls, needs)
         joins_text = joiner_for(table, mode, position_attribute, writes).joins_text
         self._encoder = BatchEncoder(attributes, types, table, nulls, needs, joins_text=joins_text)
+        self._builder = self._encoder.builder
 
     def build(self, fields: Sequence[str], byte: int) -> Item | Defect:
         """Build the item of one row.
@@ -179,7 +177,11 @@ class DelimitedRowEncoder(RowEncoder):
         """Reader of rows as columns, in the order of the run's."""
         layout = item_layout(record.columns, payload, hmac_key)
         changes = column_changes(payload.mapping)
-        self._filter = row_filter(record.columns, layout, record.types, changes, payload)
+        self._filter = (
+            row_filter(record.columns, layout, record.types, changes, payload)
+            if payload.where and record.columns
+            else None
+        )
         self.batches = self.joiner.fits(layout.attributes)
         self.fields = FieldEncoder(
             layout,
@@ -296,13 +298,6 @@ class DocumentEncoder(RowEncoder):
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of one row, which begins at `byte` of the source."""
         return self._builder.build(data, byte)
-
-
-def row_boundaries_for(source: Source) -> RowBoundaries:
-    """Return what finds the row ends of a source."""
-    if source.kind.has_columns:
-        return dialect_boundaries(Dialect.of(source))
-    return JsonLineBoundaries()
 
 
 def row_encoder_for(record: RunRecord, hmac_key: bytes | None = None) -> RowEncoder:

@@ -28,8 +28,7 @@ from ddbload.dynamodb.attribute_values import AttributeValue
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.errors import InvalidPayload, UnknownColumn
 from ddbload.items.batch_encoder import are_plain_numbers
-from ddbload.items.item_layout import ItemLayout, missing
-from ddbload.items.typed_values import TEXT_READERS
+from ddbload.items.row_attributes import TEXT_READERS, ItemLayout, missing
 from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import Columns, to_octets
 
@@ -197,13 +196,11 @@ def row_filter(
     types: Sequence[str],
     changes: ColumnChanges,
     payload: Payload,
-) -> RowFilter | None:
-    """Return the filter of a run of delimited text; None without `where`, or without columns.
+) -> RowFilter:
+    """Return the filter of a run of delimited text.
 
     `types`: those of the layout's attributes. Raises `UnknownColumn` and `InvalidPayload`.
     """
-    if not payload.where or not columns:
-        return None
     kinds = dict(zip(layout.attributes, types, strict=True))
     tests = []
     for comparison in payload.where:

@@ -17,9 +17,8 @@ from typing import NamedTuple, Self
 
 from ddbload.contracts.column_mapping import shown
 from ddbload.dynamodb.scalar_text import BadValue
-from ddbload.items.item_layout import ItemLayout
 from ddbload.items.json_values import parse
-from ddbload.items.typed_values import PLAIN_TYPES, TEXT_READERS, TYPED_TYPES
+from ddbload.items.row_attributes import PLAIN_TYPES, TEXT_READERS, TYPED_TYPES, ItemLayout
 from ddbload.rows.columns import Columns
 
 EXAMPLES = 3
@@ -222,7 +221,7 @@ def settle_cells(
     """Decide for each column declared `M` or `L` whether its cells are DynamoDB JSON."""
     counts = {place: [0, 0] for place, kind in enumerate(types) if kind in TYPED_TYPES}
     waiting = set(counts)
-    for columns in sample if counts else ():
+    for columns in sample:
         cells = layout.apply(columns).cells
         for place in [*waiting]:
             typed = [_is_typed(text, types[place]) for text in cells[place][:MAX_CELLS] if text]

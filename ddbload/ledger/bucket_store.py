@@ -1,4 +1,4 @@
-"""Store of a ledger below a prefix of an S3 bucket."""
+"""Ledger store below a prefix of an S3 bucket."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _NO_KEY = ("NoSuchKey", "404")
 HTML_TYPE = "text/html; charset=utf-8"
 READERS = 16
-"""Objects that are read from S3 concurrently."""
+"""Maximum objects read from S3 concurrently."""
 
 
 class BucketStore(Store):
@@ -46,7 +46,11 @@ class BucketStore(Store):
         retry_policy: RetryPolicy = DEFAULT_POLICY,
         read_many: KeyReader | None = None,
     ) -> None:
-        """`read_many` reads the objects of a folder; by default threads do, by `client`."""
+        """Make a store.
+
+        `read_many` reads the objects of a folder concurrently. By default, threads read them with
+        `client`.
+        """
         self._client = client
         self._read_many = read_many
         self._bucket = bucket
@@ -54,7 +58,7 @@ class BucketStore(Store):
         self._retry_policy = retry_policy
 
     def get_version(self, name: str) -> VersionedObject | None:
-        """Read an object, with its ETag."""
+        """Read an object together with its ETag; None if it does not exist."""
 
         def read() -> VersionedObject:
             answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
@@ -74,7 +78,7 @@ class BucketStore(Store):
         )
 
     def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
-        """Read objects concurrently: 20,000 segments must not take 20,000 round trips."""
+        """Read objects concurrently: one by one, 20,000 segments take 20,000 round trips."""
         with ThreadPoolExecutor(READERS) as pool:
             yield from pool.map(self.get, names)
 
@@ -85,17 +89,17 @@ class BucketStore(Store):
     def put_over(
         self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
     ) -> bool:
-        """Write with If-Match, or with If-None-Match."""
+        """Write with If-Match, or with If-None-Match if `version` is None."""
         condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
         policy = self._retry_policy
         policy = policy if attempts is None else replace(policy, attempts=attempts)
         return self._put(name, data, condition, policy)
 
     def _put(self, name: str, data: bytes, condition: Any, policy: RetryPolicy) -> bool:
-        """Write; False if the condition does not hold. A page is shown by browsers, and not saved.
+        """Write an object; return false if the condition fails.
 
-        If the answer to a successful write is lost, the condition does not hold for the retry:
-        then the content decides.
+        If the answer to a successful write is lost, the condition fails for the retry; then the
+        content decides. HTML pages get a content type, so that browsers display them.
         """
         tries = 0
         more: Any = {"ContentType": HTML_TYPE} if name.endswith(".html") else {}
@@ -109,16 +113,16 @@ class BucketStore(Store):
             return True
 
         def is_changed(failure: AwsFailure) -> bool:
-            # S3 answers 404 to If-Match if the object was deleted.
+            # S3 answers If-Match with 404 if the object was deleted.
             return bool(condition) and (failure.status == 412 or failure.code in _NO_KEY)
 
         written = find_with_retries(write, f"writing {self.uri(name)}", is_changed, policy=policy)
         return written or (tries > 1 and self.get(name) == data)
 
     def pages(self, prefix: str, after: str = "", *, most: int = PAGE_NAMES) -> Iterator[AgesPage]:
-        """List keys below the store's prefix, which is removed from them, as S3 sorts them.
+        """List keys below the store's prefix, without that prefix, sorted.
 
-        Ages are by the clock of S3's answers.
+        Ages are computed with the clock of S3's answers.
         """
         for answer in self._answers(prefix, after, most=most):
             date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
@@ -132,7 +136,7 @@ class BucketStore(Store):
             yield AgesPage(ages, more=bool(answer.get("IsTruncated")))
 
     def folders(self, prefix: str) -> list[str]:
-        """List common prefixes, up to 1,000 a request, whatever is below them."""
+        """List common prefixes, up to 1,000 per request."""
         start = len(self._prefix + prefix)
         return [
             each["Prefix"][start:].rstrip("/")
@@ -141,7 +145,7 @@ class BucketStore(Store):
         ]
 
     def read_folder(self, folder: str, after: str = "") -> Generator[tuple[str, bytes | None]]:
-        """List keys after a name, page by page, and read their objects while more are listed."""
+        """List keys after a name page by page, and read their objects concurrently."""
         if self._read_many is None:
             yield from super().read_folder(folder, after)
             return
@@ -169,7 +173,7 @@ class BucketStore(Store):
     def _answers(
         self, prefix: str, after: str = "", *, most: int = PAGE_NAMES, delimiter: str | None = None
     ) -> Iterator[Any]:
-        """List page by page, one request each; `after` is relative to the prefix."""
+        """List page by page, with one request each; `after` is relative to the prefix."""
         more: Any = {} if delimiter is None else {"Delimiter": delimiter}
         if most < PAGE_NAMES:
             more["MaxKeys"] = most
@@ -188,7 +192,7 @@ class BucketStore(Store):
             start = {"ContinuationToken": page["NextContinuationToken"]}
 
     def uri(self, name: str) -> str:
-        """Return the s3:// URI."""
+        """Return the s3:// URI of an object."""
         return f"s3://{self._bucket}/{self._prefix}{name}"
 
     def _no_bucket(self, failure: AwsFailure) -> Exception | None:

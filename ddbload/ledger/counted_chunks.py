@@ -1,4 +1,4 @@
-"""Add up the segments of a run that count, in bounded memory, and check that they prove it."""
+"""Sum the valid segments of a run in bounded memory, and check that they prove the import."""
 
 from __future__ import annotations
 
@@ -40,23 +40,25 @@ from ddbload.errors import (
 from ddbload.ledger.ledger import REJECTS_AT_ONCE, Ledger
 
 PROGRESS_ROUNDING = 2.0
-"""Write units by which a worker's progress may exceed its segments: it is two whole numbers, each
-rounded up."""
+"""Write units by which a worker's progress may exceed its segments.
+
+The progress is the sum of two numbers that are each rounded up.
+"""
 MAX_KEPT_SEGMENTS = 10_000
-"""Segments that are kept for the charts of a page, a few kilobytes each."""
+"""Maximum segments kept for the page's charts, at a few kilobytes each."""
 _SEGMENTS_AT_ONCE, _CHUNKS_AT_ONCE = 500, 2_000
-"""Segments and chunks that are added before their rejects are read, and the clock is looked at."""
+"""Segments and chunks that are added before their rejects are read and the clock is checked."""
 
 Chain = list[Segment]
-"""Segments of a chunk that count, in order."""
+"""Valid segments of a chunk, in order."""
 
 
 def iter_chains(
     ledger: Ledger, chunks: Sequence[Chunk], first: int = 0
 ) -> Generator[tuple[Chunk, Chain]]:
-    """Read the segments of each chunk that count, from chunk number `first` on, one chunk a time.
+    """Read the valid segments of each chunk, one chunk at a time, from chunk number `first` on.
 
-    `chunks` are all of the manifest, whose numbers rise.
+    `chunks`: all chunks of the manifest, in ascending order of their numbers.
     """
     with closing(ledger.iter_segments(first)) as segments:
         found = groupby(segments, key=lambda each: each.chunk)
@@ -69,9 +71,9 @@ def iter_chains(
 
 
 def counted_rejects(ledger: Ledger) -> Iterator[bytes]:
-    """Read the rejects of the segments that count, as lines of JSON with their lines in the source.
+    """Yield the rejects of valid segments as JSON lines with their line numbers in the source.
 
-    A line is null while a chunk before it, in the same object, is not imported. Raises
+    A line number is null while an earlier chunk of the same object is not imported. Raises
     `LedgerDamaged`.
     """
     sums, segments = SegmentSums(), list[_Numbered]()
@@ -84,13 +86,13 @@ def counted_rejects(ledger: Ledger) -> Iterator[bytes]:
 
 
 class _Numbered(NamedTuple):
-    """Segment with rejects, and how their lines are numbered."""
+    """Segment with rejects, and the numbering of their lines."""
 
     segment: Segment
     relative: bool
-    """True if lines count from the chunk's beginning."""
+    """True if line numbers count from the chunk's beginning."""
     first_line: int | None
-    """Line of the chunk's first row in the source; None if those before it are not counted."""
+    """Line number of the chunk's first row; None while earlier chunks are not imported."""
 
 
 def _read_numbered(ledger: Ledger, segments: Sequence[_Numbered]) -> Iterator[bytes]:
@@ -98,12 +100,12 @@ def _read_numbered(ledger: Ledger, segments: Sequence[_Numbered]) -> Iterator[by
     for segment, relative, first_line in segments:
         for line in islice(lines, segment.rows.rejected):
             yield number_reject(line, first_line) if relative else line
-    # The last check is made behind the last line.
+    # Continue the iterator to its end, because it verifies the count after the last line.
     yield from lines
 
 
 def _linked_segments(chunk: Chunk, segments: dict[int, Segment]) -> Chain:
-    """Chain a chunk's segments: each begins where the one before ends; others do not count."""
+    """Return the valid segments of a chunk: each begins where the previous one ends."""
     chain: Chain = []
     position = chunk.start
     while position < chunk.end:
@@ -129,43 +131,43 @@ def _read_units(f: JsonObjectReader) -> defaultdict[str, float]:
 
 @dataclass
 class SegmentSums(Message):
-    """Sums over the segments of the first chunks of a run; `report-parts/` keeps them."""
+    """Sums over the segments of a run's first chunks, stored in `report-parts/`."""
 
     chunks: int = 0
-    """Chunks that are added, from the first on."""
+    """Number of chunks added so far, from the first one on."""
     segments: int = 0
     rows: RowCounts = field(default_factory=RowCounts)
     work: WriteStats = field(default_factory=WriteStats)
     planned: PlanTotals = field(default_factory=PlanTotals)
     bytes: int = 0
     done: int = 0
-    """Chunks that are imported to their proven end."""
+    """Number of chunks proven to be imported to their end."""
     open: Annotated[list[int], JsonRule(read=_read_open)] = field(default_factory=list)
     """Numbers of the other chunks."""
     stopped: Chunk | None = None
-    """First chunk that is not imported to its end."""
+    """Number of the first chunk that is not imported to its end."""
     reached: int | None = None
-    """Byte to which it is imported."""
+    """Byte up to which that chunk is imported."""
     following: int | None = None
-    """Line after the last chunk; None if those before it are not counted."""
+    """Line number after the last chunk; None if an earlier chunk is not imported."""
     conserved: bool = True
-    """True if the conservation law holds for each segment."""
+    """True if each segment obeys the conservation law."""
     repeated: int = 0
-    """Rows whose key came before."""
+    """Rows whose key occurred before."""
     identical: int | None = None
-    """Skipped rows with an identical item; None if no segment counts them."""
+    """Skipped rows with an identical item; None if no segment counts these."""
     identical_known: bool = True
-    """False if a segment that skipped rows does not count them."""
+    """False if a segment with skipped rows does not count identical items."""
     uncertain: int = 0
-    """Written rows whose item may have been there before."""
+    """Written rows whose item may have existed before."""
     causes: Annotated[Counter[str], JsonRule(read=_read_causes)] = field(default_factory=Counter)
     """Rejects by cause."""
     units: Annotated[defaultdict[str, float], JsonRule(read=_read_units)] = field(
         default_factory=lambda: defaultdict(float)
     )
-    """Write units by worker; those of segments without times by the empty name."""
+    """Write units by worker; those of segments without times have the empty name."""
     damaged: Failure | None = None
-    """Error that kept the rejects from being read."""
+    """Error that prevented reading the rejects."""
 
     def add(self, chunk: Chunk, chain: Sequence[Segment]) -> list[_Numbered]:
         """Add the next chunk; return its segments that have rejects."""
@@ -194,7 +196,7 @@ class SegmentSums(Message):
             self.open.append(chunk.chunk)
         if self.stopped is None and not (chain and chain[-1].proven and reached == chunk.end):
             self.reached, self.stopped = reached, chunk
-        # A chunk without a first line follows another in the same object.
+        # A chunk without a first line continues the object of the previous chunk.
         first_line = chunk.first_line or self.following
         self.following = None
         if first_line is not None and chain and chain[-1].proven:
@@ -207,16 +209,13 @@ class SegmentSums(Message):
         ]
 
     def check_rules(self, f: JsonObjectReader) -> None:
-        """Raise `InvalidPayload` for sums that contradict each other.
-
-        These could prove chunks that are open.
-        """
+        """Raise `InvalidPayload` for contradictory sums, which could prove open chunks."""
         if self.chunks != self.done + len(self.open) or (self.open and self.stopped is None):
             raise f.wrong("chunks", self.chunks, "the sum of done and open ones")
 
 
 class CountedChunks:
-    """Chunks of a run, with the sums over their segments, and few of these for charts."""
+    """Chunks of a run with the sums over their segments, and some segments for charts."""
 
     def __init__(
         self,
@@ -225,16 +224,16 @@ class CountedChunks:
         *,
         keeps: bool = False,
     ) -> None:
-        """Continue the `sums` of an earlier invocation; `keeps` segments if they are few."""
+        """Continue the `sums` of an earlier invocation. `keeps`: keep segments for charts."""
         self.chunks = chunks
-        """None if preflight has not finished."""
+        """Chunks of the manifest; None if preflight has not finished."""
         self.sums = sums or SegmentSums()
         self.chains: list[Chain] | None = [] if keeps and sums is None else None
-        """Segments of each chunk; None if they are too many, or were not kept."""
+        """Segments of each chunk; None if there are too many or none are kept."""
 
     @classmethod
     def read(cls, ledger: Ledger) -> Self:
-        """Add up all segments, as `add_all` does."""
+        """Add all segments; see `add_all`."""
         found = cls(ledger.find_manifest())
         found.add_all(ledger)
         return found
@@ -245,10 +244,10 @@ class CountedChunks:
         watch: Callable[[bytes], object] = lambda _: None,
         must_end: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Read and add the segments of the other chunks; False if time ended before.
+        """Read and add the segments of the remaining chunks; return false if time ran out.
 
-        All rejects are read, too, which compares their number with each segment's count: `watch`
-        is called with each line. Each call adds some chunks.
+        Also reads all rejects, to compare their number with each segment's count; `watch` is called
+        with each line. One call adds as many chunks as time allows.
         """
         segments: list[_Numbered] = []
         added = 0.0
@@ -281,10 +280,10 @@ class CountedChunks:
 
 
 def units_consumed(sums: SegmentSums, ledger: Ledger) -> float:
-    """Add up the write units of each worker: those of its segments, or of its progress if more.
+    """Return the write units of all workers: by segments, or by progress if that is more.
 
-    The progress of a worker that was killed, or whose segment another had written before, has units
-    that no segment counts.
+    The progress of a worker that was killed, or whose segment another worker had written before,
+    includes units that no segment counts.
     """
     counted = dict(sums.units)
     for seen in ledger.workers():
@@ -312,7 +311,7 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
     causes = dict(sorted(sums.causes.items(), key=lambda each: (-each[1], each[0])))
     size = read = record.data_start.byte + sums.bytes
     if record.size is not None or not found.chunks or sums.done < len(found.chunks):
-        # What preflight has not read is known once it is imported.
+        # Data that preflight has not read is known only once it is imported.
         size = record.size or 0
     return Report(
         run=record.run,
@@ -372,7 +371,7 @@ def _first_error(
             )
         )
     limit = record.payload.options.reject_limit
-    # The rows that an incomplete run lacks may still bring a share below the limit.
+    # The remaining rows of an incomplete run may still lower the share below the limit.
     if (
         limit.surely_exceeded(rows.rejected, rows.read, record.most_rows_besides(found.sums.bytes))
         if incomplete
@@ -385,13 +384,13 @@ def _first_error(
 
 
 def _causes(found: CountedChunks) -> str:
-    """Return the most frequent causes of rejects, for an error; empty where they are unknown."""
+    """Return the most frequent causes of rejects, for an error; empty if unknown."""
     causes = found.sums.causes.most_common(2)
     return ", ".join(f"{count:,} {cause}" for cause, count in causes) + ("; " if causes else "")
 
 
 def _rows_before(failure: Failure, record: RunRecord, rows: RowCounts) -> str:
-    """Return how many rows were written before an error that a whole scan would have found."""
+    """Describe how many rows were written before an error that a whole scan would have found."""
     found_late = failure.name in _FOUND_BY_WHOLE_SCAN and record.payload.options.scan == EDGES
     if not found_late or not rows.written:
         return ""
@@ -403,7 +402,7 @@ def _rows_before(failure: Failure, record: RunRecord, rows: RowCounts) -> str:
 
 
 def _incomplete(record: RunRecord, found: CountedChunks) -> str | None:
-    """Return what is missing from the proof that every byte was imported; None if complete."""
+    """Describe what is missing from the proof that every byte was imported; None if complete."""
     again = f"; {TAKE_UP}"
     if found.chunks is None:
         return f"preflight did not finish{again}"

@@ -1,71 +1,50 @@
-"""History of a store: which runs began when, and what was loaded into which table, by which run.
+"""History of a store: what was loaded into which table, by which run.
 
-Run ids that ddbload generates sort by time, those of uploads and users do not, and a store may
-have thousands. So each run that begins leaves an empty object `started/<milliseconds>-<run id>`,
-whose number counts down: one listing finds the newest.
+Its objects are written once and never changed. All are below `history/<table>/<table id>/`, so that
+one table's are listed alone:
 
-Objects of the loads are written once and never changed. All are below
-`history/<table>/<table id>/`, so that one table's are listed alone:
+- `object/<hash>/<run>.jsonl` for a run that loaded one object. The hash is that of the object
+  version, so one listing finds the runs that loaded it.
+- `objects/<digits>/<run>-<number>.jsonl` for a run that loaded several: up to 100,000 objects take
+  1, 16 or 256 pages, by the first digits of their hashes. Looking up one object takes three
+  listings, and one page per such run into the table. This avoids a million writes for a million
+  objects.
 
-- `object/<hash>/<run>.jsonl` for a run that loaded one object. The hash is of the object version,
-  so one listing finds the runs that loaded it.
-- `objects/<digits>/<run>-<number>.jsonl` for a run that loaded several: up to 100,000 objects are
-  1, 16 or 256 pages, by the first digits of their hashes. One object is looked for in three
-  listings, and in one page for each such run into the table; the price for a million objects
-  without a million writes.
-
-Each has a `LoadRecord` in its first line, and an object version in each line after it.
+Each has a `LoadRecord` in its first line, and an object version in each further line.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ddbload.contracts.messages import Message, declared
-from ddbload.contracts.options import KEEP, Options
-from ddbload.contracts.payload import ColumnMapping, Comparison, NullHandling, Payload
+from ddbload.contracts.messages import Message, decode_object, encode_json
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.contracts.source import Source, known_codec
 from ddbload.dynamodb.modes import mode_of
-from ddbload.ledger.store import Store, decode_object, encode_json
+from ddbload.ledger.store import Store
 
 GROUP_OBJECTS = 100_000
-"""Objects that are kept in memory and written together."""
+"""Number of objects kept in memory and written together."""
 PARALLEL_WRITES = 16
-"""Pages that are written at once."""
+"""Number of pages written concurrently."""
 _PAGE_OBJECTS = 2000
-"""Objects of a page, about, where there are fewer than 256 pages."""
+"""Approximate objects per page, if there are fewer than 256 pages."""
 _MOST_DIGITS = 2
 _ROOT = "history/"
 _PAGE = re.compile(rf"{_ROOT}[^/]+/[^/]+/objects?/[^/]+/[^/]+\.jsonl")
-"""Names of the history. Others are not ddbload's."""
-_STARTED = "started/"
-_LAST_MILLISECOND = 10**14 - 1
-
-
-def put_start(store: Store, run: str, created: float) -> None:
-    """Enter a run that begins. A run that is entered twice counts from the later time."""
-    store.put(f"{_STARTED}{_LAST_MILLISECOND - int(created * 1000):014d}-{run}", b"")
-
-
-def newest_runs(store: Store, most: int | None = None) -> list[str]:
-    """List run ids, newest first; with `most`, up to as many, in one request."""
-    names = store.names(_STARTED) if most is None else store.first_names(_STARTED, most)
-    return list(dict.fromkeys(each.removeprefix(_STARTED).partition("-")[2] for each in names))
+"""Names of history objects. Other names do not belong to ddbload."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPage:
-    """One object of the history."""
+    """History object: a load record with object versions."""
 
     load: LoadRecord
     versions: Sequence[ObjectVersion]
@@ -78,7 +57,7 @@ class History:
         self._store = store
 
     def put(self, load: LoadRecord, versions: Iterable[ObjectVersion]) -> None:
-        """Write the object versions that a run has loaded; what was written before stays."""
+        """Record the object versions that a run has loaded; existing records stay unchanged."""
         folder = _folder(load.table, load.table_id)
         each = iter(versions)
         number = 0
@@ -98,24 +77,25 @@ class History:
             number += 1
 
     def version_names(self, table: str, table_id: str, version: ObjectVersion) -> list[str]:
-        """List the names of the history of one table that may have an object version."""
+        """List the history objects of one table that may contain an object version."""
         return self._names_of(_folder(table, table_id), version.location, version.hash)
 
     def table_names(self, table: str, table_id: str) -> list[str]:
-        """List the names of the history of one table, which only grow in number."""
+        """List the history objects of one table. Objects are only ever added."""
         folder = _folder(table, table_id)
         return list(filter(_PAGE.fullmatch, self._store.names(folder)))
 
     def find_each(
         self, names: Sequence[str], versions: Iterable[ObjectVersion]
     ) -> Iterator[tuple[str, LoadRecord]]:
-        """Find the loads of object versions into a table, in no order.
+        """Find the loads of object versions into a table, unsorted.
 
-        `names`: those that `table_names`, or for one object `version_names`, has listed. Yields
-        hashes of versions with their loads.
+        `names`: names from `table_names`, or for one object from `version_names`. Yields hashes of
+        versions with their loads.
         """
         if not names:
-            # A million versions need not be held for a table that was never loaded.
+            # Return before `versions` is read: a table without loads needs no million versions in
+            # memory.
             return
         wanted = {version.hash: version.version_id for version in versions}
         own = []
@@ -130,7 +110,7 @@ class History:
                     yield found, page.load
 
     def read_location(self, location: str) -> Iterator[LoadPage]:
-        """Read the loads of all versions of one object or file, into all tables, in no order."""
+        """Read the loads of all versions of one object or file, into all tables, unsorted."""
         for table in self._store.folders(_ROOT):
             for table_id in self._store.folders(f"{_ROOT}{table}/"):
                 names = self._names_of(f"{_ROOT}{table}/{table_id}/", location)
@@ -140,7 +120,7 @@ class History:
                         yield LoadPage(page.load, own)
 
     def _names_of(self, folder: str, location: str, version_hash: str | None = None) -> list[str]:
-        """List the objects of the history that may have an object, or one version of it."""
+        """List the history objects that may contain an object, or one version of it."""
         digits = location_hash(location)
         single = f"{digits}-" if version_hash is None else f"{version_hash}/"
         shards = ["-", *(digits[: count + 1] for count in range(_MOST_DIGITS))]
@@ -154,7 +134,7 @@ class History:
         self._store.put_new(name, b"\n".join([*lines, *(line for _, line in page), b""]))
 
     def read(self, names: Iterable[str]) -> Iterator[LoadPage]:
-        """Read objects of the history, in the order of their names."""
+        """Read history objects, in the order of their names."""
         names = list(names)
         for name, data in zip(names, self._store.get_all(names), strict=True):
             if data is not None:
@@ -174,7 +154,7 @@ def _folder(table: str, table_id: str) -> str:
 
 
 def _digits(objects: int) -> int:
-    """Return the number of digits by which so many objects are divided into pages."""
+    """Return the number of hash digits that divide this many objects into pages."""
     digits = 0
     while digits < _MOST_DIGITS and objects > _PAGE_OBJECTS * 16**digits:
         digits += 1
@@ -187,53 +167,51 @@ def _line(version: ObjectVersion) -> bytes:
 
 def _version(value: Any) -> ObjectVersion:
     version = ObjectVersion(dict(value))
-    # Read now, so that a damaged line is noticed here.
+    # Parse now, so that a damaged line raises its error here.
     version.hash  # noqa: B018 - raises LookupError
     return version
 
 
-# Loads: what was asked of which object versions. Options that determine rows are declared as
-# decisive. They alone answer whether a table has loaded an object version, whether two runs load
-# the same, and whether a run id belongs to a command.
+# Loads: what was asked of which object versions.
 
 _HASH_DIGITS = 16
 
 
 def load_folder(table: str, table_id: str) -> str:
-    """Return the folder of the loads into a table, with a slash at its end."""
+    """Return the folder of the loads into a table, with a trailing slash."""
     return f"{table}/{table_id}/"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRecord(Message):
-    """First line of an object of the history; the lines after it are object versions."""
+    """First line of a history object; the lines after it are object versions."""
 
     run: str
     table: str
     table_id: str
     mode: str
     asked: str
-    """Hash of what was asked that determines rows (`asked_hash`)."""
+    """Hash of what was asked that determines rows (`contracts.payload.asked_hash`)."""
     status: str
     """SUCCEEDED or SUCCEEDED_WITH_REJECTS."""
     rows: RowCounts
     """Row counts of the whole run."""
     at: float
-    """Seconds since the epoch at which the run was done."""
+    """Time at which the run was done, in seconds since the epoch."""
     source: str
-    """The source as users write it."""
+    """Source in the form that users type it."""
     objects: int
     """Number of objects that the run loaded."""
 
     @property
     def deletes(self) -> bool:
-        """True if the run deleted the keys that the objects list."""
+        """True if the run deleted the keys listed in the objects."""
         return mode_of(self.mode).deletes
 
 
 @dataclass(frozen=True, slots=True)
 class LoadClaim(Message):
-    """Objects that a run shall load as the only one."""
+    """Claim by which a run keeps other runs from loading the same objects at the same time."""
 
     run: str
     at: float
@@ -241,28 +219,28 @@ class LoadClaim(Message):
     objects: int
     """Number of objects."""
     version: str | None
-    """Hash of the only object's version; None for several objects."""
+    """Hash of the object version if there is only one object; else None."""
     version_id: str | None
     listing: str | None
-    """Name of the list of several objects in the run's ledger."""
+    """Name of the listing of several objects in the run's ledger."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadClaims(Message):
-    """Claims of the runs that ask the same of a table, and have not ended as far as is known."""
+    """Claims of unfinished runs with the same options and table."""
 
     claims: tuple[LoadClaim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectVersion:
-    """Version of an object or file, as a run pinned it."""
+    """Version of an object or file, as pinned by a run."""
 
     pinned: Mapping[str, Any]
 
     @property
     def location(self) -> str:
-        """An s3:// URI, or a path."""
+        """s3:// URI or path."""
         pinned = self.pinned
         return (
             str(pinned["path"]) if "path" in pinned else f"s3://{pinned['bucket']}/{pinned['key']}"
@@ -270,15 +248,16 @@ class ObjectVersion:
 
     @property
     def version_id(self) -> str | None:
-        """Version id in S3; None for files, listed objects and buckets without versioning."""
+        """S3 version id; None for files, listed objects and buckets without versioning."""
         found = self.pinned.get("version_id")
         return None if found in (None, "null") else str(found)
 
     @property
     def hash(self) -> str:
-        """Hash of the location, then of the content's mark: the ETag, or a file's size and times.
+        """Hash of the location, then of the content's identification.
 
-        Listings tell no version id, so it is compared apart (`is_same`).
+        The latter is the ETag, or a file's size and times. Listings do not include version ids, so
+        these are compared separately (`is_same`).
         """
         pinned = self.pinned
         if "path" in pinned:
@@ -288,103 +267,16 @@ class ObjectVersion:
         return f"{location_hash(self.location)}-{location_hash(mark)}"
 
     def is_same(self, other: ObjectVersion) -> bool:
-        """Tell whether another version is this one; version ids decide where both are known."""
+        """Return whether two versions are the same, by version id if both have one."""
         return self.hash == other.hash and same_ids(self.version_id, other.version_id)
 
 
 def same_ids(one: str | None, other: str | None) -> bool:
-    """Tell whether two version ids may be of one version; a listing tells none."""
+    """Return whether two version ids may denote one version. An id from a listing is None."""
     return None in (one, other) or one == other
 
 
 def location_hash(location: str) -> str:
-    """Return the hash of an s3:// URI or a path, or of another text."""
-    # Names of files may have bytes that are not UTF-8, which are surrogates in Python.
+    """Return the hash of an s3:// URI, a path, or another text."""
+    # File names may contain bytes that are not UTF-8, which Python decodes to surrogates.
     return hashlib.sha256(location.encode(errors="surrogateescape")).hexdigest()[:_HASH_DIGITS]
-
-
-_PAYLOAD_PARTS = ("source", "mapping", "nulls", "options")
-
-
-def _decisive(kind: type) -> tuple[str, ...]:
-    return tuple(each.field for each in declared(kind) if each.decisive)
-
-
-DECISIVE: Mapping[type, tuple[str, ...]] = {
-    Payload: tuple(
-        each.name for each in fields(Payload) if each.name in (*_PAYLOAD_PARTS, *_decisive(Payload))
-    ),
-    **{kind: _decisive(kind) for kind in (Source, ColumnMapping, NullHandling, Options)},
-    Comparison: ("column", "op", "value"),
-}
-"""Fields that determine which rows and items an object version gives.
-
-All others are limits, speed, places, and the run's own settings. The table's id and the object
-version are the other parts of a load's identity.
-"""
-
-_WORDS = {"position_attribute": "position attribute"}
-"""Names of fields in messages, where they differ."""
-
-
-def asked_hash(payload: Payload, hmac_key: bytes | None) -> str:
-    """Return the hash of everything asked that determines rows, in hexadecimal.
-
-    `payload`: as it was given, before anything was detected. `hmac_key`: key of the filter hmac,
-    which determines rows too; the hash is keyed with it, and does not reveal it.
-    """
-    text = json.dumps(_asked(payload), sort_keys=True).encode()
-    if hmac_key is None:
-        return hashlib.sha256(text).hexdigest()
-    return hmac.new(hmac_key, text, hashlib.sha256).hexdigest()
-
-
-def differing(payload: Payload, *earlier: Payload) -> list[str]:
-    """Name what a payload asks for that none of the earlier ones did, in words for messages."""
-    asked, before = _asked(payload), [_asked(each) for each in earlier]
-    return [
-        _WORDS.get(name, name)
-        for name, value in asked.items()
-        if all(value != each[name] for each in before)
-    ]
-
-
-def _asked(payload: Payload) -> dict[str, Any]:
-    """Return what was asked by the names of its fields; equal for equal meanings."""
-    parts: dict[str, Any] = {
-        name: _plain(getattr(payload, name))
-        for name in DECISIVE[Payload]
-        if name not in ("source", "options")
-    }
-    for part in (payload.source, payload.options):
-        parts |= {name: _meant(part, name) for name in DECISIVE[type(part)]}
-    return parts
-
-
-def _plain(value: Any) -> Any:
-    """Return a member of a payload as JSON whose lists have no order, which means nothing."""
-    if isinstance(value, ColumnMapping | NullHandling | Comparison):
-        return {name: _plain(getattr(value, name)) for name in DECISIVE[type(value)]}
-    if isinstance(value, tuple):
-        plain = {json.dumps(_plain(each), sort_keys=True) for each in value}
-        return sorted(plain)
-    if isinstance(value, Mapping):
-        return dict(value)
-    return value
-
-
-def _meant(part: Source | Options, name: str) -> Any:
-    """Return a field of a source or of options, with one spelling for each meaning."""
-    value = getattr(part, name)
-    spell = _SPELLINGS.get(name)
-    if spell is not None:
-        return spell(part, value)
-    return list(value) if name == "columns" and value is not None else _plain(value)
-
-
-_SPELLINGS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "encoding": lambda _, name: known_codec(name) or name,
-    # A quote that escapes a quote is a doubled quote.
-    "escape": lambda source, escape: None if escape == source.quote else escape,
-    "on_empty": lambda _, on_empty: None if on_empty == KEEP else on_empty,
-}

@@ -1,9 +1,9 @@
 """Read and write the ledger of one run: `runs/<run id>/` in a store. See docs/ledger.md.
 
-`request.json`, what was asked for, is written first, and `run.json` once every check has passed;
-then the parts of the manifest, the manifest, the segments of each chunk, and finally `report.json`.
-A segment is written once and never changed: a second invocation adopts it. Segments and manifest
-parts carry the run's id and configuration, so that those of another run are refused.
+`request.json` is written first, and `run.json` once every check has passed; then the parts of the
+manifest, the manifest, the segments of each chunk, and finally `report.json`. A segment is written
+once and never changed: a second invocation adopts it. Segments and manifest parts carry the run's
+id and configuration, so that those of another run are refused.
 """
 
 from __future__ import annotations
@@ -18,26 +18,36 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ddbload.contracts.chunks import Chunk, ListingCursor, ListingPart, ManifestPart, SeekPoint
+from ddbload.contracts.chunks import (
+    Chunk,
+    ListingCursor,
+    ListingPart,
+    ManifestPart,
+    ObjectSlice,
+    SeekPoint,
+)
+from ddbload.contracts.messages import encode_json
 from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import ObjectSlice
 from ddbload.contracts.states import ReportCursor
 from ddbload.errors import DdbloadError, LedgerDamaged
 from ddbload.ledger.run_objects import RunObjects
-from ddbload.ledger.store import FolderStore, encode_json
+from ddbload.ledger.store import FolderStore
 
 T = TypeVar("T")
 _PAGES_AT_ONCE = 8
-"""Pages of a listing, a thousand objects each, that are read concurrently."""
+"""Pages of a listing, with a thousand objects each, that are read concurrently."""
 REJECTS_AT_ONCE = 8
-"""Objects of rejects, up to 32 MiB each, that are read concurrently and kept in memory."""
+"""Objects of rejects, up to 32 MiB each, that are read concurrently and held in memory."""
 AHEAD_ROWS = 5_000
-"""Approximate number of rows that one record covers in advance. More make fewer records, but after
-a kill up to this number of rows may count as written although their items existed before."""
+"""Approximate number of rows that one record covers in advance.
+
+A larger number needs fewer records, but after a kill up to this many rows may count as written
+although their items existed before.
+"""
 
 Range = tuple[int, int]
-"""A byte range: start inclusive, end exclusive."""
+"""Byte range: start inclusive, end exclusive."""
 
 
 class Ledger(RunObjects):
@@ -48,21 +58,21 @@ class Ledger(RunObjects):
     def put_listing(
         self, name: str, page: int, objects: Sequence[Mapping[str, Any]], after: str
     ) -> bool:
-        """Write a page of a listing unless there is one; True if written.
+        """Write a page of a listing unless it exists; return true if written.
 
-        That is: pinned objects in order, and the position in the source behind the last one. Each
-        run that begins to list chooses a new `name`, so that a record always refers to the listing
-        that it was made from.
+        A page holds pinned objects in order, and `after`, the position in the source after the last
+        one. Each run that begins to list chooses a new `name`, so that a record always refers to
+        the listing that it was made from.
         """
         value = {"run": self.run, "objects": list(objects), "after": after}
         return self._put_new(_listing_page(name, page), value)
 
     def put_listing_part(self, cursor: ListingCursor, part: ListingPart) -> None:
-        """Write where an invocation stopped to list, unless another did so before."""
+        """Record where an invocation stopped listing, unless another one did so before."""
         self._put_new(_listing_part(cursor), {"run": self.run, **part.to_json()})
 
     def find_listing_part(self, cursor: ListingCursor) -> ListingPart | None:
-        """Read where an invocation stopped to list; None if missing. Raises `LedgerDamaged`."""
+        """Read where an invocation stopped listing; None if missing. Raises `LedgerDamaged`."""
         name = _listing_part(cursor)
 
         def decode(value: dict[str, Any]) -> ListingPart:
@@ -72,7 +82,7 @@ class Ledger(RunObjects):
         return self._read(name, decode)
 
     def listing(self, name: str, pages: Iterable[int]) -> Iterator[list[dict[str, Any]]]:
-        """Read the objects of pages of a listing, the first alone and others concurrently.
+        """Read the objects of a listing page by page: the first alone, others concurrently.
 
         Raises `LedgerDamaged`.
         """
@@ -86,7 +96,7 @@ class Ledger(RunObjects):
             at_once = min(2 * at_once, _PAGES_AT_ONCE)
 
     def find_listing(self, name: str, page: int) -> tuple[list[dict[str, Any]], str] | None:
-        """Read the objects of a page, and the position behind them; None if missing."""
+        """Read the objects of a page, and the position after them; None if missing."""
         path = _listing_page(name, page)
         return self._read(path, self._listing_decoder(path))
 
@@ -98,7 +108,7 @@ class Ledger(RunObjects):
         return decode
 
     def put_slices(self, chunk: Chunk, slices: Sequence[ObjectSlice]) -> None:
-        """Write the slices of objects that a chunk reads; equal for equal byte ranges."""
+        """Write the slices of objects that a chunk reads. Equal byte ranges give equal slices."""
         value = {"parts": [each.to_json() for each in slices], **self._stamp}
         self._put(_slices(chunk), value)
 
@@ -115,11 +125,11 @@ class Ledger(RunObjects):
         return slices
 
     def put_seek_point(self, byte: int, point: SeekPoint) -> None:
-        """Write the point of a compressed object from which the row at a byte is read."""
+        """Write the seek point of a compressed object for the row at a byte."""
         self._put(f"seek/{byte}.json", {**point.to_json(), **self._stamp})
 
     def find_seek_point(self, byte: int) -> SeekPoint | None:
-        """Read the point of a compressed object from which the row at a byte is read."""
+        """Read the seek point of a compressed object for the row at a byte."""
         return self._read_own(f"seek/{byte}.json", SeekPoint.from_json)
 
     # The manifest.
@@ -134,13 +144,13 @@ class Ledger(RunObjects):
         return None if start is None else self.find_manifest_part(start)
 
     def put_manifest_part(self, byte: int, part: ManifestPart) -> ManifestPart:
-        """Write a part of the manifest unless there is one, and return the part that counts."""
+        """Write a part of the manifest unless it exists; return the part that is valid."""
         if self._put_new(f"manifest/{byte}.json", {**part.to_json(), **self._stamp}):
             return part
         return self.find_manifest_part(byte) or part
 
     def put_manifest(self, chunks: Sequence[Chunk]) -> None:
-        """Write the whole manifest, as the JSON array that a distributed Map reads."""
+        """Write the whole manifest, as the JSON array that a Distributed Map reads."""
         self._put("manifest.json", [chunk.to_json() for chunk in chunks])
 
     def find_manifest(self) -> tuple[Chunk, ...] | None:
@@ -148,7 +158,7 @@ class Ledger(RunObjects):
         return self._read("manifest.json", _chunks)
 
     def manifest_text(self) -> bytes:
-        """Read the manifest as compact JSON; nothing if preflight has not finished."""
+        """Read the manifest as compact JSON; empty if preflight has not finished."""
         return self._read("manifest.json", encode_json) or b""
 
     @property
@@ -169,14 +179,14 @@ class Ledger(RunObjects):
         return None if start is None else self.find_segment(chunk, start)
 
     def put_segment(self, segment: Segment) -> Segment:
-        """Write a segment unless there is one, and return the segment that counts."""
+        """Write a segment unless it exists; return the segment that is valid."""
         name = _segment(segment.chunk, segment.start.byte)
         if self._put_new(name, {**segment.to_json(), **self._stamp}):
             return segment
         return self.find_segment(segment.chunk, segment.start.byte) or segment
 
     def iter_segments(self, first_chunk: int = 0) -> Generator[Segment]:
-        """Read the segments from a chunk on, in the order of their names, a few at a time."""
+        """Read the segments from a chunk on, sorted by name, a few at a time."""
         folder = f"{self._root}chunks/"
         with closing(self._store.read_folder(folder, f"{first_chunk:05d}/")) as found:
             for name, data in found:
@@ -186,7 +196,7 @@ class Ledger(RunObjects):
     # Attempts, in mode `insert`.
 
     def put_attempt(self, chunk: int, name: str) -> None:
-        """Write an empty object whose name says which rows were sent (`Attempt`)."""
+        """Write an empty object whose name states which rows were sent (`Attempt`)."""
         self._store.put(f"{self._root}attempts/{chunk:05d}/{self._mark}-{name}", b"")
 
     def attempt_names(self, chunk: int) -> list[str]:
@@ -200,7 +210,7 @@ class Ledger(RunObjects):
 
     @property
     def _mark(self) -> str:
-        """Hash of the run's stamp, which begins the names of attempts."""
+        """Hash of the run's stamp, with which names of attempts begin."""
         return hashlib.sha256(json.dumps(self._stamp, sort_keys=True).encode()).hexdigest()[:16]
 
     # Rejects.
@@ -208,8 +218,8 @@ class Ledger(RunObjects):
     def put_rejects(self, chunk: int, start: int, end: int, lines: Sequence[bytes]) -> str:
         """Write the rejects of a segment, and return their name.
 
-        The same rows have the same rejects, except those that DynamoDB refused: if these differ
-        between two invocations, each keeps a file.
+        The same rows give the same rejects, except for those that DynamoDB refused. If these differ
+        between two invocations, each keeps its own file.
         """
         data = b"".join(lines)
         name = f"rejects/{chunk:05d}/{start}-{end}.jsonl"
@@ -222,9 +232,9 @@ class Ledger(RunObjects):
         return name
 
     def rejects(self, segments: Iterable[Segment]) -> Iterator[bytes]:
-        """Read the rejects of these segments as lines of JSON.
+        """Yield the rejects of these segments as JSON lines.
 
-        Raises `LedgerDamaged` if there are not as many as a segment counted.
+        Raises `LedgerDamaged` if a segment has another number of them than it counted.
         """
         remaining = iter(segments)
         while group := list(islice(remaining, REJECTS_AT_ONCE)):
@@ -261,11 +271,11 @@ class Ledger(RunObjects):
     # The end.
 
     def put_failure(self, failure: Failure) -> None:
-        """Write why a chunk failed; Report ignores it once the chunk is imported."""
+        """Write why a chunk failed. Report ignores it if the chunk is imported later."""
         self._put(f"failures/{failure.chunk:05d}.json", failure.to_json())
 
     def failures(self) -> list[Failure]:
-        """Read the failures of chunks, in the order of the chunks."""
+        """Read the failures of chunks, in chunk order."""
         names = self._store.names(self._root + "failures/")
         found = zip(names, self._store.get_all(names), strict=True)
         return [
@@ -273,7 +283,7 @@ class Ledger(RunObjects):
         ]
 
     def put_report_part(self, cursor: ReportCursor, sums: Mapping[str, Any]) -> None:
-        """Write the sums over a run's first chunks, unless they are written."""
+        """Write the sums over a run's first chunks, unless they exist."""
         self._put_new(_report_part(cursor), {"sums": dict(sums), **self._stamp})
 
     def report_part(self, cursor: ReportCursor, decode: Callable[[Any], T]) -> T:
@@ -285,13 +295,13 @@ class Ledger(RunObjects):
         return sums
 
     def last_report_part(self, name: str) -> int | None:
-        """Find the last part of a name: the number of the chunk that is next."""
+        """Find the last part with a name; return the number of its next chunk."""
         folder = f"{self._root}report-parts/{name}/"
         names = self._store.names(folder)
         return int(names[-1].removeprefix(folder).removesuffix(".json")) if names else None
 
     def _segment_named(self, name: str) -> Callable[[Any], Segment]:
-        """Make a decoder of a segment that also checks that its name fits its content."""
+        """Return a decoder of a segment that also checks that its name matches its content."""
 
         def decode(value: dict[str, Any]) -> Segment:
             segment = Segment.from_json(value)
@@ -303,20 +313,20 @@ class Ledger(RunObjects):
 
 
 class ManifestCache:
-    """The manifest of the run that was last asked for, as one environment keeps it."""
+    """Cache of the manifest of the last used run, one per function environment."""
 
     def __init__(self) -> None:
         self._record: RunRecord | None = None
         self._text = b""
 
     def has_chunk(self, ledger: Ledger, record: RunRecord, chunk: Chunk) -> bool:
-        """Tell whether a run's manifest has a chunk, by one request a run.
+        """Return whether a run's manifest contains a chunk, with one request per run.
 
-        A record has one manifest: the parts that this is joined from are written once. What is not
-        found is looked for again, because preflight may have finished since.
+        A record has one manifest, because its parts are written once. If a chunk is not found, the
+        manifest is read again, because preflight may have finished since.
         """
-        # As text, 20,000 chunks take a megabyte and are searched at once. No value has a brace in
-        # it, so these bytes are one whole chunk.
+        # As text, 20,000 chunks take a megabyte and are searched fast. No value contains a brace,
+        # so these bytes match exactly one chunk.
         wanted = encode_json(chunk.to_json())
         if self._record != record or wanted not in self._text:
             self._record, self._text = record, ledger.manifest_text()
@@ -326,26 +336,26 @@ class ManifestCache:
 class Attempt:
     """Record of the rows that an invocation may have sent, to recognize the run's own items.
 
-    `insert` skips rows whose item is already in the table and identical. But an invocation that was
-    killed has written items without counting them, and the next one finds these. So each invocation
-    records in the ledger the byte range of the rows that it may send: before it sends the first
-    one, and again before it sends one beyond the range. When its segment is written, it records
-    which rows it sent beyond the segment, usually none.
+    `insert` skips rows whose item already exists. But a killed invocation has written items without
+    counting them, and the next one finds these. So each invocation records in the ledger the byte
+    range of the rows that it may send: before it sends the first row, and again before it sends a
+    row beyond the range. When its segment is written, it records which rows it sent beyond the
+    segment, usually none.
 
-    An identical item for a row in the range of another invocation may be the run's own, and counts
-    as written. An invocation reads the ranges before it writes its segment: another one that sends
-    a row at the same time has recorded it before sending, and keeps the record until a segment
-    counts it.
+    An identical item for a row in another invocation's range may be the run's own, and counts as
+    written. An invocation reads the ranges before it writes its segment. Another one that sends a
+    row at the same time has recorded it before, and keeps the record until a segment counts the
+    row.
 
     Nothing is overwritten, because a write that seemed lost may arrive late: each record is an
-    empty object, named `<run>-<invocation>-<number>-<from>-<to>`. The record of an invocation with
-    the highest number counts. One listing of the names reads them all.
+    empty object named `<run>-<invocation>-<number>-<from>-<to>`. The invocation's record with the
+    highest number is valid. One listing of the names reads all records.
     """
 
     def __init__(self, ledger: Ledger, chunk: Chunk, start: Cursor) -> None:
         self._ledger = ledger
         self._chunk = chunk
-        # Random: the same invocation may run twice, and each needs records of its own.
+        # Random, because the same invocation may run twice, and each needs its own records.
         self._name = secrets.token_hex(8)
         self._number = 0
         self._start = start.byte
@@ -354,32 +364,36 @@ class Attempt:
     def cover(self, end: int, rows: int, untouched_before: Callable[[], int | None]) -> None:
         """Record that rows before byte `end` may be sent from now on.
 
-        `rows`: the number of rows from the start to `end`. `untouched_before` returns the byte
-        before which this invocation has sent no row and never will; None if it has. Raises the
-        error that keeps the ledger from being written: the rows must not be sent then.
+        Args:
+            end: Byte after the last of these rows.
+            rows: Number of rows from the start to `end`.
+            untouched_before: Returns the byte before which this invocation has sent no row and
+                never will; None if it has sent rows.
+
+        Raises the error of a failed write to the ledger. The rows must not be sent then.
         """
         if end <= self._recorded_to:
             return
         ahead = (end - self._start) * AHEAD_ROWS // max(1, rows)
         untouched = untouched_before()
-        # Rows that were sent since the last record lie after the bytes untouched then.
+        # Rows sent since the last record lie after the bytes that were untouched at that time.
         self._record(
             self._recorded_from if untouched is None else untouched,
             max(end, min(end + ahead, self._chunk.end)),
         )
 
     def trim(self, start: int, end: int) -> None:
-        """Record that sent rows without a segment lie between these bytes, if any were sent.
+        """Record that rows sent without a segment lie between these bytes, if any were sent.
 
-        An error is ignored: then more rows count as written than should, but no row that was
-        written counts as skipped.
+        Errors are ignored: then too many rows count as written, but no written row counts as
+        skipped.
         """
         if self._number:
             with suppress(DdbloadError):
                 self._record(start, end)
 
     def others(self, before: int) -> list[Range]:
-        """List the byte ranges before a byte that other invocations may have sent, merged."""
+        """Return the merged byte ranges before a byte that other invocations may have sent."""
         ranges = _last_ranges(self._ledger.attempt_names(self._chunk.chunk))
         ranges.pop(self._name, None)
         merged: list[Range] = []
@@ -392,7 +406,7 @@ class Attempt:
 
     def _record(self, start: int, end: int) -> None:
         name = f"{self._name}-{self._number:06d}-{start}-{end}"
-        # Counted before writing: an object may exist although writing it failed.
+        # Counted before the write, because an object may exist although its write failed.
         self._number += 1
         self._ledger.put_attempt(self._chunk.chunk, name)
         self._recorded_from, self._recorded_to = start, end
@@ -416,7 +430,7 @@ def _last_ranges(names: Sequence[str]) -> dict[str, Range]:
 
 @contextmanager
 def temporary_ledger() -> Iterator[Ledger]:
-    """Make a ledger for a plan or a conversion, deleted afterwards."""
+    """Create a ledger for a plan or conversion in a temporary folder; delete it at the end."""
     with tempfile.TemporaryDirectory(prefix="ddbload-") as folder:
         yield Ledger(FolderStore(Path(folder)), "scratch")
 

@@ -1,4 +1,4 @@
-"""List the objects of a run in its ledger, in pages, and read them back in order."""
+"""List a run's objects in its ledger, in pages, and read them back in order."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from ddbload.errors import DdbloadError, LedgerDamaged, SourceNotFound
 from ddbload.ledger.ledger import Ledger
 
 PinnedObject = Mapping[str, Any]
-"""Version of an object or file, as a source pins it."""
+"""Version of an object or file, in the form of its source's `pinned`."""
 EXTRA_LISTING_FIELDS = ("items", "row_groups", "bytes")
-"""Fields of a listed object that are no part of its version: the items of an exported file, the
-row groups of a Parquet file to read, and their approximate size in bytes."""
+"""Fields of a listed object that do not identify its version.
+
+These are the items of an exported file, the row groups of a Parquet file to read, and their
+approximate size in bytes.
+"""
 FoundObject = tuple[str, PinnedObject | None]
-"""Position in a source and the object there; None if it is left out."""
+"""Position in a source, and the object there; None if the object is left out."""
 PAGE_OBJECTS = 1000
-"""Objects of one page of the listing."""
+"""Number of objects on a page of the listing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +34,15 @@ class ObjectListing:
     """Listing of a source's objects in the ledger."""
 
     pinned: PinnedObject
-    """Number of objects, their bytes, and a hash of all their versions."""
+    """Number of objects, their total bytes, and a hash of all their versions."""
     name: str
     """Name of the listing in the ledger."""
     format: str | None = None
-    """The format, if the manifest or export that names the objects implies it."""
+    """Format implied by the manifest or export that names the objects; None if there is none."""
 
     @property
     def bytes(self) -> int:
-        """Bytes of all objects, as stored."""
+        """Stored bytes of all objects."""
         return int(self.pinned["bytes"])
 
     @property
@@ -49,7 +52,7 @@ class ObjectListing:
 
 
 def begin_listing() -> ListingCursor:
-    """Choose the name of a new listing."""
+    """Return a cursor for a new listing with a new name."""
     return ListingCursor(secrets.token_hex(4), 0)
 
 
@@ -62,8 +65,8 @@ def write_pages(
 ) -> ListingPart:
     """Write a source's objects into the ledger, from where `begun` stopped.
 
-    Ends with the source; at the deadline, after a page's worth of objects was looked at; and at a
-    page that another attempt has written, see `adopt_pages`: the objects behind it are to be found
+    Ends after the last object, at the deadline, after one page's worth of objects, and at a page
+    that another attempt has written (see `adopt_pages`), after which the objects must be listed
     again.
     """
     part, page, after = begun, list(begun.open), begun.after
@@ -79,7 +82,7 @@ def write_pages(
                 if looked_at % PAGE_OBJECTS == 0 and must_end():
                     return replace(part, after=after, open=tuple(page))
     except DdbloadError as error:
-        # A request that was given up at the deadline is repeated by the next invocation.
+        # The next invocation repeats a request that was given up at the deadline.
         made_progress = after != begun.after and len(page) < PAGE_OBJECTS
         if error.permanent or not must_end() or not made_progress:
             raise
@@ -92,14 +95,14 @@ def write_pages(
 
 
 def adopt_pages(part: ListingPart, listing: str, ledger: Ledger) -> ListingPart:
-    """Add the pages that another attempt of an invocation has written.
+    """Add the pages that another attempt of the invocation has written.
 
-    These count, whatever would be found now: so a listing has one content, even if objects come
-    and go while it is made.
+    Existing pages are valid whatever a listing finds now, so a listing has one content even if
+    objects are added or removed while it is made.
     """
     while not part.ended and (found := ledger.find_listing(listing, part.pages)) is not None:
         part = _with_page(part, *found)
-        # Only the last page is shorter.
+        # Only the last page may be shorter.
         part = replace(part, ended=len(found[0]) < PAGE_OBJECTS)
     return part
 
@@ -124,16 +127,16 @@ def _with_page(
 def write_object_listing(
     objects: Iterator[PinnedObject], ledger: Ledger, name: str, format_: str | None
 ) -> ObjectListing:
-    """Write objects that are known as a new listing; `name` is the source's, for the message."""
+    """Write known objects as a new listing. `name`: name of the source, for errors."""
     listing = begin_listing().listing
     found = (("", each) for each in objects)
     return listing_of(write_pages(found, ListingPart(format_), listing, ledger), listing, name)
 
 
 def listing_of(part: ListingPart, listing: str, name: str) -> ObjectListing:
-    """Return a listing that has ended. Raises `SourceNotFound` if it has no object.
+    """Return a finished listing. Raises `SourceNotFound` if it has no object.
 
-    `name`: the source's, for the message.
+    `name`: name of the source, for the error.
     """
     if not part.objects:
         raise SourceNotFound(
@@ -144,7 +147,7 @@ def listing_of(part: ListingPart, listing: str, name: str) -> ObjectListing:
 
 
 def iter_objects(record: RunRecord, ledger: Ledger, first: int) -> Iterator[PinnedObject]:
-    """Return the pinned objects of a run, from object number `first` on."""
+    """Yield the pinned objects of a run, from object number `first` on."""
     if record.objects is None:
         yield record.pinned
     else:
@@ -152,7 +155,7 @@ def iter_objects(record: RunRecord, ledger: Ledger, first: int) -> Iterator[Pinn
 
 
 def iter_listing(ledger: Ledger, name: str, first: int, end: int) -> Iterator[PinnedObject]:
-    """Read the objects of a listing from number `first` to `end`, which is excluded."""
+    """Yield the objects of a listing from number `first` to `end`, exclusive."""
     pages = ledger.listing(name, range(first // PAGE_OBJECTS, -(-end // PAGE_OBJECTS)))
     number = first
     for page in pages:

@@ -1,47 +1,57 @@
-"""Objects of one run in a store: their names, their JSON, and the mark of the run in them."""
+"""Objects of one run in a store: their names, their JSON, and their stamp."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ddbload.contracts.control import IDLE, Control, WorkerProgress, silence_limit
-from ddbload.contracts.results import Heartbeat, Report
+from ddbload.contracts.messages import decode_json, encode_json
+from ddbload.contracts.results import Failure, Heartbeat, Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import RunRequest
 from ddbload.errors import LedgerDamaged, RunNotFound, ServiceUnavailable
-from ddbload.ledger.store import AgesPage, Store, decode_json, encode_json
+from ddbload.ledger.store import AgesPage, Store
 
 T = TypeVar("T")
 _WORKERS = "progress/"
+_STARTED = "started/"
+"""Folder of the index of starts. Each run that begins leaves an empty object in it, named
+`<milliseconds>-<run id>`, whose number counts down: one listing finds the newest. Run ids that
+ddbload generates sort by time, those of uploads and users do not."""
+_LAST_MILLISECOND = 10**14 - 1
 FOLDER_PROGRESS_SECONDS, BUCKET_PROGRESS_SECONDS = 1.0, 5.0
 """Seconds between two writes of a worker's progress, for a ledger in a folder and in S3."""
 _CONTROL_ATTEMPTS = 30
 _LIMITS_OF_PAYLOAD = {"state": "payload"}
-"""Takes back a control. Deleting it would take no condition, and so back what it has not seen."""
+"""Content of `control.json` that restores the payload's limits.
+
+The object is not deleted, because a delete has no condition and could discard a change made
+meanwhile.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LastReport:
-    """Report that a ledger has, and the version of its object."""
+    """Last report of a ledger, and the version of its object."""
 
     report: Report | None
-    """None if missing or damaged."""
+    """Report; None if missing or damaged."""
     version: str | None
-    """None if missing."""
+    """Version for `put_report`; None if the report is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenWorker:
-    """Worker of a run, as a listing shows it."""
+    """Worker of a run, as found in a listing."""
 
     progress: WorkerProgress
     age: float
-    """Seconds since the worker wrote its progress."""
+    """Seconds since the worker last wrote its progress."""
     alive: bool
-    """False if it has been silent for so long that it died, or stopped by itself."""
+    """False if the worker has been silent for so long that it must have died or stopped."""
 
     @property
     def working(self) -> bool:
@@ -49,11 +59,17 @@ class SeenWorker:
         return self.alive and self.progress.state != IDLE
 
 
+def newest_runs(store: Store, most: int | None = None) -> list[str]:
+    """List run ids, newest first; at most `most`, in one request."""
+    names = store.names(_STARTED) if most is None else store.first_names(_STARTED, most)
+    return list(dict.fromkeys(each.removeprefix(_STARTED).partition("-")[2] for each in names))
+
+
 class RunObjects:
-    """Objects below `runs/<run id>/`. Reading raises `LedgerDamaged` for a wrong one."""
+    """Objects below `runs/<run id>/`. Reading an invalid one raises `LedgerDamaged`."""
 
     def __init__(self, store: Store, run: str, record: RunRecord | None = None) -> None:
-        """`record`: the run's, if the caller has read it."""
+        """`record`: record of the run, if the caller has read it."""
         self.run = run
         self._store = store
         self._root = f"runs/{run}/"
@@ -63,21 +79,31 @@ class RunObjects:
 
     @property
     def in_bucket(self) -> bool:
-        """True for a ledger in S3, where requests take longer and cost something."""
+        """True for a ledger in S3, where requests are slower and billed."""
         return self._store.uri("").startswith("s3://")
 
     def put_request(self, request: RunRequest) -> None:
-        """Write what was asked of the run, over an earlier request of a run without a record."""
+        """Write the run's request, replacing an earlier one of a run without a record."""
         self._put("request.json", request.to_json())
 
     def put_new_request(self, request: RunRequest) -> bool:
-        """Write what was asked of the run unless there is a request; True if written."""
+        """Write the first request of the run; return whether there was none before."""
         self.asked_now = self._put_new("request.json", request.to_json())
         return self.asked_now
 
     def find_request(self) -> RunRequest | None:
-        """Read what was asked of the run; None if nothing was."""
+        """Read the run's request; None if missing."""
         return self._read("request.json", RunRequest.from_json)
+
+    def put_start(self, created: float) -> None:
+        """Enter the run in the index of starts. If it is entered twice, the later time counts."""
+        self._store.put(f"{_STARTED}{_LAST_MILLISECOND - int(created * 1000):014d}-{self.run}", b"")
+
+    def keep_failure(self, failure: Failure) -> None:
+        """Write why the run ended before it had a record; do nothing once it has one."""
+        request = self.find_request()
+        if request is not None and request.failure is None and self.find_record() is None:
+            self.put_request(replace(request, failure=failure))
 
     def find_record(self) -> RunRecord | None:
         """Read the run's record; None if the run never began."""
@@ -104,9 +130,9 @@ class RunObjects:
         return record
 
     def put_new_record(self, record: RunRecord) -> bool:
-        """Write the record of a new run; False if the run has one.
+        """Write the record of a new run; return false if the run has one.
 
-        Of two runs that begin with the same id at the same time, only one succeeds.
+        If two runs with the same id begin at the same time, only one succeeds.
         """
         written = self._put_new("run.json", record.to_json())
         if written:
@@ -118,7 +144,7 @@ class RunObjects:
         self._put("run.json", record.to_json())
 
     def put_report(self, report: Report, over: LastReport) -> bool:
-        """Write the report unless another was written since `over` was read; True if written."""
+        """Write the report unless it changed since `over` was read; return true if written."""
         name = self._root + "report.json"
         return self._store.put_over(name, encode_json(report.to_json()), over.version)
 
@@ -143,9 +169,10 @@ class RunObjects:
         return None
 
     def put_page(self, page: str, report: Report, attempts: int) -> None:
-        """Write the page that shows a report, unless another report was written since.
+        """Write the page of a report, unless another report was written since.
 
-        Each writer of a report then writes its page, so the last page is that of the last report.
+        Each writer of a report writes its page afterwards, so the last page belongs to the last
+        report.
         """
         name = self._root + "report.html"
         while True:
@@ -160,13 +187,13 @@ class RunObjects:
     # The run.
 
     def put_execution(self, arn: str) -> None:
-        """Write the ARN of the execution that works on the run."""
+        """Write the ARN of the run's current execution."""
         self._put("execution.json", {"execution": arn})
 
     def find_execution(self) -> str | None:
-        """Read the ARN of the last execution that worked on the run; None for a local run.
+        """Read the ARN of the run's last execution; None for a local run.
 
-        The first one is named by the request.
+        The request names the first one.
         """
         found = self._read("execution.json", lambda value: str(value["execution"]))
         if found is None and (request := self.find_request()) is not None:
@@ -187,11 +214,11 @@ class RunObjects:
     # Control and progress.
 
     def change_control(self, change: Callable[[Control | None], Control | None]) -> Control | None:
-        """Replace the limits that the run's workers obey by what `change` makes of them.
+        """Replace the limits in force by the result of `change`.
 
-        It gets None if those of the payload hold, and is called again if another write came first,
-        so that no change overwrites one that it has not seen. Raises `LedgerDamaged`, what `change`
-        raises, and `ServiceUnavailable` after too many attempts.
+        `change` receives None if the payload's limits are in force. It is called again if another
+        write came first, so that no change is overwritten unseen. Raises `LedgerDamaged`, the
+        errors of `change`, and `ServiceUnavailable` after too many attempts.
         """
         name = self._root + "control.json"
         for _ in range(_CONTROL_ATTEMPTS):
@@ -209,12 +236,18 @@ class RunObjects:
         )
 
     def find_control(self) -> Control | None:
-        """Read the limits that the run's workers obey; None if those of the payload hold.
+        """Read the limits in force; None if those of the payload are.
 
-        Raises `LedgerDamaged` for limits that cannot be read: they may not be guessed.
+        Raises `LedgerDamaged` for unreadable limits, because guessing could exceed them.
         """
         data = self._store.get(self._root + "control.json")
         return None if data is None else self._decode_control(data)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """True if the run was cancelled."""
+        control = self.find_control()
+        return control is not None and control.cancelled
 
     def _decode_control(self, data: bytes) -> Control | None:
         def decode(value: Any) -> Control | None:
@@ -230,18 +263,18 @@ class RunObjects:
             ) from None
 
     def put_worker(self, progress: WorkerProgress, earlier: WorkerProgress | None) -> None:
-        """Write the progress of a worker, and delete its earlier one."""
+        """Write the progress of a worker, and delete its previous one."""
         self._store.put(f"{self._root}{_WORKERS}{progress.to_name()}", b"")
         if earlier is not None:
             self._store.delete(f"{self._root}{_WORKERS}{earlier.to_name()}")
 
     def workers(self) -> list[SeenWorker]:
-        """List all workers that the run ever had, with their last progress, by one listing."""
+        """List all workers that the run ever had, with their last progress, in one listing."""
         last: dict[str, tuple[WorkerProgress, float]] = {}
         folder = self._root + _WORKERS
         for name, age in sorted(self._store.ages(folder).items()):
             progress = WorkerProgress.from_name(name.removeprefix(folder))
-            # Sorted by worker, then by number: the last one counts.
+            # Sorted by worker, then by number; the last one is valid.
             if progress is not None:
                 last[progress.worker] = progress, age
         silent = silence_limit(self.progress_seconds, [age for _, age in last.values()])
@@ -249,15 +282,15 @@ class RunObjects:
 
     @property
     def progress_seconds(self) -> float:
-        """Seconds between two writes of a worker's progress, while there are few workers."""
+        """Seconds between two writes of a worker's progress, with few workers."""
         return BUCKET_PROGRESS_SECONDS if self.in_bucket else FOLDER_PROGRESS_SECONDS
 
     def page(self, folder: str, after: str = "") -> AgesPage:
-        """List a page of the names in a folder of the run, relative to it, by one request."""
+        """List a page of the names in a folder of the run, relative to it, in one request."""
         return self._store.page(f"{self._root}{folder}/", after)
 
     def _start_before(self, folder: str, byte: int) -> int | None:
-        """Find the greatest number below `byte` that names an object of a folder."""
+        """Find the greatest number below `byte` that names an object in a folder."""
         names = self._store.names(self._root + folder)
         stems = (name.rpartition("/")[2].removesuffix(".json") for name in names)
         starts = (int(stem) for stem in stems if stem.isdecimal())
@@ -270,8 +303,9 @@ class RunObjects:
         return self._known_stamp
 
     def _owned(self, name: str, decode: Callable[[dict[str, Any]], T]) -> Callable[[Any], T]:
-        """Make a decoder of objects that carry the run's stamp. It raises `LedgerDamaged`."""
-        # Read before decoding: an error of the store is not a damaged object.
+        """Return a decoder that checks an object's stamp. It raises `LedgerDamaged`."""
+        # Read the record before decoding, because an error of the store does not mean a damaged
+        # object.
         stamp = self._stamp
 
         def decode_own(value: Any) -> T:
@@ -300,7 +334,7 @@ class RunObjects:
         return None if data is None else self._decode(self._root + name, data, decode)
 
     def _read_own(self, name: str, decode: Callable[[Any], T]) -> T | None:
-        """Read an object that carries the run's stamp. Raises `LedgerDamaged` for another's."""
+        """Read an object with the run's stamp. Raises `LedgerDamaged` for another stamp."""
         return self._read(name, self._owned(name, decode))
 
     def _decode(self, name: str, data: bytes, decode: Callable[[Any], T]) -> T:

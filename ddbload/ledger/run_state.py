@@ -1,7 +1,7 @@
-"""State of a run, and outcome of an attempt, judged from facts that were read before.
+"""Derive a run's state, and an attempt's outcome, from facts that were read before.
 
-Pure: no I/O and no clock. The ledger's proof decides: a run whose chunks are all imported and
-proven is done, whatever an execution says.
+Pure: no I/O and no clock. The ledger's proof decides: a run whose chunks are all proven to be
+imported is done, whatever the status of an execution.
 """
 
 from __future__ import annotations
@@ -21,98 +21,99 @@ from ddbload.contracts.results import (
 from ddbload.errors import Cancelled, IncompleteRun, Interrupted
 
 RUNNING = "RUNNING"
-"""Status of a run that a process or an execution works on."""
+"""Status of a run that a process or an execution is working on."""
 ALIVE, ENDED = "running", "ended"
-"""States of a heartbeat."""
+"""States in a heartbeat."""
 MISSED = 3
 """Periods without a heartbeat after which a process counts as dead."""
 _STOPPED = (INTERRUPTED, CANCELLED)
-"""Statuses of a run in which open chunks are expected."""
+"""Statuses of a run that may have open chunks without an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """End of the attempt that last worked on a run: an execution, or a command that reports it."""
+    """End of a run's last attempt: an execution, or a command."""
 
     failure: Failure | None = None
-    """Error that ended the attempt; None if it had none of its own."""
+    """Error that ended the attempt; None if it failed without an own error."""
     aborted: bool = False
-    """Somebody stopped the execution."""
+    """True if the execution was stopped by a user."""
     timed_out: bool = False
-    """Step Functions ended the execution, whose functions are stopped by a cancelled control."""
+    """True if Step Functions timed the execution out. A cancelled control stops its functions."""
     interrupted: bool = False
-    """The user stopped the command."""
+    """True if the user stopped the command."""
     planned: bool = True
-    """Preflight had finished, so that errors of chunks are those of this attempt."""
+    """True if preflight had finished, so that errors of chunks belong to this attempt."""
     attempt: ExecutionAttempt | None = None
     began: float = 0.0
-    """Seconds since the epoch; 0 if not known."""
+    """Start in seconds since the epoch; 0 if unknown."""
     seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFacts:
-    """Facts about a run at one moment."""
+    """Facts about a run at one moment, from which its state is derived."""
 
     began: float
-    """Time of the run's record, else of its request, in seconds since the epoch."""
+    """Time of the run's record, or else of its request, in seconds since the epoch."""
     has_record: bool = True
     request_failure: Failure | None = None
     """Error that ended the run before it had a record."""
     counted: Report | None = None
-    """Sums of the segments, with the first error of the proof; None if they were not read."""
+    """Sums of the segments, and the first error of the proof; None if they were not read."""
     last: Report | None = None
-    """`report.json`."""
+    """Content of `report.json`."""
     heartbeat: Heartbeat | None = None
     process_gone: bool = False
-    """The process of the heartbeat was looked for on its machine, and does not exist."""
+    """True if the heartbeat's process ran on this machine and does not exist any more."""
     cancelled: bool = False
-    """`control.json` cancels the run."""
+    """True if `control.json` cancels the run."""
     execution_running: bool = False
     ending: Ending | None = None
-    """End of the last execution; None for a run of a machine, and while one runs."""
+    """End of the last execution; None for a local run, and while an execution runs."""
     last_sign: float | None = None
-    """Time of the last write of a worker."""
+    """Time of the workers' last write."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """Status of a run, and why."""
+    """Status of a run, and its error."""
 
     status: str
     """`RUNNING`, or one of `STATUSES`."""
     error: Failure | None = None
     seconds: float | None = None
-    """Duration of the run, until its last sign of life if it left no report."""
+    """Duration of the run; up to its last sign of life if it left no report."""
     done: bool = False
-    """Nothing is left to import, and the ledger proves it."""
+    """True if the ledger proves that nothing is left to import."""
     recorded: bool = False
-    """`report.json` says that the run is done."""
+    """True if `report.json` states that the run is done."""
     reported: bool = False
-    """The last attempt left a report."""
+    """True if the last attempt left a report."""
 
     @property
     def running(self) -> bool:
-        """True while a process or an execution works on the run."""
+        """True while a process or an execution is working on the run."""
         return self.status == RUNNING
 
     @property
     def stopped(self) -> bool:
-        """True if open chunks are expected, because the run was stopped."""
+        """True if the run was stopped, so that open chunks are not an error."""
         return self.status in _STOPPED
 
 
 def is_alive(heartbeat: Heartbeat, now: float, *, process_gone: bool = False) -> bool:
-    """Tell whether the process that wrote a heartbeat still works.
+    """Return whether the process that wrote a heartbeat is still working.
 
-    Its heartbeat must be younger than three periods, and its process not known to be gone.
+    Its heartbeat must be younger than three periods, and the process must not be known to have
+    ended.
     """
     is_young = abs(now - heartbeat.at) <= MISSED * heartbeat.every
     return heartbeat.state == ALIVE and is_young and not process_gone
 
 
 def judge(facts: StateFacts, now: float) -> RunState:
-    """Judge the state of a run."""
+    """Derive the state of a run."""
     heartbeat = facts.heartbeat
     process_works = heartbeat is not None and is_alive(
         heartbeat, now, process_gone=facts.process_gone
@@ -132,10 +133,10 @@ def judge(facts: StateFacts, now: float) -> RunState:
 
 
 def judge_attempt(state: RunState, ending: Ending, *, own: bool) -> tuple[str, Failure | None]:
-    """Judge the outcome of an attempt on a run in this state: its status and error.
+    """Return status and error of an attempt on a run in this state.
 
-    `own`: the execution took the run up. One that was refused before has failed, and says nothing
-    about the run.
+    `own`: true if the execution took over the run. An execution that was refused earlier has
+    failed, which does not affect the run.
     """
     if ending.failure is None or (own and ending.planned) or (ending.aborted and state.done):
         return state.status, state.error
@@ -145,25 +146,25 @@ def judge_attempt(state: RunState, ending: Ending, *, own: bool) -> tuple[str, F
 
 
 def _judge_recorded(facts: StateFacts, last: Report | None) -> tuple[str, Failure | None]:
-    """Judge a run that has a record. `last`: the report of its last attempt."""
-    # What was not read is as the report says.
+    """Derive status and error of a run with a record. `last`: report of its last attempt."""
+    # If the segments were not read, rely on the report.
     counted = last if facts.counted is None else facts.counted
     error = None if counted is None else counted.error
     agrees = last is not None and counted is not None and _counts(last) == _counts(counted)
     if last is not None and agrees and last.error is not None:
-        # For example that the table was replaced: the ledger alone does not show it.
+        # For example, that the table was replaced, which the ledger alone does not show.
         error = last.error
     if counted is not None and counted.status in DONE and error is None:
         if last is not None and last.status in DONE:
             return (last if agrees else counted).status, None
         if facts.ending is not None:
             return counted.status, None
-        # Nobody has compared the table yet.
+        # The table has not been compared yet.
         if _was_cancelled(facts):
             return CANCELLED, None
         return (last.status if last is not None and last.status in _STOPPED else INTERRUPTED), None
     if last is not None and last.status in DONE:
-        # Parts of the ledger are missing or damaged since.
+        # Parts of the ledger have been lost or damaged since.
         return FAILED, error
     expected = error is None or error.chunk is not None or error.name == IncompleteRun.__name__
     if expected and _was_cancelled(facts):
@@ -177,14 +178,14 @@ def _judge_recorded(facts: StateFacts, last: Report | None) -> tuple[str, Failur
         return INTERRUPTED, None
     failure = facts.ending.failure
     lacks_cause = error is None or error.name == IncompleteRun.__name__
-    # The error of a failed chunk tells more than that of the Map.
+    # The error of a failed chunk is more specific than that of the Map.
     if failure is not None and (lacks_cause or not facts.ending.planned):
         error = failure
     return FAILED, error
 
 
 def _judge_unrecorded(facts: StateFacts) -> tuple[str, Failure | None]:
-    """Judge a run that ended before it had a record."""
+    """Derive status and error of a run that ended before it had a record."""
     ending = facts.ending
     failure = facts.request_failure if ending is None else ending.failure or facts.request_failure
     name = None if failure is None else failure.name
@@ -206,9 +207,9 @@ def _was_cancelled(facts: StateFacts) -> bool:
 
 
 def _is_of_earlier_attempt(last: Report, facts: StateFacts) -> bool:
-    """Tell whether the last attempt ended without the report that is there.
+    """Return whether `last` is the report of an earlier attempt than the last one.
 
-    One that says that the run is done stays true, because nothing changes such a run.
+    A report that the run is done stays valid, because nothing changes such a run.
     """
     ending, heartbeat = facts.ending, facts.heartbeat
     if last.status in DONE:
@@ -216,13 +217,13 @@ def _is_of_earlier_attempt(last: Report, facts: StateFacts) -> bool:
     if ending is not None and ending.attempt is not None:
         if last.attempt is not None:
             return last.attempt != ending.attempt
-        # A command wrote it.
+        # Written by a local command.
         return ending.began > facts.began + last.seconds
     return heartbeat is not None and heartbeat.state == ALIVE
 
 
 def _seconds(facts: StateFacts, now: float) -> float:
-    """Compute how long a run took that has no report, or was taken up since."""
+    """Compute the duration of a run that has no report, or was resumed since."""
     if facts.ending is not None and facts.ending.seconds is not None:
         return facts.ending.seconds
     signs = [facts.began, facts.began if facts.last_sign is None else facts.last_sign]

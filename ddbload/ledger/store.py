@@ -1,4 +1,4 @@
-"""Stores that keep a ledger: a local folder, or a prefix in S3."""
+"""Stores of a ledger: a local folder, or a prefix in S3."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import errno
 import fcntl
 import hashlib
-import json
 import os
 import stat
 import tempfile
@@ -16,50 +15,44 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from ddbload.contracts.messages import Message
-from ddbload.errors import (
-    TAKE_UP,
-    DdbloadError,
-    LedgerDamaged,
-    LedgerUnwritable,
-    ServiceUnavailable,
-)
+from ddbload.contracts.messages import Message, decode_json, encode_json
+from ddbload.errors import TAKE_UP, LedgerDamaged, LedgerUnwritable, ServiceUnavailable
 
 S = TypeVar("S", bound=Message)
 T = TypeVar("T")
 
 MAX_OBJECT_BYTES = 512 * 1024 * 1024
-"""Size limit of an object that is read; ddbload writes none that is nearly as large."""
+"""Maximum size of an object that is read, far above that of ddbload's own objects."""
 
 PAGE_NAMES = 1000
-"""Most names that S3 returns to one request."""
+"""Maximum number of names that S3 returns per request."""
 _ATTEMPTS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class AgesPage:
-    """Page of a listing, in the order of the names."""
+    """Page of a listing, sorted by name."""
 
     ages: dict[str, float]
     """Seconds since each object was written, by name."""
     more: bool
-    """True if names may follow."""
+    """True if more names may follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionedObject:
-    """Content of an object, and what tells it from earlier and later ones."""
+    """Content of an object, and a mark that distinguishes its versions."""
 
     data: bytes
     version: str
 
 
 ListedKey = tuple[str, str, int]
-"""Key of an object, with its ETag and size."""
+"""Key, ETag and size of an object."""
 KeyReader = Callable[[str, Iterable[ListedKey]], Generator[bytes]]
-"""Reader of many objects of a bucket, concurrently and in order."""
+"""Function that reads many objects of a bucket, concurrently and in order."""
 
 
 class Store(ABC):
@@ -72,10 +65,10 @@ class Store(ABC):
 
     @abstractmethod
     def get_version(self, name: str) -> VersionedObject | None:
-        """Read an object with the mark of its content; None if it does not exist."""
+        """Read an object with its version mark; None if it does not exist."""
 
     def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
-        """Read objects, in order."""
+        """Read objects, in order; None for one that does not exist."""
         return map(self.get, names)
 
     @abstractmethod
@@ -83,25 +76,29 @@ class Store(ABC):
         """Write or replace an object. Readers see either the old or the new content."""
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Write an object unless it exists; True if written. Of two concurrent writes one wins."""
+        """Write an object unless it exists; return true if written.
+
+        Of two concurrent writes one succeeds.
+        """
         return self.put_over(name, data, None)
 
     @abstractmethod
     def put_over(
         self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
     ) -> bool:
-        """Write an object unless it changed since `version` was read; True if written.
+        """Write an object unless it changed since `version` was read; return true if written.
 
-        `version` None: unless it exists. Of two concurrent writes over one version one wins.
-        `attempts`: tries where writing may be repeated, instead of the store's own number.
+        `version` None means: unless it exists. Of two concurrent writes over one version, one wins.
+        `attempts`: maximum attempts if the write may be retried, in place of the store's own
+        number.
         """
 
     @abstractmethod
     def pages(self, prefix: str, after: str = "", *, most: int = PAGE_NAMES) -> Iterator[AgesPage]:
-        """List names that begin with `prefix`, and come after `prefix + after`, sorted.
+        """List names that begin with `prefix` and come after `prefix + after`, sorted.
 
-        Yields at least one page; each takes one request at most. Ages are by one clock, the
-        store's, to about a second. `most`: names that the caller needs.
+        Yields at least one page, with at most one request each. Ages are accurate to about a
+        second, by the store's clock. `most`: number of names that the caller needs.
         """
 
     def names(self, prefix: str) -> list[str]:
@@ -114,11 +111,11 @@ class Store(ABC):
         return list(islice(names, most))
 
     def ages(self, prefix: str) -> dict[str, float]:
-        """List names that begin with `prefix`, each with the seconds since it was written."""
+        """List names that begin with `prefix`, with the seconds since each was written."""
         return {name: age for page in self.pages(prefix) for name, age in page.ages.items()}
 
     def page(self, folder: str, after: str = "") -> AgesPage:
-        """List names in a folder, relative to it, those after `after`, by one request at most.
+        """List names in a folder after `after`, relative to the folder, with at most one request.
 
         `folder` ends with a slash.
         """
@@ -127,7 +124,7 @@ class Store(ABC):
         return AgesPage(ages, page.more)
 
     def read_folder(self, folder: str, after: str = "") -> Generator[tuple[str, bytes | None]]:
-        """List names as `page` does, page by page, and read the objects, in order."""
+        """List names like `page`, page by page, and read the objects in order."""
         for page in self.pages(folder, after):
             names = list(page.ages)
             for name, data in zip(names, self.get_all(names), strict=True):
@@ -135,7 +132,7 @@ class Store(ABC):
 
     @abstractmethod
     def folders(self, prefix: str) -> list[str]:
-        """List the names directly below a prefix that ends in a slash, sorted, without files."""
+        """List the names of folders directly below a prefix that ends with a slash, sorted."""
 
     @abstractmethod
     def delete(self, name: str) -> None:
@@ -147,13 +144,13 @@ class Store(ABC):
 
 
 class FolderStore(Store):
-    """Store in a local folder, which is created by the first write.
+    """Store in a local folder, which the first write creates.
 
-    When a write returns, the file is on the disk and survives a loss of power. Raises
+    When a write returns, the file is on disk and survives a power failure. Raises
     `LedgerUnwritable` for a failed write, and `LedgerDamaged` for a failed read.
 
-    Rejects quote rows, so files and new folders are for their owner alone. Symbolic links below
-    the root are refused: in a folder that others may write to, they could lead anywhere.
+    Rejects quote rows, so files and new folders are private to their owner. Symbolic links below
+    the root are refused: in a folder that others may write to, they could point anywhere.
     """
 
     def __init__(self, root: Path) -> None:
@@ -167,7 +164,7 @@ class FolderStore(Store):
         return None
 
     def get_version(self, name: str) -> VersionedObject | None:
-        """Read a file, with the hash of its content."""
+        """Read a file with the hash of its content; None if it does not exist."""
         data = self.get(name)
         return None if data is None else VersionedObject(data, hashlib.sha256(data).hexdigest())
 
@@ -184,7 +181,7 @@ class FolderStore(Store):
         *,
         attempts: int | None = None,  # noqa: ARG002 - a folder is written once
     ) -> bool:
-        """Link a temporary file as a new name, or replace a file under its folder's lock.
+        """Link a temporary file to a new name, or replace a file while its folder is locked.
 
         Linking fails if the name exists.
         """
@@ -213,7 +210,7 @@ class FolderStore(Store):
         *,
         most: int = PAGE_NAMES,  # noqa: ARG002 - a folder has no shorter way than to list all
     ) -> Iterator[AgesPage]:
-        """List all files, without temporary ones, as one page."""
+        """List all files except temporary ones, as one page."""
         folder = prefix.rpartition("/")[0]
         self._refuse_links(folder)
         now, ages = time.time(), dict[str, float]()
@@ -249,9 +246,9 @@ class FolderStore(Store):
 
     @contextlib.contextmanager
     def _temporary(self, name: str, data: bytes) -> Iterator[Path]:
-        """Write a temporary file beside a name, and sync the folder once it has the name.
+        """Write a temporary file next to a name; sync the folder after it was renamed.
 
-        The folder is synced so that the name survives a loss of power.
+        Without the sync, the name may not survive a power failure.
         """
         self._refuse_links(name)
         folder, temporary = (self._root / name).parent, None
@@ -282,11 +279,11 @@ class FolderStore(Store):
 
     @contextlib.contextmanager
     def _errors(self, name: str, *, writes: bool = False) -> Iterator[None]:
-        """Raise `LedgerDamaged` or, where it `writes`, `LedgerUnwritable` for an `OSError`."""
+        """Turn an `OSError` into `LedgerDamaged` or, if it `writes`, `LedgerUnwritable`."""
         try:
             yield
         except OSError as error:
-            # A folder may have the file's name, or the reverse.
+            # The name may belong to a folder, or a parent folder's name to a file.
             wrong_kind = isinstance(error, IsADirectoryError | NotADirectoryError | FileExistsError)
             if not writes or wrong_kind:
                 message = f"the ledger at {self.uri(name)}: {error.strerror}"
@@ -298,7 +295,7 @@ class FolderStore(Store):
 
 
 def _read_regular(path: Path) -> bytes:
-    """Read a file. Anything else, such as a FIFO or a device, might never end."""
+    """Read a regular file. Reading anything else, such as a FIFO, might never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -314,7 +311,7 @@ def too_large(size: int) -> str:
 
 
 def _make_folder(folder: Path) -> None:
-    """Create a folder and its parents, so that they survive a loss of power."""
+    """Create a folder and its parents, durably even over a power failure."""
     missing = []
     parent = folder
     while not parent.is_dir() and parent != parent.parent:
@@ -336,7 +333,7 @@ def _sync(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, which ends with the process if not before."""
+    """Lock a folder. The system releases the lock if the process dies."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -345,41 +342,15 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-# JSON.
-
-
-def encode_json(value: object) -> bytes:
-    """Encode a value as compact JSON."""
-    return json.dumps(value, separators=(",", ":")).encode()
-
-
-def decode_json(uri: str, data: bytes, decode: Callable[[Any], T], advice: str) -> T:
-    """Decode an object's JSON. Raises `LedgerDamaged`, with advice what to do."""
-    return decode_object(uri, lambda: decode(json.loads(data)), advice)
-
-
-def decode_object(uri: str, decode: Callable[[], T], advice: str) -> T:
-    """Call `decode`. Raises `LedgerDamaged`, with advice what to do, for what it cannot decode."""
-    try:
-        return decode()
-    except LedgerDamaged:
-        raise
-    except (DdbloadError, ValueError, LookupError, TypeError, RecursionError):
-        raise LedgerDamaged(
-            f"{uri} is not what this version of ddbload writes: it is damaged, or of a later"
-            f" version; {advice}"
-        ) from None
-
-
-# State that several runs change at once, without locks: an object that is only replaced by a write
-# that has seen it. Of two changes at the same time one fails, and is made again from what the other
-# wrote.
+# State that several runs change concurrently, without locks: an object that is only replaced by a
+# writer that has read it. Of two concurrent changes one fails, and is repeated on the result of
+# the other.
 
 
 def read_state(store: Store, name: str, kind: type[S], *, unless: str) -> S | None:
-    """Return the state under a name; None without one.
+    """Return the state under a name; None if there is none.
 
-    Raises `LedgerDamaged`, for which `unless` is as in `change_state`, and errors of the store.
+    `unless`: see `change_state`. Raises `LedgerDamaged` and errors of the store.
     """
     data = store.get(name)
     return None if data is None else _decode_state(store, name, data, kind, unless)
@@ -394,13 +365,22 @@ def change_state(
     unless: str,
     wait: Callable[[int], object] = lambda _: None,
 ) -> None:
-    """Replace the state under a name by what `change` makes of it.
+    """Replace the state under a name by the result of `change`.
 
-    `change` gets the state, None at first, and returns the new one, or None to leave it as it is.
-    It is called again if another write came first. `unless`: words that tell when a damaged state
-    must not be deleted. `wait` is called with the number of attempts before another one. Raises
-    `LedgerDamaged`, `ServiceUnavailable` after too many attempts, what `change` raises, and errors
-    of the store.
+    Args:
+        store: Store of the ledger.
+        name: Name of the state.
+        kind: Class of the state.
+        change: Receives the state (None at first) and returns the new one; None keeps the state.
+            Called again if another write came first.
+        unless: Condition, for errors, under which a damaged state must not be deleted.
+        wait: Called with the number of attempts before the next one.
+
+    Raises:
+        LedgerDamaged: If the state cannot be decoded.
+        ServiceUnavailable: After too many attempts.
+
+    Errors of `change` and of the store are raised, too.
     """
     for attempt in range(_ATTEMPTS):
         if attempt:

@@ -1,4 +1,4 @@
-"""Warnings of a plan: risks of an import that its user should know in advance."""
+"""Warnings of a plan: risks of an import that its user should know beforehand."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ddbload.plan.survey import Survey
 from ddbload.plan.warm_up import plan_warm_up
 
 LONG_SECONDS = 300.0
-"""Seconds up to which an import needs no more capacity."""
+"""Duration of an import, in seconds, above which a plan suggests more capacity."""
 MILLISECONDS = 1e11
-"""Smallest number taken for milliseconds; as seconds it is 3,000 years away."""
+"""Smallest number taken for milliseconds; as seconds it would be 3,000 years away."""
 _SECONDS = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]+)?")
-"""Seconds since the epoch, or milliseconds."""
+"""Text of a point in time: seconds or milliseconds since the epoch."""
 _UNKNOWN = {
     "recovery": "point-in-time recovery: unknown, because dynamodb:"
     "DescribeContinuousBackups failed",
@@ -35,10 +35,10 @@ _UNKNOWN = {
 
 @dataclass(frozen=True, slots=True)
 class PlanWarning:
-    """Warning of a plan."""
+    """Warning of a plan: a stable code, and a text for the user."""
 
     code: str
-    """Stable name; docs/plan.md lists them all."""
+    """Stable name of the warning; docs/plan.md lists all of them."""
     message: str
 
 
@@ -55,11 +55,11 @@ def list_warnings(
 
     Args:
         record: Record of the run.
-        facts: The table.
-        survey: Its rows.
+        facts: Settings of the table.
+        survey: Statistics of the source's rows.
         limits: Limits of the write speed, the slowest first.
         now: Seconds since the epoch.
-        prewarm: Write units a second that `--prewarm` of the import asks for.
+        prewarm: Write units per second requested by `--prewarm`.
     """
     yield from _table(record, facts, survey)
     yield from _capacity(facts, limits, prewarm)
@@ -117,7 +117,7 @@ def _table(record: RunRecord, facts: TableFacts, survey: Survey) -> Iterator[Pla
 def _capacity(
     facts: TableFacts, limits: Sequence[Limit], prewarm: int | None
 ) -> Iterator[PlanWarning]:
-    """Warn about a slow table, and price a higher warm throughput that is asked for or helps."""
+    """Warn about a slow table, and price a higher warm throughput if requested or useful."""
     name, slowest = facts.table.name, next(each for each in limits if each.is_capacity)
     if slowest.seconds > LONG_SECONDS and not facts.on_demand:
         forever = not math.isfinite(slowest.seconds)
@@ -186,7 +186,7 @@ def _keys(record: RunRecord, survey: Survey, limits: Sequence[Limit]) -> Iterato
 def _time_to_live(
     record: RunRecord, facts: TableFacts, survey: Survey, now: float
 ) -> Iterator[PlanWarning]:
-    """Warn about the attribute that items expire by, judged by its type and first values."""
+    """Warn about the time-to-live attribute, judged by its type and first values."""
     name = facts.time_to_live
     kind = None if name is None else survey.types.get(name)
     if name is None or kind is None or record.mode.deletes:

@@ -1,4 +1,4 @@
-"""Read what a table takes: its settings, and the limits of the write speed.
+"""Read a table's settings, and derive the limits of the write speed.
 
 Only DescribeTable is required. A setting that cannot be read, because a permission is missing or an
 emulator lacks the call, is unknown.
@@ -23,7 +23,7 @@ from ddbload.plan.survey import Survey
 from ddbload.reading.measure import TableIndex
 
 CPU_SECONDS = 5
-"""CPU seconds for a million narrow rows, as `make bench` measured them."""
+"""CPU seconds per million narrow rows, measured by `make bench`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +31,28 @@ class TableFacts:
     """Settings of a table; None means unknown."""
 
     table: Table
-    """The table; its id is empty if it is still to be made."""
+    """Table; its id is empty if the table does not exist yet."""
     described: Mapping[str, Any]
-    """The table by DescribeTable."""
+    """The `Table` of DescribeTable."""
     region: str
     indexes: tuple[TableIndex, ...] = ()
     recovery: bool | None = None
     """True if point-in-time recovery is on."""
     time_to_live: str | None = None
-    """Attribute that items expire by; None without one, or if unknown."""
+    """Name of the time-to-live attribute; None if there is none or it is unknown."""
     unknown: tuple[str, ...] = ()
-    """Settings that could not be read: `recovery`, `time_to_live`."""
+    """Names of the settings that could not be read: `recovery`, `time_to_live`."""
     traffic: WriteTraffic | None = None
-    """Write units of the last hour; None if unknown or nothing."""
+    """Write units consumed in the last hour; None if unknown or zero."""
 
     @property
     def on_demand(self) -> bool:
-        """True if the table bills requests."""
+        """True if the table's billing mode is on-demand."""
         return table_description.is_on_demand(self.described)
 
     @property
     def infrequent(self) -> bool:
-        """True if its table class is Standard-IA."""
+        """True if the table class is Standard-IA."""
         return table_description.table_class_of(self.described) == table_description.STANDARD_IA
 
     @property
@@ -61,7 +61,7 @@ class TableFacts:
         return table_description.other_regions(self.described, self.region)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a plan's `table`."""
+        """Return the `table` object of a plan."""
         described, on_demand = self.described, self.on_demand
         keys = zip(self.table.keys, ("partition", "sort"), strict=False)
         stream = described.get("StreamSpecification") or {}
@@ -97,9 +97,9 @@ class TableFacts:
 
 
 def read_table(context: Context, name: str, new_keys: Sequence[tuple[str, str]] = ()) -> TableFacts:
-    """Describe a table, and read its other settings; errors of these leave them unknown.
+    """Describe a table and read its other settings, which stay unknown if they cannot be read.
 
-    With `new_keys`, names and types of keys, a missing table is taken for a new one on demand.
+    With `new_keys` (names and types of keys), a missing table is planned as a new on-demand one.
     Raises `TableNotFound` and other errors of DescribeTable.
     """
     client = context.clients.dynamodb
@@ -174,20 +174,20 @@ def table_indexes(table: Table, described: Mapping[str, Any]) -> tuple[TableInde
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Limit of the write speed."""
+    """Limit of the write speed, such as the table's capacity or a hot partition."""
 
     what: str
     units: float
-    """Write units that it limits."""
+    """Write units that are subject to this limit."""
     per_second: float
     how: str
-    """Origin of the rate, for the plan."""
+    """Explanation of the rate, for the plan."""
     hot: HeavyHitters | None = None
-    """Partition keys, the most frequent of which is the limit."""
+    """Counter of partition keys, if the limit is that of the most frequent one."""
 
     @property
     def seconds(self) -> float:
-        """Seconds that the write units take under this limit alone."""
+        """Seconds to write the units if this were the only limit."""
         return self.units / self.per_second if self.per_second else math.inf
 
     @property
@@ -196,7 +196,7 @@ class Limit:
         return self.what == "table" or self.what.startswith("index ")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry of a plan's `time.limits`."""
+        """Return an entry of a plan's `time.limits`."""
         return {
             "what": self.what,
             "units": round(self.units),
@@ -217,10 +217,10 @@ def rank_limits(
     """List all limits of the write speed, the slowest first.
 
     Args:
-        facts: The table.
-        survey: Statistics of its rows.
-        scale: All rows divided by the rows of the survey.
-        max_wcu: Limit of the run.
+        facts: Settings of the table.
+        survey: Statistics of the rows read.
+        scale: Number of all rows divided by the number of rows read.
+        max_wcu: The run's limit, in write units per second.
         workers: Number of workers.
     """
     own = survey.sizes.units + survey.deletions
@@ -251,5 +251,5 @@ def rank_limits(
 
 
 def json_seconds(seconds: float) -> float | None:
-    """Round seconds; None for infinity, which JSON lacks."""
+    """Round seconds; None for infinity, which JSON cannot represent."""
     return round(seconds, 1) if math.isfinite(seconds) else None

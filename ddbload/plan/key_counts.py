@@ -18,17 +18,20 @@ from typing import Any
 EXACT_ROWS = 5_000_000
 """Rows up to which keys are counted exactly."""
 CAPACITY = 4096
-"""Partition keys that `HeavyHitters` counts."""
+"""Number of partition keys that `HeavyHitters` counts at once."""
 FEW_ROWS = 1000
-"""Rows below which no partition key counts as hot."""
+"""Number of rows below which no partition key counts as hot."""
 HOT_SHARE = 0.05
 """Share of the rows above which a partition key counts as hot."""
 _BUCKETS = 256
-"""Buckets by the first byte of the hash, so that each count takes little memory."""
+"""Buckets by the first byte of the hash. Counting one bucket at a time takes little memory."""
 
 
 class KeyCounter:
-    """Counter of keys in bounded memory: eight bytes a row, for up to `exact_rows` rows."""
+    """Counter of distinct and repeated keys in bounded memory.
+
+    It takes eight bytes a row, for at most `exact_rows` rows.
+    """
 
     def __init__(self, exact_rows: int = EXACT_ROWS) -> None:
         self._most = exact_rows
@@ -58,7 +61,7 @@ class KeyCounter:
                 self._bits += 1
 
     def merge(self, other: KeyCounter) -> None:
-        """Add the keys that another counter has counted."""
+        """Add the counts of another counter."""
         self._rows += other._rows
         self._bits = max(self._bits, other._bits)
         for bucket in range(_BUCKETS):
@@ -70,7 +73,7 @@ class KeyCounter:
         self._bound()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the counts so far, as a plan's `keys` has them (see docs/plan.md)."""
+        """Return the counts so far, in the form of a plan's `keys` (see docs/plan.md)."""
         distinct = repeated = kept = 0
         for bucket in range(_BUCKETS):
             counts = self._counted(bucket).values()
@@ -131,7 +134,7 @@ class HeavyHitters:
         self._bound()
 
     def merge(self, other: HeavyHitters) -> None:
-        """Add what another counter has counted."""
+        """Add the counts of another counter."""
         self.rows += other.rows
         self._deficit += other._deficit
         self._counts.update(other._counts)
@@ -151,7 +154,7 @@ class HeavyHitters:
 
     @property
     def most(self) -> int:
-        """Rows of the most frequent partition key, at most `error` of all rows too few."""
+        """Rows of the most frequent partition key; too low by at most `error` of all rows."""
         return max(self._counts.values(), default=0)
 
     @property

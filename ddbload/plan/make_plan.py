@@ -1,4 +1,4 @@
-"""Make a plan: check a source as an import does, and estimate its cost (see docs/plan.md)."""
+"""Make a plan: check a source as an import does, and estimate the cost (see docs/plan.md)."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from ddbload.steps.checks import NO_TABLE
 from ddbload.steps.prepare import prepare_run
 
 SURVEY_READ_BYTES = 256 * 1024
-"""Bytes read at a time: a compromise of speed and memory."""
+"""Bytes read at a time: a compromise between speed and memory."""
 
 SurveyWatch = Callable[[int, int], None]
-"""Called with bytes and rows read."""
+"""Callback that receives the bytes and rows read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Sample:
     rows: int | None = None
     share: float | None = None
     exact: bool = False
-    """Read exactly the number of rows, and plan for these, instead of estimating the rest."""
+    """Plan for exactly these rows, as if the source ended there, instead of estimating the rest."""
 
 
 class _SurveyTaker:
-    """Merges surveys of parts, in order, into one."""
+    """Collector that merges the surveys of parts, in order, into one."""
 
     def __init__(
         self, survey: Survey, record: RunRecord, job: SurveyJob, watch: SurveyWatch
@@ -59,7 +59,7 @@ class _SurveyTaker:
         return True
 
     def read(self, batches: Iterator[RowBatch]) -> None:
-        """Survey a part here. What was read before an error is counted."""
+        """Survey a part in this process. Rows read before an error are counted."""
         part = Survey(self._record, self._job.indexes)
         try:
             for batch in batches:
@@ -83,18 +83,18 @@ def make_plan(
 ) -> Plan:
     """Check a source as an import does, without writing, and estimate the import.
 
-    An error that the import would fail with becomes the plan's `error`.
+    An error that would fail the import becomes the plan's `error`.
 
     Args:
         payload: Input of the run.
         context: Clients, access policy and clock.
-        sample: Part of the source to read; by default all of it.
-        prewarm: Write units a second of warm throughput to price.
+        sample: Part of the source to read; None reads all of it.
+        prewarm: Warm throughput to price, in write units per second.
         watch: Called with bytes read, bytes in all, and rows read.
-        begun: Called with the record of what was found, before rows are read.
-        processes: Processes that read the source; a sample is read by one.
-        make_context: Maker of the context of another process.
-        new_keys: Names and types of the keys of a table that is still to be made.
+        begun: Called with the run's record before rows are read.
+        processes: Processes that read the source. A sample is read by one process.
+        make_context: Function that makes the context in another process.
+        new_keys: Names and types of the keys of a table that does not exist yet.
 
     Raises:
         InvalidPayload: If the payload is not valid.
@@ -175,7 +175,7 @@ def _read_sample(
             raise Interrupted("stopped while reading the source")
         enough = survey.rows >= rows_enough or survey.kept >= bytes_enough
         if enough and record.size is None and not sample.exact:
-            # Of a compressed source, read on until its expansion is known.
+            # Read more of a compressed source until its compression ratio is known.
             enough = survey.expansion is not None and survey.kept < size
         ended = enough
         return ended
@@ -197,7 +197,7 @@ def _read_sample(
 def _sample_first_rows(plan: Plan, ledger: Ledger, context: Context) -> None:
     """Add a survey of the source's first rows to a plan whose preflight failed.
 
-    If the source does not fit the table, or the table is missing, the rows may show why.
+    If the source does not fit the table, or the table is missing, its first rows may show why.
     """
     bare = replace(plan.payload, types={}, mapping=ColumnMapping(), where=(), options=Options())
     prepared = prepare_run("plan", bare, ledger, context, table=NO_TABLE)
@@ -213,7 +213,7 @@ def _sample_first_rows(plan: Plan, ledger: Ledger, context: Context) -> None:
 
 
 def _check_rejects(record: RunRecord, survey: Survey, *, complete: bool) -> None:
-    """Raise the error by which an import with these rejects fails."""
+    """Raise the error that an import with these rejects would fail with."""
     if complete and 0 < survey.rows == survey.rejected and not survey.filtered:
         first = survey.rejects[0]
         where = "" if first["column"] is None else f" in {shown(first['column'])}"

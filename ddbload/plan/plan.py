@@ -1,4 +1,4 @@
-"""Plan of an import: what a source holds, and what importing it costs (see docs/plan.md)."""
+"""Plan of an import: contents of the source, and cost of importing it (see docs/plan.md)."""
 
 from __future__ import annotations
 
@@ -18,57 +18,57 @@ from ddbload.plan.advice import PlanWarning, list_warnings
 from ddbload.plan.capacity import Limit, TableFacts, json_seconds, rank_limits
 from ddbload.plan.survey import Survey
 from ddbload.reading.row_blocks import expected_bytes
-from ddbload.steps.prepare import FIRST_ROW_LIKE_DATA, NO_HEADER_ADVICE, DetectedFormat
+from ddbload.steps.prepare import DetectedFormat
 
 FINE, REJECTS, FAILS = "FINE", "REJECTS", "FAILS"
 
 
 @dataclass(slots=True)
 class Plan:
-    """Plan of an import, as far as it could be made."""
+    """Plan of an import. Fields stay None if an error stopped the plan before they were known."""
 
     payload: Payload
     now: float
     new_keys: Sequence[tuple[str, str]] = ()
-    """Names and types of the keys that a missing table would be given."""
+    """Names and types of the keys for a table that does not exist yet."""
     prewarm: int | None = None
-    """Write units a second that `--prewarm` asks for."""
+    """Warm throughput requested by `--prewarm`, in write units per second."""
     record: RunRecord | None = None
     facts: TableFacts | None = None
     survey: Survey | None = None
     detected: DetectedFormat | None = None
-    """Detected format of the source, with its certainty."""
+    """Detected format of the source, with the evidence for it."""
     refused: Mapping[str, Any] | None = None
-    """Reading of a source whose first row was refused."""
+    """Detected dialect of a source whose first row was refused."""
     complete: bool = False
     """True if all rows were read."""
     first: int | None = None
-    """Rows that alone are planned for; None for all."""
+    """Number of rows that the plan is limited to; None for all rows."""
     error: Failure | None = None
-    """Error that the import would fail with."""
+    """Error that would fail the import."""
     notices: list[PlanWarning] = field(default_factory=list)
-    """Warnings of what was found while reading."""
+    """Warnings found while reading."""
 
     @property
     def status(self) -> str:
-        """Status: FINE, REJECTS or FAILS."""
+        """Status of the plan: FINE, REJECTS or FAILS."""
         if self.error is not None:
             return FAILS
         return REJECTS if self.survey is not None and self.survey.rejected else FINE
 
     @property
     def is_new(self) -> bool:
-        """True if the table does not exist, and the plan is for one with `new_keys`."""
+        """True if the table does not exist, and the plan is for a new table with `new_keys`."""
         return self.facts is not None and not self.facts.table.id
 
     @property
     def size(self) -> int | None:
-        """Bytes of the source as stored; None if it was not opened."""
+        """Stored size of the source in bytes; None if it was not opened."""
         return None if self.record is None else expected_bytes(self.record)
 
     @property
     def scale(self) -> float:
-        """Estimate of all rows divided by the rows read."""
+        """Estimated number of all rows divided by the number of rows read."""
         record, survey = self.record, self.survey
         is_whole = self.complete or self.first is not None
         if is_whole or survey is None or record is None or not survey.bytes:
@@ -80,7 +80,7 @@ class Plan:
 
     @property
     def chunks(self) -> int | None:
-        """Estimate of the import's chunks; None if the source was not opened."""
+        """Estimated number of chunks; None if the source was not opened."""
         if self.record is None:
             return None
         if self._is_cut and self.survey is not None:
@@ -102,16 +102,16 @@ class Plan:
         return is_indexed and record.wants_index(expected_bytes(record))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON; parts that are unknown are null or empty lists.
+        """Return the plan as JSON. Unknown parts are null or empty lists.
 
-        There are no costs if an error stopped reading, because they would cover only some rows.
+        Costs are left out if an error stopped reading, because they would cover only some of the
+        rows.
         """
         record, survey, facts, error = self.record, self.survey, self.facts, self.error
-        header = None if self.detected is None else self.detected.header
         warnings = []
-        if header is not None and header.looks_like_data:
-            message = f"{FIRST_ROW_LIKE_DATA}: {header.why}. {NO_HEADER_ADVICE}"
-            warnings.append(PlanWarning("header_like_data", message))
+        warning = None if self.detected is None else self.detected.header_warning
+        if warning is not None:
+            warnings.append(PlanWarning("header_like_data", warning))
         columns = self._columns()
         costs: dict[str, Any] = dict.fromkeys(("keys", "items", "write_units", "time", "price"))
         ways: list[dict[str, Any]] = []
@@ -163,7 +163,7 @@ class Plan:
         scale, sizes, chunks = self.scale, survey.sizes, self.chunks or 1
         total = round(sum(each.units for each in limits if each.is_capacity))
         seconds = limits[0].seconds if total else 0.0
-        # The first rows are planned for as if the source ended with them.
+        # With --first, plan as if the source ended after these rows.
         stored = expected_bytes(record) if self.first is None else survey.kept
         preflight = price.preflight_work(
             record, stored, chunks, survey.expansion or 1.0, round(survey.bytes * scale)
@@ -213,7 +213,7 @@ class Plan:
         }
 
     def _warnings(self, survey: Survey) -> Iterator[PlanWarning]:
-        """Warn of what is special about the source, and of rows that were not read."""
+        """Yield warnings about unusual properties of the source, and about rows not read."""
         yield from dict.fromkeys(self.notices)
         if self.complete and not survey.rows:
             code, why = ("all_filtered", ALL_FILTERED) if survey.filtered else ("no_rows", NO_ROWS)
@@ -255,7 +255,7 @@ class Plan:
 
     def _dialect(self) -> Mapping[str, Any] | None:
         if self.record is None or self.detected is None:
-            # The reading of a source whose first row was refused, if it was read at all.
+            # The dialect of a source whose first row was refused, if one was detected.
             return self.refused
         return replace(self.detected, source=self.record.payload.source).to_json()
 

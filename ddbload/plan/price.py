@@ -1,4 +1,4 @@
-"""Estimate the price of an import: AWS's list prices and the requests that an import makes.
+"""Estimate the price of an import from AWS's list prices and the requests of an import.
 
 docs/cost.md is generated with the same code.
 """
@@ -22,26 +22,32 @@ from ddbload.steps.chunker import FIRST_WINDOW_BYTES
 
 US_EAST_1_PRICE = WritePrice.of(prices.LIST_PRICE_REGION, on_demand=True)
 VALUE_BYTES, ITEM_BYTES = 12, 12
-"""Bytes that DynamoDB JSON adds to a value and to an item, about: `"":{"S":""},`, `{"Item":{}}`."""
+"""Approximate bytes that DynamoDB JSON adds per value and per item.
+
+They are those of `"":{"S":""},` and of `{"Item":{}}`.
+"""
 
 SCAN_BYTES_PER_SECOND = 20e6
-"""Bytes a second that preflight reads; far below what `make bench-scan` measures."""
+"""Bytes per second that preflight reads; far below the rate of `make bench-scan`."""
 INFLATED_BYTES_PER_SECOND = 60e6
-"""Decompressed bytes a second in which preflight finds seek points; docs/scale.md assumes 100e6."""
+"""Decompressed bytes per second while preflight looks for seek points.
+
+docs/scale.md assumes 100e6.
+"""
 REQUESTS_PER_SECOND = 900.0
-"""Requests a second of preflight, for headers and windows, as in docs/scale.md."""
+"""Requests per second of preflight for headers and windows, as in docs/scale.md."""
 SHORT_SECONDS = 5.0
-"""Seconds of a Report or OnUpload invocation, and of any function's start."""
+"""Seconds of a Report or OnUpload invocation, and of a cold start."""
 METRICS = 7
-"""CloudWatch metrics of an import: five counts of rows, throttled requests, write units."""
+"""Number of CloudWatch metrics: five row counts, throttled requests, write units."""
 LOG_BYTES = 2000
-"""Bytes of logs per invocation."""
+"""Bytes of logs per function invocation."""
 RUN_TRANSITIONS = 8
-"""State transitions of a run without its chunks, including a second Preflight."""
+"""State transitions of a run apart from its chunks, including a second Preflight."""
 CHUNK_TRANSITIONS = 4
 """State transitions of a chunk's child execution, including its start."""
 _LEAST_EXPANSION = 1.05
-"""Bytes of rows for a stored byte, above which objects are taken for compressed ones."""
+"""Ratio of row bytes to stored bytes above which objects count as compressed."""
 _INVOCATION_SECONDS = upload_rule.DEFAULT_TIMEOUT_SECONDS - upload_rule.DEFAULT_RESERVE_SECONDS
 
 
@@ -51,23 +57,23 @@ class PriceLine:
 
     service: str
     how: str
-    """Calculation: quantity and unit price."""
+    """Calculation of the line: quantity and unit price."""
     dollars: float
 
 
 @dataclass(frozen=True, slots=True)
 class PreflightWork:
-    """Bytes and requests by which preflight learns where it can cut a source."""
+    """Bytes and requests that preflight needs to find where a source can be cut."""
 
     bytes: int
     requests: int
-    """GET requests."""
+    """Number of GET requests."""
     text: int = 0
-    """Bytes that it decompresses."""
+    """Decompressed bytes."""
 
     @property
     def seconds(self) -> float:
-        """Seconds that it takes, by the slowest of the three."""
+        """Estimated duration in seconds: that of the slowest of the three."""
         return max(
             self.bytes / SCAN_BYTES_PER_SECOND,
             self.text / INFLATED_BYTES_PER_SECOND,
@@ -76,16 +82,16 @@ class PreflightWork:
 
     @classmethod
     def whole(cls, size: int, *, objects: int = 1, text: int = 0) -> Self:
-        """Return the work of a scan that reads everything."""
+        """Return the work of a scan that reads the whole source."""
         return cls(size, max(math.ceil(size / RANGE_BYTES), objects), text)
 
     @classmethod
     def by_edges(
         cls, size: int, cuts: int, row_limit: int, *, quoted: bool, objects: int = 1
     ) -> Self:
-        """Return the most work of a scan that reads windows where it cuts.
+        """Return the maximum work of a scan that reads a window at each cut.
 
-        Where text may be `quoted`, a window may have to be longer than any row.
+        In text that may be `quoted`, a window may have to be longer than the longest row.
         """
         longest = row_limit + 1
         first = min(FIRST_WINDOW_BYTES, longest)
@@ -97,18 +103,18 @@ class PreflightWork:
 def preflight_work(
     record: RunRecord, stored: int, chunks: int, expansion: float, text: int
 ) -> PreflightWork:
-    """Estimate what preflight reads of a source, which depends on how it is scanned.
+    """Estimate the bytes and requests of preflight, which depend on how the source is scanned.
 
     Args:
         record: Record of the run.
-        stored: Bytes of the source.
-        chunks: Estimate of the chunks.
-        expansion: Bytes of rows for a stored byte, in the rows that were read.
+        stored: Stored bytes of the source.
+        chunks: Estimated number of chunks.
+        expansion: Bytes of rows per stored byte, measured on the rows that were read.
         text: Bytes of all rows.
     """
     source, options = record.payload.source, record.payload.options
     objects = record.objects or 1
-    # Of several objects each may be compressed or not; the expansion of the rows read decides.
+    # Objects may be compressed or not; the expansion measured on the rows read decides for all.
     is_compressed = record.size is None and (record.objects is None or expansion > _LEAST_EXPANSION)
     if (
         options.scan != EDGES
@@ -132,28 +138,28 @@ class Workload:
     """Billed work of a deployed import."""
 
     bytes: int
-    """Bytes of the source."""
+    """Stored bytes of the source."""
     chunks: int
     workers: int
     seconds: float
-    """Seconds from the first write to the last."""
+    """Seconds from the first to the last write."""
     preflight: PreflightWork
     objects: int = 1
 
     @property
     def segments(self) -> int:
-        """ImportChunk invocations; a chunk needs several if it takes longer than the timeout."""
+        """Number of ImportChunk invocations. A chunk needs several if it outlasts the timeout."""
         per_chunk = self.seconds * self.workers / max(1, self.chunks)
         return self.chunks * max(1, math.ceil(per_chunk / _INVOCATION_SECONDS))
 
     @property
     def preflights(self) -> int:
-        """Preflight invocations."""
+        """Number of Preflight invocations."""
         return max(1, math.ceil(self.preflight.seconds / _INVOCATION_SECONDS))
 
     @property
     def function_seconds(self) -> float:
-        """Seconds of all functions; ImportChunk mostly waits for the table."""
+        """Total seconds of all functions. ImportChunk mostly waits for the table."""
         return (
             self.workers * self.seconds + self.preflight.seconds + self.invocations * SHORT_SECONDS
         )
@@ -165,7 +171,7 @@ class Workload:
 
     @property
     def invocations(self) -> int:
-        """Invocations of all functions, including one each of Report and OnUpload."""
+        """Number of invocations, including one Report and one OnUpload."""
         return self.segments + self.preflights + 2
 
     @property
@@ -175,31 +181,32 @@ class Workload:
 
     @property
     def s3_writes(self) -> int:
-        """PUT and LIST requests.
+        """Number of PUT and LIST requests.
 
-        These are a segment and a file of rejects for each ImportChunk invocation, the Map's
-        results, other objects of the ledger, and a LIST every second while the run is followed.
+        These write a segment and a file of rejects per ImportChunk invocation, the Map's results
+        and the other objects of the ledger, and list the ledger once a second while the run is
+        followed.
         """
         return 2 * self.segments + self.chunks + 20 + math.ceil(self.seconds)
 
     @property
     def source_reads(self) -> int:
-        """GET requests by which chunks read the source."""
+        """Number of GET requests with which chunks read the source."""
         return max(math.ceil(self.bytes / RANGE_BYTES), self.objects)
 
     @property
     def s3_reads(self) -> int:
-        """GET requests.
+        """Number of GET requests.
 
-        These are the ranges of the source, and what preflight reads of it; the run's record and
-        the chunk for each invocation; and each segment for Report and for following the run.
+        These read the ranges of the source, for chunks and preflight; the run's record and the
+        chunk in each invocation; and each segment once for Report and once for following the run.
         """
         return (
             self.source_reads + self.preflight.requests + 5 * self.segments + 2 * self.chunks + 50
         )
 
     def lines(self) -> list[PriceLine]:
-        """Return the price of all services other than DynamoDB."""
+        """Return a price line for each service other than DynamoDB."""
         hours = max(1, math.ceil(self.seconds / 3600))
         functions = "1 function" if self.workers == 1 else f"{self.workers} functions"
         return [
@@ -238,7 +245,7 @@ class Workload:
 
 
 def writes(units: int, price: WritePrice = US_EAST_1_PRICE) -> PriceLine:
-    """Price the write request units of a table, in all its regions."""
+    """Price a table's write request units, in all of its regions."""
     times = f" x {price.regions} regions" if price.regions > 1 else ""
     dollars = prices.dollars_text(price.dollars_per_million)
     how = f"{units:,} write units{times} x {dollars} a million"
@@ -250,7 +257,7 @@ def writes(units: int, price: WritePrice = US_EAST_1_PRICE) -> PriceLine:
 def capacity(
     write_capacity: int, seconds: float, *, regions: int = 1, infrequent: bool = False
 ) -> PriceLine:
-    """Price the provisioned capacity during an import, which is paid for anyway."""
+    """Price the provisioned capacity during an import, which is billed with or without it."""
     price = prices.CAPACITY_HOUR_IA if infrequent else prices.CAPACITY_HOUR
     hours = max(1, math.ceil(seconds / 3600))
     times = f" x {regions} regions" if regions > 1 else ""
@@ -261,7 +268,10 @@ def capacity(
 def price_import(
     record: RunRecord, facts: TableFacts, work: Workload, units: int
 ) -> dict[str, Any]:
-    """Return a plan's `price` of an import with this work and these write units in a region."""
+    """Return the `price` object of a plan.
+
+    `work`: billed work of the import; `units`: its write units in one region.
+    """
     infrequent, regions = facts.infrequent, len(facts.replicas) + 1
     unit_price = record.write_price or WritePrice.of(
         facts.region, on_demand=facts.on_demand, infrequent=infrequent, regions=regions
@@ -302,9 +312,14 @@ def compare_importers(
     dollars: float,
     seconds: float | None,
 ) -> list[dict[str, Any]]:
-    """Compare ddbload, which takes `dollars` and `seconds`, with AWS's own importers.
+    """Compare ddbload with AWS's own importers.
 
-    `json_bytes`: size of the items as DynamoDB JSON.
+    Args:
+        payload: Input of the run.
+        facts: Settings of the table.
+        json_bytes: Size of the items as DynamoDB JSON.
+        dollars: Price of the import by ddbload.
+        seconds: Duration of the import by ddbload.
     """
     is_new = not facts.table.id
     put = [] if payload.options.write_mode.replaces else ["mode put"]

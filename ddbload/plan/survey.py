@@ -1,4 +1,4 @@
-"""Survey of a source: statistics of all its rows, gathered without I/O."""
+"""Statistics of a source's rows, gathered in bounded memory and without I/O."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ddbload.reading.row_blocks import RunReader
 from ddbload.rows.blocks import Defect
 
 MAX_PROFILES = 10_000
-"""Maximum columns whose cells are examined; each takes about a kilobyte."""
+"""Maximum number of columns whose cells are examined, at about a kilobyte each."""
 MAX_NAMES = 1000
-"""Maximum attributes of documents to count; names may be data, such as dates."""
+"""Maximum number of attributes counted in documents, whose names may be data such as dates."""
 MAX_REJECT_KINDS = 1000
-"""Maximum kinds of rejects, by cause and column, to count."""
+"""Maximum number of pairs of cause and column for which rejects are counted."""
 EXAMPLE_LENGTH = 40
-"""Characters of an example."""
+"""Maximum number of characters in an example value."""
 
 
 @dataclass(slots=True)
 class IndexSurvey:
-    """Statistics of the entries in an index."""
+    """Statistics of a secondary index's entries."""
 
     index: TableIndex
     sizes: ItemSizes = field(default_factory=ItemSizes)
@@ -40,15 +40,20 @@ class Survey:
     """Statistics of the rows read so far, in bounded memory."""
 
     def __init__(self, record: RunRecord, indexes: Sequence[TableIndex]) -> None:
-        """Gather statistics for a table with these indexes."""
+        """Create an empty survey.
+
+        Args:
+            record: Record of the run.
+            indexes: Secondary indexes of the table.
+        """
         self.rows = 0
-        """Rows that `where` keeps."""
+        """Rows that match `where`."""
         self.filtered = 0
-        """Rows that `where` leaves out."""
+        """Rows that do not match `where`."""
         self.rejected = 0
         self.bytes = 0
         self.kept = 0
-        """Bytes read of the source, before decompression."""
+        """Bytes read of the source as stored."""
         self.expansion: float | None = None
         """Bytes of rows per byte of the compressed source; None until known."""
         self.sizes = ItemSizes()
@@ -57,22 +62,22 @@ class Survey:
         self.deletions = 0
         """Rows of an incremental export that delete an item."""
         self.documents: dict[str, Counter[str]] = {}
-        """Counts of the types of each attribute of documents, in order of appearance."""
+        """Count of each type of each attribute of documents, in order of appearance."""
         self.keys = KeyCounter()
         self._record = record
         self._measure = Measure(record, indexes)
         self.layout = self._measure.layout
         names = self.layout.attributes[:MAX_PROFILES] if record.columns else ()
         self.columns = {name: TypeGuess() for name in names}
-        """Types of the columns of delimited text, by attribute."""
+        """Types of the columns of delimited text, by attribute name."""
         self._rejects: dict[tuple[str, str | None], dict[str, Any]] = {}
-        # Bytes of rows, and of the source as stored, when more of it was last read.
+        # Row bytes and stored bytes at the time of the last read.
         self._known: tuple[int, int] | None = None
         self._first_kept = 0
         self._name: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what only `add` needs: another process merges the survey."""
+        """Drop the state that only `add` needs; another process merges the pickled survey."""
         return {
             name: value
             for name, value in vars(self).items()
@@ -80,9 +85,9 @@ class Survey:
         }
 
     def merge(self, other: Survey, *, lines: int = 0) -> None:
-        """Add the survey of the rows that follow, which counts lines from `lines` on.
+        """Add the survey of the following rows, whose line numbers start at `lines`.
 
-        The other survey must not be used any more.
+        The other survey must not be used afterwards.
         """
         if other._known is not None:
             rows, stored = other._known
@@ -154,12 +159,12 @@ class Survey:
 
     @property
     def read(self) -> int:
-        """Rows read, those that `where` leaves out included."""
+        """Number of rows read, including those filtered out by `where`."""
         return self.rows + self.filtered
 
     @property
     def rejects(self) -> list[dict[str, Any]]:
-        """Kinds of rejects, the most frequent first, as a plan has them (see docs/plan.md)."""
+        """Rejects by cause and column, the most frequent first, in the form of docs/plan.md."""
         return sorted(
             self._rejects.values(),
             key=lambda each: (-each["rows"], each["cause"], each["column"] or ""),
@@ -167,7 +172,7 @@ class Survey:
 
     @property
     def types(self) -> dict[str, str]:
-        """Type of each attribute; for documents, its most frequent type."""
+        """Type of each attribute; in documents, the attribute's most frequent type."""
         if self.layout.attributes:
             return dict(zip(self.layout.attributes, self._record.types, strict=True))
         return {
@@ -176,7 +181,7 @@ class Survey:
         }
 
     def describe(self, name: str, kind: str) -> dict[str, Any]:
-        """Return the fields of a plan's column that depend on its values, if it was examined."""
+        """Return the fields of a plan's column that depend on its cells; empty if not examined."""
         guess, types = self.columns.get(name), self.documents.get(name)
         if guess is not None:
             kind, why = guess.inferred()
@@ -224,7 +229,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class SurveyJob:
-    """Survey of the rows of a part."""
+    """Job that surveys the rows of one part."""
 
     indexes: tuple[TableIndex, ...]
     piece_bytes: int
@@ -235,7 +240,7 @@ class SurveyJob:
         batches: Iterator[RowBatch],
         output: PartOutput,  # noqa: ARG002 - a survey is all that there is
     ) -> Survey:
-        """Survey all batches."""
+        """Survey all batches of the part."""
         survey = Survey(reader.record, self.indexes)
         for batch in batches:
             survey.add(batch)

@@ -23,35 +23,38 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 5.0
 MAX_WARM_UP_SECONDS = 3600.0
-"""Seconds to wait for DynamoDB: "The time to complete pre-warming depends on the values you set
-and the size of the table or index" ("Understanding DynamoDB warm throughput")."""
+"""Seconds to wait for DynamoDB.
+
+"The time to complete pre-warming depends on the values you set and the size of the table or index"
+("Understanding DynamoDB warm throughput").
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """Change of a table's warm throughput, and of its global indexes', to a number of units."""
+    """Increase of the warm throughput of a table and its global indexes."""
 
     table: str
     wanted: int
-    """Write units a second."""
+    """Requested warm throughput, in write units per second."""
     slower: Mapping[str | None, int]
-    """Present units of the indexes, and of the table (None), that have fewer."""
+    """Present warm throughput of each index, and of the table (None), that is below `wanted`."""
     regions: int = 1
-    """Regions of a global table: all replicas are warmed."""
+    """Regions of a global table. All replicas are warmed."""
 
     @property
     def more(self) -> int:
-        """Write units a second that are added, in one region."""
+        """Write units per second that are added, in one region."""
         return sum(self.wanted - now for now in self.slower.values())
 
     @property
     def dollars(self) -> float:
-        """Price of the change, in all regions."""
+        """Price of the increase in all regions."""
         return self.more * self.regions * WARM_UNIT
 
     @property
     def how(self) -> str:
-        """Calculation of the price."""
+        """Calculation of the price, as text."""
         times = f" x {self.regions} regions" if self.regions > 1 else ""
         return (
             f"{self.more:,} more write units{times} x ${WARM_UNIT:.5f}, once; it cannot be reverted"
@@ -59,7 +62,7 @@ class WarmUp:
 
     @property
     def question(self) -> str:
-        """Question to the user who pays for it."""
+        """Question with the price, for the user to confirm."""
         return (
             f"Raise the warm throughput of table {self.table}"
             f"{' and its indexes' if any(self.slower) else ''} to {self.wanted:,} write units a"
@@ -83,7 +86,11 @@ class WarmUp:
 
 
 def plan_warm_up(table: str, described: Mapping[str, Any], region: str, wanted: int) -> WarmUp:
-    """Make the change that a described table needs. Raises `InvalidUsage` if it has no use."""
+    """Return the increase of a described table's warm throughput to `wanted` write units.
+
+    Raises `InvalidUsage` if the table has provisioned capacity, or an on-demand maximum below
+    `wanted`.
+    """
     if not is_on_demand(described):
         raise InvalidUsage(
             f"--prewarm is for on-demand tables, and {table} has provisioned capacity: raise"
@@ -110,7 +117,7 @@ def warm_up(
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> None:
-    """Change the warm throughput, and wait until DynamoDB has done so.
+    """Raise the warm throughput, and wait until DynamoDB has done so.
 
     Raises `PrewarmUnfinished` after an hour, `Interrupted` if `policy` gives up, and AWS's errors.
     """
@@ -139,6 +146,6 @@ def warm_up(
 
 
 def _warm_targets(described: Mapping[str, Any]) -> dict[str | None, Mapping[str, Any]]:
-    """Return the descriptions of a table (None) and of its global indexes, by name."""
+    """Return the descriptions of a table (key None) and of its global indexes by name."""
     indexes = described.get("GlobalSecondaryIndexes") or ()
     return {None: described, **{str(each["IndexName"]): each for each in indexes}}

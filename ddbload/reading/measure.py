@@ -11,11 +11,10 @@ from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.attribute_values import Attributes, value_size
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
-from ddbload.dynamodb.row_writes import without_removals
+from ddbload.dynamodb.modes import without_removals
 from ddbload.dynamodb.scalar_text import parse_number
-from ddbload.items.item_builder import SIMPLE_TYPES, Item
-from ddbload.items.item_layout import item_layout
-from ddbload.items.row_requests import item_of_request
+from ddbload.items.item_requests import SIMPLE_TYPES, Item, item_of_request
+from ddbload.items.row_attributes import item_layout
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.blocks import Defect

@@ -33,10 +33,9 @@ from ddbload.rows.file_signatures import (
     compression_of,
     is_unwritten,
 )
-from ddbload.source.byte_source import ByteSource, HeadCachingSource
 from ddbload.source.catalogs.globs import FolderFiles, find_files
 from ddbload.source.catalogs.manifests import MAX_MANIFEST_BYTES, ExportedFile
-from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource, HeadCachingSource
 from ddbload.source.local_file import open_local
 from ddbload.source.s3_listing.list_objects import list_objects
 from ddbload.source.s3_listing.list_page import ListedObject

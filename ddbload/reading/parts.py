@@ -314,7 +314,7 @@ def iter_parts(reader: RunReader, ledger: Ledger, context: Context) -> Generator
         yield from _group_objects(iter_objects(record, ledger, 0), record.data_start)
         return
     first = Part(record.data_start)
-    if not reader.has_cuts or record.size is None:
+    if not record.payload.source.has_cuts or record.size is None:
         yield first
         return
     objects = open_each(iter([record.pinned]), context, several=False)

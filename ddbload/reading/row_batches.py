@@ -9,14 +9,18 @@ from functools import cached_property
 from typing import Any
 
 from ddbload.context import Context
+from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.run_record import Cursor
-from ddbload.contracts.source import ObjectSlice
 from ddbload.items.batch_encoder import EncodedRows
-from ddbload.items.item_builder import Item
+from ddbload.items.item_requests import Item
 from ddbload.items.row_encoder import DelimitedRowEncoder, RowEncoder
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import PinnedObject, iter_objects
-from ddbload.reading.open_sources import open_decoded, open_each, prefix_errors_with_object_name
+from ddbload.reading.open_sources import (
+    open_decoded,
+    open_each,
+    prefix_errors_with_object_name,
+)
 from ddbload.reading.row_blocks import (
     RunReader,
     notice_incomplete,
@@ -25,8 +29,7 @@ from ddbload.reading.row_blocks import (
 )
 from ddbload.rows.blocks import BLOCK_BYTES, Block, Defect, RowPositions
 from ddbload.rows.columns import Columns
-from ddbload.source.byte_source import HeadCachingSource
-from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.decoded_source import DecodedSource, HeadCachingSource
 
 RejectLine = bytes
 """Line of JSON, with its line end."""

@@ -12,22 +12,22 @@ from functools import cached_property
 from typing import Any
 
 from ddbload.context import Context
-from ddbload.contracts.chunks import Chunk, SeekPoint
+from ddbload.contracts.chunks import Chunk, ObjectSlice, SeekPoint
 from ddbload.contracts.column_mapping import HMAC_KEY, column_changes, shown
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import LINES_BEFORE
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import AUTO, GZIP, UNCOMPRESSED, UTF_8, ObjectSlice, is_single_byte
+from ddbload.contracts.source import GZIP
 from ddbload.errors import ExpansionTooLarge, InvalidPayload, SplitMismatch, UnterminatedQuote
-from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
+from ddbload.items.row_encoder import RowEncoder, row_encoder_for
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.header import match_columns, read_header, wanted_columns
 from ddbload.reading.open_sources import open_decoded, open_each, open_parquet
 from ddbload.rows.blocks import Block, BlockSplitter, Defect, RowBoundaries, RowPositions
+from ddbload.rows.dialect_grammar import row_boundaries_for
 from ddbload.rows.json_framing import MORE_FOLLOWS
-from ddbload.source.decoding.compression import SeekTrail
-from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.decoded_source import DecodedSource, SeekTrail
 from ddbload.source.decoding.inflate import zlib_library
 from ddbload.source.s3_object import Pinned
 
@@ -112,30 +112,11 @@ class RunReader:
         self._reordered: dict[tuple[int, ...], RowEncoder] = {}
 
     @property
-    def is_ranged(self) -> bool:
-        """True if a byte range can be read by itself, not from the object's beginning.
-
-        With `auto` each of several objects may be compressed, which only opening it tells.
-        """
-        source = self.record.payload.source
-        is_plain = source.compression in (UNCOMPRESSED, AUTO)
-        return not source.kind.is_container and is_plain and self._is_bytewise
-
-    @property
-    def has_cuts(self) -> bool:
-        """True if a window of the source shows where a row ends: not where rows are not lines."""
-        return self.is_ranged and not self.record.payload.source.framed
-
-    @property
-    def is_seekable(self) -> bool:
+    def reads_from_chunk(self) -> bool:
         """True if a chunk can be read without what comes before it, though it is compressed."""
-        is_gzip = self.record.payload.source.compression == GZIP
-        return is_gzip and self._is_bytewise and zlib_library() is not None
-
-    @property
-    def _is_bytewise(self) -> bool:
-        encoding = self.record.payload.source.encoding
-        return encoding == UTF_8 or is_single_byte(encoding)
+        source = self.record.payload.source
+        is_seekable = source.compression == GZIP and source.is_bytewise
+        return source.is_ranged or (is_seekable and zlib_library() is not None)
 
     @cached_property
     def encoder(self) -> RowEncoder:

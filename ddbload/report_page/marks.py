@@ -1,4 +1,4 @@
-"""Marks of the page's drawings, as SVG: bars of rates over time, and lanes of bars (Gantt)."""
+"""SVG charts of the page: rates over time, and lanes of invocations (Gantt)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from ddbload.report_page.timeline import TimeAxis, Timeline
 WIDTH, LEFT, RIGHT = 960, 76, 12
 PLOT = WIDTH - LEFT - RIGHT
 TICKS = 24
-"""Height of the labels below an axis."""
+"""Height in pixels of the labels below an axis."""
 _PANEL, _PANEL_TITLE, _TOP = 84, 26, 6.0
 _TICK_PLACES = [each / 7 for each in range(8)]
 
 
 Panel = tuple[str, Sequence[float], str, float | None]
-"""Chart of a rate: title, value of each window, class that gives the color, and the largest allowed
-value, drawn as a line."""
+"""Chart of a rate: title, value per window, CSS class for the color, and upper limit.
+
+The limit is drawn as a line; None if there is no limit.
+"""
 
 
 def figure(name: str, title: str, description: str, height: float, *content: Content) -> Markup:
-    """Make an SVG with the title and description that screen readers read."""
+    """Make an SVG with a title and a description for screen readers."""
     drawing = element(
         "svg",
         element("title", title, id=f"{name}-title"),
@@ -34,12 +36,12 @@ def figure(name: str, title: str, description: str, height: float, *content: Con
         role="img",
         aria_labelledby=f"{name}-title {name}-desc",
     )
-    # A narrow window scrolls within the figure, so that its letters stay legible.
+    # In a narrow window the figure scrolls instead of shrinking, so that its text stays legible.
     return element("div", drawing, class_="figure", role="group", aria_label=title, tabindex=0)
 
 
 def rates_chart(timeline: Timeline, panels: Sequence[Panel]) -> Markup:
-    """Draw panels below each other on one axis of time."""
+    """Draw panels below each other with one time axis."""
     axis, block = timeline.axis, _PANEL_TITLE + _PANEL
     height = block * len(panels) + TICKS
     described = "; ".join(f"{title}: at most {short(max(each))}" for title, each, _, _ in panels)
@@ -50,7 +52,7 @@ def rates_chart(timeline: Timeline, panels: Sequence[Panel]) -> Markup:
 
 
 def work_chart(timeline: Timeline) -> Markup:
-    """Draw a lane for each worker with the invocations that it worked on."""
+    """Draw a lane per worker with the invocations that it ran."""
     lanes, axis = timeline.lanes, timeline.axis
     lane, labeled = (20.0, 1) if lanes <= 24 else (6.0, 10)
     bottom = _TOP + lane * lanes
@@ -64,7 +66,7 @@ def work_chart(timeline: Timeline) -> Markup:
         wide = max(1.0, _x(axis.place(times.ended)) - x)
         box = f"M{x:.2f} {number(y)}h{wide:.2f}v{number(lane - 2)}h-{wide:.2f}z"
         paths.setdefault(kind, []).append(box)
-    # Failed ones are drawn last, over the others.
+    # Draw failed invocations last, on top of the others.
     for kind in sorted(paths, key=lambda kind: (kind == "failed", kind)):
         parts.append(element("path", d="".join(paths[kind]), class_=f"{kind} bar"))
     described = f"{len(timeline.lane_of):,} workers, {len(timeline.segments):,} invocations"
@@ -80,7 +82,7 @@ def _panel(
     top: float,
 ) -> Markup:
     peak = max(values)
-    # A limit that the run never came near would flatten the curve.
+    # Leave out a limit far above the run's rate, which would flatten the curve.
     is_near = limit is not None and limit <= 2.5 * peak
     most = _ceiling(max(peak, (limit or 0.0) if is_near else 0.0))
     base, unit = top + _PANEL_TITLE + _PANEL - 6, (_PANEL - 6) / most
@@ -103,7 +105,7 @@ def _panel(
 
 
 def _ceiling(value: float) -> float:
-    """Round up to a number that half of is round, too."""
+    """Round up to a round number whose half is round, too."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -111,10 +113,12 @@ def _ceiling(value: float) -> float:
 
 
 def time_grid(axis: TimeAxis, top: float, bottom: float) -> list[Content]:
-    """Draw the ticks of an axis of time, and its pauses."""
+    """Draw the ticks of a time axis, and its pauses."""
     parts: list[Content] = []
     form = "%H:%M:%S" if axis.seconds > 20 else "%H:%M:%S.%f"
-    if _moment(axis.began).date() != _moment(axis.ended).date():
+    is_long = axis.seconds >= 60 * len(_TICK_PLACES)
+    # Within minutes, two ticks would have one label.
+    if is_long and _moment(axis.began).date() != _moment(axis.ended).date():
         form = "%m-%d %H:%M"
     for place in _TICK_PLACES:
         x = _x(place)
@@ -122,7 +126,7 @@ def time_grid(axis: TimeAxis, top: float, bottom: float) -> list[Content]:
         anchor = "label" if place == 0 else "label end" if place == 1 else "label middle"
         label = _moment(axis.time(place)).strftime(form)[:11]
         parts.append(element("text", label, x=x, y=bottom + 18, class_=anchor))
-    for (_, ended), (began, _) in pairwise(axis.spans):
+    for (_, ended), (began, _) in pairwise(axis.periods):
         left, right = _x(axis.place(ended)), _x(axis.place(began))
         title = element("title", f"no work for {duration_text(began - ended)}")
         height, width = bottom - top, right - left

@@ -1,7 +1,7 @@
-"""HTML and SVG built from elements, so that no text of a run can become markup; their style.
+"""HTML and SVG elements and their style. No text of a run can become markup.
 
-`element` makes all markup. Tags and attributes are words of this program, checked against lists;
-everything else is text: its control characters are made visible, and it is escaped.
+`element` makes all markup. Tags and attributes are checked against lists; everything else is text,
+which is escaped after its control characters were made visible.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _ATTRIBUTES = frozenset(
     )
 )
 _LINKS = "https://github.com/ddbload/ddbload"
-"""Beginning of every link."""
+"""Required beginning of every link."""
 MAX_TEXT = 400
-"""Characters of one text of a run that the page shows."""
+"""Maximum characters shown of a text from the run."""
 
 
 class Markup:
-    """Finished markup. Only this module makes it."""
+    """Finished markup. Only this module creates it."""
 
     __slots__ = ("_html",)
 
@@ -48,17 +48,17 @@ class Markup:
 
 
 Content = Markup | str | Iterable["Content"] | None
-"""Markup, text, or several of both; None is nothing."""
+"""Markup, text, or a sequence of both; None is empty."""
 TableRow = Sequence[Content]
-"""Cells of a table's row."""
+"""Cells of a table row."""
 
 
 def element(tag: str, *content: Content, **attributes: str | float | None) -> Markup:
     """Make an element.
 
-    Text becomes visible text. An attribute's name has `_` for `-`, and `_` at its end is dropped
-    (`class_`); one with the value None is left out. Raises `ValueError` for other tags, attributes
-    and links than the page needs.
+    Text is escaped. In attribute names `_` stands for `-`, and a trailing `_` is dropped
+    (`class_`). Attributes with the value None are left out. Raises `ValueError` for tags,
+    attributes and links that are not on the lists.
     """
     if tag not in _TAGS:
         raise ValueError(f"the page has no element {tag!r}")
@@ -73,7 +73,7 @@ def element(tag: str, *content: Content, **attributes: str | float | None) -> Ma
 
 
 def document(title: str, *content: Content) -> str:
-    """Return the text of a whole page, with its style sheet and a policy that allows no more."""
+    """Return the text of a whole page, with its style sheet and content security policy."""
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -81,7 +81,7 @@ def document(title: str, *content: Content) -> str:
         element("meta", name="referrer", content="no-referrer"),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
-        # The text of a style element is not escaped.
+        # Not made by `element`, because the text of a style element is not escaped.
         Markup(f"<style>{CSS}</style>"),
     )
     body = element("body", element("main", *content))
@@ -89,7 +89,7 @@ def document(title: str, *content: Content) -> str:
 
 
 def data(text: str, limit: int = MAX_TEXT) -> Markup:
-    """Show a text of the run: isolated from the direction of others, and shortened."""
+    """Show a text of the run, shortened to `limit` and isolated from surrounding text direction."""
     return element("bdi", visible(text, limit))
 
 
@@ -99,7 +99,7 @@ def section(title: str, *content: Content) -> Markup:
 
 
 def legend(kinds: Iterable[tuple[str, str]]) -> Markup:
-    """Explain the colors of a chart: pairs of class and words."""
+    """Explain the colors of a chart. `kinds`: pairs of CSS class and description."""
     items = [
         element("li", element("span", class_=f"swatch {kind}", aria_hidden="true"), name)
         for kind, name in kinds
@@ -110,7 +110,7 @@ def legend(kinds: Iterable[tuple[str, str]]) -> Markup:
 def table(
     caption: str, head: Sequence[str], rows: Iterable[TableRow], numbers: Sequence[int] = ()
 ) -> Markup:
-    """Make a table; columns whose index is in `numbers` are aligned to the right."""
+    """Make a table. `numbers`: indexes of the columns that are aligned to the right."""
 
     def row(tag: str, cells: Sequence[Content], **attributes: str) -> Markup:
         drawn = [
@@ -138,12 +138,12 @@ def facts_table(rows: Iterable[TableRow]) -> Markup:
 
 
 def tile(value: str, name: str) -> Markup:
-    """Make a tile with one figure."""
+    """Make a tile with one number and its name."""
     return element("div", element("b", value), element("span", name), class_="tile")
 
 
 def muted(text: str) -> Markup:
-    """Make a paragraph of lesser importance."""
+    """Make a paragraph in muted color."""
     return element("p", text, class_="muted")
 
 
@@ -151,21 +151,21 @@ def muted(text: str) -> Markup:
 
 
 def number(value: float) -> str:
-    """Write a coordinate with at most one decimal."""
+    """Format a coordinate with at most one decimal."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def short(value: float) -> str:
-    """Write a number in a few characters: 950, 1.5k, 12M."""
+    """Format a number in a few characters: 950, 1.5k, 12M."""
     for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        # From 999.5 on, three digits are 1k.
+        # 999.5 would round to 1000, so it becomes 1k.
         if value >= 0.9995 * unit:
             return f"{value / unit:.3g}{name}"
     return f"{value:.3g}"
 
 
 def utc_text(seconds: float) -> str:
-    """Write a time in seconds since the epoch."""
+    """Format a time, given in seconds since the epoch, in UTC."""
     try:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (ValueError, OverflowError, OSError):
@@ -173,7 +173,7 @@ def utc_text(seconds: float) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Write a number of seconds in words: 3.2 s, 4 min 10 s, 5 h 2 min."""
+    """Format a number of seconds: 3.2 s, 4 min 10 s, 5 h 2 min."""
     if seconds < 99.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -225,7 +225,7 @@ _COLORS = {
     "rate-units": ("#0f766e", "#2fa898"),
     "rate-throttled": ("#b26a00", "#d99a2b"),
 }
-"""Colors of light and dark screens. Each is also a class of text and of marks."""
+"""Colors for light and dark screens. Each name is also a CSS class of text and of marks."""
 _RULES = """
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
@@ -261,7 +261,7 @@ svg{display:block;width:100%;min-width:640px;height:auto;font:12px system-ui,san
 .swatch{display:inline-block;width:11px;height:11px;margin-right:6px;background:currentColor}
 footer{margin-top:40px;font-size:13px}
 @media (max-width:600px){main{padding:16px 12px 32px}h1{font-size:21px}
-.wide table{min-width:600px}tbody th{width:130px}}
+.wide table{min-width:800px}tbody th{width:130px}}
 """
 
 
@@ -274,7 +274,7 @@ CSS = (
     f"{_colors(0)}@media screen and (prefers-color-scheme:dark){{{_colors(1)}}}{_RULES}"
     + "".join(f".{name}{{color:var(--{name});fill:var(--{name})}}" for name in _COLORS)
 ).replace("\n", "")
-"""The whole style sheet."""
+"""Complete style sheet."""
 _HASH = base64.b64encode(hashlib.sha256(CSS.encode()).digest()).decode()
 POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
-"""Content security policy: no script, no request, and only this style sheet."""
+"""Content security policy: no script, no request, and no style but this sheet."""

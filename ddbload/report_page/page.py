@@ -1,4 +1,4 @@
-"""Write the page of a run: one file of HTML and SVG, without scripts and without requests."""
+"""Write a run's page: one file of HTML and SVG, without scripts or requests."""
 
 from __future__ import annotations
 
@@ -36,33 +36,33 @@ from ddbload.report_page.reject_causes import RejectTally
 from ddbload.report_page.timeline import LIMIT_SECONDS, Timeline, make_timeline
 
 PAGE_SECONDS = 60.0
-"""Seconds that must be left for `report.html` to be written: drawing it, and two tries."""
+"""Seconds that must be left to write `report.html`: for drawing it, and two attempts."""
 PAGE_ATTEMPTS = 2
 MAX_MESSAGE = 2000
-"""Characters of an error message that the page shows."""
+"""Maximum characters of an error message on the page."""
 MAX_FAILURES_SHOWN = 50
 MAX_GROUPS_SHOWN = 30
 _THROTTLED_SHARE = 0.1
-"""Share of throttled requests from which the page says that the table was the limit."""
+"""Share of throttled requests above which the page names the table as the bottleneck."""
 _GUIDE = "https://github.com/ddbload/ddbload/blob/main/docs/"
 _STATUS_CLASSES = {results.SUCCEEDED: "good", results.ALREADY_LOADED: "good", results.FAILED: "bad"}
 _VERSION = ("version_id", "etag", "sha256")
-"""Fields that pin the version of a source."""
+"""Fields that pin the version of objects; a local file has its time of modification."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """A run as its ledger shows it at one moment."""
+    """Contents of a run's ledger at one moment."""
 
     report: Report
     record: RunRecord | None
-    """None for a run that ended before its record was written."""
+    """Record of the run; None if the run ended before it was written."""
     now: float
     """Seconds since the epoch."""
     control: Control | None = None
-    """Limits that were changed, or a request to stop."""
+    """Changed limits or a request to stop; None without either."""
     chains: Sequence[Sequence[Segment]] | None = ()
-    """Segments of each chunk that count; None if they are too many to be drawn."""
+    """Counted segments of each chunk; None if there are too many to draw."""
     rejects: RejectTally | None = None
 
     @property
@@ -74,9 +74,9 @@ class RunFacts:
 
 
 def run_page(report: Report, context: Context, *, show_rows: bool = False) -> str:
-    """Draw the page of a run anew, with the status of this report; `report.html` stays as it is.
+    """Draw the page of a run again, with the status of this report; `report.html` is not changed.
 
-    Raises errors of reading the ledger. With `show_rows`, rejected rows are not masked.
+    With `show_rows`, rejected rows are not masked. Raises the errors of reading the ledger.
     """
     ledger = context.ledger(report.run)
     record = ledger.find_record()
@@ -84,7 +84,7 @@ def run_page(report: Report, context: Context, *, show_rows: bool = False) -> st
         return draw_page(RunFacts(report, None, context.now()))
     found = CountedChunks(ledger.find_manifest(), keeps=True)
     tally = RejectTally(record, show_rows=show_rows)
-    # The report says it if rejects are damaged: the page shows what can be read.
+    # The report mentions damaged rejects; the page shows those that can be read.
     found.add_all(ledger, tally.add)
     control = ledger.find_control()
     return draw_page(RunFacts(report, record, context.now(), control, found.chains, tally))
@@ -98,7 +98,7 @@ def put_page(
     found: CountedChunks,
     tally: RejectTally,
 ) -> None:
-    """Write `report.html` if there is time. Its failure is a notice, and never fails the run."""
+    """Write `report.html` if there is time. A failure becomes a notice, and never fails the run."""
     try:
         if context.clock() + PAGE_SECONDS < context.deadline:
             control = ledger.find_control()
@@ -174,7 +174,7 @@ def _error(facts: RunFacts) -> Markup | None:
 
 
 def _warnings(facts: RunFacts) -> Markup | None:
-    """Write what a reader should know, and could overlook among the figures."""
+    """Show warnings that a reader could overlook among the figures."""
     report, loaded = facts.report, facts.report.loaded_before
     texts: list[str] = []
     if loaded is not None:
@@ -200,7 +200,7 @@ def _warnings(facts: RunFacts) -> Markup | None:
 
 
 def _rows(facts: RunFacts) -> Markup | None:
-    """Show the conservation law with the run's counts."""
+    """Show the counts of rows as a sum."""
     if facts.record is None:
         return None
     rows = facts.report.rows
@@ -217,7 +217,7 @@ def _rows(facts: RunFacts) -> Markup | None:
 
 
 def _speed(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
-    """Show how fast rows were written, on average and over time."""
+    """Show the write rate, on average and over time."""
     report = facts.report
     if timeline is None and not report.rows.read:
         return None
@@ -248,7 +248,7 @@ def _rates(facts: RunFacts, timeline: Timeline) -> list[Content]:
         if min(lengths) < LIMIT_SECONDS:
             notes.append(f"The limit holds over {LIMIT_SECONDS:.0f} s; shorter work has no line.")
         elif facts.record is not None and limit == facts.record.payload.options.max_wcu:
-            # The limit held from the beginning.
+            # Only a limit that was in force from the beginning is drawn.
             line = limit
     panels: list[Panel] = [("Rows per second", timeline.rows, "rate-rows", None)]
     if any(timeline.units):
@@ -256,13 +256,13 @@ def _rates(facts: RunFacts, timeline: Timeline) -> list[Content]:
     if any(timeline.throttled):
         title = "Throttled requests per second"
         panels.append((title, timeline.throttled, "rate-throttled", None))
-    if len(axis.spans) > 1:
+    if len(axis.periods) > 1:
         notes.append("Pauses are cut short; they are the dashed areas.")
     return [rates_chart(timeline, panels), muted(" ".join(notes))]
 
 
 def _work(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
-    """Show which worker imported which chunk when."""
+    """Show which worker imported which chunk, and when."""
     if timeline is None:
         return None
     kinds = [("first", "first invocation on a chunk"), ("more", "continuation of a chunk")]
@@ -276,7 +276,7 @@ def _work(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
 
 
 def _chunks(facts: RunFacts) -> Markup | None:
-    """Show how many chunks are imported, and why the others failed."""
+    """Show how many chunks are imported, and the errors of failed ones."""
     report = facts.report
     if not facts.chains:
         return None
@@ -299,7 +299,7 @@ def _chunks(facts: RunFacts) -> Markup | None:
 
 
 def _caption(what: str, shown: int, total: int) -> str:
-    """Write a caption that says if a table is not complete."""
+    """Return a caption that states whether a table is complete."""
     return what.capitalize() if shown == total else f"The first {shown:,} of {total:,} {what}"
 
 
@@ -347,15 +347,17 @@ def _cost(facts: RunFacts) -> Markup | None:
 
 
 def _source(facts: RunFacts) -> Markup | None:
-    """Show which version of the source was read, how, the table, and the limits at the end."""
+    """Show the source's version and format, the table, and the limits at the end."""
     record, limits = facts.record, facts.limits
     if record is None or limits is None:
         return None
     source, table_, options = record.payload.source, record.table, record.payload.options
-    how = f"{source.format}, {source.encoding}, {source.compression}"
+    how = f"{source.format}, {source.encoding}, compression {source.compression}"
     if source.kind.has_columns:
         how += f", delimiter {source.delimiter!r}, quote {source.quote!r}"
     version = [f"{name} {record.pinned[name]}" for name in _VERSION if record.pinned.get(name)]
+    if isinstance(modified := record.pinned.get("mtime_ns"), int):
+        version.append(f"modified {utc_text(modified / 1e9)}")
     rows: list[TableRow] = [
         ("Source", data(source.uri)),
         ("Version", data(", ".join(version))),

@@ -1,4 +1,4 @@
-"""Count a run's rejects by cause and column, with a few examples, masked by default."""
+"""Count a run's rejects by cause and column, with a few examples, which are masked by default."""
 
 from __future__ import annotations
 
@@ -12,34 +12,37 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.report_page.markup import Content, TableRow, data, element
 
 EXAMPLES_OF_CAUSE = 3
-"""Examples of each cause and column."""
+"""Number of examples per cause and column."""
 MAX_GROUPS = 200
-"""Most pairs of cause and column that are counted apart."""
+"""Maximum pairs of cause and column that are counted separately."""
 MAX_BYTES = 128 * 1024 * 1024
-"""Bytes of reject lines that are read."""
+"""Maximum bytes of reject lines that are read."""
 MAX_RAW = 160
-"""Characters of a rejected row that an example shows."""
+"""Maximum characters of a rejected row in an example."""
 _JSON_PUNCTUATION = '{}[]":,'
 
 
 @dataclass(slots=True)
 class RejectGroup:
-    """Rejects with one cause and column."""
+    """Rejects with the same cause and column."""
 
     cause: str
     column: str | None
     rows: int = 0
     examples: list[TableRow] = field(default_factory=list)
-    """Line, byte, detail and row of the first rejects, as cells of a table."""
+    """Line, byte, detail and row of the first rejects, as table cells."""
 
 
 class RejectTally:
-    """Rejects by cause and column."""
+    """Counts of rejects by cause and column."""
 
     def __init__(self, record: RunRecord, *, show_rows: bool = False) -> None:
-        """Without `show_rows`, examples are masked when they are added: no row data is kept."""
+        """Make an empty tally.
+
+        Without `show_rows`, examples are masked when they are added, so that no row data is kept.
+        """
         self.counted = 0
-        """Rejects that are in a group."""
+        """Number of rejects that belong to a group."""
         self.masked = not show_rows
         self._groups: dict[tuple[str, str | None], RejectGroup] = {}
         self._bytes_left = MAX_BYTES
@@ -54,7 +57,7 @@ class RejectTally:
         )
 
     def add(self, line: bytes) -> None:
-        """Count a line of the rejects. Never raises: a damaged line is not counted."""
+        """Count a line of the rejects. Damaged lines are ignored; never raises."""
         self._bytes_left -= len(line)
         if self._bytes_left >= 0:
             with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
@@ -67,7 +70,7 @@ class RejectTally:
             column = None
         group = self._groups.get((cause, column)) or RejectGroup(cause, column)
         if len(group.examples) < EXAMPLES_OF_CAUSE:
-            # Names are tried, too: the page must not fail of them.
+            # Names are encoded, too, because an invalid name must not fail the page.
             data(cause + (column or ""))
             group.examples.append(self._example(reject))
         if group.rows == 0 and len(self._groups) == MAX_GROUPS:
@@ -78,7 +81,7 @@ class RejectTally:
 
     def _example(self, reject: dict[str, Any]) -> TableRow:
         raw, detail, source = reject["raw"], reject["detail"], reject.get("source")
-        # The line is not known while a chunk before it is not imported.
+        # The line number is unknown until all earlier chunks are imported.
         line = "-" if reject["line"] is None else f"{reject['line']:,}"
         shown, more = raw[:MAX_RAW], len(raw) - MAX_RAW
         if self.masked:
@@ -93,7 +96,7 @@ class RejectTally:
 
 
 def mask(text: str, kept: str) -> str:
-    """Replace letters by x, digits by 9 and all others, except characters of `kept`, by a dot."""
+    """Replace letters by x, digits by 9, and other characters outside `kept` by a dot."""
     return "".join(
         each if each in kept else "x" if each.isalpha() else "9" if each.isdecimal() else "·"
         for each in text
@@ -101,7 +104,7 @@ def mask(text: str, kept: str) -> str:
 
 
 def _structure(record: RunRecord) -> str:
-    """Return the characters that separate a row's cells, which masked rows keep."""
+    """Return the characters that separate a row's cells, which masking keeps."""
     source = record.payload.source
     if not source.kind.has_columns:
         return _JSON_PUNCTUATION

@@ -1,4 +1,4 @@
-"""Arrange a run's work in time: the axis, rates by windows, and the work of each worker. Pure."""
+"""Timeline of a run's work: time axis, rates per window, and each worker's invocations. Pure."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.row_counts import FIRST_PERIOD, SegmentTimes
 
 MOST_WINDOWS = 120
-"""Windows of time for which rates are computed, about."""
+"""Approximate maximum number of windows for which rates are computed."""
 LIMIT_SECONDS = 10.0
-"""Shortest window over which write units are compared with `max_wcu`.
+"""Minimum length in seconds of a window in which write units are compared with `max_wcu`.
 
-Each worker's bucket holds 0.2 s of unused units and may be overdrawn by one request, so that single
-seconds are up to 40 % above the limit."""
+Each worker's bucket holds 0.2 s of unused units and may be overdrawn by one request, so single
+seconds are up to 40 % above the limit.
+"""
 MAX_LANES = 120
-"""Lanes of workers. With more workers, several share a lane."""
+"""Maximum number of lanes. With more workers, several share a lane."""
 _PAUSE_SHARE = 0.04
-"""Width that a pause takes at most, as a share of the whole."""
+"""Maximum width of a pause, as a share of the whole axis."""
 _PAUSE_SECONDS = 30.0
-"""Longest time without work that is drawn in full."""
+"""Longest pause in seconds that is drawn in full."""
 _SHORTEST_SECONDS = 0.1
 
 
 def interpolate(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
-    """Return the y at x of the line through points, whose xs rise; beyond its ends, that there."""
+    """Interpolate y at x between points with ascending xs; outside, use the end points' y."""
     place = bisect_right(xs, x)
     if place in (0, len(xs)):
         return ys[0] if place == 0 else ys[-1]
@@ -36,40 +37,46 @@ def interpolate(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
 
 
 class TimeAxis:
-    """Axis from 0 to 1 for a time in seconds since the epoch. Long pauses are cut short."""
+    """Time axis from 0 to 1, in which long pauses are shortened."""
 
     def __init__(self, busy: Iterable[tuple[float, float]]) -> None:
-        """`busy`: times of work, at least one."""
-        self.spans = _merge(busy)
-        """Times without long pauses: began and ended."""
-        self.began, self.ended = self.spans[0][0], self.spans[-1][1]
-        self.seconds = sum(ended - began for began, ended in self.spans)
-        """Seconds of the axis, without pauses."""
-        # Of many pauses each takes less, so that work has most of the width.
-        gap = min(_PAUSE_SHARE, 0.4 / len(self.spans))
-        unit = (1 - gap * (len(self.spans) - 1)) / self.seconds
+        """Make an axis.
+
+        `busy`: (start, end) of each time of work, in seconds since the epoch; at least one.
+        """
+        self.periods = _merge(busy)
+        """Start and end of each period of work without long pauses."""
+        self.began, self.ended = self.periods[0][0], self.periods[-1][1]
+        self.seconds = sum(ended - began for began, ended in self.periods)
+        """Length of the axis in seconds, without pauses."""
+        # The more pauses, the narrower each one, so that work gets most of the width.
+        gap = min(_PAUSE_SHARE, 0.4 / len(self.periods))
+        unit = (1 - gap * (len(self.periods) - 1)) / self.seconds
         self._times: list[float] = []
         self._places: list[float] = []
         left = 0.0
-        for began, ended in self.spans:
+        for began, ended in self.periods:
             right = min(1.0, left + (ended - began) * unit)
             self._times += (began, ended)
             self._places += (left, right)
             left = right + gap
 
     def place(self, time: float) -> float:
-        """Return the place of a time, from 0 to 1."""
+        """Return the position of a time on the axis, from 0 to 1."""
         return interpolate(time, self._times, self._places)
 
     def time(self, place: float) -> float:
-        """Return the time at a place."""
+        """Return the time at a position on the axis."""
         return interpolate(place, self._places, self._times)
 
     def windows(self, shortest: float) -> list[tuple[float, float]]:
-        """Divide each span into equal windows of at least `shortest` seconds, or take it whole."""
+        """Divide each period of work into equal windows of at least `shortest` seconds.
+
+        A shorter period is one window.
+        """
         width = max(shortest, self.seconds / MOST_WINDOWS)
         windows = []
-        for began, ended in self.spans:
+        for began, ended in self.periods:
             count = max(1, int((ended - began) / width))
             ends = [began + (ended - began) * place / count for place in range(count + 1)]
             windows += [each for each in pairwise(ends) if each[1] > each[0]]
@@ -77,7 +84,7 @@ class TimeAxis:
 
 
 def _merge(busy: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Join times with short breaks between them."""
+    """Merge times of work that are separated by short breaks only."""
     ordered = sorted(busy)
     seconds = ordered[-1][1] - ordered[0][0]
     longest = max(_PAUSE_SECONDS, seconds * _PAUSE_SHARE)
@@ -87,28 +94,30 @@ def _merge(busy: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
             merged[-1] = (merged[-1][0], max(ended, merged[-1][1]))
         else:
             merged.append((began, ended))
-    # A run takes some time, also where its clock does not show it.
+    # The axis needs a length even if the clock shows no difference.
     if merged[-1][1] - merged[0][0] < _SHORTEST_SECONDS:
         return [(merged[0][0], merged[0][0] + _SHORTEST_SECONDS)]
     return merged
 
 
 Timed = tuple[SegmentTimes, Segment, str]
-"""A segment with its times, and its kind: `first` of a chunk, `more`, or `failed` for the last one
-of a chunk that failed."""
+"""Segment, its times, and its kind.
+
+The kind is `first` (of its chunk), `more`, or `failed` for the last segment of a failed chunk.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Work of a run in time, and its rates per second in each window."""
+    """Work of a run over time, and its rates per second in each window."""
 
     axis: TimeAxis
     segments: Sequence[Timed]
-    """Invocations on chunks, in the order of their beginning."""
+    """Invocations, sorted by start."""
     lane_of: Mapping[str, int]
     """Lane of each worker."""
     lanes: int
-    """Number of lanes: one for each worker, or fewer."""
+    """Number of lanes: one per worker, or fewer if there are too many."""
     windows: Sequence[tuple[float, float]]
     rows: Sequence[float]
     units: Sequence[float]
@@ -118,9 +127,9 @@ class Timeline:
 def make_timeline(
     chains: Sequence[Sequence[Segment]], failures: Sequence[Failure], *, limited: bool = False
 ) -> Timeline | None:
-    """Arrange the segments of each chunk; None if no segment has times.
+    """Arrange the segments of each chunk by time; None if no segment has times.
 
-    `limited`: windows of rates are at least `LIMIT_SECONDS` long.
+    `limited`: use windows of at least `LIMIT_SECONDS`.
     """
     failed = {each.chunk for each in failures}
     timed: list[Timed] = []
@@ -135,7 +144,7 @@ def make_timeline(
         return None
     timed.sort(key=lambda each: each[0].began)
     axis = TimeAxis((times.began, times.ended) for times, _, _ in timed)
-    # By their first work: a worker that started later has a lower lane.
+    # Lanes are sorted by their worker's first invocation, the earliest on top.
     workers = list(dict.fromkeys(times.worker for times, _, _ in timed))
     lanes = min(len(workers), MAX_LANES)
     lane_of = {worker: number * lanes // len(workers) for number, worker in enumerate(workers)}
@@ -151,7 +160,7 @@ def _rates(windows: Sequence[tuple[float, float]], timed: Sequence[Timed]) -> li
         work, length = segment.work, times.ended - times.began
         samples = [(s.seconds, s.rows, s.units, s.throttled) for s in times.iter_samples()]
         samples.append((length, segment.rows.read, round(work.consumed_wcu), work.throttled))
-        # A segment may end before rows that were accepted: then its own rows are fewer.
+        # A segment may count fewer rows than were accepted in its time.
         seconds, *totals = (
             [*accumulate(each, max, initial=0)] for each in zip(*samples, strict=True)
         )

@@ -1,1 +1,1 @@
-"""From bytes to items: dialects, row ends, fields, types. Pure: no I/O, no clock, no AWS."""
+"""From bytes to fields: detection, dialects, row ends, columns. Pure: no I/O, no clock, no AWS."""

@@ -1,8 +1,8 @@
-"""Blocks of whole rows: where rows end, blocks, and positions of rows in the source.
+"""Row ends, blocks of whole rows, and positions of rows in the source.
 
-A format finds the ends of its rows by a `RowBoundaries`; those of JSON Lines are here, those of
-delimited text in `dialect_grammar`. A `BlockSplitter` cuts a stream at them. Positions are computed
-on demand, because most rows are never asked for.
+A format finds the ends of its rows with a `RowBoundaries`: that of JSON Lines is here, that of
+delimited text in `dialect_grammar`. A `BlockSplitter` cuts a stream at row ends. Positions are
+computed on demand, because they are needed for few rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import RowTooLong, SplitMismatch
 
 _POSSESSIVE_IS_BROKEN = sys.version_info < (3, 11, 5)
-"""True for Pythons where `(?:...)*+` may resume at a failed try (CPython gh-100061, gh-106052)."""
+"""True if `(?:...)*+` may match wrongly in this Python (CPython gh-100061, gh-106052)."""
 
 WHITE_SPACE = " \t\r\n"
 """White space of RFC 8259. It includes CR, so a CR before a line feed belongs to the line."""
@@ -32,7 +32,7 @@ _WHITE_SPACE = WHITE_SPACE.encode()
 class RowBoundaries(ABC):
     """Finder of row ends in buffers that begin at the start of a row.
 
-    All offsets are relative to the buffer. Empty lines and comments have ends as rows have, but are
+    All offsets are relative to the buffer. Empty lines and comments have ends like rows, but are
     not rows.
     """
 
@@ -40,39 +40,39 @@ class RowBoundaries(ABC):
         "most often a quote is not closed: if the file does not quote its fields, say so (--quote"
         " none; in a payload, quote null)"
     )
-    """Advice for the most common reason why a row is too long."""
+    """Advice on the most common reason for a row that is too long."""
 
     encoding = UTF_8
-    """Encoding of the buffers' text."""
+    """Encoding of the text in the buffers."""
 
     @abstractmethod
     def all(self, data: bytes) -> list[int]:
-        """Return the end of each row of a buffer of whole rows, line end included.
+        """Return the end of each row in a buffer of whole rows, including its line end.
 
-        The last row may lack its line end. Empty lines and comments count as rows here.
+        The last row may lack a line end. Empty lines and comments count as rows here.
         """
 
     @abstractmethod
     def spans(self, data: bytes) -> list[tuple[int, int]]:
-        """Return the start and end of each row of such a buffer.
+        """Return (start, end) of each row in a buffer of whole rows.
 
         Empty lines and comments are not rows.
         """
 
     @abstractmethod
     def last(self, data: bytes, *, final: bool) -> int:
-        """Return the end of the last row that is certainly complete; 0 without one.
+        """Return the end of the last row that is certainly complete; 0 if there is none.
 
-        Only if `final`, which says that nothing follows, does a CR at the end of the buffer end a
-        row: otherwise an LF may follow. After the returned offset stands an unfinished row or, if
+        A CR at the end of the buffer ends a row only if `final` (nothing follows), because
+        otherwise an LF may follow. The bytes after the returned offset are an incomplete row or, if
         `final`, one without a line end.
         """
 
     @abstractmethod
     def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:
-        """Return the first certain row end at `offset` or later; 0 without one.
+        """Return the first certain row end at `offset` or later; 0 if there is none.
 
-        `start`, where a row begins, saves searching what stands before it.
+        `start`: offset at which a row begins; the search need not look before it.
         """
 
     @abstractmethod
@@ -83,17 +83,19 @@ class RowBoundaries(ABC):
     def edge(self, window: bytes, *, final: bool, longest: bool) -> int:
         """Return the offset of a row end in a window of a file; 0 if the window proves none.
 
-        The window begins anywhere after the first row's start. `final`: it ends with the file.
-        `longest`: no row may be as long as the window.
+        Args:
+            window: Bytes from anywhere after the first row's start.
+            final: True if the window ends with the file.
+            longest: True if no row can be as long as the window.
         """
 
     def count_lines(self, data: bytes, start: int = 0, end: int | None = None) -> int:
-        """Count the line ends in a range of a buffer, those inside fields included."""
+        """Count the line ends in a range of a buffer, including those inside fields."""
         return count_line_ends(data, start, end)
 
 
 def count_line_ends(data: bytes, start: int = 0, end: int | None = None) -> int:
-    """Count the line ends in a range of a buffer: CR, LF and CRLF count as one each."""
+    """Count the line ends in a range of a buffer. CR, LF and CRLF count as one each."""
     stop = len(data) if end is None else end
     count = data.count(b"\n", start, stop)
     if data.find(b"\r", start, stop) >= 0:
@@ -103,7 +105,7 @@ def count_line_ends(data: bytes, start: int = 0, end: int | None = None) -> int:
 
 def repeated(pattern: AnyStr) -> AnyStr:
     """Return a pattern that repeats another as often as possible, without backtracking."""
-    # An atomic group does the same in any Python, but slowly, and keeps every repetition.
+    # An atomic group works in any Python, but is slow and stores every repetition.
     begin, end = ("(?>(?:", ")*)") if _POSSESSIVE_IS_BROKEN else ("(?:", ")*+")
     if isinstance(pattern, bytes):
         return begin.encode() + pattern + end.encode()
@@ -111,9 +113,9 @@ def repeated(pattern: AnyStr) -> AnyStr:
 
 
 class JsonLineBoundaries(RowBoundaries):
-    """Boundaries of JSON Lines: a line feed ends a row, since JSON has none inside a value.
+    """Boundaries of JSON Lines: a line feed ends a row, because JSON values contain none.
 
-    Lines of nothing but white space are not rows.
+    Lines of white space are not rows.
     """
 
     LONG_ROWS = (
@@ -125,7 +127,7 @@ class JsonLineBoundaries(RowBoundaries):
         return list(accumulate(map(len, io.BytesIO(data))))
 
     def spans(self, data: bytes) -> list[tuple[int, int]]:
-        """Return the start and end of each line that is a row."""
+        """Return (start, end) of each line that is a row."""
         return [
             (start, end)
             for start, end in pairwise([0, *self.all(data)])
@@ -133,19 +135,19 @@ class JsonLineBoundaries(RowBoundaries):
         ]
 
     def last(self, data: bytes, *, final: bool) -> int:  # noqa: ARG002 - a line feed is one
-        """Return the end of the last complete line; 0 without one."""
+        """Return the end of the last complete line; 0 if there is none."""
         return data.rfind(b"\n") + 1
 
     def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:  # noqa: ARG002
-        """Return the first line end at `offset` or later; 0 without one."""
+        """Return the first line end at `offset` or later; 0 if there is none."""
         return data.find(b"\n", max(start, offset - 1)) + 1
 
     def closes(self, data: bytes) -> bool:  # noqa: ARG002 - as others
-        """Return True: no row of JSON Lines goes on after a line feed."""
+        """Return true: no row of JSON Lines continues after a line feed."""
         return True
 
     def edge(self, window: bytes, *, final: bool, longest: bool) -> int:  # noqa: ARG002 - as others
-        """Return the offset after the first line feed; 0 without one."""
+        """Return the offset after the first line feed; 0 if there is none."""
         return window.find(b"\n") + 1
 
     def count_lines(self, data: bytes, start: int = 0, end: int | None = None) -> int:
@@ -154,24 +156,24 @@ class JsonLineBoundaries(RowBoundaries):
 
 
 BLOCK_BYTES = 1024 * 1024
-"""Most bytes to read at a time."""
+"""Maximum bytes to read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Whole rows of a source. Only the source's last row may lack its line end."""
+    """Whole rows of a source. Only the source's last row may lack a line end."""
 
     data: bytes
     start: Cursor
     terminated: bool = True
     """False for the source's last block if its last row has no line end."""
     line_ends: int | None = field(default=None, compare=False, repr=False)
-    """Line ends in the data; None: counted when the block is made."""
+    """Number of line ends in the data; None to count them when the block is made."""
     end: Cursor = field(init=False, compare=False, repr=False)
-    """Position after the block, where the next row begins."""
+    """Position after the block, at which the next row begins."""
 
     def __post_init__(self) -> None:
-        """Find the end once: every step of an import asks for it."""
+        """Compute the end once, because every step of an import uses it."""
         lines = count_line_ends(self.data) if self.line_ends is None else self.line_ends
         object.__setattr__(self, "line_ends", lines)
         end = Cursor(self.start.byte + len(self.data), self.start.line + lines)
@@ -179,16 +181,16 @@ class Block:
 
 
 class BlockSplitter:
-    """Splitter that takes a stream piece by piece, in order, and returns blocks of whole rows.
+    """Splitter that receives a stream piece by piece and returns blocks of whole rows.
 
-    Pieces must not exceed `piece_bytes`: that guarantees that no row longer than `max_row_bytes`,
-    line end included, passes.
+    Pieces must not exceed `piece_bytes`. This guarantees that no row longer than `max_row_bytes`,
+    including its line end, is returned.
     """
 
     def __init__(
         self, ends: RowBoundaries, start: Cursor, max_row_bytes: int, *, knows_line: bool = True
     ) -> None:
-        """`knows_line`: the line of `start` is that of the source, so that errors may name it."""
+        """`knows_line`: `start` has the source's line number, so errors may name the line."""
         self.piece_bytes = min(BLOCK_BYTES, max_row_bytes)
         self.at = start
         """Position at which the next block begins."""
@@ -197,13 +199,13 @@ class BlockSplitter:
         self._max_row_bytes = max_row_bytes
         self._pieces: list[bytes] = []
         self._held = 0
-        # While no row ends, search again only when the held bytes have doubled: linear in all.
+        # While no row ends, search again only when the held bytes have doubled, for linear time.
         self._look_at = 0
 
     def feed(self, piece: bytes, *, final: bool) -> Block | None:
-        """Return the rows that a piece completes, or None if it completes none.
+        """Return the rows that a piece completes; None if it completes none.
 
-        `final` says that nothing follows, so everything left is returned. Raises `RowTooLong`.
+        `final`: nothing follows, so all remaining bytes are returned. Raises `RowTooLong`.
         """
         self._pieces.append(piece)
         self._held += len(piece)
@@ -243,14 +245,14 @@ _FINAL_LINE_END = re.compile(r"(?:\r\n?|\n)\Z")
 class RowPositions:
     """Positions of a block's rows, by row number; empty lines and comments are not rows.
 
-    Rows that `where` leaves out are counted, and have no number.
+    Rows filtered out by `where` are counted, but have no number.
     """
 
     def __init__(self, block: Block, ends: RowBoundaries, count: int) -> None:
         """Take a block in which the parser found `count` rows."""
         self.block = block
         self.count = count
-        """Number of rows, without those that are left out."""
+        """Number of rows, except filtered ones."""
         self.ends = ends
         self._parsed = count
         self._kept: Sequence[int] | None = None
@@ -258,29 +260,29 @@ class RowPositions:
         self._known = (0, block.start.line)
 
     def keep(self, rows: Sequence[int] | None) -> None:
-        """Leave out all rows but these, which get new numbers from 0 on. None keeps all."""
+        """Keep only these rows and number them from 0. None keeps all."""
         if rows is not None:
             self._kept = rows
             self.count = len(rows)
 
     @property
     def filtered(self) -> int:
-        """Number of rows that are left out."""
+        """Number of rows that were filtered out."""
         return self._parsed - self.count
 
     def filtered_before(self, row: int) -> int:
-        """Return how many rows before a row are left out."""
+        """Return the number of filtered rows before a row."""
         return 0 if self._kept is None else self._kept[row] - row
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """Start and end of each row within the block, line end included."""
+        """Start and end of each row within the block, including its line end."""
         if self._spans is None:
             self._spans = self.ends.spans(self.block.data)
         return self._spans
 
     def span(self, row: int) -> tuple[int, int]:
-        """Return the start and end of a row within the block. Raises `SplitMismatch`."""
+        """Return start and end of a row within the block. Raises `SplitMismatch`."""
         if len(self.spans) != self._parsed:
             raise SplitMismatch(
                 f"between byte {self.block.start.byte} and {self.block.end.byte} the splitter"
@@ -293,7 +295,7 @@ class RowPositions:
         return self.block.start.byte + self.span(row)[0]
 
     def position(self, row: int) -> Cursor:
-        """Return the byte and line at which a row begins in the source. Raises `SplitMismatch`."""
+        """Return the byte and line of the source at which a row begins. Raises `SplitMismatch`."""
         start = self.span(row)[0]
         offset, line = self._known
         if start < offset:
@@ -303,7 +305,7 @@ class RowPositions:
         return Cursor(self.block.start.byte + start, line)
 
     def after(self, row: int) -> Cursor:
-        """Return the byte and line just after a row. Raises `SplitMismatch`."""
+        """Return the byte and line directly after a row. Raises `SplitMismatch`."""
         start, end = self.span(row)
         at = self.position(row)
         return Cursor(
@@ -312,14 +314,14 @@ class RowPositions:
         )
 
     def data(self, row: int) -> bytes:
-        """Return a row's bytes, line end included. Raises `SplitMismatch`."""
+        """Return a row's bytes, including its line end. Raises `SplitMismatch`."""
         start, end = self.span(row)
         return self.block.data[start:end]
 
     def raw(self, row: int) -> str:
         """Return a row's text without its line end; undecodable bytes become surrogates."""
         text = self.data(row).decode(self.ends.encoding, "surrogateescape")
-        # The line end belongs to the field if its quote is never closed.
+        # If a quote is never closed, the line end belongs to the field.
         open_end = self.span(row)[1] == len(self.block.data) and not self.block.terminated
         return text if open_end else _FINAL_LINE_END.sub("", text)
 
@@ -328,8 +330,9 @@ class RowPositions:
 class Defect:
     """Reason why a row is rejected.
 
-    `cause` is a code, `detail` a sentence without row data. `column` counts from 0 and may lie
-    beyond the header; for an attribute that comes from no column it is the attribute's name.
+    `cause` is a code, `detail` a sentence without row data. `column` is the column's index, which
+    may lie beyond the header; for an attribute that is not read from a column, it is the
+    attribute's name.
     """
 
     cause: str
@@ -344,7 +347,7 @@ class Defect:
 
 
 def field_count(found: int, columns: int) -> Defect:
-    """Return the defect of a row with another number of fields than the file has columns."""
-    # A row is not split any further.
+    """Return the defect of a row whose number of fields differs from the file's columns."""
+    # Splitting stops at this number of fields.
     count = f"more than {MAX_COLUMNS}" if found > MAX_COLUMNS else str(found)
     return Defect("field_count", f"{count} fields; the file has {columns} columns")

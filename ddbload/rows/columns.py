@@ -1,13 +1,13 @@
 """Parse blocks of whole rows into fields, row by row or column by column.
 
-The standard library's `csv` reader does the work where a block is valid UTF-8 and well quoted. It
-takes marks of one character only, so a longer mark is replaced by a byte that UTF-8 never contains.
-It stops at the first fault, so a block with one, or in which such a replacement would not be exact,
+The standard library's `csv` reader parses blocks of valid, well-quoted UTF-8. It supports only
+marks of one character, so a longer mark is replaced by a byte that UTF-8 never contains. It stops
+at the first malformed row. So a block with one, or in which such a replacement would not be exact,
 is read row by row, and each malformed row becomes a `Defect`.
 
 Columns hold octets: the UTF-8 bytes of a text, each as one Latin-1 character, so that the length of
-a `str` is its size in bytes. They take one byte a character in memory whatever the alphabet, and
-are encoded by copying.
+a `str` is its size in bytes. They take one byte per character in memory for any alphabet, and are
+encoded by copying.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ddbload.rows.dialect_grammar import RowSplitter
 from ddbload.rows.file_signatures import bad_byte
 
 JSON_ESCAPED = bytes(range(0x20)) + b'"\\'
-"""Bytes that RFC 8259 requires to be escaped inside a JSON string."""
+"""Bytes that RFC 8259 requires to be escaped in a JSON string."""
 
 SHORT_ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
-"""Characters of ordinary text that JSON escapes, with their escapes, the backslash first."""
+"""Characters of ordinary text that JSON escapes, with their escapes; the backslash comes first."""
 RARELY_ESCAPED = bytes(set(JSON_ESCAPED) - {ord(character) for character, _ in SHORT_ESCAPES})
 """The other bytes of `JSON_ESCAPED`: control characters."""
 
@@ -39,18 +39,18 @@ FILLER = "0"
 
 @dataclass(slots=True)
 class Columns:
-    """Cells of a block's well-formed rows."""
+    """Cells of a block's well-formed rows, by column."""
 
     count: int
-    """Rows in the block, malformed ones included; empty lines and comments are not rows."""
+    """Number of rows in the block, including malformed ones, without empty lines and comments."""
     cells: list[Sequence[str]]
-    """Cells of each column in octets, in the file's order. Malformed rows have no cells."""
+    """Cells of each column as octets, in the file's order, without those of malformed rows."""
     odd: set[int] = field(default_factory=set)
-    """Numbers of the malformed rows, and of those with another number of fields."""
+    """Numbers of the rows that are malformed or have another number of fields."""
     longest: int | None = None
-    """Upper bound for the bytes of a row's cells together; None when unknown."""
+    """Upper bound for the total bytes of a row's cells; None if unknown."""
     plain: bool = False
-    """True when it is certain that no cell needs escapes in JSON."""
+    """True if it is certain that no cell needs escapes in JSON."""
 
     @property
     def height(self) -> int:
@@ -58,7 +58,7 @@ class Columns:
         return self.count - len(self.odd)
 
     def cells_without(self, rows: Container[int]) -> list[Sequence[str]]:
-        """Return each column's cells without those of some rows, given by number."""
+        """Return each column's cells except those of some rows, given by number."""
         numbers = (row for row in range(self.count) if row not in self.odd)
         kept = [place for place, row in enumerate(numbers) if row not in rows]
         if len(kept) == self.height:
@@ -68,36 +68,38 @@ class Columns:
 
 def has_none_of(bad: bytes, data: bytes) -> bool:
     """Return whether data contains none of these bytes."""
-    # Deleting bytes by a table takes a fifth of the time of a regular expression.
+    # `bytes.translate` takes a fifth of the time of a regular expression.
     return len(data.translate(None, bad)) == len(data)
 
 
 def to_octets(text: str) -> str:
-    """Return a text as octets. Raises `UnicodeEncodeError` for a lone surrogate."""
+    """Return a text's UTF-8 bytes as octets. Raises `UnicodeEncodeError` for a lone surrogate."""
     return text if text.isascii() else text.encode().decode("latin-1")
 
 
 def from_octets(cell: str) -> str:
-    """Return the text of octets."""
+    """Return the text of a cell given in octets."""
     return cell if cell.isascii() else cell.encode("latin-1").decode()
 
 
-# Rows are limited by max_row_bytes, so `csv` must not add a limit for fields: it is 128 KiB by
-# default, and holds for the whole process.
+# Rows are limited by max_row_bytes, so `csv` must not limit fields. Its default is 128 KiB for the
+# whole process.
 csv.field_size_limit(2**31 - 1)
 _STAND_INS = "\xff\xfe\xfd"
-"""Bytes that occur in no UTF-8: they replace marks of several bytes, which `csv` does not take."""
+"""Bytes that never occur in UTF-8; they replace marks of several bytes for `csv`."""
 _MOST_BYTES = 2_000_000
-"""Bytes of a block that are split at once, if they may have as many fields. Most blocks are far
-smaller; a row of 16 MB may be nothing but delimiters."""
+"""Maximum bytes of a block that are split at once if it may have as many fields.
+
+Most blocks are far smaller, but a row of 16 MB may consist only of delimiters.
+"""
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
-"""Bytes that the encoding does not have, as `surrogateescape` decodes them."""
+"""Invalid bytes, as decoded by `surrogateescape`."""
 
 
 class _NullMarkers:
     r"""Null markers that contain the escape character, such as `\N`.
 
-    They have to be replaced by nothing before escapes are resolved: afterwards `\N` reads "N".
+    They must be removed before escapes are resolved: afterwards `\N` reads "N".
     """
 
     def __init__(self, dialect: Dialect, markers: Collection[str]) -> None:
@@ -112,16 +114,17 @@ class _NullMarkers:
         self._is_short = len(to_octets(dialect.delimiter)) == 1
 
     def _between(self, ends: str) -> re.Pattern[str]:
-        # A pattern that begins with literal text is searched for fast, so look behind, not ahead.
+        # A pattern that begins with literal text is searched fast, so use look-behind instead of a
+        # prefix.
         texts = [re.escape(each) for each in self.texts]
         either = "|".join(rf"{each}(?<![^{ends}]{each})" for each in texts)
         return re.compile(rf"(?:{either})(?![^{ends}])")
 
     def removed_from(self, octets: str) -> str | None:
-        """Return the octets without markers; None where only `RowSplitter` can find them."""
+        """Return the octets without markers; None if only `RowSplitter` can find them."""
         if not any(each in octets for each in self.texts):
             return octets
-        # Without its marker a row of one field would be an empty line, and get lost.
+        # Without its marker, a row of one field would become an empty line and be lost.
         if (
             not self._is_short
             or any(each in octets for each in self._ambiguous)
@@ -137,10 +140,10 @@ ParsedRow = list[str] | Defect
 class RowParser:
     r"""Parser for blocks of one dialect.
 
-    An unquoted field equal to one of the null `markers` becomes empty. That has to be decided
-    before escapes are resolved: with a backslash as the escape, the marker `\N` is neither the
-    letter N nor the text written `\\N`. Markers without an escape character may stay as they are,
-    because no other field can be spelled like them.
+    An unquoted field equal to one of the null `markers` becomes empty. This must be decided before
+    escapes are resolved: with a backslash as the escape, the marker `\N` is neither the letter N
+    nor the text written `\\N`. Markers without an escape character may be compared later, because
+    no other field has the same text.
     """
 
     def __init__(
@@ -168,8 +171,8 @@ class RowParser:
             if mark is not None and other is not None and mark != other
         ]
         self._markers = _NullMarkers(dialect, markers)
-        # An escape may stand before the first character of a delimiter of several, which then is
-        # not a delimiter. `csv` cannot know that once the delimiter is replaced.
+        # An escape before the first character of a longer delimiter makes it text. `csv` cannot
+        # detect that once the delimiter is replaced.
         several = dialect.escape is not None and len(dialect.delimiter) > 1
         first = f"{dialect.escape}{dialect.delimiter[0]}"
         self._escaped_first = [to_octets(first)] if several else []
@@ -186,12 +189,12 @@ class RowParser:
         return ParsedRows(block, self._ends, [*fields])
 
     def parse_rows(self, block: Block) -> list[ParsedRow]:
-        """Parse a block row by row, so that a malformed row spoils no other."""
+        """Parse a block row by row, so that a malformed row does not affect others."""
         data = block.data
         return [self.parse_row(data[start:end]) for start, end in self._ends.spans(data)]
 
     def parse_row(self, data: bytes) -> ParsedRow:
-        """Parse one row, with its line end or without."""
+        """Parse one row, given with or without its line end."""
         encoding = self._dialect.encoding
         fields, defect = self._rows.split(data)
         for column, value in enumerate(fields):
@@ -205,8 +208,8 @@ class RowParser:
     def octets(self, block: Block) -> str:
         """Return a block's text as octets, without comments.
 
-        Raises `UnicodeDecodeError`, and `csv.Error` if its fields take too much memory to be split
-        at once.
+        Raises `UnicodeDecodeError`, and `csv.Error` if splitting its fields at once takes too much
+        memory.
         """
         data = block.data
         if len(data) > _MOST_BYTES and data.count(self._delimiter) > MAX_COLUMNS:
@@ -220,7 +223,7 @@ class RowParser:
         return data.decode("latin-1")
 
     def is_bare(self, octets: str) -> bool:
-        """Return whether nothing is quoted or escaped, so that every line is a row."""
+        """Return whether no field is quoted or escaped, so that every line is a row."""
         _, quote, escape = self._marks
         return (quote is None or quote not in octets) and (escape is None or escape not in octets)
 
@@ -233,7 +236,7 @@ class RowParser:
     def fields(self, octets: str) -> list[list[str]]:
         """Split octets into rows of fields, without empty lines.
 
-        Raises `csv.Error` where a row is malformed, or may be read otherwise by `RowSplitter`.
+        Raises `csv.Error` if a row is malformed, or if `RowSplitter` may split it differently.
         """
         unmarked = self._markers.removed_from(octets)
         if unmarked is None or any(each in octets for each in self._escaped_first):
@@ -264,7 +267,7 @@ class RowParser:
 
 
 class ParsedRows(RowPositions):
-    """The rows of a block, parsed, with their positions in the source."""
+    """Parsed rows of a block, and their positions in the source."""
 
     def __init__(self, block: Block, ends: RowBoundaries, records: list[ParsedRow]) -> None:
         super().__init__(block, ends, len(records))
@@ -277,18 +280,18 @@ class ColumnReader:
     def __init__(self, parser: RowParser, count: int, places: Sequence[int] | None = None) -> None:
         """Make a reader for rows of `count` fields.
 
-        `places`: place of each of an object's columns among these, if it has them in another order
-        or not all of them.
+        `places`: index in the run's columns of each of the object's columns; None if both are
+        equal.
         """
         self._parser = parser
         self._places, self._width = places, count
         self._count = count if places is None else len(places)
-        # A line end becomes a cell of its own, at the end of each row with all fields.
+        # A line end becomes a separate cell after the last field of each complete row.
         self._line_end_cell = f"{parser.delimiter}\n{parser.delimiter}"
         self._escaped = bytes(set(JSON_ESCAPED) - {ord("\n"), ord(parser.delimiter)})
 
     def parse_row(self, data: bytes) -> ParsedRow:
-        """Parse one row, with its line end or without, and put its fields in the run's order."""
+        """Parse one row, with or without its line end; return fields in the run's order."""
         row, places = self._parser.parse_row(data), self._places
         if places is None:
             return row
@@ -345,7 +348,7 @@ class ColumnReader:
         return Columns(len(lines) - 1, cells, longest=longest, plain=plain)
 
     def _split_at_once(self, octets: str, rows: int) -> list[Sequence[str]] | None:
-        """Split all rows by one call. None unless each row has `count` fields."""
+        """Split all rows by one call; None unless each row has `count` fields."""
         count = self._count
         cells = octets.replace("\n", self._line_end_cell).split(self._parser.delimiter)
         if (
@@ -358,11 +361,11 @@ class ColumnReader:
         return [cells[place :: count + 1] for place in range(count)]
 
     def _transpose(self, rows: list[list[str]]) -> Columns:
-        """Turn rows into columns. Rows with another number of fields than `count` are odd."""
+        """Turn rows into columns. Rows with another number of fields are listed in `odd`."""
         count, total = self._count, len(rows)
         odd: set[int] = set()
         if set(map(len, rows)) != {count}:
-            # Their cells are not filled up: a row of two bytes may lack a hundred thousand.
+            # Do not pad these rows: a row of two bytes may lack a hundred thousand cells.
             odd = {number for number, row in enumerate(rows) if len(row) != count}
             rows = [row for row in rows if len(row) == count]
         cells: list[Sequence[str]] = [*zip(*rows, strict=True)] or [()] * count

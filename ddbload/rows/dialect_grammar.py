@@ -1,26 +1,26 @@
-"""Compiles a dialect of delimited text: where rows end, and what the fields of a row are.
+"""Compile a dialect of delimited text into patterns for row ends and fields.
 
-`Grammar` writes the regular expressions of a dialect, in bytes. `DelimitedBoundaries` finds row
+`Grammar` holds the regular expressions of a dialect, over bytes. `DelimitedBoundaries` finds row
 ends with them, and `RowSplitter` the fields of one row.
 
-The reader of delimited text is at a field's start, in an unquoted field, in a quoted one, or after
-a quote in a quoted one. Whichever it was, it is outside quotes after
+A reader of delimited text is in one of four states: at a field's start, in an unquoted field, in a
+quoted one, or after a quote in a quoted one. Whichever state it was in, it is outside quotes after
 
     a byte of text, an odd number of quotes, and a delimiter or line end
 
 where text is a byte that no mark contains, and neither CR nor LF. The text ends every state but
 unquoted and quoted; in an unquoted field the quotes are text, and in a quoted one all but the last
-are pairs. So a search for a row end need not begin at the start of a buffer, nor of the file. In a
-comment neither quotes nor delimiters count, so a line end has to follow, with no other quote.
+are pairs. So a search for a row end need not begin at the start of a buffer or file. In a comment
+neither quotes nor delimiters count, so a line end without any other quote before it must follow.
 
-A window of a file without such a place proves nothing if it is short. But inside a quoted field an
-even number of quotes changes nothing: a window that begins in one, and has only even runs of
-quotes, ends in it. So if the window is longer than any row may be, it began outside, and each of
-its line ends is a row end. A run at either end of the window may continue beyond, and changes
-nothing in between.
+A short window of a file without such a place proves nothing. But inside a quoted field an even
+number of quotes changes nothing: a window that begins in one, and has only even runs of quotes,
+ends in it. So if the window is longer than any row can be, it began outside, and each of its line
+ends is a row end. A run at either end of the window may continue beyond it, which changes nothing
+in between.
 
-Rows longer than allowed can lead to a wrong row end. The import notices, because the chunk that
-should end there does not.
+Rows longer than allowed can lead to a wrong row end. The import detects this, because the chunk
+that should end there does not.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from ddbload.contracts.column_mapping import Dialect
+from ddbload.contracts.source import Source
 from ddbload.dynamodb.limits import MAX_COLUMNS
-from ddbload.rows.blocks import Defect, RowBoundaries, repeated
+from ddbload.rows.blocks import Defect, JsonLineBoundaries, RowBoundaries, repeated
 
 NEAR_BYTES = 1024
-"""Bytes to look back from an offset, at first, for a certain row end."""
+"""Bytes before an offset in which a certain row end is searched first."""
 FARTHER = 8
-"""Factor by which to look farther back after each search without a result."""
+"""Factor by which the searched range grows after each search without a result."""
 
 _LINE_END = {False: rb"(?:\r\n|\n|\r(?!\Z))", True: rb"(?:\r\n?+|\n)"}
 """Line end in buffers that end the source, and in others, where an LF may follow a final CR."""
 
 
 class Grammar:
-    """Regular expressions for the parts of a dialect. None of them backtracks."""
+    """Regular expressions of a dialect's parts. None of them backtracks."""
 
     def __init__(self, dialect: Dialect) -> None:
         encoding = dialect.encoding
@@ -67,27 +68,27 @@ class Grammar:
             quoted_or_not = rb"(?:(%b)|(?!%b))" % (quoted, mark)
             field = rb"(?:%b|(?!%b))%b" % (quoted, mark, unquoted)
         self.field = _compiled(rb"%b(%b)" % (quoted_or_not, unquoted))
-        """Field: a quoted one with its quotes, if it is one, and what stands outside quotes."""
+        """Field. Groups: the quoted part with its quotes, if any, and the text outside quotes."""
         row = field + repeated(between + field)
         if self.comment is not None:
             row = rb"(?>%b[^\r\n]*+|%b)" % (re.escape(self.comment), row)
         self.row = row
         """Row, empty line or comment, without its line end."""
-        # A line end after an escape may be text. Show what stands before it.
+        # A line end after an escape may be text, so match the text before it, too.
         unescaped = b""
         if escape is not None:
             unescaped = rb"(?<=[\x00-\xff]{%d})(?<!%b)" % (len(escape), re.escape(escape))
         self.end_of_bare = {final: _compiled(unescaped + end) for final, end in _LINE_END.items()}
         """Line end that ends a row in text without quotes."""
         self.end_of_quoted = self.end_of_bare
-        """Last bytes of a row, which ends there wherever it began."""
+        """Last bytes of a row that prove its end, wherever the row began."""
         if quote is None:
             return
         marks = re.escape(b"".join((self.delimiter, quote, escape or b"", self.comment or b"")))
         odd = rb"%b(?<=[^%b\r\n]%b)%b" % (mark, marks, mark, repeated(mark + mark))
-        # Finds quotes fast: patterns that begin with a byte are searched by it.
+        # Finds quotes fast, because patterns that begin with a literal byte are searched by it.
         self.field_end = _compiled(rb"%b(?=%b|[\r\n])" % (odd, between))
-        """Last bytes of a field, after which the reader is outside quotes."""
+        """Last bytes of a field that prove that the reader is outside quotes."""
         firsts = re.escape(quote[:1] + (escape or b"")[:1])
         rest = rb"(?:%b[^%b\r\n]*+)?+" % (between, firsts)
         self.end_of_quoted = {
@@ -98,8 +99,15 @@ class Grammar:
 
 @lru_cache(maxsize=16)
 def dialect_boundaries(dialect: Dialect) -> DelimitedBoundaries:
-    """Return the row boundaries of a dialect. They have no state, so all objects share them."""
+    """Return the row boundaries of a dialect. They are stateless, and shared by all objects."""
     return DelimitedBoundaries(dialect)
+
+
+def row_boundaries_for(source: Source) -> RowBoundaries:
+    """Return what finds the row ends of a source."""
+    if source.kind.has_columns:
+        return dialect_boundaries(Dialect.of(source))
+    return JsonLineBoundaries()
 
 
 class DelimitedBoundaries(RowBoundaries):
@@ -111,17 +119,17 @@ class DelimitedBoundaries(RowBoundaries):
         self._grammar = grammar = Grammar(dialect)
         self._row = {end: _compiled(grammar.row + _LINE_END[end]) for end in _LINE_END}
         self._rows = {end: _compiled(repeated(grammar.row + _LINE_END[end])) for end in _LINE_END}
-        # A row that does not match has a field that is never closed: it takes the rest.
+        # A row that does not match has an unclosed field, which takes the rest.
         self._line = _compiled(rb"%b(?:%b|\Z)|.+" % (grammar.row, _LINE_END[True]))
         self._closed = _compiled(grammar.row)
 
     def all(self, data: bytes) -> list[int]:
         grammar = self._grammar
         if not _contains(data, grammar.quote) and not _contains(data, grammar.escape):
-            # Line ends of bytes are those of a row.
+            # `bytes.splitlines` splits at the line ends of rows.
             return list(accumulate(map(len, data.splitlines(keepends=True))))
         ends = [found.end() for found in self._line.finditer(data)]
-        # The pattern also matches the empty text after a final line end, which is not a row.
+        # The pattern also matches the empty text after the final line end, which is not a row.
         if len(ends) > 1 and ends[-2] == len(data):
             ends.pop()
         return ends
@@ -132,7 +140,7 @@ class DelimitedBoundaries(RowBoundaries):
         if not _contains(data, comment):
             comment = None
             if b"\n\n" not in data and b"\r" not in data and not data.startswith(b"\n"):
-                # No line is empty.
+                # There are no empty lines.
                 return spans
         return [
             (start, end)
@@ -148,7 +156,7 @@ class DelimitedBoundaries(RowBoundaries):
         return _end(self._rows[final], data, position, len(data))
 
     def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:
-        # A row end that is certain in a part of the buffer is certain in the whole.
+        # A row end that is certain within a part of the buffer is certain in the whole.
         before = max(start, offset - 1)
         position = next(self._row_ends_near(data, start, before))
         position = _end(self._rows[False], data, position, before)
@@ -161,7 +169,7 @@ class DelimitedBoundaries(RowBoundaries):
     def _row_ends_near(self, data: bytes, start: int, limit: int) -> Iterator[int]:
         """Yield certain row ends up to `limit`, the nearest first.
 
-        The last is `start`, where a row begins.
+        The last one is `start`, where a row begins.
         """
         grammar = self._grammar
         is_bare = grammar.quote is None or data.find(grammar.quote, start, limit) < 0
@@ -193,7 +201,7 @@ class DelimitedBoundaries(RowBoundaries):
         return 0 if found_end is None else found_end.end()
 
     def _edge_after_quotes(self, window: bytes, final: bool) -> int | None:
-        """Return the first row end after a place outside quotes; None without such a place."""
+        """Return the first row end after a place outside quotes; None if there is none."""
         grammar = self._grammar
         if grammar.comment is not None:
             found = grammar.end_of_quoted[final].search(window)
@@ -201,7 +209,7 @@ class DelimitedBoundaries(RowBoundaries):
         found = grammar.field_end.search(window)
         if found is None:
             return None
-        # As if a row began there, with an empty field.
+        # Treat the place as the start of a row with an empty field.
         at = found.end()
         return self.first_from(window, at + 1, start=at, final=final)
 
@@ -214,7 +222,7 @@ class DelimitedBoundaries(RowBoundaries):
 
 
 class RowSplitter:
-    """Splitter of single rows into fields, which finds the first fault of a malformed one.
+    """Splitter of single rows into fields that reports the first fault of a malformed row.
 
     Unquoted fields equal to one of the null `markers` become empty.
     """
@@ -230,14 +238,14 @@ class RowSplitter:
         if dialect.escape is not None:
             escaped, mark = rf"{re.escape(dialect.escape)}(.?)", re.escape(self._quote)
             self._escaped = re.compile(escaped, re.DOTALL)
-            # One pattern for both: an escaped quote is not the first half of a doubled one.
+            # One pattern for both, because an escaped quote is not the first half of a doubled one.
             self._escaped_or_doubled = re.compile(rf"{escaped}|({mark}){mark}", re.DOTALL)
 
     def split(self, row: bytes) -> tuple[list[str], Defect | None]:
-        """Return the fields of a row, with its line end or without, and its first fault.
+        """Return the fields of a row, given with or without line end, and its first fault.
 
-        Bytes that cannot be decoded become surrogates. Stops after `MAX_COLUMNS` + 1 fields: no
-        file has a row of more.
+        Bytes that cannot be decoded become surrogates. Stops after `MAX_COLUMNS` + 1 fields,
+        because no file has more columns.
         """
         fields: list[str] = []
         defect: Defect | None = None
@@ -272,18 +280,18 @@ class RowSplitter:
             position += len(self._delimiter)
 
     def _decoded(self, data: bytes) -> str:
-        # Before marks are taken out: bytes on either side of one may look like a character.
+        # Checked before marks are removed: the bytes around a mark could form a character.
         return data.decode(self._encoding, "surrogateescape")
 
     def _inside(self, data: bytes) -> str:
-        """Return the text of a quoted field, given without its quotes."""
+        """Return the text of a quoted field, given without its outer quotes."""
         field = self._decoded(data)
         if self._escaped_or_doubled is None:
             return field.replace(self._quote * 2, self._quote)
         return self._escaped_or_doubled.sub(lambda found: found[1] or found[2] or "", field)
 
     def _ends_with_escape(self, unquoted: str) -> bool:
-        """Return whether a field ends with an escape before nothing, or before a line end."""
+        """Return whether a field ends with an escape before its end or a line end."""
         if self._escaped is None:
             return False
         return any(
@@ -297,9 +305,9 @@ def _contains(data: bytes, mark: bytes | None) -> bool:
 
 
 def _text(mark: bytes, other: bytes | None, *, line_end: bool = False) -> bytes:
-    """Return a pattern for text up to one of the marks, and without line ends if asked."""
+    """Return a pattern for text up to one of the marks; with `line_end` also up to a line end."""
     marks = [mark] if other is None else [mark, other]
-    # The first byte of a character tells: in UTF-8 it occurs at no other place in a character.
+    # The first byte suffices, because in UTF-8 it never occurs within a character.
     firsts = b"".join(sorted({re.escape(each[:1]) for each in marks}))
     plain = rb"[^%b%b]*+" % (firsts, rb"\r\n" if line_end else b"")
     if all(len(each) == 1 for each in marks):

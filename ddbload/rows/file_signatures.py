@@ -1,4 +1,4 @@
-"""Signatures: the first bytes that tell compressions, encodings and other kinds of files."""
+"""File signatures: first bytes that identify compressions, encodings and other kinds of files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PARQUET_SIGNATURE = b"PAR1"
 GZIP_SIGNATURE = b"\x1f\x8b"
 ZSTD_SIGNATURE = b"\x28\xb5\x2f\xfd"
 ZSTD_SKIPPABLE_SIGNATURES = tuple(bytes([0x50 + low]) + b"\x2a\x4d\x18" for low in range(16))
-"""First bytes of metadata frames, with which Zstandard data may begin, too (RFC 8878)."""
+"""First bytes of skippable frames, with which Zstandard data may also begin (RFC 8878)."""
 LONGEST_COMPRESSION_SIGNATURE = 4
 _COMPRESSED_NAMES = {(".gz", ".gzip", ".bgz"): GZIP, (".zst", ".zstd"): ZSTD}
 LONGEST_BYTE_ORDER_MARK = 4
@@ -67,7 +67,7 @@ _OTHER_KINDS = (
 )
 _ZIP = b"PK\x03\x04"
 _SHEET_FILES = (b"[Content_Types].xml", b"_rels/", b"xl/", b"docProps/", b"mimetypeapplication/")
-"""Names of the first file in the archives that spreadsheets are."""
+"""Names of the first file in the ZIP archives of spreadsheets."""
 _TEXT_KINDS = (
     ("<?xml", "XML; ddbload does not read it: write its records as CSV or JSON Lines"),
     ("<!doctype html", "an HTML page, as of an error or a login; fetch the file itself"),
@@ -79,37 +79,37 @@ _TEXT_KINDS = (
     ("-- mysql dump", "a dump in SQL; export the table as CSV instead"),
     ("--\n-- postgresql database dump", "a dump in SQL; export the table as CSV instead"),
 )
-"""First letters, in lower case, of texts that have no rows."""
+"""First characters, in lower case, of texts without rows."""
 _XML = re.compile(r"<([a-z][\w:-]*)(?:[ \n][^<>]*)?>\s*<[a-z!]")
-"""A tag with a second one at its beginning, which a column's name is not."""
+"""Tag followed by another tag, which no column name contains."""
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _LOOKED_AT = 1024
 _BZIP2 = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 _NOT_IN_CP1252 = b"\x81\x8d\x8f\x90\x9d"
-# The header of the first file in a tar archive has these bytes at this offset.
+# The header of a tar archive has these bytes at this offset.
 _TAR, _TAR_AT = b"ustar", 257
 LONGEST_SIGNATURE = _TAR_AT + len(_TAR)
 
 
 def compression_of(start: bytes) -> str:
-    """Detect gzip, zstd or none by `LONGEST_COMPRESSION_SIGNATURE` bytes or more."""
+    """Detect gzip, zstd or none from `LONGEST_COMPRESSION_SIGNATURE` bytes or more."""
     if start.startswith(GZIP_SIGNATURE):
         return GZIP
     return ZSTD if start.startswith((ZSTD_SIGNATURE, *ZSTD_SKIPPABLE_SIGNATURES)) else UNCOMPRESSED
 
 
 def compression_by_name(name: str) -> str | None:
-    """Return the compression that a file's name ends with; None if it says nothing."""
+    """Return the compression that a file name's suffix stands for; None for other suffixes."""
     return next(
         (kind for ends, kind in _COMPRESSED_NAMES.items() if name.lower().endswith(ends)), None
     )
 
 
 def is_unwritten(start: bytes) -> bool:
-    """Tell whether a file ends within a compression's signature, or begins with zeros alone.
+    """Return whether a file ends within a compression's signature, or begins with only zeros.
 
-    `start`: its first bytes, `LONGEST_COMPRESSION_SIGNATURE` unless it has fewer. Copies that were
-    not written to their end look like this.
+    Incomplete copies look like this. `start`: first `LONGEST_COMPRESSION_SIGNATURE` bytes, or the
+    whole file if it is shorter.
     """
     signatures = (GZIP_SIGNATURE, ZSTD_SIGNATURE)
     is_cut = any(each.startswith(start) and start != each for each in signatures)
@@ -117,14 +117,14 @@ def is_unwritten(start: bytes) -> bool:
 
 
 def encoding_of(start: bytes) -> str | None:
-    """Detect an encoding by the byte order mark, in `LONGEST_BYTE_ORDER_MARK` bytes or more."""
+    """Detect the encoding by the byte order mark, from `LONGEST_BYTE_ORDER_MARK` bytes or more."""
     return next((name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
 
 
 def bad_byte(byte: int, encoding: str) -> str:
-    """Describe a byte that is not text in an encoding, and what may help."""
+    """Describe a byte that is invalid in an encoding, and what may help."""
     told = f"byte 0x{byte:02X} is not {encoding} here"
-    # UTF-16 begins with FE and FF.
+    # FE and FF are the byte order mark of UTF-16.
     if encoding != "UTF-8" or byte >= 0xFE:
         return told
     other = "latin-1" if byte in _NOT_IN_CP1252 else "cp1252"
@@ -132,10 +132,10 @@ def bad_byte(byte: int, encoding: str) -> str:
 
 
 def refuse_binary_files(start: bytes) -> None:
-    """Raise `UnsupportedFormat` for a file whose first bytes show that it is not UTF-8 text."""
+    """Raise `UnsupportedFormat` if a file's first bytes show that it is not UTF-8 text."""
     kind = next((kind for mark, kind in _OTHER_KINDS if start.startswith(mark)), None)
     if start.startswith(b"BZh") and not start.startswith(_BZIP2, 4):
-        # Plain text may begin with these three letters.
+        # Plain text may begin with the same three letters.
         kind = None
     if start.startswith(_ZIP):
         kind = _archive(start)
@@ -156,7 +156,7 @@ def refuse_control_characters(start: bytes) -> None:
 
 
 def _archive(start: bytes) -> str:
-    """Tell a spreadsheet from other ZIP archives by the name of its first file."""
+    """Name the kind of a ZIP archive, spreadsheet or other, by its first file."""
     first = start[30:]
     if first.startswith(_SHEET_FILES):
         return "a spreadsheet (.xlsx or .ods); save the sheet as CSV UTF-8"
@@ -164,7 +164,7 @@ def _archive(start: bytes) -> str:
 
 
 def refuse_other_texts(start: bytes) -> None:
-    """Raise `UnsupportedFormat` for text that begins as XML, HTML, SQL and the like do."""
+    """Raise `UnsupportedFormat` for text that begins like XML, HTML, SQL or similar."""
     text = start.removeprefix(BYTE_ORDER_MARK).lstrip().decode("latin-1").lower()
     text = text.replace("\r\n", "\n")
     kind = next((kind for mark, kind in _TEXT_KINDS if text.startswith(mark)), None)

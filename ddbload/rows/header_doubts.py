@@ -1,4 +1,4 @@
-"""Guesses at a file's format, and the reasons to doubt that its first row is a header."""
+"""Guesses of a file's format, and reasons to doubt that its first row is a header."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _SHOWN_NAMES = 6
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The columns that a delimiter makes of the sample."""
+    """Columns of the sample under one delimiter."""
 
     delimiter: str
     columns: int
     names: tuple[str, ...] | None
-    """Names in the first row; None if it looks like data, which no message may show."""
+    """Names in the first row; None if it looks like data, which messages must not show."""
 
     def describe(self) -> str:
-        """Describe the reading in words."""
+        """Describe the columns for a message."""
         columns = "1 column" if self.columns == 1 else f"{self.columns} columns"
         described = f"split at {delimiter_name(self.delimiter)} it has {columns}"
         if self.names is None:
@@ -34,25 +34,25 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Reason not to take the first row for a header."""
+    """Reason not to take the first row as the header."""
 
     why: str
-    """Continues a sentence whose subject is the first row; holds nothing of the file."""
+    """Second part of a sentence whose subject is the first row. Quotes nothing of the file."""
     line: int
-    """Line of the row that looks like the header, where the sample's first line is 1."""
+    """Line of the row that looks like the header; the sample's first line is 1."""
     comment: str | None = None
-    """Comment mark that the first row begins with; empty where the header begins with it, too."""
+    """Comment mark at the start of the first row; empty if the header begins with it, too."""
     advice: str | None = None
-    """What to do, if the reason tells more than where the header may be."""
+    """Advice, if there is more to say than the header's line."""
     readings: tuple[Reading, ...] = ()
-    """Readings between which the file does not decide."""
+    """Possible columns, if the file does not decide between several delimiters."""
     columns: int | None = None
-    """Columns of the row at `line` if it looks like data, so that no row names them."""
+    """Number of columns of the row at `line` if that row looks like data, not names."""
 
     def describe(self, first_line: int) -> str:
-        """Return the reason and what to do.
+        """Return the reason and the advice.
 
-        The sample begins at line `first_line` of the file.
+        `first_line`: line of the file at which the sample begins.
         """
         if self.advice is not None:
             return f"{self.why}. {self.advice}"
@@ -81,36 +81,36 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class GuessedFormat:
-    """Guess at a file's format and delimiter."""
+    """Guessed format and delimiter of a file."""
 
     format: str
     """csv, tsv, json, dynamodb-json, dynamodb-export or parquet."""
     delimiter: str | None
-    """None for formats without a delimiter."""
+    """Delimiter; None for formats without one."""
     sure: float
-    """Certainty from 0, for a mere default, to 1."""
+    """Certainty from 0 (a default) to 1."""
     why: str
-    """Reason to show to people. Of the file it contains nothing but names of key columns."""
+    """Reason for people. Of the file it quotes only names of key columns."""
     doubt: Doubt | None = None
-    """Set where the rows contradict the first one."""
+    """Doubt, if the rows contradict the first one; else None."""
 
 
 def shell_delimiter(delimiter: str) -> str:
-    """Write a delimiter as a shell takes it."""
+    """Quote a delimiter for a shell."""
     return {"\t": "tab"}.get(delimiter, f"'{delimiter}'")
 
 
 def delimiter_name(delimiter: str) -> str:
-    """Name a delimiter in a sentence."""
+    """Return the name of a delimiter for a sentence."""
     return {"\t": "tabs", " ": "spaces"}.get(delimiter, f"'{delimiter}'")
 
 
 COMPARED_ROWS = 50
-"""Rows that a header is compared with."""
+"""Number of rows that a header is compared with."""
 _TITLE_ROWS = 10
-"""Rows below the first one among which the header may be, if the first one is a title."""
+"""Rows below a title in which the header is searched."""
 _HEADER_ROWS = 5
-"""Rows of names, one below the other, of which the last and fullest one is taken."""
+"""Maximum consecutive rows of names, of which the last and fullest one is the header."""
 
 _NUMBER = re.compile(r"\s*[-+]?[$€£]?\s*(?:\d[\d.,' ]*|[.,]\d+)(?:[eE][-+]?\d+)?\s*%?\s*")
 _TIME = re.compile(r"\s*\d{1,4}[-/.:]\d{1,2}(?:[-/.:]\d{1,4})?(?:[ T]\d{1,2}:\d\d[\d:.Z+-]*)?\s*")
@@ -119,17 +119,17 @@ _MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "\\n"}
 
 @dataclass(frozen=True, slots=True)
 class HeaderEvidence:
-    """Evidence for and against a first row that is taken for a header."""
+    """Evidence for and against a header in the first row."""
 
     looks_like_data: bool
     why: str
-    """Reason in words; holds nothing of the file."""
+    """Reason in words. Quotes nothing of the file."""
     contrasts: bool = False
     """True if some column has text in this row, and numbers or dates below it."""
 
 
 def header_evidence(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderEvidence:
-    """Compare a first row with rows below it, those with as many fields."""
+    """Compare a first row with the rows below it that have the same number of fields."""
     rows = [row for row in rows[:COMPARED_ROWS] if len(row) == len(first)]
     named = [place for place, name in enumerate(first) if name.strip()]
     plain = [place for place in named if _is_value(first[place])]
@@ -155,13 +155,13 @@ def header_evidence(first: Sequence[str], rows: Sequence[Sequence[str]]) -> Head
 
 
 def header_below(first: Sequence[str], rows: Sequence[Sequence[str]]) -> int | None:
-    """Find the row that is the header if a first row with few names is a title.
+    """Find the header row below a first row that looks like a title; None if there is none.
 
-    Titles are padded with delimiters, and of two rows of names the first one has gaps. None if no
-    row below names more columns than the first one.
+    Titles are padded with delimiters, and of two rows of names the first one has gaps. A header
+    must name more columns than the first row.
     """
     named, found, most = filled(first), None, 0
-    # The index of rows often has no name.
+    # The column of row indexes often has no name.
     least = min(2, len(first) - 1)
     if len(first) - named < least:
         return None
@@ -185,7 +185,7 @@ def header_below(first: Sequence[str], rows: Sequence[Sequence[str]]) -> int | N
 
 
 def filled(row: Sequence[str]) -> int:
-    """Count the cells that are not empty."""
+    """Count the non-empty cells."""
     return sum(bool(cell.strip()) for cell in row)
 
 
@@ -199,33 +199,35 @@ def _is_value(text: str) -> bool:
 
 
 def _is_typed(cells: Sequence[str]) -> bool:
-    """Return whether all cells are numbers or dates, but for missing ones."""
+    """Return whether all cells are numbers or dates, except missing values."""
     present = [cell for cell in cells if cell.strip().lower() not in _MISSING]
     return bool(present) and all(map(_is_value, present))
 
 
 WEAK_DELIMITERS = (":", " ")
-"""Common in texts, so they count as delimiters only if the header then has the key columns."""
+"""Delimiters common in prose. They count only if the header then has the key columns."""
 OUTDONE = 0.5
-"""Agreement of rows below which a delimiter loses against one that all rows agree about."""
+"""Share of agreeing rows below which a delimiter loses to one under which all rows agree."""
 _COMMENTS = ("#", "//", "--", "%", ";")
-"""Common beginnings of lines that are comments."""
+"""Common comment marks."""
 _ALIKE = 0.05
-"""Difference of clean cells up to which two delimiters that fit are alike, so that the file's owner
-has to choose."""
+"""Maximum difference in the share of clean cells at which two fitting delimiters count as equal.
+
+The user then has to choose.
+"""
 _EXCEL_DELIMITER = re.compile(rb'"?sep=([^\r\n])"?(?=[\r\n]|\Z)', re.IGNORECASE)
-"""First line by which Excel is told the delimiter."""
+"""First line that gives Excel the delimiter: `sep=;`."""
 
 
 class HeaderDoubts:
-    """Reasons that the rows of a sample give to doubt the first one."""
+    """Checks of a sample's rows for reasons to doubt the first row."""
 
     def __init__(self, data: bytes, sample: SampleSplits, *, header: bool, named: bool) -> None:
-        """`header`: the first row is a header. `named`: the file's name says the delimiter."""
+        """`header`: the first row is a header. `named`: the file's name implies the delimiter."""
         self._data, self._sample = data, sample
         self._header, self._named = header, named
         self.rival: str | None = None
-        """Delimiter that most rows agree about, if it is a reason."""
+        """Delimiter under which most rows agree, if that is a reason for doubt."""
 
     def of_first_row(self, chosen: str, split: Split, able: Sequence[str]) -> Doubt | None:
         """Return why the rows contradict the first one. `able`: delimiters that make rows."""
@@ -238,7 +240,7 @@ class HeaderDoubts:
             return swallowed
         if split.columns > 1 and 2 * split.own >= split.body.rows:
             return self._comment_doubt(chosen, split) or self._title_doubt(chosen, split)
-        # A first row of one field is outdone by any delimiter that the rows agree about.
+        # A first row of one field loses to any delimiter under which the rows agree.
         least = 0 if split.columns == 1 else split.own
         rivals = [
             (body.agreeing, body.columns, each)
@@ -259,13 +261,13 @@ class HeaderDoubts:
         return Doubt(why, body.line, self._comment_mark(body.line, delimiter), columns=count)
 
     def _begins_with_data(self, delimiter: str, columns: int) -> bool:
-        """Return whether the first of the rows with so many fields, below the first, is data."""
+        """Return whether the first following row with this many fields is data."""
         split = self._sample.by(delimiter)
         rows = [row for row in split.first[1:] if len(row) == columns]
         return len(rows) > 1 and header_evidence(rows[0], rows[1:]).looks_like_data
 
     def _excel_doubt(self) -> Doubt | None:
-        """Return a doubt if the first line tells Excel the delimiter."""
+        """Return a doubt if the first line is Excel's delimiter line."""
         line = _EXCEL_DELIMITER.match(self._data)
         if line is None or not self._header:
             return None
@@ -292,7 +294,7 @@ class HeaderDoubts:
         return Doubt(why, 1, advice=advice)
 
     def _ambiguity(self, chosen: str, able: Sequence[str]) -> Doubt | None:
-        """Return a doubt if another delimiter fits all rows as well, with cells as clean."""
+        """Return a doubt if another delimiter fits all rows as well, with equally clean cells."""
         own = self._sample.by(chosen)
         if not own.fits or own.rows < 2 or not self._header or self._named:
             return None
@@ -310,7 +312,7 @@ class HeaderDoubts:
         return None
 
     def _swallowed(self, chosen: str, own: Split) -> Doubt | None:
-        """Return a doubt if quotes that are not closed swallow lines, and the file has none."""
+        """Return a doubt if unclosed quotes swallow lines in a file without quoted fields."""
         if self._sample.dialect.quote is None or own.fits:
             return None
         split = self._sample.unquoted.by(chosen)
@@ -319,7 +321,7 @@ class HeaderDoubts:
         rows = self._sample.parsed(chosen)
         last = rows.records[-1] if rows is not None else None
         if isinstance(last, Defect) and last.cause == "unterminated_quote":
-            # That fails by itself, and the error says where.
+            # An unclosed quote fails the import anyway, with an error that names the line.
             return None
         why = (
             f"and {split.rows - 1} lines after it have {split.columns} fields each, but quotes that"
@@ -333,12 +335,12 @@ class HeaderDoubts:
         return Reading(delimiter, split.columns, names)
 
     def _weak_doubt(self) -> Doubt | None:
-        """Return a doubt if a weak delimiter splits every row and the header alike."""
+        """Return a doubt if a weak delimiter splits every row like the header."""
         for delimiter in WEAK_DELIMITERS:
             split = self._sample.by(delimiter)
             if split.share < 1 or not split.body.is_consistent:
                 continue
-            # Names of people and places are two words; three and more in each row are columns.
+            # Names of people and places have two words; three or more in each row are columns.
             if split.columns > (2 if delimiter == " " else 1):
                 rows = split.body.rows
                 name = delimiter_name(delimiter)
@@ -384,7 +386,7 @@ class HeaderDoubts:
         return Doubt(why, line, self._comment_mark(line, delimiter))
 
     def _comment_mark(self, header_line: int, delimiter: str) -> str | None:
-        """Return the comment mark of the first row; empty if the header begins with it, too."""
+        """Return the first row's comment mark; empty if the header begins with it, too."""
         start = self._data.lstrip()
         marks = (mark for mark in _COMMENTS if mark != delimiter)
         mark = next((mark for mark in marks if start.startswith(mark.encode())), None)

@@ -1,9 +1,9 @@
-"""Frames JSON values that are not one a line: those of an array, and those over several lines.
+"""Convert JSON values in an array, or over several lines, to one value per line.
 
 The output has a byte for each byte of the input. A line feed replaces the byte before each value
-but the first; spaces replace what else stands between values, and line feeds within them. So every
-offset is that of the source, reading can begin at any value, and lines count values. Values are
-never parsed here: a bad one is a bad row.
+except the first; spaces replace other separators, and line feeds within values. So every offset is
+that of the source, reading can begin at any value, and line numbers count values. Values are not
+parsed here: an invalid one is rejected later as a row.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from ddbload.errors import InvalidJson
 from ddbload.rows.blocks import repeated
 
 LARGEST_CONTAINER_START = 4 * 1024 * 1024
-"""Bytes of a file in which its first value must begin. No item takes as many."""
+"""Bytes of a file within which the first value must begin. No item is as large."""
 MAX_CONTAINER_BYTES = 1024 * 1024
-"""Most bytes of an object behind the array of rows that it holds."""
+"""Maximum bytes of an object after the array of rows that it holds."""
 MORE_FOLLOWS = frozenset(("LastEvaluatedKey", "NextToken"))
-"""Members of a response to Scan or Query that say that there are more items."""
+"""Members of a Scan or Query response that show that there are more items."""
 
 _SPACE, _LINE_FEED, _QUOTE, _BACKSLASH, _COMMA = b' \n"\\,'
 _OPEN_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET, _CLOSE_BRACE = b"{[]}"
-# JSON allows neither in a string, so that the row stays as bad as it is with the line feed.
+# JSON allows neither in a string, so the row stays as invalid as with the line feed.
 _VERTICAL_TAB = 0x0B
 _WHITE_SPACE = re.compile(rb"[ \t\r\n]*+")
 _STRING = rb'"[^"\\\x00-\x1f]*+' + repeated(rb'\\[^\x00-\x1f][^"\\\x00-\x1f]*+') + rb'"'
 _REGULAR_LEVELS = 8
-"""Levels of objects, one in the other, that one regular expression finds the end of."""
+"""Nesting depth of objects whose end one regular expression can find."""
 _STRING_STOP = re.compile(rb'["\\\n]')
 _SCALAR_STOP = re.compile(rb'[ \t\r\n,\[\]{}"]')
 _STOPS = {_OPEN_BRACE: re.compile(rb'["{}]'), _OPEN_BRACKET: re.compile(rb'["\[\]]')}
@@ -43,14 +43,17 @@ _EMPTY_ITEMS = re.compile(rb'"Items"[ \t\r\n]*+:[ \t\r\n]*+\[[ \t\r\n]*+(?=\])')
 _ARRAY_BEGINS = re.compile(rb"[ \t\r\n]*+\[[ \t\r\n]*+")
 
 _FIRST, _AFTER, _NEXT, _INSIDE, _SCALAR, _TAIL = range(6)
-"""States: before the first value or the end, behind a value, behind a comma, in an object, array or
-string, in another value, behind all values."""
+"""States of the framer.
+
+In order: before the first value, after a value, after a comma, in an object, array or string, in
+another value, and after all values.
+"""
 
 
 def rows_begin(data: bytes, layout: str) -> int | None:
-    """Return the offset of the first value in a file's beginning, or of the array's end.
+    """Return the offset of the first value in a file's beginning, or of the end of an empty array.
 
-    None if the beginning has no such place.
+    None if the beginning contains neither.
     """
     if layout == ARRAY:
         found = _ARRAY_BEGINS.match(data)
@@ -85,12 +88,16 @@ class JsonFramer:
         byte: int,
         container: Callable[[], bytes] = bytes,
     ) -> None:
-        """`byte` is the offset of the first byte in the source.
+        """Make a framer.
 
-        `container` reads the source's beginning, up to the array in its object.
+        Args:
+            layout: Arrangement of the values; see `LAYOUTS`.
+            byte: Offset of the stream's first byte in the source.
+            container: Function that reads the source's beginning, up to the array within its
+                object.
         """
         self.members: frozenset[str] = frozenset()
-        """Members, other than empty ones, of the object around the array, once it has ended."""
+        """Non-empty members of the object around the array, once it has ended."""
         self._layout = layout
         self._container = container
         self._byte = byte
@@ -100,12 +107,12 @@ class JsonFramer:
         self._value_byte = byte
         self._opener = self._depth = 0
         self._in_string = self._escaped = False
-        # White space between values was read; the last byte of it is held back.
+        # White space between values was read; its last byte is held back.
         self._has_gap = self._holds = False
         self._tail = bytearray()
 
     def frame(self, pieces: Iterator[bytes], *, to_end: bool) -> Iterator[bytes]:
-        """Frame pieces. Their end is that of the source if `to_end`, else a value begins there.
+        """Frame pieces. With `to_end` they end with the source, otherwise before a value.
 
         Raises `InvalidJson`.
         """
@@ -122,7 +129,7 @@ class JsonFramer:
         data = piece
         if self._holds:
             data, self._byte, self._holds = b" " + piece, self._byte - 1, False
-        # Translated back where they stand in strings, and set between values.
+        # Restored within strings, and inserted between values.
         out = bytearray(data.replace(b"\n", b" "))
         at = len(data) - len(piece)
         while at < len(data):
@@ -142,11 +149,11 @@ class JsonFramer:
         return bytes(out)
 
     def stop(self) -> bytes:
-        """Return what is held back, before the beginning of a value."""
+        """Return the byte held back, when stopping before a value."""
         return b"\n" if self._holds else b""
 
     def finish(self) -> bytes:
-        """Return what is held back, at the end of the source. Raises `InvalidJson`."""
+        """Return the byte held back at the end of the source. Raises `InvalidJson`."""
         if self._state == _INSIDE:
             raise _error(
                 f"the value that begins at byte {self._value_byte} is not closed: the file is cut"
@@ -161,7 +168,7 @@ class JsonFramer:
         return b""
 
     def _read_between(self, data: bytes, out: bytearray, at: int) -> int:
-        """Read values that are regular, and what stands between values up to another one."""
+        """Read regular values, and separators up to another value."""
         if self._state == _AFTER and not self._has_gap:
             at = self._read_regular(data, out, at)
             if at == len(data):
@@ -192,7 +199,7 @@ class JsonFramer:
         return self._begin_value(data, at)
 
     def _read_regular(self, data: bytes, out: bytearray, at: int) -> int:
-        """Read objects that one regular expression matches, each with what separates it."""
+        """Read objects that the regular expression matches, with their separators."""
         match = self._unit.match
         while (unit := match(data, at)) is not None:
             begin = unit.start(1)
@@ -221,7 +228,7 @@ class JsonFramer:
         return at + 1
 
     def _read_inside(self, data: bytes, out: bytearray, at: int) -> int:
-        """Read on in an object, array or string, up to its end or that of the data."""
+        """Continue within an object, array or string, up to its end or that of the data."""
         size = len(data)
         while at < size:
             began_in_string = self._in_string
@@ -253,7 +260,7 @@ class JsonFramer:
         return at
 
     def _read_string(self, data: bytes, out: bytearray, at: int) -> int:
-        """Read on in a string, up to behind its closing quote or to the end of the data."""
+        """Continue within a string, past its closing quote or to the end of the data."""
         size = len(data)
         while at < size:
             if self._escaped:
@@ -284,7 +291,7 @@ class JsonFramer:
         return found.start()
 
     def _read_tail(self, data: bytes, out: bytearray, at: int) -> int:
-        """Blank out what follows the values. The first byte of it closes the array."""
+        """Blank out the bytes after the values. The first of them closes the array."""
         size = len(data)
         out[at:] = b" " * (size - at)
         if self._layout == OBJECT:
@@ -321,10 +328,10 @@ def _skip_white_space(data: bytes, at: int) -> int:
 
 @cache
 def _patterns(*, spaced: bool) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Make patterns: an object with what separates it from the one before, and an object.
+    """Return patterns for an object with the separator before it, and for an object.
 
-    The braces of an object are balanced. Strings have no control characters: those that have are
-    read otherwise, because a line feed in them must not become a space.
+    The object's braces are balanced, and its strings contain no control characters: a line feed in
+    a string must not become a space, so such objects are read otherwise.
     """
     pattern = _STRING
     for _ in range(_REGULAR_LEVELS):
@@ -337,7 +344,7 @@ def _patterns(*, spaced: bool) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
 
 
 def _check_container(before: bytes, tail: bytes) -> frozenset[str]:
-    """Check the object around the array of rows; returns the names of its members."""
+    """Check the object around the array of rows; return the names of its members."""
     begin = rows_begin(before, OBJECT)
     text = before[:begin].removeprefix(b"\xef\xbb\xbf") + tail
 

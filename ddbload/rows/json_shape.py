@@ -1,4 +1,4 @@
-"""Guesses which format of JSON a file is in, by its first rows."""
+"""Guess the JSON format of a file from its first rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LAYOUT_OF = {
     PRETTY: layouts.VALUES,
     SPACED: layouts.VALUES,
 }
-"""Layout of each shape that is read without a conversion."""
+"""Layout of each shape that can be read directly."""
 _PROGRAMS = {
     OBJECTS: "'.[]'",
     SCAN: "'.Items[]'",
@@ -47,25 +47,27 @@ _PAGE = {
     "NextToken",
     "ResponseMetadata",
 }
-"""Members of a response to Scan and Query, as the AWS CLI and the SDKs print it (that of JavaScript
-with `$metadata`)."""
+"""Members of a Scan or Query response printed by the AWS CLI and the SDKs.
+
+`$metadata` is added by the SDK for JavaScript.
+"""
 _MIN_ROWS = 2
-"""Lines that are rows from which on another line is taken for a bad one, not for a broken array."""
+"""Number of valid lines after which another line is a bad row, not part of a broken array."""
 _OBJECTS_BEGIN = re.compile(r"\[\s*(?:\Z|\{\s*(?:[\"}]|\Z))")
 _PAGE_BEGINS = re.compile(r'\{\s*(?:"(?:Scanned)?Count"\s*:\s*\d+\s*,\s*)*"Items"\s*:\s*\[')
 _CUT_OFF = re.compile(r'(?:"[^\x00-\x1f]*|[-+.\\\w]*)\Z')
-"""Beginning of a value, or nothing: the rest of a sample that ends inside JSON."""
+"""Possible rest of a sample that ends inside JSON: the beginning of a value, or nothing."""
 _NOT_WHITE_SPACE = re.compile(rf"[^{WHITE_SPACE}]")
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
-"""Numbers stay text: no limit of Python's on their length applies."""
+"""Decoder that keeps numbers as text, so that Python's limit on their length does not apply."""
 
 
 class _CutOff(Exception):
-    """The text ends inside a value that is well-formed so far."""
+    """Raised if the text ends inside a value that is well-formed so far."""
 
 
 def jq_advice(shape: str) -> str:
-    """Return the command that makes lines of a file of this shape."""
+    """Return the jq command that converts a file of this shape to lines."""
     return (
         f"convert it: jq -c {_PROGRAMS[shape]} FILE > FILE.jsonl (with jq 1.7 or newer: older ones"
         " round numbers)"
@@ -73,14 +75,14 @@ def jq_advice(shape: str) -> str:
 
 
 def begins_as_lines(data: bytes, keys: Collection[str]) -> bool:
-    """Return whether the first line is complete, and is an object but not a page of a Scan."""
+    """Return whether the first line is complete, and an object other than a Scan response."""
     text = _text(data)
     line, end, _ = text.partition("\n")
     return bool(end) and _is_row(_value(line), keys)
 
 
 def is_undecided(data: bytes) -> bool:
-    """Return whether a beginning ends in or with its first object: more may tell what it is."""
+    """Return whether a beginning ends in or with its first object: more bytes are needed."""
     text = _text(data)
     if not text.startswith("{"):
         return False
@@ -94,12 +96,12 @@ def is_undecided(data: bytes) -> bool:
 
 
 def json_layout(data: bytes, *, whole: bool, keys: Collection[str]) -> tuple[str, str] | None:
-    """Return the layout of a file of JSON that is not lines, and its shape; None for all others.
+    """Return layout and shape of a JSON file that is not lines; None for all other files.
 
     Arguments as for `shape_of_json`.
     """
     shape = shape_of_json(data, whole=whole, keys=keys)
-    # Without keys nothing tells that a line is no item.
+    # Without keys, a line that is not an item cannot be recognized.
     if shape is None and whole and keys and _is_container(_value(_text(data)), keys):
         shape = CONTAINER
     layout = LAYOUT_OF.get(shape or "")
@@ -109,9 +111,10 @@ def json_layout(data: bytes, *, whole: bool, keys: Collection[str]) -> tuple[str
 def shape_of_json(data: bytes, *, whole: bool, keys: Collection[str]) -> str | None:
     """Return the shape of JSON that is certainly not lines of objects; None if it may be.
 
-    `data` is the file's beginning, decompressed, without a byte order mark; `whole` says that it is
-    all there is. `keys` are the columns of the table's keys: an object that has them all is an
-    item, whatever else it looks like.
+    Args:
+        data: Beginning of the file, decompressed, without a byte order mark.
+        whole: True if `data` is the whole file.
+        keys: Columns of the table's keys. An object that has all of them is an item.
     """
     text = _text(data)
     if text[:1] not in ("[", "{"):
@@ -143,18 +146,18 @@ def shape_of_json(data: bytes, *, whole: bool, keys: Collection[str]) -> str | N
 
 
 def _cut_off_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
-    """Return the shape of a text that ends inside its first value."""
+    """Return the shape of a text that ends inside its first value; None if it may be lines."""
     broken = _broken_shape(text, whole, keys)
     if broken is not None:
         return broken
     if whole and (_rows(text, whole, keys) or "\n" not in text.rstrip(WHITE_SPACE)):
-        # Either bad lines among good ones, or one bad line.
+        # Bad lines among good ones, or a single bad line.
         return None
     if text.startswith("["):
         return OTHERS if text[1:].strip(WHITE_SPACE) else OBJECTS
     if (not whole or "\n" in text) and rows_begin(text.encode(errors="replace"), layouts.OBJECT):
         return CONTAINER
-    # A first line that is longer than the sample may be an object.
+    # The first line may be an object that is longer than the sample.
     return PRETTY if "\n" in text else None
 
 
@@ -177,7 +180,7 @@ def _shape(value: object, keys: Collection[str], *, is_alone: bool = False) -> s
 
 
 def _is_container(value: object, keys: Collection[str]) -> bool:
-    """Return whether an object is no item of this table, and holds one array, all of objects."""
+    """Return whether an object is no item of this table, and holds a single array of objects."""
     if not isinstance(value, dict) or _has(value, keys) or kind_of(value) != JSON:
         return False
     waiting: list[dict[str, object]] = [value]
@@ -192,12 +195,12 @@ def _is_container(value: object, keys: Collection[str]) -> bool:
 
 
 def _text(data: bytes) -> str:
-    """Decode data, and drop white space before it."""
+    """Decode data, and remove white space at its start."""
     return data.decode("utf-8", "surrogateescape").lstrip(WHITE_SPACE)
 
 
 def _complete_lines(text: str, whole: bool) -> Iterator[str]:
-    """Return the lines that are certainly complete, without those of white space."""
+    """Yield the lines that are certainly complete, without lines of white space."""
     lines = text.split("\n")
     if not whole:
         lines.pop()
@@ -205,7 +208,7 @@ def _complete_lines(text: str, whole: bool) -> Iterator[str]:
 
 
 def _rows(text: str, whole: bool, keys: Collection[str]) -> int:
-    """Count the lines that are rows, up to as many as matter."""
+    """Count the lines that are rows, up to `_MIN_ROWS`."""
     rows = (line for line in _complete_lines(text, whole) if _is_row(_value(line), keys))
     return sum(1 for _ in islice(rows, _MIN_ROWS))
 
@@ -230,7 +233,7 @@ def _is_array_of_objects(value: object) -> bool:
 
 
 def _value(line: str) -> object:
-    """Parse a line. None unless it is exactly one value."""
+    """Parse a line; None unless it is exactly one value."""
     try:
         value, end = _decoded(line.lstrip(WHITE_SPACE))
     except (ValueError, _CutOff):
@@ -239,9 +242,9 @@ def _value(line: str) -> object:
 
 
 def _decoded(text: str) -> tuple[object, int]:
-    """Parse the value that a text begins with. Raises `ValueError` and `_CutOff`.
+    """Parse the value at the start of a text; return it and its end.
 
-    Returns it and its end.
+    Raises `ValueError` and `_CutOff`.
     """
     try:
         return _DECODER.raw_decode(text)
@@ -264,7 +267,7 @@ _CHANGE = {"Metadata", "Keys", "NewImage", "OldImage"}
 
 
 def kind_of(value: dict[str, object]) -> str:
-    """Return the format that a row is in."""
+    """Return the format of a row."""
     item = value.get("Item")
     if (len(value) == 1 and _is_typed_item(item)) or (value and _is_typed_item(value)):
         return DYNAMODB_JSON
@@ -289,7 +292,7 @@ def _is_typed(value: object) -> bool:
 
 _JSON_LINES = 100
 _JSON_OBJECT = re.compile(rb"\s*\{\s*(?:\}|[\"']|\Z)")
-"""Beginning of an object, or of a Python `dict`: such lines are rejects, not a CSV header."""
+"""Beginning of an object or of a Python `dict`: such a line is a bad row, not a CSV header."""
 _JSON_ARRAY = re.compile(rb"\s*\[\s*(?:\{|\Z)")
 _LINE = re.compile(rb"[^\r\n]+")
 
@@ -304,7 +307,7 @@ def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedForm
     arrays = 0
     for line in lines:
         try:
-            # Numbers stay text, so that Python's limit on their length does not apply.
+            # Keep numbers as text, so that Python's limit on their length does not apply.
             value = json.loads(line, parse_int=str, parse_float=str)
         except (ValueError, RecursionError):
             value = None
@@ -324,7 +327,7 @@ def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedForm
         return None
     first = known[0]
     if kinds[0] is None and 2 * len(known) < len(kinds) and not _begins_as_json(lines[0]):
-        # In a file of one column, a cell may be a JSON object now and then.
+        # In a file of one column, some cells may be JSON objects.
         return None
     agreeing = kinds.count(first)
     why = f"{agreeing} of its first {len(kinds)} lines are {_DESCRIPTIONS[first]}"
@@ -332,13 +335,13 @@ def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedForm
 
 
 def sniff_framed(data: bytes, layout: str, shape: str) -> GuessedFormat:
-    """Guess the format of JSON objects that are not lines, by the first one."""
+    """Guess the format of JSON objects that are not lines, by the first object."""
     kind = JSON
     try:
         sample = frame_sample(data, layout)
         row = json.loads(sample.partition(b"\n")[0], parse_int=str, parse_float=str)
     except (InvalidJson, ValueError, RecursionError):
-        # Reading says where it is bad.
+        # Reading the rows reports the position of the error.
         pass
     else:
         if isinstance(row, dict) and row:
@@ -361,7 +364,7 @@ _DESCRIPTIONS = {
 
 
 def _first_lines(data: bytes, whole: bool) -> Iterator[bytes]:
-    """Yield the first lines that are certainly complete, without those of white space."""
+    """Yield the first lines that are certainly complete, without lines of white space."""
     count = 0
     for found in _LINE.finditer(data):
         if found.end() == len(data) and not whole:

@@ -1,4 +1,4 @@
-"""Splits the first rows of a text file by a possible delimiter, and says how well that fits."""
+"""Split the first rows of a text file by possible delimiters, and measure how well each fits."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ SNIFFED_BYTES = 64 * 1024
 """Bytes of the sample, unless its first row is longer. The caller may pass more."""
 
 _PAIRS = 0.8
-"""Share of rows that must have two fields to count as consistent. Prose often has one mark a line;
-of three fields and more the half is enough."""
+"""Share of rows that must have two fields to count as consistent.
+
+Prose often has one delimiter per line. With three fields or more, half of the rows suffice.
+"""
 _SCORED_ROWS = 100
 _SCORED_CELLS = 2_000
-"""Rows and cells that are looked at to tell how well a delimiter fits."""
+"""Maximum rows and cells that are examined to measure how well a delimiter fits."""
 NUMBER_CELL = re.compile(r"\s*[-+]?\d[\d.,:/ T+-]*")
-"""Numbers, dates and times: header cells rarely look like one."""
+"""Numbers, dates and times, which header cells rarely look like."""
 _CLEAN = re.compile(
     r"[-+]?[$€£]?\d[\d.,:/ 'T+-]*(?:[eE][-+]?\d+)?[%Z]?"  # numbers, dates, times
     r"|[^\s,;|\t\"]+"  # words, names, addresses
@@ -35,21 +37,21 @@ _PHRASE = re.compile(r"[^\s,;|\t\"][^,;|\t\"]*(?<!\s)")
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The rows after the first one, as one delimiter splits them."""
+    """Rows after the first one, split by one delimiter."""
 
     rows: int
     columns: int
-    """The most common number of fields; 0 where no row can be read."""
+    """Most common number of fields; 0 if no row can be read."""
     agreeing: int
-    """Rows with that number of fields."""
+    """Number of rows with that many fields."""
     split: int
-    """Rows with two fields or more; of a malformed row the fields before its fault count."""
+    """Number of rows with two fields or more. In a malformed row, fields before its fault count."""
     line: int
     """Line in the sample of the first row with the most common number of fields."""
 
     @property
     def is_consistent(self) -> bool:
-        """True if the rows agree about two columns or more."""
+        """True if most rows have the same number of fields, two or more."""
         if self.columns < 2 or self.agreeing < 2:
             return False
         return self.agreeing > self.rows / 2 and (
@@ -59,25 +61,27 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The sample as one delimiter splits it."""
+    """Sample split by one delimiter."""
 
     header: tuple[str, ...]
     """Fields of the first row; empty if that row is malformed."""
     columns: int
-    """Fields of the first row. If that row is malformed: of most rows, or those before its fault.
+    """Number of fields in the first row.
+
+    If that row is malformed: number in most rows, or fields before its fault.
     """
     share: float
     """Share of rows with as many fields as the first."""
     agreement: float
-    """The same share without the malformed rows that are split: they are no evidence either way."""
+    """The same share without malformed rows that are split, which are no evidence."""
     rows: int
     has_lone_quote: bool
-    """True if a field contains a lone quote: under another delimiter it may open a field."""
+    """True if a field contains a lone quote, which may open a field under another delimiter."""
     body: Body
     own: int
-    """Rows after the first one with as many fields as it has."""
+    """Rows after the first one with the same number of fields."""
     first: tuple[tuple[str, ...], ...] = ()
-    """Well-formed rows at the beginning, the header included."""
+    """Well-formed rows at the beginning, including the header."""
 
     @property
     def fits(self) -> bool:
@@ -86,9 +90,9 @@ class Split:
 
     @property
     def clean_share(self) -> float:
-        """Share of cells that hold one value: a number, a date, a word, or, by half, a phrase.
+        """Share of cells with one value: a number, date or word; a phrase counts half.
 
-        Cells of a wrong delimiter hold other delimiters, or begin and end with spaces.
+        Cells of a wrong delimiter contain other delimiters, or begin or end with spaces.
         """
         cells = [cell for row in self.first for cell in row if cell]
         clean = sum(
@@ -99,37 +103,37 @@ class Split:
 
     @property
     def splits(self) -> bool:
-        """True if most rows are split or, in a sample of one malformed row, that row."""
+        """True if most rows are split. In a sample of one malformed row, that row must be."""
         if not self.body.rows:
             return not self.header and self.columns > 1
         return self.body.split > self.body.rows / 2
 
 
 NO_SPLIT = Split((), 0, 0.0, 0.0, 0, False, Body(0, 0, 0, 0, 1), 0)
-"""Split by a delimiter that makes no rows."""
+"""Result for a delimiter that makes no rows."""
 
 
 class SampleSplits:
-    """The first rows of a text file, split by each delimiter that is asked for."""
+    """First rows of a text file, split by any delimiter on demand."""
 
     def __init__(self, data: bytes, whole: bool, dialect: Dialect, count: int | None) -> None:
-        """`whole`: the data are all there is. `count`: number of columns, if known."""
+        """`whole`: the data is the whole file. `count`: number of columns, if known."""
         self._data, self._whole, self.dialect = data, whole, dialect
         self._count = count
         self._splits: dict[str, Split] = {}
 
     @cached_property
     def unquoted(self) -> SampleSplits:
-        """The same rows with quotes as ordinary characters."""
+        """Same rows, with quotes as ordinary characters."""
         return SampleSplits(self._data, self._whole, replace(self.dialect, quote=None), self._count)
 
     @cached_property
     def single_quoted(self) -> SampleSplits:
-        """The same rows with fields in single quotes."""
+        """Same rows, with fields in single quotes."""
         return SampleSplits(self._data, self._whole, replace(self.dialect, quote="'"), self._count)
 
     def by(self, delimiter: str) -> Split:
-        """Split the sample by a delimiter, once; `NO_SPLIT` if that makes no rows."""
+        """Split the sample by a delimiter (cached); `NO_SPLIT` if that makes no rows."""
         if delimiter not in self._splits:
             self._splits[delimiter] = self._split_rows(delimiter)
         return self._splits[delimiter]
@@ -164,7 +168,7 @@ class SampleSplits:
         )
 
     def parsed(self, delimiter: str) -> ParsedRows | None:
-        """Parse the sample; None if this cannot be a delimiter, such as the quote itself."""
+        """Parse the sample; None if this cannot be a delimiter, such as the quote character."""
         try:
             dialect = replace(self.dialect, delimiter=delimiter)
         except InvalidPayload:
@@ -181,7 +185,7 @@ class SampleSplits:
 
 
 def _body_of(rows: ParsedRows, numbered: Sequence[tuple[int, ParsedRow]]) -> Body:
-    """Count fields of the rows after the first one, given with their numbers."""
+    """Count the fields of the rows after the first one. `rows`: rows with their numbers."""
     lengths = Counter(len(each) for _, each in numbered if isinstance(each, list))
     split = sum(
         len(each) > 1 if isinstance(each, list) else _fields_before(each) > 0

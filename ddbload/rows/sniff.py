@@ -1,10 +1,9 @@
-"""Guesses a file's format and delimiter from its first bytes and its name.
+"""Guess a file's format and delimiter from its first bytes and its name.
 
 A wrong guess must be noticed, so the choice is careful. A delimiter that misses a key column is
-never preferred to one that has it, and one that splits nothing is never preferred to one that
-splits. A first row that the rows after it contradict is doubted. What is then still read with a
-wrong delimiter has rows with differing numbers of fields, which are rejected. The comma is the
-default.
+never preferred to one that has it, and one that splits nothing never to one that splits. A first
+row that the rows after it contradict is doubted. A file that is still read with a wrong delimiter
+has rows with differing numbers of fields, which are rejected. The default is the comma.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from ddbload.rows.sample_splits import NO_SPLIT, NUMBER_CELL, SampleSplits, Spli
 
 _DELIMITERS = (",", ";", "\t", "|")
 _UNUSUAL = 0.9
-"""Agreement of rows from which the preferred delimiter is kept, however well another does."""
+"""Share of agreeing rows at which the preferred delimiter is kept, however well others fit."""
 _RARE_DELIMITERS = ("^", "~", "\x1f", "\x01", "\x1e", "\u00a6", "\u00a7")
-"""Delimiters that no text has by chance: one that splits all rows alike is believed."""
+"""Delimiters that do not occur by chance: one that splits all rows alike is accepted."""
 _MARKS = re.compile(r"[|~^;:,#$%*+=@!&]{2,4}")
 """Delimiters of several characters."""
 _CLEANER = 0.15
-"""Difference of clean cells from which the better one of two delimiters that fit is believed."""
+"""Minimum difference in the share of clean cells to prefer one of two fitting delimiters."""
 _DECIMALS = re.compile(r"\s*[-+]?\d+,\d+\s*")
 
 
 class DelimitedSample:
-    """The first rows of a text file, split by each possible delimiter."""
+    """First rows of a text file, split by each possible delimiter."""
 
     def __init__(
         self,
@@ -52,7 +51,7 @@ class DelimitedSample:
         self._count = count
 
     def judge(self, preferred: str) -> GuessedFormat:
-        """Return the best delimiter: the preferred one unless the rows speak against it."""
+        """Return the best delimiter: the preferred one unless the rows contradict it."""
         if not self._data.strip():
             return _sniffed(preferred, 0.0, "there is nothing in it")
         possible = dict.fromkeys((preferred, *_DELIMITERS))
@@ -69,7 +68,7 @@ class DelimitedSample:
         sure, why = self._sure(chosen, able, having), self._why(chosen, having)
         if self._wanted and not having:
             if self._sample.by(chosen).columns == 1 and not self._sample.by(preferred).header:
-                # Report what is wrong with the header, not that a column is missing.
+                # Report the fault in the header, not that a column is missing.
                 chosen = preferred
             sure = min(0.3, sure)
             why = f"under no delimiter does the header have {_names(self._wanted)}"
@@ -83,9 +82,9 @@ class DelimitedSample:
         return self._wanted <= set(self._sample.by(delimiter).header)
 
     def _better(self, chosen: str, able: list[str], preferred: str) -> str:
-        """Return a delimiter whose cells are cleaner than those of the chosen one, if there is one.
+        """Return a delimiter with cleaner cells than the chosen one, or the chosen one.
 
-        The chosen one is right about numbers of fields. But commas in texts may do as well.
+        The chosen one gives consistent numbers of fields, but so may commas in texts.
         """
         longer = next((each for each in self._rare() if self._has_no_other(each, chosen)), None)
         if longer is not None:
@@ -111,7 +110,7 @@ class DelimitedSample:
         return chosen
 
     def _cleanest(self, rivals: list[str], chosen: str, least: float) -> str | None:
-        """Return the rival that fits all rows and has the cleanest cells; None if none has."""
+        """Return the rival that fits all rows with the cleanest cells; None if none does."""
         own = self._sample.by(chosen)
         bar = own.clean_share + least if own.columns > 1 else 0.0
         fitting = [
@@ -123,28 +122,28 @@ class DelimitedSample:
         return best[2] if best is not None and best[0] > bar else None
 
     def _rare(self) -> Iterator[str]:
-        """Yield rare delimiters, and marks of several characters, that the first line has."""
+        """Yield rare delimiters, and marks of several characters, found in the first line."""
         first = self._data.lstrip()[:4096].splitlines()[:1]
         line = first[0].decode(errors="replace") if first else ""
         yield from (each for each in _RARE_DELIMITERS if each in line)
         yield from dict.fromkeys(_MARKS.findall(line))
 
     def _has_no_other(self, mark: str, chosen: str) -> bool:
-        """Return whether a mark is every occurrence of the chosen delimiter in the first rows."""
+        """Return whether the chosen delimiter occurs only as part of a mark."""
         if chosen not in mark[:-1] or not set(mark) - {",", ";"}:
             return False
         split = self._sample.by(mark)
         return split.fits and not any(chosen in cell for row in split.first for cell in row)
 
     def _spaced(self, chosen: str) -> Iterator[str]:
-        """Yield the delimiter with a space behind, if quotes follow the space."""
+        """Yield the delimiter followed by a space, if quotes follow the space."""
         if f'{chosen} "'.encode() in self._data:
             yield f"{chosen} "
 
     def _needs_no_quotes(self, delimiter: str, chosen: str) -> bool:
-        """Return whether a delimiter fits all rows once quotes are ordinary characters.
+        """Return whether a delimiter fits all rows if quotes are ordinary characters.
 
-        A quote that opens a cell and is not closed swallows lines, so that other delimiters, whose
+        An unclosed quote at the start of a cell swallows lines, so that other delimiters, whose
         cells begin elsewhere, seem to fit better.
         """
         own, sample = self._sample.by(chosen), self._sample
@@ -156,7 +155,7 @@ class DelimitedSample:
         return own.columns == 1 or split.clean_share > own.clean_share + _CLEANER
 
     def _is_table(self, delimiter: str) -> bool:
-        """Return whether a weak delimiter makes columns of numbers, and a header without any."""
+        """Return whether a weak delimiter makes columns of numbers below a header of text."""
         split = self._sample.by(delimiter)
         if not split.fits or split.columns < 3 or split.rows < 3:
             return False
@@ -165,7 +164,7 @@ class DelimitedSample:
         return any(numeric) and all(header) and not any(map(NUMBER_CELL.fullmatch, header))
 
     def _has_decimals_only(self) -> bool:
-        """Return whether all rows after a header of one column are numbers with a decimal comma."""
+        """Return whether a single column holds only numbers with a decimal comma."""
         split = self._sample.by(";")
         if split.share < 1 or split.columns > 1 or split.rows < 2:
             return False
@@ -180,8 +179,8 @@ class DelimitedSample:
         own = self._sample.by(first)
         if self._count is not None and own.columns == self._count and own.agreement == 1:
             return first
-        # A delimiter that does not split the header is hardly right. If it does, a better one must
-        # fit every row, and find more columns.
+        # A delimiter that does not split the header is probably wrong. If it does, a better one
+        # must fit every row and give more columns.
         is_unsplit = own.columns == 1
         enough = 0.5 if self._header and is_unsplit else 1.0
 
@@ -191,7 +190,7 @@ class DelimitedSample:
                 return False
             if split.columns > own.columns and (is_unsplit or own.agreement < _UNUSUAL):
                 return True
-            # A delimiter with few rows like the header loses against one that fits all rows.
+            # A delimiter with few rows like the header loses to one that fits all rows.
             return split.columns > 1 and (
                 not own.own
                 or (own.agreement < OUTDONE and split.agreement == 1)
@@ -208,7 +207,7 @@ class DelimitedSample:
         return max(better, key=lambda each: (bool(splits[each].header), splits[each].agreement))
 
     def _doubt(self, chosen: str, able: list[str]) -> Doubt | None:
-        """Return why the rows contradict the first one, unless that names the key columns."""
+        """Return why the rows contradict the first one, unless it names the key columns."""
         split = self._sample.by(chosen)
         if split is NO_SPLIT or self._count or self.holds_wanted(chosen):
             return None
@@ -220,8 +219,8 @@ class DelimitedSample:
         return doubt
 
     def _doubled(self, delimiter: str) -> str:
-        """Return the delimiter doubled where otherwise every second column would have no name."""
-        # Nobody doubles commas or semicolons as a delimiter: there, a name is missing.
+        """Return the doubled delimiter if every second column would otherwise lack a name."""
+        # Doubled commas or semicolons are no delimiters: there, a name is missing.
         if delimiter in (",", ";"):
             return delimiter
         split = self._sample.by(delimiter)
@@ -238,7 +237,7 @@ class DelimitedSample:
             return round(split.share, 2)
         others = [self._sample.by(each) for each in able if each != chosen]
         has_rivals = any(each.columns > 1 and each.agreement == 1 for each in others)
-        # With rivals, or nothing to compare, there may be more than one right answer.
+        # With rivals, or without rows to compare, several answers may be right.
         is_unsure = has_rivals or split.rows < 2 or split.columns == 1
         return round(min(split.share, 0.5 if is_unsure else 0.9), 2)
 
@@ -286,11 +285,17 @@ def sniff(
     dialect: Dialect | None = None,
     format_: str | None = None,
 ) -> GuessedFormat:
-    """Guess a file's format from its first bytes, decompressed, without skipped lines.
+    """Guess a file's format from its first bytes, decompressed and without skipped lines.
 
-    `whole` says that these bytes are all there is. `wanted` are the columns that the `header` must
-    have. `count` is the number of columns, if known. `dialect` is what is known of the dialect; its
-    delimiter is ignored. `format_` is csv or tsv if only the delimiter is unknown.
+    Args:
+        start: First bytes of the file.
+        name: Name of the file.
+        whole: True if `start` is the whole file.
+        wanted: Columns that the header must have.
+        header: True if the file has a header.
+        count: Number of columns, if known.
+        dialect: Known parts of the dialect; its delimiter is ignored.
+        format_: csv or tsv if only the delimiter is unknown.
     """
     data = start.removeprefix(BYTE_ORDER_MARK)
     stem = _COMPRESSED.sub("", name)
@@ -305,7 +310,7 @@ def sniff(
             if found is not None:
                 return found
         elif usual is not None and usual[1] is None:
-            # Columns were named, or there is no header: only delimited text has either.
+            # Named columns, or a missing header, mean delimited text.
             usual = None
     preferred = "," if usual is None or usual[1] is None else usual[1]
     sample = DelimitedSample(data, whole, dialect or Dialect(), wanted, header, count)

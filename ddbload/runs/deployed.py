@@ -1,4 +1,4 @@
-"""Find a deployed stack, follow its executions, read their reports and their logs."""
+"""Find a deployed stack, follow its executions, and read their reports and logs."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ VERSION_OUTPUT = "Version"
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Deployed stack: its state machine and buckets."""
+    """Deployed stack: its state machine, buckets and log groups."""
 
     name: str
     state_machine: str
     work_bucket: str
     inbox_bucket: str
     log_groups: tuple[str, ...] = ()
-    """Log groups of the functions."""
+    """Log groups of the stack's functions."""
     version: str = ""
-    """Version of ddbload that was deployed."""
+    """Version of ddbload that is deployed."""
 
     @property
     def account(self) -> str:
-        """Account of the stack, from arn:partition:states:region:account:stateMachine:name."""
+        """Account id, taken from the state machine's ARN."""
         return self.state_machine.split(":")[4]
 
 
 def describe_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEMPTS) -> Any:
-    """Return CloudFormation's answer about a stack; None if it does not exist.
+    """Return a stack as DescribeStacks describes it; None if it does not exist.
 
     Raises AWS's errors.
     """
@@ -98,7 +98,7 @@ def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEM
 
 
 UNKNOWN_SECONDS = 60.0
-"""Seconds for which a new execution may be unknown: DescribeExecution is eventually consistent."""
+"""Seconds for which a new execution may be missing: DescribeExecution is eventually consistent."""
 
 
 def follow(
@@ -110,9 +110,10 @@ def follow(
     sleep: Callable[[float], None],
     clock: Callable[[], float],
 ) -> Execution:
-    """Wait until an execution has ended, and pass its run's progress to `watch` meanwhile.
+    """Wait until an execution has ended, passing its run's progress to `watch` meanwhile.
 
-    Raises `RunNotFound` if the execution stays unknown, and AWS's errors.
+    Raises `RunNotFound` if the execution is still missing after `UNKNOWN_SECONDS`, and AWS's
+    errors.
     """
     known_by = clock() + UNKNOWN_SECONDS
     began = float("-inf")
@@ -137,10 +138,10 @@ def follow(
 
 
 def attempt_report(run: str, execution: Execution, context: Context) -> Report:
-    """Return the report of a run with the outcome of an execution that has ended.
+    """Return the report of a run, with the outcome of an execution that has ended.
 
-    An execution that was refused for a run which another one works on, or has completed, has
-    failed, whatever became of the run.
+    An execution that was refused because another one works on the run, or has completed it, counts
+    as failed even though the run may be complete.
     """
     own = context.ledger(run).find_execution() in (None, execution.arn)
     seen = read_run(run, context, lambda _: execution if own else None)
@@ -150,17 +151,17 @@ def attempt_report(run: str, execution: Execution, context: Context) -> Report:
 
 
 FAULTS = ("Task timed out", "Runtime exited")
-"""Words by which Lambda logs that a function was ended; these lines name a request, and no run."""
+"""Texts by which Lambda logs that a function was killed. Such lines name a request, not a run."""
 LATE_SECONDS = 60.0
-"""Time for which events may come late: CloudWatch Logs takes a while to show what was logged."""
+"""Seconds by which an event may appear late in CloudWatch Logs."""
 _REQUEST = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
-# A resumed run has executions of this name, of which the run id is the beginning.
+# Executions of a resumed run are named by the run id and a suffix.
 _RESUMED = re.compile("-r[0-9a-f]{8}")
 
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """Line that a function logged."""
+    """Line logged by a function."""
 
     id: str
     at: float
@@ -169,11 +170,11 @@ class LogEvent:
     stream: str
     message: str
     fields: dict[str, Any] | None
-    """The message, if it is a JSON object."""
+    """Fields of the message if it is a JSON object."""
 
 
 class RunLogs:
-    """Reader of the logs of one run."""
+    """Reader of one run's logs."""
 
     def __init__(
         self,
@@ -184,7 +185,15 @@ class RunLogs:
         retry_policy: RetryPolicy = DEFAULT_POLICY,
         missing: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """`client`: of CloudWatch Logs. `missing` is called with a log group that is gone."""
+        """Make a reader.
+
+        Args:
+            client: Client of CloudWatch Logs.
+            groups: Log groups of the functions.
+            run: Run id.
+            retry_policy: Back-off of the requests.
+            missing: Called with the name of a log group that no longer exists.
+        """
         self._client = client
         self._groups = list(groups)
         self._run = run
@@ -194,9 +203,10 @@ class RunLogs:
         self._seen: dict[str, float] = {}
 
     def events(self, since: float) -> Iterator[LogEvent]:
-        """Return the run's events from `since` on, in seconds since the epoch, by time.
+        """Return the run's events since a time (in seconds since the epoch), sorted by time.
 
-        An event is returned once, also by later calls. Raises `AccessDenied` and AWS's errors.
+        Each event is returned once, even over several calls. Raises `AccessDenied` and AWS's
+        errors.
         """
         self._seen = {each: at for each, at in self._seen.items() if at >= since}
         groups = [self._events_of(group, since) for group in list(self._groups)]
@@ -206,7 +216,7 @@ class RunLogs:
                 yield event
 
     def _events_of(self, group: str, since: float) -> Iterator[LogEvent]:
-        """Return the events of one log group: CloudWatch Logs sorts them by time."""
+        """Yield the events of one log group, which CloudWatch Logs sorts by time."""
         function = group.rpartition("/")[2]
         for page in self._pages(group, since):
             for each in page.get("events", ()):
@@ -251,7 +261,7 @@ class RunLogs:
             token = {"nextToken": page["nextToken"]}
 
     def _is_of_run(self, message: str, fields: dict[str, Any] | None) -> bool:
-        """Tell whether an event is the run's: others may have ids that begin like the run's."""
+        """Return whether an event belongs to the run; other run ids may have the same beginning."""
         if fields is not None:
             named = fields.get("run")
             if not isinstance(named, str) or not self._is_name(named):

@@ -1,7 +1,7 @@
-"""Follow a run by what its ledger's names tell, with few requests however many chunks it has.
+"""Follow a run through object names in its ledger, with few requests for any number of chunks.
 
-One request is made at a time, and seldom: a page of the workers' progress, a page of the names of
-segments, or a look at whether the run has ended. No object is read for a worker or a segment.
+Requests are made one at a time and rarely: a page of the workers' progress, a page of segment
+names, or a check whether the run has ended. No object is read per worker or segment.
 """
 
 from __future__ import annotations
@@ -27,30 +27,32 @@ from ddbload.runs.progress import (
 
 T = TypeVar("T")
 BURST_REQUESTS, REQUEST_SECONDS, LEAST_REQUEST_SECONDS = 5, 4.0, 1.0
-"""Requests to AWS: five at first, a second apart, then one every four seconds. That is at most
-twenty in any minute."""
+"""Pace of requests to AWS: five at first, one second apart, then one every four seconds.
+
+That is at most twenty in any minute.
+"""
 FOLDER_SECONDS_APART = 0.5
-"""Seconds between two looks at a ledger in a folder."""
+"""Seconds between two reads of a ledger in a folder."""
 _END, _RECORD, _WORKERS, _CHUNKS = "end", "record", "workers", "chunks"
 _TURNS = {
     CHECKING: (_END, _RECORD, _RECORD),
     IMPORTING: (_END, _WORKERS, _CHUNKS, _WORKERS, _CHUNKS),
     REPORTING: (_END, _END, _WORKERS, _CHUNKS),
 }
-"""Requests that are made in turn, by the step that the run is in."""
+"""Requests that are made in turn, by step of the run."""
 PASSES_FOR_FAILURES = 3
-"""Passes over the names of segments for each over those of failures, which are few."""
+"""Passes over the segment names per pass over the failures, which are rare."""
 _FIRST_TURNS = (_END, _WORKERS, _CHUNKS, _CHUNKS, _CHUNKS)
-"""Requests of an import until all chunks' states are known."""
+"""Requests of an import until the state of every chunk is known."""
 
 
 def _lacks_size(record: RunRecord) -> bool:
-    """Tell whether preflight has yet to write the size that only reading told."""
+    """Return whether the size is still missing, which preflight learns only by reading."""
     return record.size is None and not record.padded
 
 
 class RequestPace:
-    """Pace of requests: some at once, then one in a while."""
+    """Pace of requests: a burst, then one at a time with long pauses."""
 
     def __init__(
         self,
@@ -79,7 +81,7 @@ class RequestPace:
         self._last = self._clock()
 
     def _pause(self) -> float:
-        """Return the seconds from the last request to the next one."""
+        """Return the seconds between the last request and the next one."""
         return max(self._least, (1 - self._tokens) * self._seconds)
 
 
@@ -92,9 +94,9 @@ def follow_progress(
     clock: Callable[[], float],
     began: Callable[[], float] = lambda: float("-inf"),
 ) -> T:
-    """Pass a run's progress to `watch` until `find_end` returns how the run ended.
+    """Pass a run's progress to `watch` until `find_end` returns the run's end.
 
-    `began` returns the time on the clock at which this attempt began.
+    `began` returns the start of this attempt, on the time scale of `clock`.
     """
     reader = ProgressReader(ledger, clock)
     turn = 0
@@ -122,7 +124,7 @@ class ProgressReader:
 
     def __init__(self, ledger: Ledger, clock: Callable[[], float]) -> None:
         self.failures_since = float("-inf")
-        """Time on the clock at which this attempt began: failures before it do not count."""
+        """Start of this attempt, on the clock; earlier failures are ignored."""
         self._ledger = ledger
         self._clock = clock
         self._meter = ProgressMeter(clock)
@@ -131,7 +133,8 @@ class ProgressReader:
         self._workers = _Workers(ledger.progress_seconds)
         self._chunks = _Chunks(clock)
         self._turns = 0
-        # Rows that are there at first are an earlier attempt's; without a record there are none.
+        # Rows counted at first belong to an earlier attempt; a run without a record has no rows
+        # yet.
         self._adopts: bool | None = None
         self._has_totals = False
         self._totals = WorkTotals()
@@ -139,7 +142,7 @@ class ProgressReader:
         self._has_news = False
 
     def read(self, what: str) -> None:
-        """Make one request: for the record or manifest, workers' progress, or chunks' states."""
+        """Make one request: for record or manifest, workers' progress, or chunk states."""
         self._has_news = True
         if what == _RECORD or self._manifest is None:
             self._read_record()
@@ -172,7 +175,7 @@ class ProgressReader:
         )
 
     def _is_over(self, totals: WorkTotals) -> bool:
-        """Tell whether no chunk seems to be left; only the end of the run proves it."""
+        """Return whether no chunk seems to be left. Only the run's end proves it."""
         record, states = self._record, self._meter.chunks
         if record is None or self._workers.at_work():
             return False
@@ -180,7 +183,7 @@ class ProgressReader:
         return 0 < size <= totals.bytes or states.done + states.failed == len(states)
 
     def _read_record(self) -> None:
-        # Preflight knows the size of some sources only at its end.
+        # The size of some sources is known only at the end of preflight.
         self._turns += 1
         if self._record is None or (_lacks_size(self._record) and self._turns % 2):
             self._record = self._ledger.find_record()
@@ -207,7 +210,7 @@ class ProgressReader:
                 self._draw_idle_chunk(number)
 
     def _draw_idle_chunk(self, number: int) -> None:
-        """Show a chunk that nobody works on: done if a segment is there, as far as is known."""
+        """Show a chunk without an active worker, judged by its last position and segment."""
         states = self._meter.chunks
         reached = self._workers.reached.get(number)
         start = self._chunks.last_start(number)
@@ -218,18 +221,18 @@ class ProgressReader:
 
 
 class _Workers:
-    """Workers of a run, as listings of their names show them."""
+    """Workers of a run, read from listings of their progress objects' names."""
 
     def __init__(self, base_seconds: float) -> None:
         self.last: dict[str, WorkerProgress] = {}
         self.reached: dict[int, int] = {}
-        """Byte up to which a chunk was imported when its worker left it."""
+        """Byte up to which each chunk was imported when its worker left it."""
         self._ages: dict[str, float] = {}
         self._base_seconds = base_seconds
         self._after = ""
 
     def read(self, ledger: Ledger) -> bool:
-        """Read the next page of names; return true once all were read."""
+        """Read the next page of names; return true after the last page."""
         page = ledger.page("progress", self._after)
         for name, age in page.ages.items():
             seen = WorkerProgress.from_name(name)
@@ -245,16 +248,16 @@ class _Workers:
         return not page.more
 
     def _note_reached(self, earlier: WorkerProgress, now: WorkerProgress) -> None:
-        """Note how far a chunk was imported that a worker has left."""
+        """Record how far a worker had imported a chunk that it has left."""
         if earlier.chunk is None or (now.chunk, now.start) == (earlier.chunk, earlier.start):
             return
         counted = now.settled.bytes - earlier.settled.bytes
         if counted > 0:
-            # More than the chunk, if others were imported since.
+            # Includes other chunks that the worker has imported since.
             self.reached[earlier.chunk] = earlier.start + counted
 
     def at_work(self) -> dict[int, WorkerProgress]:
-        """Return the live workers' progress by the chunk that each is on."""
+        """Return the live workers' progress, by the number of the chunk that each imports."""
         silent = silence_limit(self._base_seconds, self._ages.values())
         return {
             each.chunk: each
@@ -263,9 +266,10 @@ class _Workers:
         }
 
     def totals(self, starts: dict[int, dict[int, float]]) -> WorkTotals:
-        """Add up what all workers have settled, and what live ones have done since.
+        """Sum the rows settled by all workers, and the later progress of live ones.
 
-        `starts`: segments that exist, by chunk and first byte. They are settled, or soon will be.
+        `starts`: segments that exist, by chunk and first byte. Their rows are settled or soon will
+        be.
         """
         total = WorkTotals()
         for each in self.last.values():
@@ -277,13 +281,13 @@ class _Workers:
 
 
 class _Chunks:
-    """Segments and failures of chunks, as listings of their names show them."""
+    """Segments and failures of chunks, read from listings of their names."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.starts: dict[int, dict[int, float]] = {}
-        """Time on the clock at which each segment was written, by chunk and first byte."""
+        """Time at which each segment was written, by chunk and first byte."""
         self.all_listed = False
-        """True once every segment that there was at first is known."""
+        """True once all segments that existed at first are listed."""
         self._clock = clock
         self._failures: dict[int, float] = {}
         self._last: dict[int, int] = {}
@@ -291,9 +295,9 @@ class _Chunks:
         self._passes = 0
 
     def read(self, ledger: Ledger, first_open: int) -> None:
-        """Read the next page of segments' names; after all of them now and then one of failures'.
+        """Read the next page of segment names; after a full pass occasionally one of failures.
 
-        `first_open`: the first chunk that is not done. Pages before it have no news.
+        `first_open`: first chunk that is not done. Pages of earlier chunks are skipped.
         """
         if self._folder == "chunks" and not self._after and first_open:
             self._after = f"{first_open:05d}"
@@ -315,11 +319,11 @@ class _Chunks:
             self._folder = "failures" if look else "chunks"
 
     def last_start(self, chunk: int) -> int | None:
-        """Return the first byte of a chunk's last segment."""
+        """Return the first byte of a chunk's last segment; None if it has no segment."""
         return self._last.get(chunk)
 
     def has_failed(self, chunk: int, since: float) -> bool:
-        """Tell whether a chunk's last invocation failed: no segment is younger than the failure."""
+        """Return whether a chunk's last invocation failed: no segment is newer than the failure."""
         failed = self._failures.get(chunk)
         if failed is None or failed < since:
             return False

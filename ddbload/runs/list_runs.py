@@ -1,6 +1,6 @@
-"""List the newest runs of a ledger or a deployed stack, with a bounded number of requests.
+"""List the newest runs of a ledger or deployed stack, with a bounded number of requests.
 
-The index of starts (`ledger.history`) has the newest runs; the record and the report of those
+The index of starts (`newest_runs`) has the newest runs; the record and the report of those
 that are shown are read concurrently. Two listings of a stack's executions show which runs are at
 work, and which executions failed before they had a record.
 """
@@ -19,22 +19,23 @@ from ddbload.contracts.results import DONE, Report
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import requested_run
 from ddbload.errors import LedgerDamaged, RunNotFound
-from ddbload.ledger.history import History, newest_runs
+from ddbload.ledger.history import History
+from ddbload.ledger.run_objects import newest_runs
 from ddbload.ledger.run_state import StateFacts, judge
 from ddbload.steps.executions import EXECUTION_RUNNING, Execution, Executions
 from ddbload.steps.report import SeenRun, read_run
 
 RUN_READERS = 16
-"""Runs that are read concurrently."""
+"""Number of runs read concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """Run as a list shows it."""
+    """Entry of a list of runs."""
 
     run: str
     status: str
-    """A status of a report, `RUNNING`, or `LedgerDamaged`."""
+    """Status of a report, `RUNNING`, or `LedgerDamaged`."""
     began: float | None
     """Seconds since the epoch; None if unknown."""
     seconds: float | None = None
@@ -42,11 +43,11 @@ class RunSummary:
     table: str | None = None
     mode: str | None = None
     rows: RowCounts | None = None
-    """None where only the segments would tell."""
+    """Counts of rows; None if the run has no report."""
     uncertain: int = 0
-    """Written rows whose item may have been there before, as the last report counts them."""
+    """Written rows whose item may have existed before, from the last report."""
     retry_of: str | None = None
-    """Run whose corrected rejects this one loads."""
+    """Run whose corrected rejects this run imports."""
     error: str | None = None
     """Name of the error that ended the run."""
 
@@ -65,11 +66,18 @@ def list_runs(
     table: str | None = None,
     source: str | None = None,
 ) -> list[RunSummary]:
-    """List the newest runs, at most `limit`: of some statuses, into a table, or of an object.
+    """List the newest runs, optionally with some statuses, of one table or of one source.
 
-    `executions`: those of the stack that has the ledger; None for runs of this machine. `source`:
-    location of an object or a file that the runs have loaded, alone or with others. Without a
-    filter only runs that are returned are read; with one, as many as it takes.
+    Args:
+        context: Store of the ledger, and clock.
+        executions: Executions of the ledger's stack; None for runs on this machine.
+        limit: Maximum number of runs.
+        statuses: Statuses to list; empty for all.
+        table: Name of the table; None for all.
+        source: Location of an object or file that the runs imported, alone or with others.
+
+    Without a filter only the returned runs are read. With a filter, runs are read until enough
+    match.
     """
     loaded: set[str] | None = None
     if source is not None:
@@ -103,7 +111,7 @@ def _each(
     runs: Sequence[str],
     limit: int,
 ) -> Iterator[RunSummary]:
-    """Read runs, some at a time: a filter may find enough in the first."""
+    """Yield summaries of runs, reading a few runs at a time so that a filter can stop early."""
     size = max(RUN_READERS, limit)
     for first in range(0, len(runs), size):
         for found in pool.map(summarize, runs[first : first + size]):
@@ -114,13 +122,13 @@ def _each(
 def _summarize(
     run: str, context: Context, executions: Executions | None, running: Mapping[str, str]
 ) -> RunSummary | None:
-    """Summarize a run; None for a run without a request.
+    """Summarize a run; None if it has no request.
 
-    `running`: names of the executions at work, by ARN.
+    `running`: names of the active executions, by ARN.
     """
 
     def last_execution(last: Report | None) -> Execution | None:
-        """Find the last execution of the run, unless its report says that it is done."""
+        """Find the run's last execution, unless its report shows that the run is done."""
         if executions is None:
             return None
         arn = context.ledger(run).find_execution() or executions.arn_of(run)
@@ -140,7 +148,7 @@ def _summarize(
 
 def _summary(seen: SeenRun) -> RunSummary:
     state, report, payload = seen.state, seen.report, seen.payload
-    # Without its report, only the segments would tell what a run has done.
+    # Without a report, the row counts would require reading all segments.
     known = state.reported or (state.running and seen.record is not None)
     return RunSummary(
         run=seen.run,
@@ -164,7 +172,7 @@ def _without_record(
     limit: int,
     known: Collection[str],
 ) -> list[RunSummary]:
-    """Summarize the newest executions without a request: of bad input, or not begun yet."""
+    """Summarize the newest executions without a request: invalid input, or just started."""
 
     def summarize(arn: str, name: str) -> RunSummary | None:
         execution = executions.find(arn)
@@ -182,7 +190,7 @@ def _without_record(
 
 
 def _of_execution(run: str, execution: Execution) -> RunSummary:
-    """Summarize an execution by its input, which was not checked."""
+    """Summarize an execution from its input, which may be invalid."""
     source, table = _member(execution.input, "source"), _member(execution.input, "target", "table")
     bucket, key = _member(source, "bucket"), _member(source, "key") or _member(source, "prefix")
     options = _member(execution.input, "options")

@@ -1,4 +1,4 @@
-"""Runs of this machine: their settings, and the heartbeats of the processes that work on them."""
+"""Runs on this machine: settings, and heartbeats of the processes that work on them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from ddbload.runs.progress import RunProgress
 from ddbload.steps.report import is_another, is_gone, machine
 
 SEGMENT_SECONDS = 60.0
-"""Seconds that one step may work; a crash loses at most this much work."""
+"""Maximum seconds of one step. A crash loses at most this much work."""
 _SKIPPED_BYTES_PER_SECOND = 20e6
-"""Bytes a second that any machine decodes when it only skips them."""
+"""Bytes per second that any machine can decode when it only skips them."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
-    """Settings of a local run, as plain data that worker processes receive."""
+    """Settings of a local run, in a form that can be sent to worker processes."""
 
     ledger: str
     """Location of the ledger: a folder, or s3://bucket/prefix."""
@@ -46,7 +46,7 @@ class LocalSettings:
     segment_seconds: float = SEGMENT_SECONDS
 
     def clients(self) -> Clients:
-        """Make clients for the settings."""
+        """Make AWS clients from the settings."""
         return Clients(self.aws, connections=self.concurrency)
 
     def context(
@@ -56,7 +56,7 @@ class LocalSettings:
         progress: Callable[[ChunkProgress], None] = lambda _: None,
         clients: Clients | None = None,
     ) -> Context:
-        """Make a context with a new store, and new clients unless some are given."""
+        """Make a context with a new store, and with new clients unless `clients` is given."""
         clients = clients or self.clients()
         control = RunWorker(secrets.token_hex(8), lingers=True)
         return Context(
@@ -88,7 +88,7 @@ def default_ledger() -> str:
 
 
 def local_folder(ledger: str) -> Path:
-    """Return the folder of a ledger; for one in S3 the folder that ddbload has on this machine.
+    """Return the folder of a ledger. For a ledger in S3, return ddbload's local state folder.
 
     Raises `InvalidUsage` if there is no home folder.
     """
@@ -117,27 +117,28 @@ def open_store(location: str, clients: Clients) -> Store:
 
 
 SPOOL, PREFLIGHT, IMPORT = "spool", "preflight", "import"
-"""Steps that a heartbeat names."""
+"""Names of steps in a heartbeat."""
 
 FOLDER_SECONDS, BUCKET_SECONDS = 2.0, 5.0
-"""Seconds between two heartbeats, for a ledger in a folder and in S3."""
+"""Seconds between heartbeats, for a ledger in a folder and in S3."""
 BEGIN_POLL_SECONDS = 0.25
-"""Time between two looks whether a run has begun."""
+"""Seconds between checks whether a run has begun."""
 
 
 class HeartbeatWriter:
-    """Thread that writes heartbeats, reads `control.json`, and notices when it is overtaken.
+    """Thread that writes heartbeats, reads `control.json`, and detects a takeover of the run.
 
-    The import itself may be busy for minutes. A process that was suspended counts as dead, and
-    another may have taken up its run meanwhile: then this one must stop when it goes on.
+    It is a thread because the import itself may be busy for minutes. A suspended process counts as
+    dead, and another process may take over its run; the suspended one must then stop when it wakes
+    up.
 
-    The first heartbeat is written with the run's record, or after one period, so that a run that
-    is refused at once leaves nothing in the ledger. Leaving the context writes that the run ended.
+    The first heartbeat is written with the run's record, or after one period, so that a refused run
+    leaves nothing in the ledger. Leaving the context records that the run ended.
     """
 
     def __init__(self, ledger: Ledger, context: Context, step: str = PREFLIGHT) -> None:
         self.cancelled = False
-        """The run was cancelled."""
+        """True if the run was cancelled."""
         self._overtaken_by: Heartbeat | None = None
         self._ledger = ledger
         self._now = context.now
@@ -166,20 +167,20 @@ class HeartbeatWriter:
 
     @property
     def stopped(self) -> bool:
-        """True if this process must stop; `look` says why."""
+        """True if this process must stop. `look` raises the reason."""
         return self.cancelled or self._overtaken_by is not None
 
     def look(self) -> None:
-        """Look at the ledger now, and stop if another process works on the run.
+        """Read the ledger now. Raises `RunUnderWay` if another process works on the run.
 
-        Raises `RunUnderWay`. Whether the run is cancelled is read, too.
+        Also reads whether the run was cancelled.
         """
         self._read_control()
         if self._is_overtaken():
             self.raise_overtaken()
 
     def raise_overtaken(self) -> None:
-        """Raise `RunUnderWay` if another process has taken up the run, as far as is known."""
+        """Raise `RunUnderWay` if another process is known to have taken over the run."""
         other = self._overtaken_by
         if other is not None:
             raise RunUnderWay(
@@ -190,12 +191,13 @@ class HeartbeatWriter:
 
     def beat(self) -> None:
         """Write a heartbeat with the latest progress, unless another process works on the run."""
-        # Where the ledger is full, an earlier attempt's heartbeat stays: it has not overtaken this.
+        # If the heartbeat cannot be written (disk full), that of an earlier attempt stays; that is
+        # not a takeover.
         if not self._is_overtaken() and self._write(ALIVE):
             self._has_written = True
 
     def set_progress(self, rows: RowCounts, bytes_read: int, size: int) -> None:
-        """Keep the import's progress for the next heartbeat."""
+        """Store the import's progress for the next heartbeat."""
         self._step, self._progress = IMPORT, (rows, bytes_read, size)
 
     def _beat_until_end(self) -> None:
@@ -218,11 +220,12 @@ class HeartbeatWriter:
             self.cancelled = control is not None and control.cancelled
 
     def _is_overtaken(self) -> bool:
-        """Tell whether another process has written a heartbeat after this one."""
+        """Return whether another process has written a heartbeat after this one."""
         if self._overtaken_by is None:
             with suppress(DdbloadError):
                 found = self._ledger.find_heartbeat()
-                # Before its first heartbeat, this one may find that of an earlier attempt.
+                # Before this process's first heartbeat, the ledger may hold that of an earlier
+                # attempt.
                 counts = found is not None and (self._has_written or works(found, self._now()))
                 if found is not None and counts and is_another(found):
                     self._overtaken_by = found
@@ -243,7 +246,7 @@ class HeartbeatWriter:
 
 
 def follow_process(run: str, context: Context, watch: Callable[[RunProgress], None]) -> None:
-    """Pass the progress of a run to `watch` until no process of any machine works on it."""
+    """Pass the progress of a run to `watch` until no process works on it any more."""
     ledger, clock = context.ledger(run), context.clock
     pace = RequestPace(clock, context.sleep)
     if not ledger.in_bucket:
@@ -258,20 +261,20 @@ def follow_process(run: str, context: Context, watch: Callable[[RunProgress], No
 
 
 def live_heartbeat(run: str, context: Context) -> Heartbeat | None:
-    """Return the heartbeat of the process that works on a run, if there is such a process."""
+    """Return the heartbeat of the process that works on a run; None if no process does."""
     found = context.ledger(run).find_heartbeat()
     return found if found is not None and works(found, context.now()) else None
 
 
 def works(heartbeat: Heartbeat, now: float) -> bool:
-    """Tell whether the process that wrote a heartbeat still works."""
+    """Return whether the process that wrote a heartbeat is still alive."""
     return is_alive(heartbeat, now, process_gone=is_gone(heartbeat))
 
 
 def wait_for_begin(run: str, context: Context) -> bool:
-    """Wait until a run that was just started on this machine can be seen; tell whether it can.
+    """Wait until a run that was just started on this machine is visible; return whether it is.
 
-    Its id is printed before its first heartbeat, which comes within one period.
+    A run's id is printed before its first heartbeat, which is written within one period.
     """
     ledger = context.ledger(run)
     every = BUCKET_SECONDS if ledger.in_bucket else FOLDER_SECONDS

@@ -1,4 +1,4 @@
-"""Progress of a run at one moment: totals that never fall, rates, the time left, each chunk."""
+"""Progress of a run at one moment: totals that never fall, rates, time left, and chunk states."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ddbload.contracts.run_record import NOT_BILLED, RunRecord, amount_text
 CHECKING, IMPORTING, REPORTING = "checking the source", "importing", "reporting"
 """Steps of a run."""
 WAITING, DONE_PERCENT, FAILED_CHUNK = 0, 100, 101
-"""States of a chunk. Numbers from 1 to 99 are the percent of it that is imported."""
+"""States of a chunk. Numbers from 1 to 99 are the imported percentage."""
 RATE_SECONDS = 60.0
 """Seconds over which rates are averaged."""
 _SAMPLE_SECONDS = 1.0
 _LEAST_SECONDS, _LEAST_SECONDS_LEFT = 1.0, 3.0
-"""Seconds without a rate, and without the time left: the first figures of a run say little."""
+"""Seconds before a rate and before a time left are shown; earlier figures are unreliable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +28,25 @@ class RunProgress:
     step: str
     totals: WorkTotals
     size: int
-    """Bytes to read; 0 if they are not known yet."""
+    """Bytes to read; 0 while unknown."""
     chunks: ChunkStates
     adopted_rows: int
-    """Rows that were settled before this attempt or this view began."""
+    """Rows settled before this attempt, or before this view, began."""
     rows_per_second: float | None = None
-    """None until it is known."""
+    """Rows per second; None while unknown."""
     wcu_per_second: float | None = None
     seconds_left: float | None = None
     dollars: float | None = None
-    """Price of the consumed write units; None if they are not billed, or nobody knows."""
+    """Price of the consumed write units; None if they are not billed or the price is unknown."""
 
     @property
     def share(self) -> float:
-        """Share of the bytes that are done, from 0 to 1."""
+        """Processed share of the bytes, from 0 to 1."""
         return min(1.0, self.totals.bytes / self.size) if self.size else 0.0
 
 
 class ChunkStates:
-    """State of each chunk of a run, in the order of the source. It changes while it is drawn."""
+    """State of each chunk of a run, in source order. Updated in place."""
 
     def __init__(self, chunks: Sequence[Chunk] = ()) -> None:
         self._chunks = chunks
@@ -84,30 +84,30 @@ class ChunkStates:
 
     @property
     def done(self) -> int:
-        """Number of chunks that are imported."""
+        """Number of imported chunks."""
         return self._states.count(DONE_PERCENT)
 
     @property
     def failed(self) -> int:
-        """Number of chunks that failed."""
+        """Number of failed chunks."""
         return self._states.count(FAILED_CHUNK)
 
     @property
     def waiting(self) -> int:
-        """Number of chunks that nobody has begun."""
+        """Number of chunks that no worker has begun."""
         return self._states.count(WAITING)
 
     @property
     def running(self) -> int:
-        """Number of chunks that are begun and neither done nor failed."""
+        """Number of chunks that are begun, but neither done nor failed."""
         return len(self) - self.done - self.failed - self.waiting
 
 
 class ProgressMeter:
-    """Meter that turns totals, as they come in, into progress that is fit to be shown.
+    """Converter of raw totals into displayed progress that never falls.
 
-    Totals may fall for a moment: when a worker died, or when it read rows that its segment does
-    not count. What is shown never falls, and never exceeds the source.
+    Raw totals may fall briefly: when a worker dies, or when it read rows that its segment does not
+    count. Displayed totals never fall, and never exceed the source.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -119,7 +119,7 @@ class ProgressMeter:
         self.chunks = ChunkStates()
 
     def begin(self, record: RunRecord, chunks: Sequence[Chunk]) -> None:
-        """Set the chunks of the run, whose record has the size and the price of a write unit."""
+        """Set the run's chunks, and its record with the size and the price of a write unit."""
         self._record = record
         self.chunks = ChunkStates(chunks)
 
@@ -129,10 +129,10 @@ class ProgressMeter:
         """Return the progress now.
 
         Args:
-            step: What the run is doing.
+            step: Current step of the run.
             totals: Totals of the rows, without the header.
-            complete: False if some totals are not read yet; then they say nothing about rates.
-            at: Time on the clock at which the totals were read, if that is not now.
+            complete: False while some totals are not read yet; then no rates are computed.
+            at: Time on the clock at which the totals were read; None for now.
         """
         now, record = self._clock() if at is None else at, self._record
         size = 0 if record is None else record.size or 0
@@ -173,7 +173,7 @@ class ProgressMeter:
     def _rates(
         self, now: float, totals: WorkTotals
     ) -> tuple[float | None, float | None, float | None]:
-        """Return rows, write units and bytes a second; None while they are not known."""
+        """Return rows, write units and bytes per second; None while unknown."""
         if not self._samples or now - self._samples[0][0] < _LEAST_SECONDS:
             return None, None, None
         began, earlier = self._samples[0]
@@ -186,7 +186,7 @@ class ProgressMeter:
 
 
 _USUAL_OUTCOMES = ("written", "superseded", "skipped")
-"""Outcomes that progress does not count apart."""
+"""Outcomes that progress does not list separately."""
 
 
 def progress_line(progress: RunProgress | None) -> str:
@@ -202,12 +202,12 @@ def progress_line(progress: RunProgress | None) -> str:
 
 
 def percent(progress: RunProgress) -> str:
-    """Return the share of the bytes that are done; 100 % only if nothing is left."""
+    """Return the processed share of the bytes as text; `100 %` only if nothing is left."""
     return f"{int(100 * progress.share)} %"
 
 
 def progress_figures(progress: RunProgress) -> list[str]:
-    """Return rows, rates, and what else is known and not zero, each in words."""
+    """Return rows, rates, and other known non-zero figures, each as text."""
     rows, work = progress.totals.rows, progress.totals.work
     words = [f"{rows.read:,} rows"]
     if progress.rows_per_second is not None:

@@ -11,20 +11,17 @@ from typing import IO, Any
 
 from ddbload.context import Context
 from ddbload.contracts.column_mapping import HMAC_KEY, Dialect, key_fingerprint
-from ddbload.contracts.messages import Message
+from ddbload.contracts.messages import Message, decode_json, encode_json
 from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
 from ddbload.contracts.results import DONE, Report
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import LINES, LOCATION_FIELDS, UNCOMPRESSED, Source
+from ddbload.contracts.source import LOCATION_FIELDS, UNCOMPRESSED, Source
 from ddbload.errors import BadRetryFile, RunMismatch
-from ddbload.items.item_layout import item_layout
-from ddbload.items.row_encoder import row_boundaries_for
-from ddbload.items.typed_values import PLAIN_TYPES
+from ddbload.items.row_attributes import PLAIN_TYPES, item_layout
 from ddbload.ledger.counted_chunks import counted_rejects
-from ddbload.ledger.store import decode_json, encode_json
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.rows.blocks import Block, RowBoundaries, RowPositions
-from ddbload.rows.dialect_grammar import RowSplitter
+from ddbload.rows.dialect_grammar import RowSplitter, row_boundaries_for
 from ddbload.steps.load_history import may_begin
 
 
@@ -44,9 +41,10 @@ _LINE_ENDS = ("\r\n", "\n", "\r")
 
 
 RETRIES = "retries/"
-"""Prefix of the objects that say which rejects each retry imports: `retries/<run>/<number>.json`.
+"""Prefix of the objects that record which rejects each retry imports.
 
-Each number is written once, so of two retries that begin at the same time one finds the other.
+They are named `retries/<run>/<number>.json`. Each number is written only once, so of two retries
+that begin at the same time, one finds the other.
 """
 _PLACES = re.compile(r"(\d{6,})\.json", re.ASCII)
 _PLACE_DIGITS = 16
@@ -54,7 +52,7 @@ _PLACE_DIGITS = 16
 
 @dataclass(frozen=True, slots=True)
 class RetryPlaces(Message):
-    """Rejects that a retry imports, written before its run begins."""
+    """Rejects that a retry imports; written before the retry's run begins."""
 
     run: str
     """Run id of the retry."""
@@ -65,13 +63,13 @@ class RetryPlaces(Message):
 
 @dataclass(frozen=True, slots=True)
 class EarlierRetry:
-    """Earlier run that imported some of the same rejects."""
+    """Earlier retry that imported some of the same rejects."""
 
     run: str
     places: frozenset[str]
-    """Places of the rejects that both import."""
+    """Places of the rejects that both retries import."""
     report: Report | None
-    """None while the run is not done."""
+    """Report of the earlier retry; None if it is not done."""
 
 
 def earlier_retries(
@@ -79,9 +77,8 @@ def earlier_retries(
 ) -> tuple[list[EarlierRetry], str]:
     """Find the retries of a run that may have written some of these rejects.
 
-    Returns them, and the name under which the next retry is entered.
-
-    One that ended before it wrote a row does not count.
+    Also returns the name under which the next retry is recorded. Retries that ended before they
+    wrote a row are left out.
     """
     wanted, prefix = frozenset(places), f"{RETRIES}{run}/"
     numbers = {
@@ -111,26 +108,26 @@ def earlier_retries(
 
 
 def put_retry(name: str, retry: str, places: Iterable[str], context: Context) -> bool:
-    """Record which rejects a retry imports; False if another retry has been entered as `name`."""
+    """Record which rejects a retry imports; return False if another retry has this `name`."""
     entry = RetryPlaces(retry, context.now(), tuple(places))
     return context.store.put_new(name, encode_json(entry.to_json()))
 
 
 def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: str) -> list[str]:
-    """Write the `raw` of each reject as a row, with a line end; return the rejects' places.
+    """Write the `raw` of each reject as a row with a line end; return the rejects' places.
 
-    A place is a hash of the byte of the source at which the rejected row begins; of the row, if a
-    line has no byte.
+    A place is a hash of the rejected row's first byte in the source, or of the row itself if the
+    reject has no `byte`.
 
     Args:
-        record: Record of the run that rejected the rows; it has their format.
+        record: Record of the run that rejected the rows, which gives their format.
         lines: Rejects as JSON lines.
         out: File for the rows.
         name: Name of the file of rejects, for errors.
 
     Raises:
-        BadRetryFile: If a line is not a reject, or its `raw` is not exactly one row; a row with an
-            open quote would swallow the next one.
+        BadRetryFile: If a line is not a reject, or its `raw` is not exactly one row. A row with an
+            unclosed quote would include the next one.
     """
     ends = row_boundaries_for(_source_of(record))
     rewriter = _RowRewriter(record) if record.payload.source.kind.has_columns else None
@@ -164,7 +161,7 @@ def payload_for(record: RunRecord, path: str) -> Payload:
     types = earlier.types
     if earlier.source.kind.has_columns:
         layout = item_layout(record.columns, earlier)
-        # All types are declared, so that none is inferred or recognized anew from other rows.
+        # Declare all types, so that none is inferred from the retried rows.
         kinds = (PLAIN_TYPES.get(kind, kind) for kind in record.types)
         types = dict(zip(layout.attributes, kinds, strict=True))
     elif earlier.source.kind.is_container:
@@ -185,7 +182,7 @@ def payload_for(record: RunRecord, path: str) -> Payload:
 
 
 def check_hmac_key(record: RunRecord, payload: Payload) -> None:
-    """Raise `RunMismatch` if a payload's templates would hash with another key than a run's."""
+    """Raise `RunMismatch` if a payload's templates would use another HMAC key than the run."""
     key = hmac_key(payload)
     if key is None or key_fingerprint(key, record.payload.run or "") == record.hmac_key:
         return
@@ -196,13 +193,13 @@ def check_hmac_key(record: RunRecord, payload: Payload) -> None:
 
 
 def _source_of(record: RunRecord) -> Source:
-    """Return the source that reads the rows from a UTF-8 file without header."""
+    """Return the source that reads the rows from a UTF-8 file without a header."""
     source = record.payload.source
     nowhere: dict[str, Any] = dict.fromkeys(LOCATION_FIELDS)
     return replace(
         source,
         format=source.kind.retry_format or source.format,
-        layout=LINES if source.framed else source.layout,
+        layout=source.layout_of_lines,
         skip_lines=0,
         header=not source.kind.has_columns,
         columns=record.columns if source.kind.has_columns else None,
@@ -213,7 +210,7 @@ def _source_of(record: RunRecord) -> Source:
 
 
 class _RowRewriter:
-    """Writes rows of objects with columns in another order as rows of the run's columns."""
+    """Rewriter of rows from objects whose columns are in another order than the run's."""
 
     def __init__(self, record: RunRecord) -> None:
         source = _source_of(record)
@@ -235,13 +232,14 @@ class _RowRewriter:
         return self._delimiter.join(self._written(known.get(name, "")) for name in self._columns)
 
     def _written(self, field: str) -> str:
-        """Write a field so that it is read as the same text."""
+        """Write a field so that it is read back as the same text."""
         quote, escape = self._quote, self._escape
         if not field or (quote is None and escape is None):
             return field
         if escape is not None:
             special = {escape, quote or "", *self._delimiter, "\r", "\n"}
-            # Without quotes, an escape before the first character keeps a null marker apart.
+            # Without quotes, an escape before the first character distinguishes text from a null
+            # marker.
             written = "".join(escape + each if each in special else each for each in field)
             if quote is None:
                 return written if written[0] == escape else escape + written
@@ -282,13 +280,13 @@ def _place(reject: Mapping[str, Any]) -> str:
 
 
 def _as_dynamodb_json(raw: str, policy: str) -> str:
-    """Apply the null policy to a row of Parquet, whose reject is DynamoDB JSON with nulls."""
+    """Apply the null policy to a Parquet row, whose reject is DynamoDB JSON with nulls."""
     try:
-        # Numbers stay text, so that their digits do not change.
+        # Keep numbers as text, so that no digit changes.
         value = json.loads(raw, parse_int=str, parse_float=str)
         item = dict(value["Item"])
     except (ValueError, RecursionError, LookupError, TypeError):
-        # It will be rejected again, with the reason.
+        # Not JSON: the import rejects it again, with the reason.
         return raw
     if policy == NULL or _NULL not in item.values():
         return raw

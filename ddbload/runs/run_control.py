@@ -1,4 +1,4 @@
-"""Cancel runs, change their limits, and take up runs whose workers have stopped."""
+"""Cancel runs, change their limits, and take over runs whose workers have stopped."""
 
 from __future__ import annotations
 
@@ -33,11 +33,10 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_objects import SeenWorker
 from ddbload.runs.local_runs import live_heartbeat
 from ddbload.steps.executions import Execution, Executions
-from ddbload.steps.load_history import keep_failure
 from ddbload.steps.report import finished_report, read_run, write_report
 
 STOP_POLL_SECONDS = 0.5
-"""Time between two looks at the workers that are to stop."""
+"""Seconds between checks of workers that should stop."""
 _AS_THEY_ARE = NewLimits()
 _UNKNOWN_LIMITS = Control().cancel()
 
@@ -47,14 +46,16 @@ class Cancellation:
     """Result of cancelling a run."""
 
     report: Report | None
-    """Report of the run; None if it never began."""
+    """Report of the run; None if the run never began."""
     already_done: bool = False
-    """The run was done before, so that there was nothing to cancel."""
+    """True if the run was done before, so that there was nothing to cancel."""
     silent: tuple[str, ...] = ()
-    """Workers and processes that did not say that they stopped, and what is known of each."""
+    """Description of each worker or process that has not confirmed that it stopped."""
     stop_refused: str | None = None
-    """Error that kept the execution from being stopped. It ends by itself: its functions see the
-    cancellation."""
+    """Error of StopExecution, if it failed.
+
+    The execution still ends by itself, because its functions read the cancellation.
+    """
 
 
 def cancel_run(
@@ -64,9 +65,9 @@ def cancel_run(
     executions: Executions | None = None,
     execution: Execution | None = None,
 ) -> Cancellation:
-    """Cancel a run, and wait until its workers have stopped, for three of their periods at most.
+    """Cancel a run, and wait until its workers have stopped, at most three of their periods.
 
-    `execution`: the last one of a deployed run. Raises errors of the ledger.
+    `execution`: last execution of a deployed run. Raises errors of the ledger.
     """
     ledger = context.ledger(run)
     record = ledger.find_record()
@@ -86,13 +87,13 @@ def cancel_run(
     if record is None:
         record = ledger.find_record()
     if record is None:
-        # There is nothing to resume, and the id is free for another run. Who still works on it
-        # must find that it is cancelled.
+        # There is nothing to resume, and the id may be used again. A process that still works on
+        # the run must find the cancellation.
         if process is None and stop_refused is None:
             ledger.change_control(lambda known: None if known == cancelled else known)
-            keep_failure(ledger, Failure.of(Cancelled.of(run), at=context.now()))
+            ledger.keep_failure(Failure.of(Cancelled.of(run), at=context.now()))
     elif first is None and cancelled == _UNKNOWN_LIMITS:
-        # Only now the limits of the run can be known.
+        # The limits of the run are known only now.
         limits = Control.of(record.payload.options).cancel()
         ledger.change_control(lambda known: limits if known == cancelled else known)
     report = None if record is None else write_report(run, context)
@@ -109,8 +110,8 @@ def change_limits(
 ) -> tuple[Control, Control]:
     """Replace limits of a run, which its workers obey within seconds; return old and new ones.
 
-    A limit may be `UNLIMITED`, and `max_wcu` a percentage; None leaves it as it is. Raises
-    `InvalidUsage` for a run that is done, `RunNotFound` before it has a record, and AWS's errors.
+    A limit may be `UNLIMITED`; None keeps it; `max_wcu` may be a percentage. Raises `InvalidUsage`
+    for a run that is done, `RunNotFound` before the run has a record, and AWS's errors.
     """
     ledger = context.ledger(run)
     record = ledger.find_record()
@@ -134,8 +135,8 @@ def change_limits(
             f"--max-cost limits the price of write units, and those of run {run} have none: its"
             " table has provisioned capacity"
         )
-    # The table is described before, so that little time passes between reading and writing.
-    given = _settled_limits(record, context, NewLimits(max_wcu, max_cost))
+    # Describe the table first, to keep the time between reading and writing the control short.
+    given = _resolved_limits(record, context, NewLimits(max_wcu, max_cost))
     before = after = Control.of(record.payload.options)
 
     def change(known: Control | None) -> Control:
@@ -152,39 +153,39 @@ def change_limits(
 def take_up(
     run: str, context: Context, *, limits: NewLimits = _AS_THEY_ARE, functions: bool = False
 ) -> None:
-    """Make sure that a run's earlier workers have stopped, and let new ones start.
+    """Ensure that a run's earlier workers have stopped, and let new ones start.
 
-    Limits that were changed stay in force, unless `limits` has others. `functions`: the workers
-    are functions, which go on when their execution is stopped. Raises `RunUnderWay` if workers do
+    Changed limits stay in force unless `limits` replaces them. `functions`: the workers are Lambda
+    functions, which continue after their execution is stopped. Raises `RunUnderWay` if workers do
     not stop, and errors of the ledger.
     """
     ledger = context.ledger(run)
     control = seen = ledger.find_control()
     record = ledger.find_record()
     if control is None and (record is None or not functions):
-        # Processes end with the one that started them, whose heartbeat has been looked at.
+        # Worker processes end with their parent, whose heartbeat was checked.
         return
     if control is None:
         assert record is not None  # noqa: S101 - the case above
         control = Control.of(record.payload.options)
-    # A function that others do not see yet has no limit, and shares those of the new attempt.
+    # A function that is not visible yet has no limits, and would share those of the new attempt.
     if any(each.working for each in ledger.workers()):
         if functions and not control.cancelled:
             first = control
             seen = ledger.change_control(lambda known: (known or first).cancel())
         if functions or control.cancelled:
             _require_stopped(ledger, context)
-    given = None if record is None else _settled_limits(record, context, limits)
+    given = None if record is None else _resolved_limits(record, context, limits)
     resumed_after = ledger.find_execution()
 
     def change(known: Control | None) -> Control | None:
         if known is not None and known.cancelled and (seen is None or not seen.cancelled):
             raise Cancelled.of(run)
         if given is None:
-            # The run starts anew, with the limits of its payload.
+            # The run starts over, with the limits of its payload.
             return None
-        # Before the new execution has begun, only this tells a resumed run from one with new
-        # limits.
+        # Until the new execution has begun, only this distinguishes a resumed run from one with
+        # changed limits.
         limited = given(known or control)
         return replace(limited, state=ACTIVE, resumed_after=resumed_after)
 
@@ -192,7 +193,7 @@ def take_up(
 
 
 def _first_control(record: RunRecord | None, execution: Execution | None) -> Control | None:
-    """Return the limits that a run began with; None if they are not known yet."""
+    """Return the limits that a run began with; None while they are unknown."""
     if record is not None:
         return Control.of(record.payload.options)
     if execution is None:
@@ -201,14 +202,17 @@ def _first_control(record: RunRecord | None, execution: Execution | None) -> Con
         options = Payload.from_json(execution.input).options
     except DdbloadError:
         return None
-    # A percentage is known when preflight has looked at the table.
+    # A percentage is resolved once preflight has described the table.
     return None if options.max_wcu_percent else Control.of(options)
 
 
-def _settled_limits(
+def _resolved_limits(
     record: RunRecord, context: Context, limits: NewLimits
 ) -> Callable[[Control], Control]:
-    """Return what puts limits into a control, with a percentage of the table's capacity settled."""
+    """Return a function that puts limits into a control.
+
+    A percentage is first converted to write units by the table's capacity.
+    """
     new: dict[str, Any] = {}
     if limits.max_wcu is not None:
         new["max_wcu"] = _units_a_second(limits.max_wcu, record, context)
@@ -230,7 +234,7 @@ def _units_a_second(max_wcu: float | str, record: RunRecord, context: Context) -
 
 
 def _stop(executions: Executions, execution: Execution, run: str) -> str | None:
-    """Stop an execution; return why it was not stopped, if that is not allowed."""
+    """Stop an execution; return the error if that is not permitted."""
     error = Cancelled.of(run)
     try:
         executions.stop(execution.arn, error.name, error.message)
@@ -240,8 +244,8 @@ def _stop(executions: Executions, execution: Execution, run: str) -> str | None:
 
 
 def _wait_until_stopped(ledger: Ledger, context: Context, *, functions: bool) -> list[str]:
-    """Wait until no worker sends; return those that did not say so."""
-    # Functions may send before they are seen.
+    """Wait until no worker sends; return those that did not confirm that they stopped."""
+    # Functions may send requests before their progress is visible.
     least = UNSEEN_SECONDS + STOP_POLL_SECONDS if functions else 0.0
     seen, at_work = _wait(ledger, context, least)
     return [
@@ -270,10 +274,10 @@ def _require_stopped(ledger: Ledger, context: Context) -> None:
 def _wait(
     ledger: Ledger, context: Context, least: float = 0.0
 ) -> tuple[list[SeenWorker], set[str]]:
-    """Wait until no worker works, or for as long as a dead one seems alive.
+    """Wait until no worker is active, or until silent ones count as dead.
 
-    Returns all workers, and the names of those that worked meanwhile. `least`: seconds to wait
-    where none is seen at work.
+    Returns all workers, and the names of those that were active meanwhile. `least`: minimum seconds
+    to wait if no worker is active.
     """
     begun, at_work = context.clock(), set[str]()
     while True:
@@ -288,7 +292,7 @@ def _wait(
 
 
 def _process_still_there(run: str, context: Context) -> str | None:
-    """Wait until the process that runs an import has ended; return what it is if it has not."""
+    """Wait until the process that runs an import has ended; describe it if it does not end."""
     begun, found = context.clock(), live_heartbeat(run, context)
     while found is not None:
         if context.clock() - begun > 3 * found.every:

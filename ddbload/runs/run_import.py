@@ -1,4 +1,4 @@
-"""Run an import on this machine: preflight, chunks, report, as the state machine does."""
+"""Run an import on this machine: preflight, chunks, report, like the state machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -46,20 +46,19 @@ from ddbload.runs.progress import (
 )
 from ddbload.runs.run_control import take_up
 from ddbload.steps.import_chunk import import_chunk, worker_pacing
-from ddbload.steps.load_history import keep_request, kept_failure
-from ddbload.steps.preflight import preflight
+from ddbload.steps.preflight import keep_request, preflight
 from ddbload.steps.report import finished_report, is_another, write_report
 from ddbload.write.drivers import Driver, concurrency_for
 from ddbload.write.requests import EndpointFeatures
 
 PROCESS_REPORT_SECONDS = 0.1
-"""Seconds between two progress reports of a process, at least."""
+"""Minimum seconds between two progress reports of a process."""
 TASKS_OF_PROCESS = 2
-"""Tasks of a process that are queued or under way."""
+"""Maximum tasks per process that are queued or running."""
 
 
 class ChunkWorker:
-    """Worker that imports chunks one after the other, with one driver for the whole run."""
+    """Worker that imports one chunk after the other, with one driver for the whole run."""
 
     def __init__(self, settings: LocalSettings, context: Context, run: str) -> None:
         record = context.ledger(run).record()
@@ -79,7 +78,7 @@ class ChunkWorker:
         """Import a chunk until a deadline; return an error instead of raising it."""
         context = self._context
         start = task.chunk.start if task.cursor is None else task.cursor.byte
-        begin = task.chunk.start if self._reader.is_ranged or self._reader.is_seekable else 0
+        begin = task.chunk.start if self._reader.reads_from_chunk else 0
         deadline = context.clock() + step_seconds(self._settings.segment_seconds, start - begin)
         try:
             return import_chunk(task, replace(context, deadline=deadline), self._reader)
@@ -89,7 +88,7 @@ class ChunkWorker:
             return unexpected(error, f"importing chunk {task.chunk.chunk}")
 
     def close(self) -> None:
-        """End the threads, and tell the others that this worker sends nothing any more."""
+        """End the threads, and record that this worker sends nothing any more."""
         if self._context.driver is not None:
             self._context.driver.close()
         if self._context.control is not None:
@@ -102,8 +101,9 @@ def make_chunk_worker(
     should_stop: Callable[[], bool],
     report: Callable[[ChunkProgress], None],
 ) -> ChunkWorker:
-    """Make the worker of a process, which is closed when the process ends."""
-    # A run in one process does not need multiprocessing, which takes time to load.
+    """Make the worker of a process. It is closed when the process ends."""
+    # Imported here because multiprocessing is slow to load, and a run in one process does not need
+    # it.
     from multiprocessing import util
 
     last = 0.0
@@ -117,7 +117,7 @@ def make_chunk_worker(
     worker = ChunkWorker(
         settings, settings.context(should_stop=should_stop, progress=progress), run
     )
-    # Called when the pool shuts down; at-exit functions are not, in processes of a pool.
+    # Called when the pool shuts down. Processes of a pool do not call atexit functions.
     util.Finalize(worker, worker.close, exitpriority=0)
     return worker
 
@@ -128,14 +128,14 @@ class RunResult:
 
     report: Report
     adopted_rows: int
-    """Rows that earlier attempts had imported."""
+    """Rows imported by earlier attempts."""
     record: RunRecord
     already_done: bool = False
-    """The run was done before: nothing was written, and the report is the earlier one."""
+    """True if the run was done before: nothing was written, and the report is the earlier one."""
 
 
 def new_run_id(now: datetime | None = None) -> str:
-    """Make a run id that sorts by time: `20261121T073000Z-1f2e3d`."""
+    """Return a run id that sorts by time: `20261121T073000Z-1f2e3d`."""
     moment = now or datetime.now(UTC)
     return f"{moment:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
@@ -153,28 +153,27 @@ def run_import(
     limits: NewLimits | None = None,
     clients: Clients | None = None,
 ) -> RunResult:
-    """Run the steps of the state machine on this machine, with processes instead of its Map.
+    """Run the steps of the state machine on this machine, with processes in place of its Map.
 
     A chunk that fails because of its rows does not stop the other chunks. Any other failure, such
-    as a missing table, ends the run; the report names it. A run that is done, and that its ledger
-    still proves, is not imported again.
+    as a missing table, ends the run; the report names it. A run that is done, with a ledger that
+    proves it, is not imported again.
 
     Args:
         payload: Input of the run.
         settings: Ledger, AWS settings and concurrency.
-        run: Run id; an unfinished run of this id is resumed.
-        processes: Processes that import chunks.
-        should_stop: Asked often; True stops the run at the next settled rows.
+        run: Run id. An unfinished run with this id is resumed.
+        processes: Number of processes that import chunks.
+        should_stop: Called often; True stops the run once rows in flight are settled.
         watch: Called with the progress whenever it changes.
         begun: Called with the run's record before any row is written.
         notice: Called with each warning about the table before any row is written.
-        limits: Limits that replace those which an earlier attempt was given meanwhile; by default
-            those of the payload.
-        clients: Clients of the settings that the caller has made, so that none are made again.
+        limits: New limits; None keeps those last set for the run, or those of the payload.
+        clients: AWS clients to use; None creates them from the settings.
 
     Raises:
-        RunUnderWay: If another process works on the run, or has taken it up while this one was
-            suspended, or if workers of a cancelled run still work.
+        RunUnderWay: If another process works on the run, or took it over while this one was
+            suspended, or if workers of a cancelled run are still active.
         Interrupted: If the run was stopped during preflight.
         Cancelled: If the run was cancelled during preflight.
         DdbloadError: If preflight fails, or the ledger cannot be read or written.
@@ -217,7 +216,7 @@ def run_import(
         if not tasks and (done := finished_report(run, context)) is not None:
             return RunResult(done, totals.adopted_rows, record, already_done=True)
         failed = _import_tasks(tasks, processes, totals, context, settings, record)
-        # Before the report, which would be that of the other process.
+        # Checked before the report, which would be the other process's.
         heartbeat.look()
         totals.report()
         final = write_report(run, context, interrupted=context.should_stop() and not failed)
@@ -225,12 +224,29 @@ def run_import(
 
 
 @contextmanager
+def kept_failure(ledger: Ledger, context: Context) -> Generator[None]:
+    """Keep the error of a run that ends before it has a record, and pass it on.
+
+    That another process works on the run says nothing about it.
+    """
+    try:
+        yield
+    except RunUnderWay:
+        raise
+    except DdbloadError as error:
+        # A ledger that cannot be written has been named by the error.
+        with suppress(DdbloadError):
+            ledger.keep_failure(Failure.of(error, at=context.now()))
+        raise
+
+
+@contextmanager
 def asked_for(
     payload: Mapping[str, Any], settings: LocalSettings, run: str, clients: Clients
 ) -> Generator[None]:
-    """Write what is asked of a run before anything can fail, and keep the error that ends it.
+    """Record a run's request before anything can fail, and the error that ends the run.
 
-    A ledger that cannot be written is named by the import itself.
+    An error of writing the ledger is left to the import, which raises it again.
     """
     try:
         context = settings.context(clients=clients)
@@ -252,16 +268,16 @@ def _import_tasks(
     settings: LocalSettings,
     record: RunRecord,
 ) -> bool:
-    """Import tasks, and record their results; return whether any failed.
+    """Import tasks and record their results; return whether any failed.
 
-    A chunk that is not imported to its end becomes a task again.
+    The rest of a chunk that was not imported to its end becomes a new task.
     """
     run, limit = record.run, record.payload.options.reject_limit
     ledger = context.ledger(run)
     failed = enough = False
 
     def look() -> bool:
-        """Tell whether no more tasks are to begin."""
+        """Return whether no more tasks should begin."""
         nonlocal enough
         rows, besides = totals.settled.rows, record.most_rows_besides(totals.settled.bytes)
         too_many = limit.surely_exceeded(rows.rejected, rows.read, besides)
@@ -304,7 +320,7 @@ def _iter_results(
     run: str,
     look: Callable[[], bool],
 ) -> Generator[tuple[ImportTask, ImportResult | DdbloadError]]:
-    """Yield tasks with their results, by `count` processes, until no task is left."""
+    """Yield tasks with their results from `count` processes, until no task is left."""
     if look() or not tasks:
         return
     if count == 1:
@@ -314,7 +330,7 @@ def _iter_results(
                 yield task, worker(task)
                 look()
         return
-    # One process does not need multiprocessing, which takes time to load.
+    # Imported here because multiprocessing is slow to load, and one process does not need it.
     from ddbload.reading.processes import ProcessPool
 
     pool = ProcessPool[ImportTask, ImportResult | DdbloadError](
@@ -330,7 +346,7 @@ def _iter_results(
 def _remaining_tasks(
     run: str, ledger: Ledger, manifest: Sequence[Chunk], totals: LocalProgress
 ) -> deque[ImportTask]:
-    """List a task for each chunk that is not imported yet, from its last cursor on."""
+    """List a task for each chunk that is not fully imported, starting at its last cursor."""
     tasks: deque[ImportTask] = deque()
     for chunk, chain in iter_chains(ledger, manifest):
         for segment in chain:
@@ -365,11 +381,11 @@ def _preflight(
 
 
 class LocalProgress:
-    """Totals of a run: its segments, and the progress of running tasks."""
+    """Totals of a run: its segments, plus the progress of running tasks."""
 
     def __init__(self, watch: Callable[[RunProgress], None], clock: Callable[[], float]) -> None:
         self.settled = WorkTotals()
-        """Totals of the segments."""
+        """Totals of all segments."""
         self.adopted_rows = 0
         self.heartbeat: HeartbeatWriter | None = None
         self._watch = watch
@@ -380,11 +396,11 @@ class LocalProgress:
 
     @property
     def stopped(self) -> bool:
-        """True if the run was cancelled, or taken up by another process."""
+        """True if the run was cancelled, or taken over by another process."""
         return self.heartbeat is not None and self.heartbeat.stopped
 
     def begin(self, record: RunRecord, chunks: Sequence[Chunk]) -> None:
-        """Set the run and its chunks, once its source was checked."""
+        """Set the run and its chunks, once the source was checked."""
         self._meter.begin(record, chunks)
         self._step = IMPORTING
 
@@ -400,7 +416,7 @@ class LocalProgress:
         """Replace the progress of a running task."""
         states, (chunk, totals) = self._meter.chunks, now
         if states[chunk] == DONE_PERCENT:
-            # It was overtaken by the end of its task.
+            # The report arrived after the end of its task.
             return
         self._running[chunk] = totals
         begin = self._positions.get(chunk, states.chunk(chunk).start)
@@ -408,7 +424,7 @@ class LocalProgress:
         self.show()
 
     def finished(self, chunk: int) -> None:
-        """Drop the progress of a task that has ended, and show what its segments say."""
+        """Drop the progress of a finished task, and show the state from its segments."""
         self._running.pop(chunk, None)
         if chunk in self._positions:
             self._meter.chunks.set_position(chunk, self._positions[chunk])
@@ -428,11 +444,11 @@ class LocalProgress:
         if not adopted:
             self.show()
             return
-        # All of these are shown together: they say nothing about the speed.
+        # Adopted rows appear all at once, so they must not count for the speed.
         self.adopted_rows += segment.rows.read
         self._meter.adopted_rows = self.adopted_rows
 
     def report(self) -> None:
-        """Show that the report is being made."""
+        """Show that the report is being written."""
         self._step = REPORTING
         self.show()

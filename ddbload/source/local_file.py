@@ -1,4 +1,4 @@
-"""Local files as byte sources, and standard input copied to a temporary file."""
+"""Local files as byte sources; standard input is copied to a temporary file."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from typing import Any, BinaryIO
 from ddbload.errors import SourceChanged, SourceNotFound, SourceUnreadable, nearest_name
 
 STDIN_PREFIX, PIPE_PREFIX = "ddbload-stdin-", "ddbload-pipe-"
-"""Prefixes for names of temporary copies of standard input and of a pipe."""
+"""File name prefixes of temporary copies of standard input and of a pipe."""
 CHECK_SECONDS = 0.5
-"""Time between two looks whether a copy should go on."""
+"""Seconds between checks whether a copy should continue."""
 PIECE_BYTES = 1024 * 1024
 RETRY_PREFIX = "ddbload-retry-"
-"""Prefix for names of temporary files with rows of mended rejects."""
+"""File name prefix of temporary files with rows of corrected rejects."""
 _COPIES = {
     STDIN_PREFIX: "standard input",
     PIPE_PREFIX: "the pipe",
     RETRY_PREFIX: "the file of mended rejects",
 }
-"""Names of what temporary files are copies of, by their prefix."""
+"""Names of the inputs that temporary files are copies of, by file name prefix."""
 
 
 def is_removed_copy(path: str) -> bool:
-    """Tell whether a path named a temporary copy of the input that was removed since."""
+    """Return whether a path is that of a temporary copy that was removed."""
     return path == "-" or (Path(path).name.startswith(tuple(_COPIES)) and not Path(path).exists())
 
 
 def name_for_user(path: str) -> str:
-    """Return the path of a file, or what it is a temporary copy of."""
+    """Return a file's path, or for a temporary copy the name of its input."""
     if path == "-":
-        # The copy was not finished.
+        # The copy is incomplete.
         path = STDIN_PREFIX
     prefix = next((each for each in _COPIES if Path(path).name.startswith(each)), None)
     return path if prefix is None else _COPIES[prefix]
@@ -51,9 +51,9 @@ def spool_to_disk(
 ) -> str:
     """Copy a stream to a temporary file and return its path. The caller removes the file.
 
-    Only a file can be read in ranges. `check` is called twice a second, also while nothing comes;
-    what it raises ends the copy. Raises `SourceUnreadable`, for a full disk, too, and for a
-    device such as /dev/zero, which would fill it.
+    A copy is needed because only a file can be read in ranges. `check` is called twice a second,
+    even while no data arrives; an exception that it raises ends the copy. Raises
+    `SourceUnreadable`, also for a full disk, and for an endless device such as /dev/zero.
     """
     _refuse_device(stream)
     try:
@@ -71,12 +71,12 @@ def spool_to_disk(
 
 
 def _pieces(stream: BinaryIO, check: Callable[[], None]) -> Iterator[bytes]:
-    """Read a stream as its bytes come, and call `check` meanwhile."""
+    """Yield the bytes of a stream as they arrive, and call `check` meanwhile."""
     read = stream.read
     try:
         waited_for = [stream.fileno()]
         if isinstance(stream, io.BufferedReader):
-            # Returns what is there; `read` would wait for as much as it may return.
+            # `read1` returns the bytes available; `read` would wait for the full size.
             read = stream.read1
     except (OSError, ValueError):
         # Not a file of the system's: it never waits.
@@ -108,23 +108,23 @@ def _refuse_device(stream: BinaryIO) -> None:
 
 
 class LocalFile:
-    """A regular file, pinned by its size, mtime, ctime and inode."""
+    """Regular file, pinned by its size, mtime, ctime and inode."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
         self._status = os.fstat(descriptor)
         self.name = name_for_user(path)
-        """Path as given by the user, or what the file is a temporary copy of."""
+        """Path as given by the user, or the name of the input that the file is a copy of."""
         self.size = self._status.st_size
         """Size in bytes."""
         self._ctime_ns, self._links = self._status.st_ctime_ns, self._status.st_nlink
 
     @property
     def pinned(self) -> Mapping[str, Any]:
-        """Path without links and `..`, size, mtime, ctime and inode.
+        """Resolved path, size, mtime, ctime and inode.
 
-        ctime reveals an edit in place after which the mtime was set back.
+        The ctime reveals an edit in place after which the mtime was reset.
         """
         status = self._status
         return {
@@ -145,7 +145,7 @@ class LocalFile:
                 raise SourceUnreadable(f"{self.name}: {error.strerror}") from None
             if not piece:
                 raise self._changed()
-            # Checked after the read and before the bytes are used, so no changed byte gets out.
+            # Checked after the read and before the bytes are used, so that no changed byte is used.
             self._check()
             position += len(piece)
             yield piece
@@ -159,7 +159,7 @@ class LocalFile:
         if (now.st_size, now.st_mtime_ns) != (then.st_size, then.st_mtime_ns):
             raise self._changed()
         if now.st_ctime_ns != self._ctime_ns:
-            # A hard link that is added or removed changes the ctime, but not the content.
+            # Adding or removing a hard link changes the ctime, but not the content.
             if now.st_nlink == self._links:
                 raise self._changed()
             self._ctime_ns, self._links = now.st_ctime_ns, now.st_nlink
@@ -172,11 +172,11 @@ class LocalFile:
 
 
 def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
-    """Open a regular file; if `pinned` is given, only that version of it.
+    """Open a regular file, or only its `pinned` version if given.
 
     Raises `SourceNotFound`, `SourceUnreadable` and `SourceChanged`.
     """
-    # Opening a pipe would block until it has a writer, before it can be refused.
+    # Opened without blocking: opening a pipe would wait for a writer before it can be refused.
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         descriptor = os.open(path, flags)
@@ -208,7 +208,10 @@ def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
 
 
 def _open_error(error: OSError | ValueError) -> str | None:
-    """Explain why a path cannot be opened. Python's texts for a ValueError vary by version."""
+    """Explain why a path cannot be opened; None for unknown errors.
+
+    Python's own texts of a ValueError vary by version.
+    """
     if isinstance(error, OSError):
         return error.strerror
     if isinstance(error, UnicodeEncodeError):
@@ -228,13 +231,13 @@ def _require_regular(path: str, descriptor: int) -> None:
 # Files that do not exist.
 
 MAX_COMPARED = 1000
-"""Entries of a folder, or objects of a prefix, that are compared with what is missing."""
+"""Maximum entries of a folder, or objects of a prefix, compared with a missing name."""
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _QUOTES = "'\"`\u2018\u2019\u201c\u201d"
 
 
 def missing_file(path: str, what: str = "no such file") -> SourceNotFound:
-    """Make the error of a path that does not exist, with what is likely meant by it."""
+    """Return the error for a path that does not exist, with a suggestion of a similar one."""
     return SourceNotFound(f"{path}: {what}{_advice(path)}")
 
 
@@ -260,7 +263,7 @@ def _advice(path: str) -> str:
 
 
 def nearest_file(name: str, names: Iterable[str]) -> str | None:
-    """Return the most similar file name. What follows the first dot would make all alike."""
+    """Return the most similar file name, first compared without suffixes; else None."""
     by_stem: dict[str, list[str]] = {}
     for each in sorted(names):
         by_stem.setdefault(each.partition(".")[0], []).append(each)

@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 RANGE_BYTES = 8 * 1024 * 1024
-"""Size of one ranged GET: limits what a broken read repeats, and how long a body takes."""
+"""Bytes per ranged GET; limits what a broken read repeats, and a body's duration."""
 
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
-# Error codes for a missing object, and for one that is not the pinned version.
+# Error codes of a missing object, and of one that is not the pinned version.
 _GONE = {"NoSuchKey", "NoSuchBucket", "NoSuchVersion", "404", "NotFound", "MethodNotAllowed"}
 _CHANGED = {"PreconditionFailed", "412", "InvalidRange", "416"}
 
 
 Pinned = Mapping[str, Any]
-"""Version of an object: bucket, key, version_id, etag, size."""
+"""Version of an object: keys bucket, key, version_id, etag and size."""
 
 
 class BrokenRead(ConnectionError):
-    """A response is not the requested range."""
+    """Raised for a response that is not the requested range."""
 
 
 class S3Object:
-    """An object pinned by its ETag, and by its version id in a versioned bucket."""
+    """Object pinned by its ETag, and in a versioned bucket by its version id."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class S3Object:
         head: bytes = b"",
     ) -> None:
         self.name = uri_of(pinned)
-        """The s3:// URI."""
+        """s3:// URI of the object."""
         self.size = int(pinned["size"])
         """Size in bytes."""
         self.pinned = dict(pinned)
@@ -62,7 +62,7 @@ class S3Object:
         self._retry_policy = retry_policy
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
-        """Yield a range, see `ByteSource.stream`. A broken read is continued where it stopped."""
+        """Yield a range; see `ByteSource.stream`. A broken read continues where it stopped."""
         position, failures = start, 0
         while position < end:
             try:
@@ -80,7 +80,7 @@ class S3Object:
                 self._retry_policy.wait(failure, failures, doing, known)
 
     def close(self) -> None:
-        """Do nothing: no connection is kept between reads."""
+        """Do nothing, because no connection is kept between reads."""
 
     def _read(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
         pinned = self.pinned
@@ -123,8 +123,12 @@ def require_range(
 ) -> None:
     """Raise `SourceChanged` or `BrokenRead` if a response is not the requested range.
 
-    `etag`, `content_range` and `length` are values of the response's headers, `asked` is the
-    requested range: its first byte, and the byte after its last.
+    Args:
+        pinned: Pinned version of the object.
+        etag: ETag header of the response.
+        content_range: Content-Range header of the response.
+        length: Content-Length header of the response.
+        asked: Requested range: first byte, and byte after the last.
     """
     (start, end), size = asked, int(pinned["size"])
     # Some S3-compatible stores ignore If-Match.
@@ -132,7 +136,8 @@ def require_range(
         raise _changed(uri_of(pinned))
     found = _CONTENT_RANGE.fullmatch(content_range or "")
     if found is None:
-        # Some proxies and stores send the whole object, which is fine if all of it was requested.
+        # Some proxies and stores send the whole object, which is accepted if all of it was
+        # requested.
         if start == 0 and length == end == size:
             return
         raise BrokenRead("the answer is not the range that was asked for")
@@ -143,7 +148,7 @@ def require_range(
 
 
 def expected(failure: AwsFailure, pinned: Pinned) -> Exception | None:
-    """Return the named error if a failure says the version changed, is gone or is archived."""
+    """Return the named error for a version that changed, is gone or is archived; else None."""
     if failure.code in _CHANGED or failure.status in (412, 416):
         return _changed(uri_of(pinned))
     if failure.code in _GONE or failure.status == 404:
@@ -204,7 +209,7 @@ def open_s3(
                 f"{name}: no such bucket; {bucket} is not valid for a bucket (an access point is"
                 " named by its alias)"
             )
-        # Responses to HEAD have no body that would tell more.
+        # Responses to HEAD have no body with details.
         if failure.code == "400":
             return RequestRefused(
                 f"reading {name}: 400: the object is encrypted with a key that its writer sent"
@@ -253,7 +258,8 @@ def open_s3(
     pinned = {
         "bucket": bucket,
         "key": key,
-        # S3 returns "null" for objects older than the bucket's versioning, and accepts it, too.
+        # S3 returns and accepts "null" as the version id of objects older than the bucket's
+        # versioning.
         "version_id": found or version_id,
         "etag": head["ETag"],
         "size": int(head["ContentLength"]),
@@ -262,7 +268,7 @@ def open_s3(
 
 
 def _is_archived(head: Mapping[str, Any]) -> bool:
-    """Tell whether S3 refuses to return the content until the object is restored."""
+    """Return whether the object must be restored before S3 returns its content."""
     if head.get("ArchiveStatus"):
         return True
     archived = head.get("StorageClass") in ("GLACIER", "DEEP_ARCHIVE")
@@ -274,10 +280,10 @@ def _bare(etag: str) -> str:
 
 
 def missing_object(client: S3Client, bucket: str, key: str, extra: str = "") -> SourceNotFound:
-    """Make the error of an object that does not exist, with what is likely meant by it.
+    """Return the error for an object that does not exist, with a suggestion of a similar key.
 
-    HEAD does not say whether the bucket exists, so the bucket is asked. That helps where it may
-    be listed, and its errors are ignored.
+    HEAD does not show whether the bucket exists, so the bucket is listed if permitted. Errors of
+    that are ignored.
     """
     name = f"s3://{bucket}/{key}"
     told = f"{name}: no such object{extra}"

@@ -1,4 +1,4 @@
-"""Concurrent S3 requests over the event loop, with retries, and objects that are read by them."""
+"""Concurrent S3 requests over the event loop, with retries, and reads of objects by them."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ if TYPE_CHECKING:
 
 
 S3_POLL_SECONDS = 0.2
-"""Longest wait for the network between two checks of a deadline."""
+"""Maximum seconds to wait for the network between two checks of a deadline."""
 
 
 class S3Request(ABC):
-    """One GET request, or several in sequence, for one object or listing page."""
+    """GET request, or a sequence of them, for one object or listing page."""
 
     __slots__ = ("failures", "generation")
 
     peek: ClassVar[Any] = None
-    """Function that searches the beginning of a response, and returns None until it is found."""
+    """Function that searches a partial response; it returns None until it finds its value."""
 
     def __init__(self) -> None:
         self.failures = 0
-        """Failed attempts in a row."""
+        """Number of consecutive failed attempts."""
         self.generation = 0
         """Generation of the credentials that signed the last request."""
 
     @abstractmethod
     def request(self, signer: S3Signer) -> tuple[bytes, int]:
-        """Sign the next request; returns its bytes and the generation of the credentials."""
+        """Sign the next request; return its bytes and the generation of the credentials."""
 
     @abstractmethod
     def doing(self) -> str:
@@ -61,25 +61,25 @@ class S3Request(ABC):
 
     @abstractmethod
     def expected(self, failure: AwsFailure) -> Exception | None:
-        """Return the named error of a failure with a meaning for this request, else None."""
+        """Return the named error for a failure with a meaning for this request; else None."""
 
     def take_partial(self, partial: Response) -> None:  # noqa: B027 - optional
-        """Use the received part of a lost response. Raises `SourceChanged`."""
+        """Use the received part of an interrupted response. Raises `SourceChanged`."""
 
 
 class S3RequestLoop:
-    """Sender of `S3Request`s to one bucket, which repeats failed ones after a pause."""
+    """Sender of `S3Request`s to one bucket, which retries failed ones after a back-off."""
 
     def __init__(self, signer: S3Signer, connections: int, retry_policy: RetryPolicy) -> None:
         """Make the event loop. Raises `AwsConfiguration`."""
         self._signer, self._retry_policy = signer, retry_policy
         self._loop = signer.connect(connections)
-        # Heap of requests to repeat: time, a number that breaks ties, request.
+        # Heap of requests to retry: time, tie-breaker, request.
         self._waiting: list[tuple[float, int, S3Request]] = []
         self._number = 0
 
     def free(self) -> int:
-        """Count the requests that may be sent now."""
+        """Return the number of requests that may be sent now."""
         return self._loop.free() - len(self._waiting)
 
     def send(self, request: S3Request) -> None:
@@ -88,9 +88,9 @@ class S3RequestLoop:
         self._loop.send(request, data, request.peek)
 
     def wait(self) -> tuple[list[tuple[S3Request, Any]], list[tuple[S3Request, Response]]]:
-        """Wait for responses; returns values found by `peek`, and whole successful responses.
+        """Wait for responses; return values found by `peek`, and successful complete responses.
 
-        Both lists may be empty. Raises the named error of a request that failed for good.
+        Both lists may be empty. Raises the named error of a request that failed permanently.
         """
         loop, waiting = self._loop, self._waiting
         pause = S3_POLL_SECONDS
@@ -109,7 +109,7 @@ class S3RequestLoop:
         return loop.peeked(), responses
 
     def retry(self, request: S3Request, failure: AwsFailure) -> None:
-        """Repeat a failed request after a pause, or raise its named error."""
+        """Retry a failed request after a back-off, or raise its named error."""
         request.failures += 1
         self._retry_policy.require_retry(failure, request.failures, request.doing())
         self._number += 1
@@ -125,7 +125,8 @@ class S3RequestLoop:
         if partial is not None and partial.status in (200, 206):
             request.take_partial(partial)
             if lost.reason == "ReadTimeout" and len(partial.body) < LEAST_BYTES_PER_SECOND:
-                # Not progress, or a server that sends a byte now and then would be asked for ever.
+                # Too little to count as progress: a server that sends single bytes would be retried
+                # forever.
                 request.failures = failures
         self.retry(request, AwsFailure(FailureKind.UNSURE, lost.reason, "the connection failed"))
 
@@ -144,23 +145,23 @@ class S3RequestLoop:
 
 
 def failure_of_content(error: Exception) -> AwsFailure:
-    """Make the failure of a response whose content is not what was requested."""
+    """Return the failure for a response whose content is not what was requested."""
     return AwsFailure(FailureKind.UNSURE, type(error).__name__, str(error))
 
 
 # Objects, or ranges of objects.
 
 READ_CONCURRENCY = 128
-"""Requests in flight: 6,400 objects a second at 20 ms a request, given enough CPU."""
+"""Maximum requests in flight: 6,400 objects per second at 20 ms each, given enough CPU."""
 BYTES_AHEAD = 64 * 1024 * 1024
-"""Limit of bytes requested or received before their turn."""
+"""Maximum bytes requested or received before their turn."""
 OBJECTS_AHEAD = 8
-"""Limit of objects requested or received before their turn, times the concurrency."""
+"""Maximum objects requested or received before their turn, per request in flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectRange:
-    """A range of one version of an object."""
+    """Range of one version of an object."""
 
     pinned: Pinned
     start: int
@@ -168,17 +169,17 @@ class ObjectRange:
 
     @property
     def size(self) -> int:
-        """Bytes of the range."""
+        """Number of bytes in the range."""
         return self.end - self.start
 
 
 def whole_object(pinned: Pinned) -> ObjectRange:
-    """Return the range that is a whole object."""
+    """Return the range of a whole object."""
     return ObjectRange(pinned, 0, int(pinned["size"]))
 
 
 class _RangeRequest(S3Request):
-    """Request for a range of an object, in one part or several."""
+    """Request for a range of an object, in one or several parts."""
 
     __slots__ = ("_end", "data", "is_done", "pinned", "size", "start")
 
@@ -204,11 +205,11 @@ class _RangeRequest(S3Request):
         return self.start + len(self.data)
 
     def doing(self) -> str:
-        """Describe the read with its present offset."""
+        """Describe the read with its current offset."""
         return f"reading {uri_of(self.pinned)} from byte {self._at}"
 
     def expected(self, failure: AwsFailure) -> Exception | None:
-        """Return the named error of a changed, removed or archived object."""
+        """Return the named error for a changed, removed or archived object; else None."""
         return expected(failure, self.pinned)
 
     def add(self, response: Response) -> None:
@@ -260,7 +261,8 @@ def _read_by_event_loop(
             if ahead[0].is_done:
                 request = ahead.popleft()
                 bytes_ahead -= request.size
-                # One object at a time, so that new requests use its room before the next one.
+                # Yield one object at a time, so that new requests are sent as soon as memory is
+                # free.
                 yield request.data
             else:
                 _receive(loop)
@@ -289,17 +291,17 @@ def read_ranges(
     max_bytes_ahead: int = BYTES_AHEAD,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[bytes]:
-    """Read ranges concurrently; yields the bytes of each, in order.
+    """Read ranges concurrently; yield the bytes of each, in order.
 
     `signers` (`Clients.s3_signer`) makes a signer for a bucket; objects are then read in this
-    thread over ddbload's non-blocking connections. Without `signers`, or where it returns None,
-    `client` reads them in threads, limited by its connection pool. Holds `max_bytes_ahead`, or
-    one range if that is larger. `ranges` is consumed lazily. Close the generator if it is not
-    read to its end.
+    thread over ddbload's non-blocking connections. Without `signers`, or if it returns None,
+    `client` reads them in threads, limited by its connection pool. Memory is limited to
+    `max_bytes_ahead`, or one range if that is larger. `ranges` is consumed lazily. Close the
+    generator if it is not read to its end.
 
-    Only the pinned version is read. Raises `SourceChanged`, `SourceNotFound`, `AccessDenied`,
-    `RequestRefused`, `AwsConfiguration`, and `ServiceUnavailable` after several attempts. A
-    broken body is continued where it stopped.
+    Only the pinned version is read. A broken body continues where it stopped. Raises
+    `SourceChanged`, `SourceNotFound`, `AccessDenied`, `RequestRefused`, `AwsConfiguration`, and
+    `ServiceUnavailable` after several attempts.
     """
     for bucket, group in groupby(ranges, key=lambda each: str(each.pinned["bucket"])):
         signer = None if signers is None else signers(bucket)
@@ -323,7 +325,7 @@ def _read_by_threads(
     max_bytes_ahead: int,
     retry_policy: RetryPolicy,
 ) -> Generator[bytes]:
-    # More threads than pooled connections would wait for one, or open one for each object.
+    # Threads beyond the pooled connections would wait, or open a connection for each object.
     config = getattr(client.meta, "config", None)
     threads = min(concurrency, getattr(config, "max_pool_connections", concurrency))
     is_over = False

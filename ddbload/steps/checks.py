@@ -32,10 +32,10 @@ from ddbload.contracts.column_mapping import (
     shown,
 )
 from ddbload.contracts.options import Options
-from ddbload.contracts.payload import CELL_TYPES, Payload
+from ddbload.contracts.payload import CELL_TYPES, Payload, attribute_type
 from ddbload.contracts.run_record import NOT_BILLED, KeyAttribute, Table, WritePrice
 from ddbload.dynamodb.limits import MAX_NAME_BYTES
-from ddbload.dynamodb.row_writes import MAX_EXPRESSION_BYTES, SETS, RowWrites, longest_update
+from ddbload.dynamodb.modes import MAX_EXPRESSION_BYTES, SETS, RowWrites, longest_update
 from ddbload.errors import (
     Cancelled,
     InvalidPayload,
@@ -44,7 +44,7 @@ from ddbload.errors import (
     UnknownColumn,
     UnsupportedKeyType,
 )
-from ddbload.items.item_layout import item_layout, missing
+from ddbload.items.row_attributes import TYPED_TYPES, item_layout, missing
 from ddbload.items.row_filter import document_filter, row_filter
 from ddbload.items.type_inference import (
     SettledCells,
@@ -52,7 +52,6 @@ from ddbload.items.type_inference import (
     inferred_column_types,
     settle_cells,
 )
-from ddbload.items.typed_values import attribute_type
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.header import Header
 from ddbload.reading.open_sources import known_size
@@ -61,7 +60,6 @@ from ddbload.rows.blocks import BlockSplitter
 from ddbload.rows.columns import ColumnReader, Columns, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.source.decoding.decoded_source import DecodedSource
-from ddbload.steps.load_history import is_cancelled
 
 if TYPE_CHECKING:
     from ddbload.aws.clients import Clients
@@ -75,7 +73,7 @@ SHARE_OF_ACCOUNT = 2
 
 def require_not_cancelled(ledger: Ledger) -> None:
     """Raise `Cancelled` if the run was cancelled."""
-    if is_cancelled(ledger):
+    if ledger.is_cancelled:
         raise Cancelled.of(ledger.run)
 
 
@@ -234,7 +232,10 @@ def resolve_types(
     layout.check_constants(types)
     if writes is not None:
         check_row_writes(writes, layout.attributes, types, header.columns)
-    row_filter(header.columns, layout, types, changes, payload)
+    if payload.where:
+        row_filter(header.columns, layout, types, changes, payload)
+    if TYPED_TYPES.keys().isdisjoint(types):
+        return SettledCells(types)
     return settle_cells(layout, types, _sample_columns(file, header, payload))
 
 

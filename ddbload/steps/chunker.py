@@ -15,11 +15,10 @@ from itertools import islice
 from typing import Any
 
 from ddbload.context import Context
-from ddbload.contracts.chunks import Chunk, ManifestPart, PreflightCursor, SeekPoint
+from ddbload.contracts.chunks import Chunk, ManifestPart, ObjectSlice, PreflightCursor, SeekPoint
 from ddbload.contracts.messages import MAX_WHOLE
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.run_record import Cursor, RunRecord
-from ddbload.contracts.source import ObjectSlice
 from ddbload.errors import DdbloadError, Interrupted, NoProgress
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import iter_objects
@@ -37,9 +36,7 @@ from ddbload.reading.row_blocks import (
     slice_for_object,
 )
 from ddbload.rows.blocks import BLOCK_BYTES, Block, RowBoundaries
-from ddbload.source.byte_source import ByteSource
-from ddbload.source.decoding.compression import POINT_BYTES, SeekTrail
-from ddbload.source.decoding.decoded_source import DecodedSource, why_uncut
+from ddbload.source.decoding.decoded_source import POINT_BYTES, ByteSource, DecodedSource, SeekTrail
 
 
 class Chunker:
@@ -130,8 +127,7 @@ class Chunker:
             least = 2 * self._record.chunk_bytes
             is_uncut = self._open.start.byte <= whole.base and whole.size > least
             if self._is_indexed and is_uncut and self._context.notice is not None:
-                reason = why_uncut(file.compression)
-                self._context.notice(f"{file.name} is imported by one worker: {reason}")
+                self._context.notice(f"{file.name} is imported by one worker: {file.why_uncut}")
         self._current_slice = None
         self._open.end_object(whole, self._at, raw.size if whole.padded else whole.size)
         # The end of a single object is the end of the source, whatever the time.

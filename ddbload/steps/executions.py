@@ -317,7 +317,7 @@ def on_upload(
     try:
         started = executions.start(upload.run, payload)
     except ExecutionExists:
-        return {"outcome": STARTED_BEFORE, "run": upload.run, "execution": None}
+        return {"outcome": _outcome(ledger), "run": upload.run, "execution": None}
     return {"outcome": STARTED, "run": upload.run, "execution": started}
 
 

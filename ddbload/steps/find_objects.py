@@ -15,7 +15,7 @@ from typing import TypeVar
 from ddbload.context import Context
 from ddbload.contracts.chunks import ListingCursor, ListingPart
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.source import DYNAMODB_EXPORT, EXPORT_STARTED, Source
+from ddbload.contracts.source import DYNAMODB_EXPORT, EXPORT_STARTED, Source, is_export_manifest
 from ddbload.errors import InvalidPayload, RunMismatch, SourceChanged, SourceNotFound
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import (
@@ -40,7 +40,6 @@ from ddbload.source.catalogs.manifests import (
     ListedFile,
     find_exports,
     incomplete_data_file,
-    is_export_manifest,
     missing_data_file,
     read_export,
     read_manifest,
@@ -127,9 +126,10 @@ def find_objects(
         return _from_manifest(source, source.manifest, context, after)
     if source.path is not None:
         return _from_path(source, source.path, context, after)
+    if source.names_object:
+        return None
     if source.key is not None:
-        is_export = source.kind.may_be_export and is_export_manifest(source.key)
-        return _from_table_export(source.uri, context, after) if is_export else None
+        return _from_table_export(source.uri, context, after)
     return _from_prefix(source, context, after)
 
 

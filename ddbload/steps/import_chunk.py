@@ -38,7 +38,7 @@ from ddbload.errors import (
 from ddbload.ledger.ledger import Attempt, Ledger
 from ddbload.reading.row_blocks import RunReader, rare_gc, read_chunk
 from ddbload.run_worker import WorkerSession
-from ddbload.source.decoding.compression import SeekTrail
+from ddbload.source.decoding.decoded_source import SeekTrail
 from ddbload.steps.row_feeder import FEED_READ_BYTES, RowFeeder, write_segment
 from ddbload.write.drivers import Driver, Job, concurrency_for, transport_for
 from ddbload.write.pacing.pacing import Pacing

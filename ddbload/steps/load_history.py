@@ -1,33 +1,20 @@
-"""Keep what was asked of runs, and what they have loaded; claim the objects of a run.
+"""Load each object once: keep what runs have loaded, and claim the objects that a run shall load.
 
-A request is kept before anything can fail, and started over where a run has no record. A load is
-the same as another if both ask the same (`contracts.run_record`) of the same object version and
-table.
+A load is the same as another if both ask the same (`contracts.payload`) of the same object version
+and table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from pathlib import Path
 
 from ddbload.aws.backoff import full_jitter
 from ddbload.context import Context
-from ddbload.contracts.payload import Payload
-from ddbload.contracts.results import (
-    ALREADY_LOADED,
-    DONE,
-    FAILED,
-    SUCCEEDED_WITH_REJECTS,
-    Failure,
-    Report,
-)
-from ddbload.contracts.run_record import LoadedBefore, Resume, RunRecord, Table
-from ddbload.contracts.states import RunRequest
+from ddbload.contracts.results import ALREADY_LOADED, DONE, FAILED, SUCCEEDED_WITH_REJECTS, Report
+from ddbload.contracts.run_record import LoadedBefore, RunRecord, Table
 from ddbload.dynamodb.modes import WriteMode
-from ddbload.errors import AlreadyLoading, DdbloadError, LedgerDamaged, RunUnderWay
+from ddbload.errors import AlreadyLoading
 from ddbload.ledger.history import (
     History,
     LoadClaim,
@@ -35,7 +22,6 @@ from ddbload.ledger.history import (
     LoadRecord,
     ObjectVersion,
     load_folder,
-    put_start,
     same_ids,
 )
 from ddbload.ledger.ledger import Ledger
@@ -49,58 +35,8 @@ from ddbload.ledger.object_listing import (
 from ddbload.ledger.store import change_state, read_state
 from ddbload.parallel import map_in_threads
 
-_ONE_START = 3600.0
-"""Seconds within which a request that did not fail is replaced without counting as a new start."""
-
 RECORD_SECONDS = 60.0
 """Seconds after its claim for which a run may begin, although its ledger has no record yet."""
-
-
-def keep_request(
-    ledger: Ledger, payload: Payload, execution: str | None, context: Context
-) -> RunRecord | None:
-    """Write what is asked of a run that has no record, and enter it in the index of starts.
-
-    Return the record of a run that has one: it keeps the request it began with. A request that
-    failed is replaced, and counts from now; so is one that asks for something else.
-    """
-    record = ledger.find_record()
-    if record is not None:
-        return record
-    folder = None if execution is not None else str(Path.cwd())
-    request = RunRequest(ledger.run, payload, context.now(), folder, execution)
-    if execution is not None:
-        # First the index, so that every run that has a request is in it.
-        put_start(context.store, ledger.run, request.created)
-        if ledger.put_new_request(request):
-            return None
-    found = None
-    with suppress(LedgerDamaged):
-        found = ledger.find_request()
-    if found is not None and found.failure is None and request.created - found.created < _ONE_START:
-        # The command asks first, and again once it has copied its input and chosen an engine.
-        request = replace(request, created=found.created)
-    else:
-        # First the index, so that every run that has a request is in it.
-        put_start(context.store, ledger.run, request.created)
-    if request != found:
-        ledger.put_request(request)
-    if execution is not None:
-        ledger.put_execution(execution)
-    return None
-
-
-def keep_failure(ledger: Ledger, failure: Failure) -> None:
-    """Write why a run ended before it had a record; do nothing once it has one."""
-    request = ledger.find_request()
-    if request is not None and request.failure is None and ledger.find_record() is None:
-        ledger.put_request(replace(request, failure=failure))
-
-
-def is_cancelled(ledger: Ledger) -> bool:
-    """Tell whether a run was cancelled."""
-    control = ledger.find_control()
-    return control is not None and control.cancelled
 
 
 def may_begin(ledger: Ledger, claimed: float, context: Context) -> bool:
@@ -108,34 +44,6 @@ def may_begin(ledger: Ledger, claimed: float, context: Context) -> bool:
     request = ledger.find_request()
     has_failed = request is not None and request.failure is not None
     return not has_failed and context.now() - claimed < RECORD_SECONDS
-
-
-@contextmanager
-def kept_failure(ledger: Ledger, context: Context) -> Generator[None]:
-    """Keep the error of a run that ends before it has a record, and pass it on.
-
-    That another process works on the run says nothing about it.
-    """
-    try:
-        yield
-    except RunUnderWay:
-        raise
-    except DdbloadError as error:
-        # A ledger that cannot be written has been named by the error.
-        with suppress(DdbloadError):
-            keep_failure(ledger, Failure.of(error, at=context.now()))
-        raise
-
-
-def resumed_payload(resume: Resume, ledger: Ledger) -> Payload:
-    """Make the payload that resumes a run, or starts it over if it has no record.
-
-    Raises `RunNotFound` if nothing was asked of the run.
-    """
-    record = ledger.find_record()
-    if record is None and (request := ledger.find_request()) is not None:
-        return request.again(resume.options)
-    return resume.payload(record or ledger.record())
 
 
 def write_history(record: RunRecord, report: Report, ledger: Ledger, context: Context) -> None:

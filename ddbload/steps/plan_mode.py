@@ -16,7 +16,7 @@ from ddbload.reading.measure import ItemSizes, Measure
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import RunReader, read_chunk
 from ddbload.run_worker import WorkerSession
-from ddbload.source.decoding.compression import SeekTrail
+from ddbload.source.decoding.decoded_source import SeekTrail
 from ddbload.steps.row_feeder import MAX_REJECT_BYTES, write_segment
 
 PLAN_READ_BYTES = 256 * 1024

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ddbload.aws.table_description import has_statements, table_notices
@@ -12,13 +13,12 @@ from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk, ListingCursor, ManifestPart, PreflightCursor
 from ddbload.contracts.column_mapping import HMAC_KEY, key_fingerprint
 from ddbload.contracts.options import Options
-from ddbload.contracts.payload import Payload, check_run_id
+from ddbload.contracts.payload import Payload, asked_hash, check_run_id, differing
 from ddbload.contracts.results import DONE
 from ddbload.contracts.run_record import Cursor, LoadedBefore, Resume, RunRecord, Table
 from ddbload.contracts.source import AUTO
-from ddbload.contracts.states import PreflightResult, PreflightTask
+from ddbload.contracts.states import PreflightResult, PreflightTask, RunRequest
 from ddbload.errors import InvalidPayload, LedgerDamaged, RunMismatch, SourceChanged
-from ddbload.ledger.history import asked_hash, differing
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import (
     ObjectListing,
@@ -33,8 +33,11 @@ from ddbload.steps.checks import check_request, describe, require_not_cancelled,
 from ddbload.steps.chunker import Chunker
 from ddbload.steps.executions import check_input, wait_for_turn
 from ddbload.steps.find_objects import list_source
-from ddbload.steps.load_history import EarlierLoads, claim_load, keep_request, resumed_payload
+from ddbload.steps.load_history import EarlierLoads, claim_load
 from ddbload.steps.prepare import prepare_run, warn_of_header
+
+_ONE_START = 3600.0
+"""Seconds within which a request that did not fail is replaced without counting as a new start."""
 
 
 def preflight(task: PreflightTask, context: Context) -> PreflightResult | PreflightTask:
@@ -58,9 +61,11 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
             if waiting is not None:
                 return waiting
         check_request(payload, ledger, context)
-        listing = list_source(
-            payload.source, ledger, context, earlier, task.cursor, context.must_end
-        )
+        listing = None
+        if not payload.source.names_object or earlier is not None or task.cursor is not None:
+            listing = list_source(
+                payload.source, ledger, context, earlier, task.cursor, context.must_end
+            )
         if isinstance(listing, ListingCursor):
             return replace(task, cursor=listing, wait=None)
         if earlier is None:
@@ -95,6 +100,51 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
     if part.cursor is None:
         record = _finish_manifest(record, ledger)
     return _result(task, record, part.cursor, ledger, chunks)
+
+
+def keep_request(
+    ledger: Ledger, payload: Payload, execution: str | None, context: Context
+) -> RunRecord | None:
+    """Write what is asked of a run that has no record, and enter it in the index of starts.
+
+    Return the record of a run that has one: it keeps the request it began with. A request that
+    failed is replaced, and counts from now; so is one that asks for something else.
+    """
+    record = ledger.find_record()
+    if record is not None:
+        return record
+    folder = None if execution is not None else str(Path.cwd())
+    request = RunRequest(ledger.run, payload, context.now(), folder, execution)
+    if execution is not None:
+        # First the index, so that every run that has a request is in it.
+        ledger.put_start(request.created)
+        if ledger.put_new_request(request):
+            return None
+    found = None
+    with suppress(LedgerDamaged):
+        found = ledger.find_request()
+    if found is not None and found.failure is None and request.created - found.created < _ONE_START:
+        # The command asks first, and again once it has copied its input and chosen an engine.
+        request = replace(request, created=found.created)
+    else:
+        # First the index, so that every run that has a request is in it.
+        ledger.put_start(request.created)
+    if request != found:
+        ledger.put_request(request)
+    if execution is not None:
+        ledger.put_execution(execution)
+    return None
+
+
+def resumed_payload(resume: Resume, ledger: Ledger) -> Payload:
+    """Make the payload that resumes a run, or starts it over if it has no record.
+
+    Raises `RunNotFound` if nothing was asked of the run.
+    """
+    record = ledger.find_record()
+    if record is None and (request := ledger.find_request()) is not None:
+        return request.again(resume.options)
+    return resume.payload(record or ledger.record())
 
 
 def _warn(record: RunRecord, context: Context) -> None:

@@ -17,12 +17,11 @@ from ddbload.contracts.column_mapping import (
     placeholder_delimiter,
 )
 from ddbload.contracts.options import EDGES
-from ddbload.contracts.payload import Payload
+from ddbload.contracts.payload import Payload, asked_hash
 from ddbload.contracts.run_record import Cursor, RunRecord, Table
 from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, PARQUET, TSV, Source
 from ddbload.errors import DdbloadError
 from ddbload.items.type_inference import SettledCells
-from ddbload.ledger.history import asked_hash
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
 from ddbload.reading.header import Header, detect_layout, read_header, read_start, wanted_columns
@@ -41,14 +40,11 @@ from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNAT
 from ddbload.rows.header_doubts import Doubt, HeaderEvidence
 from ddbload.rows.sample_splits import SNIFFED_BYTES
 from ddbload.rows.sniff import sniff
-from ddbload.source.byte_source import ByteSource, HeadCachingSource
-from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource, HeadCachingSource
 from ddbload.source.s3_object import Pinned
 from ddbload.steps.checks import check_settings, describe, resolve_limits, resolve_types
 from ddbload.steps.find_objects import list_source
 
-FIRST_ROW_LIKE_DATA = "the first row is taken for column names, and looks like data"
-NO_HEADER_ADVICE = "If it is data, say --no-header (in a payload, source.header false)"
 MAX_CHUNKS = 20_000
 EDGES_ABOVE_BYTES = 2 * 1024**3
 EDGES_ABOVE_COMPRESSED_BYTES = 256 * 1024**2
@@ -84,9 +80,8 @@ class _FirstObject:
 
 def warn_of_header(prepared: PreparedRun, context: Context) -> None:
     """Say that the first row is taken for column names, if it looks like data."""
-    header = prepared.detected.header
-    if header is not None and header.looks_like_data and context.notice is not None:
-        context.notice(f"{FIRST_ROW_LIKE_DATA}: {header.why}. {NO_HEADER_ADVICE}")
+    if context.notice is not None and (warning := prepared.detected.header_warning) is not None:
+        context.notice(warning)
 
 
 def prepare_run(
@@ -106,7 +101,7 @@ def prepare_run(
     """
     check_settings(payload)
     asked = asked_hash(payload, hmac_key(payload))
-    if listing is None:
+    if listing is None and not payload.source.names_object:
         # Without a deadline it ends.
         listed = list_source(payload.source, ledger, context)
         listing = listed if isinstance(listed, ObjectListing) else None
@@ -148,7 +143,7 @@ def _inspect_first_object(
         # Skip objects without rows, such as a gzipped empty file: they do not show the header.
         if not header.empty:
             break
-    detected = replace(detected, header=header.evidence)
+    detected = replace(detected, header=header)
     with _with_detected(detected):
         check_column_names(header.columns)
         cells = resolve_types(file, header, replace(payload, source=detected.source), checked)
@@ -267,8 +262,24 @@ class DetectedFormat:
     """Reason for the guess; None if nothing was guessed."""
     doubt: Doubt | None = None
     """Reason to doubt that the first row is a header, if the delimiter was guessed."""
-    header: HeaderEvidence | None = None
-    """Evidence for the first row as a header; None if it is not taken for one."""
+    header: Header | None = None
+    """Header of the first object with rows."""
+
+    @property
+    def header_evidence(self) -> HeaderEvidence | None:
+        """Evidence for the first row as a header; None if it is not taken for one."""
+        return None if self.header is None else self.header.evidence
+
+    @property
+    def header_warning(self) -> str | None:
+        """Warning that the first row is taken for column names, if it looks like data."""
+        header = self.header_evidence
+        if header is None or not header.looks_like_data:
+            return None
+        return (
+            f"the first row is taken for column names, and looks like data: {header.why}. If it is"
+            " data, say --no-header (in a payload, source.header false)"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the reading for a plan: what was detected, and how sure that is."""
@@ -287,6 +298,7 @@ class DetectedFormat:
         if source.framed:
             value["layout"] = source.layout
         readings = () if self.doubt is None else self.doubt.readings
+        header = self.header_evidence
         return {
             **value,
             "skip_lines": source.skip_lines,
@@ -294,8 +306,8 @@ class DetectedFormat:
             "compression": source.compression,
             "sure": self.sure if guessed else 1.0,
             "why": self.why if guessed else "as given",
-            "header_why": None if self.header is None else self.header.why,
-            "header_looks_like_data": self.header is not None and self.header.looks_like_data,
+            "header_why": None if header is None else header.why,
+            "header_looks_like_data": header is not None and header.looks_like_data,
             "readings": [asdict(each) for each in readings],
         }
 

@@ -44,7 +44,7 @@ from ddbload.report_page.page import put_page
 from ddbload.report_page.reject_causes import RejectTally
 from ddbload.source.local_file import is_removed_copy
 from ddbload.steps.executions import Execution
-from ddbload.steps.load_history import is_cancelled, keep_failure, write_history
+from ddbload.steps.load_history import write_history
 
 END_SECONDS = 120.0
 """Seconds that must be left to write the report once all segments are read."""
@@ -106,7 +106,7 @@ def report_execution(
         failure = Failure.of(Cancelled.of(run)) if aborted else caught or Failure.of(missing)
         with suppress(DdbloadError):
             # The execution keeps it, too.
-            keep_failure(ledger, replace(failure, at=context.now()))
+            ledger.keep_failure(replace(failure, at=context.now()))
         return _failed(run, failure, aborted=aborted)
     attempt = None if task.execution is None else ExecutionAttempt(task.execution, redrives)
 
@@ -115,9 +115,10 @@ def report_execution(
 
     while True:
         last = ledger.last_report()
-        # Read after the report: whoever takes up the run is noticed here, or by the report's write.
-        is_own = task.execution in (None, ledger.find_execution())
-        if caught is not None and not is_own and not is_cancelled(ledger):
+        # Asked after the report is read: whoever takes up the run is noticed here, or by the
+        # report's write. What succeeded is true, whoever says it.
+        is_own = cache(lambda: task.execution in (None, ledger.find_execution()))
+        if caught is not None and not is_own() and not ledger.is_cancelled:
             return _failed(run, caught, aborted=aborted)
         parts = _parts_name(attempt, last, stopped=stopped is not None)
         found = CountedChunks(
@@ -132,15 +133,16 @@ def report_execution(
             return cursor
         ending = replace(ended, failure=caught, planned=task.planned, attempt=attempt)
         report, state = _judged(found, record, ledger, context, ending, last.report)
-        is_kept = not is_own or _is_later(last.report, attempt)
-        if state.recorded or (is_kept and not state.done):
+        if state.recorded:
+            break
+        if not state.done and (not is_own() or _is_later(last.report, attempt)):
             break
         report = replace(report, attempt=attempt)
         if _put_report(report, last, record, ledger, context, found, tally):
             break
     if report.status in DONE and report.warning and context.notice is not None:
         context.notice(f"run {run}: {report.warning}")
-    status, error = judge_attempt(state, ending, own=is_own)
+    status, error = judge_attempt(state, ending, own=caught is None or is_own())
     if status == CANCELLED and not aborted:
         error = Failure.of(Cancelled.of(run))
     return ExecutionOutput(
@@ -166,7 +168,7 @@ def _judged(
         counted=counted,
         last=last,
         # A run that is complete is done, whoever cancelled it meanwhile.
-        cancelled=counted.status not in DONE and is_cancelled(ledger),
+        cancelled=counted.status not in DONE and ledger.is_cancelled,
         ending=ending,
     )
     if last is not None:
@@ -334,7 +336,7 @@ def read_run(
         last=last,
         heartbeat=heartbeat,
         process_gone=gone,
-        cancelled=not is_done and is_cancelled(ledger),
+        cancelled=not is_done and ledger.is_cancelled,
         execution_running=execution is not None and execution.running,
         ending=None if execution is None else execution.ending,
         last_sign=max((now - each.age for each in workers), default=None),

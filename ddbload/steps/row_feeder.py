@@ -12,24 +12,22 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.chunks import Chunk, ObjectSlice
 from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor
-from ddbload.contracts.source import ObjectSlice
 from ddbload.dynamodb import limits
 from ddbload.dynamodb.attribute_values import Attributes
-from ddbload.dynamodb.row_writes import RowWrites
+from ddbload.dynamodb.modes import RowWrites
 from ddbload.errors import DdbloadError
 from ddbload.items.batch_encoder import MAX_ROW_BYTES, EncodedRows
-from ddbload.items.item_builder import Item
+from ddbload.items.item_requests import Item, Request, item_of_request, named_values
 from ddbload.items.row_encoder import RowEncoder
-from ddbload.items.row_requests import Request, item_of_request, named_values
 from ddbload.ledger.ledger import Attempt, Ledger
 from ddbload.reading.row_blocks import ChunkBlock, RunReader
 from ddbload.rows.blocks import Block, Defect, RowPositions
 from ddbload.run_worker import WorkerSession
-from ddbload.source.decoding.compression import SeekTrail
+from ddbload.source.decoding.decoded_source import SeekTrail
 from ddbload.write.scheduler.scheduler import Scheduler
 
 FEED_READ_BYTES = 64 * 1024

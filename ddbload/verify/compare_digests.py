@@ -1,8 +1,8 @@
-"""Digest the items of a source as an import makes them, and compare two sides by their digests.
+"""Digest a source's items as an import would write them, and compare both sides' digests.
 
-The digests are on disk in 256 partitions by their keys. Both sides put the same key into the same
-partition, so that only one partition of each has to be in memory. What differs is marked by its
-number, so that it can be found when a side is read again.
+Digests are stored on disk in 256 partitions by key. Both sides put a key into the same partition,
+so only one partition of each side must be in memory. Differing items are marked by their number, so
+that they can be found when a side is read again.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from ddbload.steps.row_feeder import FEED_READ_BYTES
 
 PARTITIONS = 256
 GROUP_ITEMS = 65_536
-"""Most items that are sorted together."""
+"""Maximum number of items sorted together."""
 PARTITION_ITEMS = 400_000
-"""Items of a partition that are in memory at once; of a larger one, some at a time."""
+"""Maximum items of a partition in memory. A larger partition is compared in several passes."""
 MISSING_MARK, DIFFERENT_MARK, EXTRA_MARK, SAMPLED_MARK = 1, 2, 3, 4
 _ENTRY = Struct(f">{DIGEST_BYTES}s{DIGEST_BYTES}sI")
 _NUMBER = Struct(">I")
@@ -42,7 +42,7 @@ _READ_ENTRIES = 16_384
 
 
 class DigestEntry(NamedTuple):
-    """Digests of one item, and its number among all items of its side."""
+    """Digests of one item, and the item's number on its side."""
 
     key: bytes
     item: bytes
@@ -55,11 +55,11 @@ class DigestGroup:
 
     data: bytes
     counts: array[int]
-    """Items in each partition."""
+    """Number of items in each partition."""
 
     @classmethod
     def of(cls, digests: Sequence[bytes]) -> Self:
-        """Sort digests as `ItemDigests` makes them."""
+        """Sort digests in the form that `ItemDigests` produces."""
         numbers = map(_NUMBER.pack, range(len(digests)))
         ordered = sorted(map(bytes.__add__, digests, numbers))
         counts = array("L", bytes(PARTITIONS * array("L").itemsize))
@@ -76,7 +76,8 @@ class DigestSpool:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
         self._end = 0
         self._pending: list[bytes] = []
-        # Of each partition: offset, items, and number of the group's first item, by turns.
+        # For each partition: offset, item count and number of the group's first item, repeated for
+        # each group.
         self._places = [array("Q") for _ in range(PARTITIONS)]
         self._sizes = array("Q", bytes(PARTITIONS * array("Q").itemsize))
 
@@ -87,7 +88,7 @@ class DigestSpool:
             self._flush()
 
     def finish(self) -> None:
-        """Write what waits to be sorted with others. Raises `OSError`."""
+        """Write the items that are still buffered. Raises `OSError`."""
         while self._pending:
             self._flush()
         self._file.flush()
@@ -98,7 +99,7 @@ class DigestSpool:
         self.add_groups([group.counts], [group.data])
 
     def add_groups(self, counts: Iterable[array[int]], pieces: Iterable[bytes]) -> None:
-        """Add groups whose data follow one another in `pieces`. Raises `OSError`."""
+        """Add groups whose data is consecutive in `pieces`. Raises `OSError`."""
         for group in counts:
             base = self.items
             for partition, items in enumerate(group):
@@ -130,12 +131,12 @@ class DigestSpool:
                 offset, items = offset + len(data), items - some
 
     def close(self) -> None:
-        """Remove the file."""
+        """Close the temporary file, which deletes it."""
         self._file.close()
 
 
 class ItemMarks:
-    """One byte for each item of a side, in memory that the system may move to disk."""
+    """One byte per item of a side, in memory that the system may swap to disk."""
 
     def __init__(self, items: int) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
@@ -147,25 +148,25 @@ class ItemMarks:
         self._marks[number] = mark
 
     def range(self, start: int, count: int) -> bytes:
-        """Return the marks of consecutive items; 0 for an item without one."""
+        """Return the marks of consecutive items; 0 for an unmarked item."""
         return self._marks[start : start + count]
 
     def close(self) -> None:
-        """Remove the file."""
+        """Close the temporary file, which deletes it."""
         self._marks.close()
         self._file.close()
 
 
 @dataclass(slots=True)
 class KeyCounts:
-    """Counts of keys, by what the comparison found."""
+    """Counts of keys, by result of the comparison."""
 
     keys: int = 0
-    """Different keys of the source."""
+    """Distinct keys of the source."""
     repeated: int = 0
-    """Keys of the source that several of its items have."""
+    """Keys shared by several items of the source."""
     compared: int = 0
-    """Keys of the source that were looked for in the table."""
+    """Keys of the source that were looked up in the table."""
     equal: int = 0
     missing: int = 0
     different: int = 0
@@ -178,7 +179,7 @@ class KeyCounts:
 
 
 def partition_passes(*spools: DigestSpool) -> Iterator[tuple[int, int, int]]:
-    """Yield `(partition, part, parts)` for all keys, so that each part fits in memory."""
+    """Yield `(partition, part, parts)` for all keys; each part fits in memory."""
     for partition in range(PARTITIONS):
         items = max(spool.partition_items(partition) for spool in spools)
         parts = 1 + items // PARTITION_ITEMS
@@ -198,9 +199,9 @@ def in_part(entries: Iterable[DigestEntry], part: int, parts: int) -> Iterator[D
 
 
 def choose_sample(spool: DigestSpool, sample: float, marks: ItemMarks) -> bytes:
-    """Choose the keys with the lowest digests, and mark an item of each; return the last digest.
+    """Choose the keys with the lowest digests and mark an item of each; return the last digest.
 
-    Digests are as good as random, and salted, so that each comparison chooses others.
+    Digests are salted hashes, so each comparison chooses other keys at random.
     """
     per_partition = []
     for partition, part, parts in partition_passes(spool):
@@ -232,14 +233,14 @@ def compare_digests(
     extra: ItemMarks,
     last_key: bytes | None,
 ) -> None:
-    """Compare the digests of both sides, and mark the items that are not equal.
+    """Compare the digests of both sides, and mark the items that differ.
 
-    Of several items with one key the last is marked. With `last_key`, only keys with digests up to
-    it were looked for.
+    If several items share a key, the last one is marked. With `last_key`, only keys with digests up
+    to it were looked up in the table.
     """
     for partition, part, parts in partition_passes(file, table):
         items: dict[bytes, tuple[bytes, int]] = {}
-        # A key that several items have: the table can hold any of them.
+        # The table may hold any of several items with one key.
         others: dict[bytes, set[bytes]] = {}
         for key, item, number in in_part(file.entries(partition), part, parts):
             before = items.get(key)
@@ -274,11 +275,11 @@ def _up_to(keys: list[bytes], last: bytes) -> list[bytes]:
 
 
 Watch = Callable[[WorkTotals, int], None]
-"""Called with what was read, and the bytes there are, from time to time."""
+"""Callback that receives the bytes read and the bytes in all."""
 
 
 class MarkedItem(NamedTuple):
-    """Item of a source, with its number and mark."""
+    """Item of a source, its number and its mark."""
 
     number: int
     mark: int
@@ -296,12 +297,24 @@ def read_digests(
     processes: int = 1,
     make_context: Callable[[], Context] | None = None,
 ) -> tuple[ReadCounts, set[str], DigestSpool]:
-    """Read a source, and keep the digests of its items in their order.
+    """Read a source and keep its items' digests, in source order.
 
-    Returns the counts of its rows, the names of all items' attributes if they are collected, and
-    the digests.
+    Args:
+        record: Record of the run.
+        ledger: Ledger that the record was prepared with.
+        context: Clients and clock.
+        digests: Digester that knows the table's keys.
+        collect_names: Collect the names of all items' attributes.
+        watch: Called with the bytes read and the bytes in all.
+        processes: Processes that read the source.
+        make_context: Function that makes the context in another process.
 
-    Raises `OutputUnwritable` if temporary files cannot be written, and the errors of reading.
+    Returns:
+        Row counts, attribute names (empty unless collected), and the digests.
+
+    Raises:
+        OutputUnwritable: If temporary files cannot be written.
+        DdbloadError: If the source cannot be read.
     """
     spool, counts = DigestSpool(), ReadCounts(bytes=record.data_start.byte)
     names = set[str]()
@@ -334,7 +347,7 @@ def marked_items(
 ) -> Generator[MarkedItem]:
     """Read a source again; yield each item with a mark.
 
-    `items`: the number of items that it had. Raises `SourceChanged` if it has another now.
+    `items`: number of items in the first reading. Raises `SourceChanged` if the number differs.
     """
     reader, number = RunReader(record), 0
     if items == 0:
@@ -342,7 +355,7 @@ def marked_items(
     with closing(iter_row_batches(reader, ledger, context)) as batches, rare_gc():
         for batch in batches:
             texts = _item_texts(batch, ReadCounts())
-            # Marks that are set or removed meanwhile are those of items that were yielded.
+            # The caller may change marks meanwhile, but only of items that were already yielded.
             some = marks.range(number, len(texts))
             for at, (mark, text) in enumerate(zip(some, texts, strict=False), number):
                 if mark:
@@ -353,7 +366,7 @@ def marked_items(
 
 
 def temporary_files_error(error: OSError) -> OutputUnwritable:
-    """Make the error of digests that cannot be kept on disk."""
+    """Return the error for digests that cannot be written to disk."""
     return OutputUnwritable(
         f"temporary files: {error.strerror}; they take about 80 bytes a row: free some space, or"
         " name another folder in TMPDIR"
@@ -362,17 +375,17 @@ def temporary_files_error(error: OSError) -> OutputUnwritable:
 
 def _item_texts(batch: RowBatch, counts: ReadCounts) -> list[str]:
     items = counts.add_batch(batch)
-    # Not splitlines: octets above 127 are no line ends.
+    # Not `splitlines`, which also splits at some characters above 127.
     return items.split("\n")[:-1] if isinstance(items, str) else items
 
 
 _Summary = tuple[ReadCounts, set[str], list["array[int]"]]
-"""Counts of a part's rows, its attributes' names, and sizes of the groups of digests."""
+"""A part's row counts, attribute names, and sizes of its groups of digests."""
 
 
 @dataclass(frozen=True, slots=True)
 class _DigestJob:
-    """Work on a part: rows to items to digests."""
+    """Job that digests the items of one part."""
 
     digests: ItemDigests
     collect_names: bool
@@ -383,7 +396,7 @@ class _DigestJob:
         return FEED_READ_BYTES
 
     def work(self, reader: RunReader, batches: Iterator[RowBatch], output: PartOutput) -> _Summary:  # noqa: ARG002 - a PartJob
-        """Digest all batches."""
+        """Digest all batches of the part."""
         counts, names = ReadCounts(), set[str]()
         groups: list[array[int]] = []
         waiting: list[bytes] = []
@@ -403,7 +416,7 @@ class _DigestJob:
         return counts, names, groups
 
     def digest(self, batch: RowBatch, counts: ReadCounts, names: set[str]) -> list[bytes]:
-        """Return the digests of a batch's items, and count its rows."""
+        """Return the digests of a batch's items, and count the batch's rows."""
         texts = _item_texts(batch, counts)
         found = json.loads(f"[{','.join(texts)}]".encode("latin-1"))
         items = [each["Item"] for each in found]
@@ -413,7 +426,7 @@ class _DigestJob:
 
 
 class _FileTaker:
-    """Takes the digests of parts in order."""
+    """Collector that adds the digests of parts to one spool, in order."""
 
     def __init__(
         self,
@@ -428,7 +441,7 @@ class _FileTaker:
         self._counts, self._names, self._watch = counts, names, watch
 
     def take(self, summary: _Summary, output: PartOutput, start: Cursor) -> bool:  # noqa: ARG002 - a PartTaker
-        """Take the digests of a part that a worker read."""
+        """Add the digests of a part that a worker has read."""
         counts, names, groups = summary
         self._spool.add_groups(groups, output.pieces())
         self._counts.add(counts)
@@ -437,11 +450,11 @@ class _FileTaker:
         return True
 
     def read(self, batches: Iterator[RowBatch]) -> None:
-        """Digest a part here."""
+        """Digest a part in this process."""
         for batch in batches:
             self._spool.add(self._job.digest(batch, self._counts, self._names))
             self._show()
-        # Groups of other parts follow.
+        # Flush, because groups of other parts follow.
         self._spool.finish()
 
     def _show(self) -> None:

@@ -1,8 +1,7 @@
-"""Read a table's items by Scan or BatchGetItem, several requests at a time, at a limited rate.
+"""Read a table's items with concurrent Scan or BatchGetItem requests, at a limited rate.
 
-Nothing counts as read that DynamoDB did not answer for: a segment ends with an answer without
-LastEvaluatedKey, and a key is missing if an answer has neither its item nor the key among
-UnprocessedKeys.
+Only complete answers of DynamoDB count: a segment ends with an answer without LastEvaluatedKey, and
+a key is missing only if its answer has neither its item nor the key in UnprocessedKeys.
 """
 
 from __future__ import annotations
@@ -28,40 +27,40 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 IN_FLIGHT = 8
-"""Most requests that are sent, or answered and not yet looked at."""
+"""Maximum requests in flight, including answers that were not processed yet."""
 PAGE_BYTES = 1024 * 1024
-"""Bytes of items after which DynamoDB ends a page."""
+"""Bytes of items after which DynamoDB ends a page: 1 MB."""
 PAGE_ITEMS = 5_000
-"""Most items of a page of a scan, so that pages of tiny items take little memory."""
+"""Maximum items per page of a scan, so that pages of tiny items take little memory."""
 BATCH_KEYS = 100
-"""Most keys of a BatchGetItem request."""
+"""Maximum keys per BatchGetItem request."""
 BATCH_BYTES = 1024 * 1024
-"""Bytes of items that a BatchGetItem request asks for, by the size of an average item."""
+"""Bytes of items per BatchGetItem request, estimated from the size of an average item."""
 READ_UNIT_BYTES = 4096
-"""Bytes that one consistent read unit covers."""
+"""Bytes covered by one strongly consistent read unit."""
 UNSURE_ATTEMPTS = 10
-"""Attempts in a row at a request that is not answered, or not by DynamoDB."""
+"""Consecutive attempts at a request that gets no answer, or one not from DynamoDB."""
 THROTTLED_ATTEMPTS = 100
-"""Attempts in a row at a request that is throttled: about four minutes."""
+"""Consecutive attempts at a throttled request: about four minutes."""
 _PAUSE_SECONDS = 0.5
 _UNITS_PER_REQUEST = 50.0
-"""Read units a second for which another request is in flight, if the rate is limited."""
+"""Read units per second for each request in flight, if the rate is limited."""
 
 _METHODS = {"Scan": "scan", "BatchGetItem": "batch_get_item"}
 
 Items = list[dict[str, Any]]
 RawCall = Callable[[str, Mapping[str, Any]], bytes]
-"""Send a request of an operation, `Scan` or `BatchGetItem`; return the body of its answer."""
+"""Function that sends a `Scan` or `BatchGetItem` request and returns the body of the answer."""
 
 
 class RawReads:
-    """Calls of botocore's client whose answers stay bytes.
+    """Calls of botocore's client that return answers as bytes.
 
-    botocore would need several times as long to parse an answer as all the rest takes.
+    Parsing an answer in botocore takes several times longer than everything else.
     """
 
     def __init__(self, client: DynamoDBClient) -> None:
-        # The last handler, because others check the body.
+        # Registered last, because other handlers check the body.
         client.meta.events.register_last("before-parse.dynamodb", self._keep_body)
         self._client: Any = client
 
@@ -85,23 +84,23 @@ class RawReads:
 
 @dataclass(slots=True)
 class ReadUsage:
-    """Requests of a comparison, and what they consumed."""
+    """Number of requests of a comparison, and their consumption."""
 
     requests: int = 0
     throttled: int = 0
-    """Answers that asked to come again later, whole or for some keys."""
+    """Answers that throttled a whole request or some of its keys."""
     units: float = 0.0
-    """Read units, by DynamoDB's answers."""
+    """Consumed read units, as reported by DynamoDB."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A page of a scan's segment, or a batch of keys."""
+    """Request for a page of a scan's segment, or for a batch of keys."""
 
     operation: str
     params: Mapping[str, Any]
     attempts: int = 0
-    """Answers in a row that brought nothing."""
+    """Consecutive attempts without progress."""
 
 
 class TableReader:
@@ -119,17 +118,17 @@ class TableReader:
         policy: RetryPolicy,
         clock: Callable[[], float],
     ) -> None:
-        """Read a table.
+        """Make a reader.
 
         Args:
-            call: Sender of requests.
+            call: Function that sends a request.
             table: Name of the table.
-            digests: What knows the table's keys.
-            consistent: Ask for consistent reads.
-            units_per_second: Most read units a second; None for as many as the table gives.
-            item_bytes: Size of an average item, as far as it is known.
-            policy: How to wait between attempts, and when to give up.
-            clock: Seconds.
+            digests: Digester that knows the table's keys.
+            consistent: Use strongly consistent reads.
+            units_per_second: Maximum read units per second; None for no limit.
+            item_bytes: Estimated size of an average item.
+            policy: Retry policy: back-off, and when to give up.
+            clock: Function that returns seconds.
         """
         self.usage = ReadUsage()
         self._call, self._table = call, table
@@ -146,20 +145,21 @@ class TableReader:
         self._bucket, self._lock = TokenBucket(clock()), threading.Lock()
         self._item_bytes = max(1.0, item_bytes)
         self._unit_bytes = READ_UNIT_BYTES * (1 if consistent else 2)
-        # Units of an item of a scan; learned from the answers.
+        # Read units per scanned item, updated from the answers.
         self._item_units = self._item_bytes / self._unit_bytes
 
     @property
     def in_flight(self) -> int:
-        """Most requests in flight."""
+        """Maximum number of requests in flight."""
         if self._rate is None:
             return IN_FLIGHT
         return max(1, min(IN_FLIGHT, int(self._rate / _UNITS_PER_REQUEST)))
 
     def scan(self, segments: int) -> Iterator[Items]:
-        """Yield all items, a page at a time.
+        """Yield all items, one page at a time.
 
-        Raises `TableNotFound`, `AccessDenied`, `ServiceUnavailable` and AWS's other errors.
+        `segments`: number of segments of the parallel scan. Raises `TableNotFound`, `AccessDenied`,
+        `ServiceUnavailable` and AWS's other errors.
         """
         base: dict[str, Any] = {
             "TableName": self._table,
@@ -170,9 +170,9 @@ class TableReader:
         yield from self._read_all(_Request("Scan", {**base, **each}) for each in several)
 
     def get(self, keys: Iterable[Mapping[str, Any]]) -> Iterator[Items]:
-        """Yield the items with these keys, which differ, some at a time.
+        """Yield the items with these distinct keys, some at a time.
 
-        A key of which nothing is yielded is not in the table. Raises as `scan`.
+        Keys that are not in the table yield nothing. Raises the same errors as `scan`.
         """
         size = max(1, min(BATCH_KEYS, int(BATCH_BYTES / self._item_bytes)))
         left = iter(keys)
@@ -191,7 +191,7 @@ class TableReader:
 
         def send_more() -> None:
             while len(flying) < self.in_flight:
-                # Segments that have begun go on first.
+                # Continue segments that have begun before starting others.
                 request = later.popleft() if later else next(requests, None)
                 if request is None:
                     return
@@ -219,7 +219,7 @@ class TableReader:
     def _send(self, request: _Request) -> bytes:
         if request.attempts:
             self._pause(self._policy.pause(request.attempts))
-        # A throttled request is tried far more often than one that nobody answers.
+        # A throttled request is retried far more often than one that gets no answer.
         attempts = dict.fromkeys(FailureKind, request.attempts)
         while True:
             params, charge = self._params(request)
@@ -240,18 +240,18 @@ class TableReader:
                 return body
 
     def _pause(self, seconds: float) -> None:
-        """Sleep, in short steps so that Ctrl-C does not have to wait for a long pause."""
+        """Sleep in short steps, so that Ctrl-C takes effect during a long pause."""
         while seconds > 0 and not self._stopped.is_set():
             self._sleep(min(seconds, _PAUSE_SECONDS))
             seconds -= _PAUSE_SECONDS
 
     def _params(self, request: _Request) -> tuple[dict[str, Any], float]:
-        """Return the parameters for botocore, and the read units that the answer may cost."""
+        """Return the request's parameters for botocore, and an estimate of its read units."""
         params, rate = dict(request.params), self._rate
         if request.operation == "Scan":
             most, items = PAGE_BYTES / self._unit_bytes, PAGE_ITEMS
             if rate is not None:
-                # A page of one second's units at most, or it would hold up other readers.
+                # A page takes at most one second's units; a larger one would starve other readers.
                 most = min(most, max(1.0, rate / self.in_flight))
                 items = max(1, min(items, int(most / self._item_units)))
             if "ExclusiveStartKey" in params:
@@ -280,7 +280,7 @@ class TableReader:
                 self._bucket.take(units)
 
     def _wait_after(self, failure: AwsFailure, attempt: int, operation: str) -> None:
-        """Wait after a failed attempt. Raises the named error of one that is not worth another."""
+        """Wait after a failed attempt. Raises the named error if a retry cannot help."""
         throttled = failure.kind is FailureKind.THROTTLED
         with self._lock:
             self.usage.requests += 1
@@ -299,16 +299,17 @@ class TableReader:
             return TableNotFound(f"table {self._table} is not there any more")
         return None
 
-    # Called by the thread that reads.
+    # Called by the thread that consumes the items.
 
     def _read_answer(self, request: _Request, body: bytes) -> tuple[Items, _Request | None]:
-        """Decode an answer; return its items, and the request for what is left."""
+        """Decode an answer; return its items, and the request for the rest, if any."""
         read = self._read_page if request.operation == "Scan" else self._read_batch
         try:
             answer = json.loads(body)
             items, again, units = read(request, answer)
         except (AttributeError, BadValue, LookupError, TypeError, ValueError, RecursionError):
-            # Not DynamoDB's, or damaged: it must not count as the end, or as missing keys.
+            # Damaged, or not from DynamoDB: must not count as the end of a segment or as missing
+            # keys.
             if request.attempts + 1 >= UNSURE_ATTEMPTS:
                 raise ServiceUnavailable(
                     f"{self._doing}: the answer is not from DynamoDB; check the endpoint"
@@ -333,7 +334,7 @@ class TableReader:
         before = request.params.get("ExclusiveStartKey")
         key = self.key_text(last)
         if before is not None and key == self.key_text(before):
-            # It would never end.
+            # The scan would never end.
             raise ValueError
         params = {**request.params, "ExclusiveStartKey": last}
         return items, _Request(request.operation, params), units
@@ -343,12 +344,12 @@ class TableReader:
     ) -> tuple[Items, _Request | None, float]:
         key_text = self.key_text
         asked = {key_text(key): key for key in request.params["RequestItems"][self._table]["Keys"]}
-        # DynamoDB's answer has both.
+        # Every answer of DynamoDB has both fields.
         items: Items = answer["Responses"].get(self._table, [])
         left = answer["UnprocessedKeys"].get(self._table, {}).get("Keys", [])
         found, undone = [key_text(item) for item in items], [key_text(key) for key in left]
-        told = {*found, *undone}
-        if len(told) != len(found) + len(undone) or not told <= asked.keys():
+        answered = {*found, *undone}
+        if len(answered) != len(found) + len(undone) or not answered <= asked.keys():
             raise ValueError
         used = answer.get("ConsumedCapacity") or ()
         units = sum(float(each.get("CapacityUnits", 0.0)) for each in used)
@@ -365,5 +366,5 @@ class TableReader:
 
 
 def _leave_signals_to_main() -> None:
-    """Have signals interrupt the main thread, which waits for this one."""
+    """Block signals in this thread, so that they interrupt the main thread."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})

@@ -60,7 +60,7 @@ from ddbload.verify.table_reader import (
 )
 
 DEFAULT_PERCENT = 50.0
-"""Share of a provisioned table's read capacity that a comparison uses unless told otherwise."""
+"""Default limit: percentage of a provisioned table's read capacity."""
 _SMALL_ITEM_BYTES = 100
 
 
@@ -69,29 +69,32 @@ class VerifySettings:
     """Settings of a comparison."""
 
     sample: float | None = None
-    """Keys of the source to look up: a number, or as a float a share; None for all of the table."""
+    """Number of keys to look up (int), or share of all keys (float); None scans the table."""
     ignored: frozenset[str] = frozenset()
-    """Attributes that are left out."""
+    """Names of attributes that are not compared."""
     ignore_extra_attributes: bool = False
-    """Compare only the attributes that the row of an item has."""
+    """Compare only attributes that the source's row has."""
     consistent: bool = True
     max_rcu: float | str | None = None
-    """Most read units a second, or a share of the table's such as `50%`; None for the default."""
+    """Maximum read units per second, or a share of the table's capacity such as `50%`.
+
+    None means the default.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ReadEstimate:
-    """Read units that a comparison needs, by AWS's last count of the table."""
+    """Estimate of the read units of a comparison, from the table's last item count and size."""
 
     table_items: int
     table_bytes: int
     units: float
     unit_price: float
-    """Dollars for a million read units by us-east-1's list price."""
+    """Price in dollars of a million read units, at us-east-1's list price."""
     is_billed: bool
-    """False for a provisioned table, which bills no units."""
+    """False for a provisioned table, which is not billed per read unit."""
     units_per_second: float | None
-    """Limit of the rate; None for as many as the table gives."""
+    """Limit of the rate; None for no limit."""
 
     @property
     def dollars(self) -> float:
@@ -99,20 +102,20 @@ class ReadEstimate:
         return self.price(self.units)
 
     def price(self, units: float) -> float:
-        """Return the price of read units; 0 if they are not billed."""
+        """Return the price of read units in dollars; 0 if they are not billed."""
         return units * self.unit_price / 1e6 if self.is_billed else 0.0
 
     def units_for(self, dollars: float) -> float:
-        """Return the read units that an amount buys."""
+        """Return the number of read units that an amount of dollars pays for."""
         return dollars * 1e6 / self.unit_price
 
     @property
     def item_bytes(self) -> float:
-        """Size of an average item; one read unit's if it is not known."""
+        """Size of an average item; that of one read unit if unknown."""
         return self.table_bytes / self.table_items if self.table_items else float(READ_UNIT_BYTES)
 
     def text(self, table: str, *, consistent: bool) -> str:
-        """Say what the comparison needs and costs, in one line."""
+        """Describe reads, price and duration of the comparison in one line."""
         amount = amount_text(self.dollars)
         about = "" if amount.startswith("less") else "about "
         price = " of its provisioned capacity"
@@ -134,10 +137,16 @@ class ReadEstimate:
 def estimate_reads(
     described: Mapping[str, Any], settings: VerifySettings, source_bytes: int
 ) -> ReadEstimate:
-    """Estimate the read units of a comparison. `described`: the `Table` of DescribeTable."""
+    """Estimate the read units of a comparison.
+
+    Args:
+        described: The `Table` of DescribeTable.
+        settings: Settings of the comparison.
+        source_bytes: Size of the source.
+    """
     items = int(described.get("ItemCount") or 0)
     counted = int(described.get("TableSizeBytes") or 0)
-    # AWS counts every six hours: a table that was loaded just now may count as empty.
+    # DynamoDB updates the count about every six hours, so a new table may count as empty.
     table_bytes = max(counted, source_bytes)
     weight = 1.0 if settings.consistent else 0.5
     if settings.sample is None:
@@ -172,45 +181,45 @@ def _rate_limit(
 
 
 EXPLAINED_ITEMS = 100
-"""Most different items that are read again to tell which attributes differ."""
+"""Maximum differing items that are read again to find the attributes that differ."""
 SEGMENT_BYTES = 16 * 1024 * 1024
 MAX_SEGMENTS = 64
 MISSING, DIFFERENT, EXTRA = "missing", "different", "extra"
 
 
 DifferenceSink = Callable[[str, Mapping[str, Any]], None]
-"""Called with each item that is not equal, and the kind of its difference.
+"""Callback that receives each differing item, with the kind of the difference.
 
-Items that are missing or different are given as they should be, extra ones as they are.
+Missing and different items are passed as the source has them, extra ones as the table has them.
 """
 
 
 @dataclass(slots=True)
 class Verdict:
-    """Counts of a comparison."""
+    """Result of a comparison."""
 
     file: ReadCounts = field(default_factory=ReadCounts)
     items: int = 0
-    """Items of the source: its rows without the rejected ones."""
+    """Items of the source: its rows except rejected ones."""
     table_items: int = 0
-    """Items of the table that were read."""
+    """Items read from the table."""
     keys: KeyCounts = field(default_factory=KeyCounts)
     attributes: Counter[str] = field(default_factory=Counter)
-    """Attributes that differ, and in how many of the `looked_at` items."""
+    """Attributes that differ, with the number of `looked_at` items in which they do."""
     looked_at: int = 0
-    """Different items that were read again to tell which attributes differ."""
+    """Differing items that were read again to find the attributes that differ."""
     usage: ReadUsage = field(default_factory=ReadUsage)
 
 
 class Verification:
-    """Comparison of a source with a table, prepared and not yet begun."""
+    """Prepared comparison of a source with a table. `run` performs it."""
 
     def __init__(
         self, payload: Payload, settings: VerifySettings, ledger: Ledger, context: Context
     ) -> None:
         """Describe the table, and check the source against it.
 
-        Raises `InvalidUsage` for settings that do not fit, and the errors of preflight.
+        Raises `InvalidUsage` for settings that do not fit the table, and the errors of preflight.
         """
         self._settings, self._ledger, self._context = settings, ledger, context
         client = context.clients.dynamodb
@@ -239,16 +248,16 @@ class Verification:
         processes: int = 1,
         make_context: Callable[[], Context] | None = None,
     ) -> None:
-        """Read both sides, and compare them.
+        """Read both sides and compare them.
 
         Args:
-            verdict: Counts, which are updated in place.
-            sink: Consumer of what is not equal, if it is wanted.
-            most_units: Read units after which to stop, since nobody agreed to more.
+            verdict: Result, updated in place.
+            sink: Receiver of differing items; None to discard them.
+            most_units: Read units at which to stop: the user agreed to the price of fewer.
             watch: Called while the source is read.
             watch_table: Called with the number of items while the table is read.
             processes: Processes that read the source.
-            make_context: Maker of the context of another process.
+            make_context: Function that makes the context in another process.
 
         Raises:
             NothingCompared: If the source has no item.
@@ -288,7 +297,8 @@ class Verification:
                 kept = None
             else:
                 last_key = None
-                # Keys of the table's items, in the order of their digests.
+                # Keys of the table's items, in the order of their digests, to read extra items
+                # again.
                 kept = stack.enter_context(tempfile.TemporaryFile()) if sink is not None else None
                 for items in reader.scan(self._segments()):
                     add(items)
@@ -300,7 +310,7 @@ class Verification:
             extra = stack.enter_context(closing(ItemMarks(table.items)))
             compare_digests(spool, table, verdict.keys, marks, extra, last_key)
             if verdict.keys.different and settings.ignore_extra_attributes:
-                self._settle_partial(verdict, marks, reader, names)
+                self._ignore_absent(verdict, marks, reader, names)
             if verdict.keys.different:
                 self._explain(verdict, marks, reader)
             if sink is not None:
@@ -359,7 +369,7 @@ class Verification:
     def _with_the_table(
         self, reader: TableReader, marked: Iterable[MarkedItem]
     ) -> Iterator[tuple[MarkedItem, dict[str, Any] | None]]:
-        """Yield items of the source, each with the table's item of the same key, if it is there."""
+        """Yield items of the source, each with the table's item of the same key or None."""
         marked = iter(marked)
         while some := list(islice(marked, BATCH_KEYS)):
             found = reader.get([self._key_of(each.item) for each in some])
@@ -368,7 +378,7 @@ class Verification:
                 yield each, there.get(reader.key_text(each.item))
 
     def _counts(self, name: str, item: Mapping[str, Any]) -> bool:
-        """Return whether an attribute is compared with that of an item of the source."""
+        """Return whether an attribute is compared for this item of the source."""
         if name in self._settings.ignored:
             return False
         return name in item or not self._settings.ignore_extra_attributes
@@ -382,13 +392,13 @@ class Verification:
             and not (name in here and name in there and same(here[name], there[name]))
         ]
 
-    def _settle_partial(
+    def _ignore_absent(
         self, verdict: Verdict, marks: ItemMarks, reader: TableReader, names: set[str]
     ) -> None:
-        """Take back differences in attributes that a row does not have, and others have.
+        """Undo differences that are only in attributes which the item's own row lacks.
 
-        Digests cover the attributes of all rows, because only the key tells which row an item of
-        the table belongs to.
+        Digests cover the attributes of all rows, because without its key's row it is unknown which
+        attributes an item of the table should have.
         """
         partial = (
             each
@@ -402,7 +412,7 @@ class Verification:
                 verdict.keys.equal += 1
 
     def _explain(self, verdict: Verdict, marks: ItemMarks, reader: TableReader) -> None:
-        """Read some different items again, and count the attributes in which they differ."""
+        """Read some differing items again, and count the attributes in which they differ."""
         most = min(EXPLAINED_ITEMS, verdict.keys.different)
         with closing(self._marked(marks, verdict)) as marked:
             different = (each for each in marked if each.mark == DIFFERENT_MARK)
@@ -415,10 +425,10 @@ class Verification:
     def _write_marked(
         self, sink: DifferenceSink, verdict: Verdict, marks: ItemMarks, reader: TableReader
     ) -> None:
-        """Write what is missing or different.
+        """Pass missing and different items to the sink.
 
-        Different items keep what the table has in attributes that are not compared: to put those of
-        the source alone would delete it.
+        Different items keep the table's values of attributes that are not compared: putting the
+        source's item alone would delete these.
         """
         settings = self._settings
         is_partial = bool(settings.ignored) or settings.ignore_extra_attributes
@@ -440,9 +450,9 @@ class Verification:
     def _write_extra(
         self, sink: DifferenceSink, kept: IO[bytes], extra: ItemMarks, reader: TableReader
     ) -> int:
-        """Read the extra items again, since only their keys were kept; return how many there are.
+        """Read the extra items again, of which only keys were kept; return their number.
 
-        An item that was deleted meanwhile is not extra any more.
+        Items that were deleted meanwhile are left out.
         """
         found = 0
         kept.seek(0)

@@ -1,1 +1,1 @@
-"""The write engine: a pure scheduler decides what to send, and drivers send it."""
+"""Write engine: a pure scheduler decides which requests to send, and drivers send them."""

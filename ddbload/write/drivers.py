@@ -1,8 +1,8 @@
-"""Drivers: feed rows to the scheduler, send the requests it makes, and pass on their answers.
+"""Drivers: feed rows to the scheduler, send its requests, and report their answers to it.
 
-A driver sends over a loop with up to `concurrency` requests in flight: with `--engine async` an
-`HttpLoop`, one thread over connections of its own; otherwise a `ThreadLoop`, threads that call
-botocore. The transport of an engine makes its requests and interprets what the loop returns.
+A driver sends through a loop with up to `concurrency` requests in flight. With `--engine async` the
+loop is an `HttpLoop`: one thread with its own connections. Otherwise it is a `ThreadLoop`: threads
+that call botocore. The engine's transport makes the requests and interprets the loop's results.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ddbload.aws.signing.signers import DynamoDBSigner
 
 DRIVER_POLL_SECONDS = 0.2
-"""Longest sleep of a driver before it calls `should_stop` again."""
+"""Maximum seconds that a driver sleeps between calls of `should_stop`."""
 _MAX_CACHED_ANSWERS = 100
 _CLIENT_METHODS = {
     "BatchExecuteStatement": "batch_execute_statement",
@@ -46,26 +46,26 @@ _CLIENT_METHODS = {
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Writing of one byte range: its scheduler, its rows, and the transport for requests."""
+    """Job of writing one byte range, with its scheduler, rows and transport."""
 
     scheduler: Scheduler
     feed: Callable[[int], bool]
-    """Adds up to this many rows to the scheduler; returns False at the end of the rows."""
+    """Function that adds up to this many rows to the scheduler; false after the last row."""
     items: Callable[[Sequence[int]], Sequence[ItemOrKey]]
-    """Builds the items, or the keys to delete, of the rows with these handles."""
+    """Function that builds the items, or the keys to delete, of the rows with these handles."""
     body: Callable[[Sequence[int]], bytes]
-    """Builds the body of the request that writes these rows."""
+    """Function that builds the body of the request that writes these rows."""
     transport: Any
-    """A `BotoTransport` or a `RawTransport`."""
+    """`BotoTransport` or `RawTransport` of the engine."""
     should_stop: Callable[[], bool] = lambda: False
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
     def step(self) -> Batch | Wait | Finished:
-        """Feed the scheduler until a request is full or there is no room; return its next step."""
+        """Feed the scheduler until a request is full or there is no room; return the next step."""
         scheduler = self.scheduler
         while True:
-            # Checked before each feed: a stretch of rejects alone never leaves this loop.
+            # Checked before each feed, because a long sequence of rejects never leaves this loop.
             if self.should_stop():
                 scheduler.stop()
             elif self.clock() >= scheduler.deadline:
@@ -76,18 +76,18 @@ class Job:
             if not self.feed(room):
                 scheduler.close()
             elif scheduler.is_full:
-                # Reading more first could delay this request for long.
+                # Send now: reading more first could delay this request for a long time.
                 break
         return scheduler.next(self.clock())
 
     def pause(self, wait: Wait) -> float:
-        """Compute the seconds to sleep before the next step, at most `DRIVER_POLL_SECONDS`."""
+        """Return the seconds to sleep before the next step, at most `DRIVER_POLL_SECONDS`."""
         left = DRIVER_POLL_SECONDS if wait.until is None else wait.until - self.clock()
         return min(max(left, 0.0), DRIVER_POLL_SECONDS)
 
 
 class Driver:
-    """Driver of all engines: runs jobs, one after the other. The caller closes it at the end."""
+    """Driver of all engines. It runs one job after the other. The caller closes it at the end."""
 
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
@@ -109,7 +109,7 @@ class Driver:
                         self._pass_answers(job, job.pause(step))
                     case Wait():
                         job.sleep(job.pause(step))
-                        # The service may have closed connections meanwhile.
+                        # The service may have closed idle connections meanwhile.
                         self._loop.wait(0.0)
                     case batch:
                         handles = batch.handles
@@ -121,18 +121,18 @@ class Driver:
             self.close()
             raise
         if self._in_flight:
-            # After a stop there may be requests that nobody waits for.
+            # After a stop, requests may be in flight whose answers are not awaited.
             self._loop.abandon()
             self._loop, self._in_flight = None, 0
 
     def close(self) -> None:
-        """Close all connections, or end the threads after their requests are answered."""
+        """Close all connections, or end the threads once their requests are answered."""
         if self._loop is not None:
             self._loop.close()
             self._loop, self._in_flight = None, 0
 
     def _pass_answers(self, job: Job, pause: float) -> None:
-        """Pass answers to the scheduler; wait up to `pause` seconds for the first one."""
+        """Report answers to the scheduler; wait up to `pause` seconds for the first one."""
         for (batch, generation), outcome in self._loop.wait(pause):
             self._in_flight -= 1
             if isinstance(outcome, Response) and outcome.resent:
@@ -153,10 +153,10 @@ def _work(calls: queue.SimpleQueue[Any], outcomes: queue.SimpleQueue[Any]) -> No
 
 
 class ThreadLoop:
-    """Threads that make calls and return their outcomes, as `HttpLoop` does requests."""
+    """Threads that make calls and return their results, with the interface of `HttpLoop`."""
 
     def __init__(self, threads: int) -> None:
-        """Start no thread yet. `threads`: limit, each with one call in flight."""
+        """Prepare up to `threads` threads, each with one call in flight. They start on demand."""
         self._limit = threads
         self._threads: list[threading.Thread] = []
         self._in_flight = 0
@@ -165,10 +165,10 @@ class ThreadLoop:
         self._outcomes: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def send(self, token: Any, call: Callable[[], Any]) -> None:
-        """Begin a call, whose outcome `wait` returns once, with `token`."""
+        """Start a call. `wait` returns its result once, with `token`."""
         self._in_flight += 1
         if len(self._threads) < min(self._in_flight, self._limit):
-            # Daemons, because the end of the process waits for no answer.
+            # Daemon threads, so that the process can end without waiting for answers.
             given = (self._calls, self._outcomes)
             thread = threading.Thread(target=_work, args=given, name="write", daemon=True)
             thread.start()
@@ -176,9 +176,9 @@ class ThreadLoop:
         self._calls.put((token, call))
 
     def wait(self, seconds: float) -> list[tuple[Any, Any]]:
-        """Wait for outcomes, at most `seconds`; return the tokens and outcomes, if any.
+        """Wait for results, at most `seconds`; return pairs of token and result.
 
-        The outcome of a call that raised is the exception.
+        The list may be empty. The result of a call that raised is the exception.
         """
         found: list[tuple[Any, Any]] = []
         with suppress(queue.Empty):
@@ -189,19 +189,19 @@ class ThreadLoop:
         return found
 
     def abandon(self) -> None:
-        """Let the threads end after their calls, whose outcomes nobody waits for."""
+        """Let the threads end after their current calls, whose results are dropped."""
         for _ in self._threads:
             self._calls.put(None)
 
     def close(self) -> None:
-        """End the threads after their calls: the next job may write the same keys."""
+        """End the threads after their calls, because the next job may write the same keys."""
         self.abandon()
         for thread in self._threads:
             thread.join()
 
 
 class BotoTransport:
-    """Writes to one table through a boto3 client. Thread-safe."""
+    """Transport that writes to one table through a boto3 client. Thread-safe."""
 
     connect = ThreadLoop
 
@@ -210,7 +210,7 @@ class BotoTransport:
         self._requests = requests
 
     def request(self, body: bytes, rows: int) -> tuple[Callable[[], Any], int]:
-        """Return the call that sends a body; see `RawTransport.request`."""
+        """Return a function that sends a body; see `RawTransport.request`."""
         return partial(self._call, self._requests.operation(rows), body), 0
 
     def answer(
@@ -220,7 +220,7 @@ class BotoTransport:
         rows: int,
         items: SentItems,
     ) -> Answer:
-        """Interpret the outcome of a call that wrote `rows` rows, which are `items`."""
+        """Interpret the result of a call that wrote `rows` rows. `items`: builds these again."""
         if isinstance(outcome, AttributeError | LookupError | TypeError | ValueError):
             # botocore raises these for a body that is JSON but not an object, or not text at all.
             return Unsure(NOT_DYNAMODB)
@@ -243,17 +243,17 @@ class BotoTransport:
 
 
 class RawTransport:
-    """Signs requests for one table and interprets their responses; an `HttpLoop` sends them."""
+    """Transport that signs requests for one table; an `HttpLoop` sends them."""
 
     def __init__(self, signer: DynamoDBSigner, requests: WriteRequests) -> None:
         self._signer = signer
         self._requests = requests
-        # By the request's rows and the response's body. Nearly all responses are alike: all was
-        # written, for the same units.
+        # Cache by the request's rows and the response's body. Nearly all responses are equal:
+        # everything was written, for the same units.
         self._cached_answers: dict[tuple[int, bytes], Answer] = {}
 
     def connect(self, connections: int) -> HttpLoop:
-        """Open an event loop with this many connections. The caller closes it."""
+        """Open an event loop with this number of connections. The caller closes it."""
         return self._signer.connect(connections)
 
     def request(self, body: bytes, rows: int) -> tuple[bytes, int]:
@@ -264,7 +264,7 @@ class RawTransport:
     def answer(
         self, outcome: Response | RequestLost, generation: int, rows: int, items: SentItems
     ) -> Answer:
-        """Interpret the outcome of a request that wrote `rows` rows, which are `items`."""
+        """Interpret the result of a request that wrote `rows` rows. `items`: builds these again."""
         if isinstance(outcome, RequestLost):
             return Unsure(outcome.reason)
         failure = failure_of_response(outcome)
@@ -296,5 +296,5 @@ def transport_for(
 
 
 def concurrency_for(options: Options) -> int:
-    """Return the number of requests that may be in flight."""
+    """Return the maximum number of requests in flight."""
     return 1 if options.engine == SYNC else options.concurrency

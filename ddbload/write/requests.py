@@ -1,4 +1,4 @@
-"""Choose DynamoDB write operations, and interpret their answers. Pure."""
+"""Choose DynamoDB write operations, and interpret their responses. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.item_equality import write_units
 from ddbload.dynamodb.limits import MAX_BATCH_ROWS
-from ddbload.dynamodb.modes import Deletion, is_position
-from ddbload.dynamodb.row_writes import RowWrites, without_removals
+from ddbload.dynamodb.modes import Deletion, RowOrder, RowWrites, is_position, without_removals
 from ddbload.errors import ConditionRefused, DdbloadError, TableNotFound
 from ddbload.write.scheduler.answers import (
     Accepted,
@@ -26,15 +25,14 @@ from ddbload.write.scheduler.answers import (
     Throttled,
     Unsure,
 )
-from ddbload.write.scheduler.key_ordering import RowOrder
 
 ItemOrKey = Mapping[str, Any]
-"""Attributes of an item to put, or of the key of an item to delete, in DynamoDB JSON."""
+"""Attributes of an item to put, or of a key to delete, in DynamoDB JSON."""
 SentItems = Callable[[], Sequence[ItemOrKey]]
-"""Builds a request's items again. Called only for the few answers that need them."""
+"""Function that builds a request's items again. Few responses need them."""
 NOT_DYNAMODB = "an answer that is not DynamoDB's"
 _KEY_RANGE = "KeyRangeThroughputExceeded"
-"""Suffix of the throttling reasons that name a partition instead of the table."""
+"""Suffix of throttling reasons that name a partition instead of the table."""
 
 
 _JSON_MARKS = re.compile(r'["{\[]')
@@ -58,8 +56,8 @@ def answer_for_failure(failure: AwsFailure, table: str) -> Answer:
             return Fatal(TableNotFound(f"table {table} is not there any more"))
         case _:
             if not failure.is_known or _JSON_MARKS.search(failure.text):
-                # The text may come from a proxy that read the request, and quote its rows.
-                # DynamoDB's own about permissions and credentials have no JSON in them.
+                # The text may come from a proxy that quotes the rows of the request.
+                # DynamoDB's own messages about permissions and credentials contain no JSON.
                 failure = replace(failure, text=f"HTTP status {failure.status}")
             # Only an error code of DynamoDB proves that nothing was written.
             error = to_ddbload_error(failure, f"writing to table {table}")
@@ -67,7 +65,7 @@ def answer_for_failure(failure: AwsFailure, table: str) -> Answer:
 
 
 def consumed_units(response: Mapping[str, Any]) -> float:
-    """Sum up the write units that an answer reports, for one table or several; 0 without any."""
+    """Return the write units that a response reports, for one or several tables; 0 if none."""
     total = 0.0
     reported = response.get("ConsumedCapacity")
     for each in reported if isinstance(reported, list) else (reported,):
@@ -79,22 +77,24 @@ def consumed_units(response: Mapping[str, Any]) -> float:
 
 @dataclass(slots=True)
 class EndpointFeatures:
-    """Knowledge about a worker's DynamoDB endpoint, shared by all chunks that it imports."""
+    """Features of a worker's DynamoDB endpoint, learned once and used for all of its chunks."""
 
     has_statements: bool = True
-    """False once the endpoint said that it does not know BatchExecuteStatement, as dynalite does.
-    """
+    """False once the endpoint has refused BatchExecuteStatement as unknown, as dynalite does."""
     proven_condition: bool = False
-    """True once DynamoDB has evaluated the run's condition. Until then one request goes at a time,
-    so that a condition that DynamoDB refuses is sent once."""
+    """True once DynamoDB has evaluated the run's condition.
+
+    Until then one request is in flight at a time, so that a condition that DynamoDB refuses is sent
+    once.
+    """
     unanswered: set[Hashable] = field(default_factory=set)
-    """Keys of rows that had a request without an answer, which may arrive after later requests."""
+    """Keys of rows that had a request without an answer, which may take effect late."""
 
 
 STATEMENT_THROTTLES = frozenset(
     {"ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError"}
 )
-"""Error codes of a statement that did nothing, for lack of capacity."""
+"""Error codes of a statement that had no effect, for lack of capacity."""
 STATEMENT_REFUSALS = frozenset(
     {
         # An item with the key exists. The response does not contain it.
@@ -106,25 +106,28 @@ STATEMENT_REFUSALS = frozenset(
         "ValidationError",
     }
 )
-"""Error codes of a statement that did nothing. PutItem gives the reason, and the item found."""
+"""Error codes of a statement that had no effect.
+
+PutItem then returns the reason, and the existing item.
+"""
 REFUSED_CONDITION = "Invalid ConditionExpression: "
 """Beginning of DynamoDB's message about a condition."""
 _KEY_PATH = "Key attributes must be scalars; list random access '[]' and map lookup '.'"
-"""Beginning of its message about a path such as `id.name` below a key."""
+"""Beginning of DynamoDB's message about a path such as `id.name` below a key."""
 _QUOTES_VALUES = ("BETWEEN operator", "attribute type name")
-"""Parts of such messages that depend on the row, whose values they quote."""
+"""Parts of such messages that quote values of the row."""
 _ABOUT_TYPES = "operand type"
 """Part of such messages that depends on the types of the row's values."""
 
 
 class WriteRequests:
-    """Requests of a run: their operations and sizes, and the meaning of their answers.
+    """Requests of a run: their operations and sizes, and the meaning of their responses.
 
-    Rows go in batches of up to 25 by BatchWriteItem, or with mode `insert` as statements of a
-    BatchExecuteStatement. A condition needs an operation for each row: PutItem, UpdateItem or
-    DeleteItem. Each statement fails by itself. That of a row whose key is in the table fails with
-    `DuplicateItem`, which does not show whether the item is the row's. So the row goes by PutItem
-    then, whose answer contains the item.
+    Rows are sent in batches of up to 25: by BatchWriteItem, or in mode `insert` as statements of a
+    BatchExecuteStatement. A condition needs one operation per row: PutItem, UpdateItem or
+    DeleteItem. Each statement fails separately. If the table has the row's key, it fails with
+    `DuplicateItem`, which does not show whether the item equals the row. The row is then sent by
+    PutItem, whose response contains the item.
     """
 
     def __init__(
@@ -137,15 +140,15 @@ class WriteRequests:
         identical: RowOutcome = RowOutcome.IDENTICAL,
         same_types: bool = False,
     ) -> None:
-        """Make the requests of a run.
+        """Configure the requests of a run.
 
         Args:
             options: Options of the run.
             table: Table to write.
-            writes: Rules of rows that go one by one; None in modes that have their own requests.
-            endpoint: Knowledge about the endpoint.
-            identical: Outcome of a row whose effect the item in the table has already.
-            same_types: All rows have values of the same types, as columns of text do.
+            writes: Rules of rows that are sent one by one; None in modes with batches.
+            endpoint: Features of the endpoint.
+            identical: Outcome of a row whose effect is already in the table's item.
+            same_types: True if all rows have values of the same types, like columns of text.
         """
         self._mode = mode = options.write_mode
         self._table = table.name
@@ -163,7 +166,7 @@ class WriteRequests:
 
     @property
     def most_rows(self) -> int:
-        """Most rows of a request."""
+        """Maximum rows per request."""
         if self._batch is None or (self._mode.inserts and not self._endpoint.has_statements):
             return 1
         return MAX_BATCH_ROWS
@@ -177,7 +180,7 @@ class WriteRequests:
     def accepted(self, response: Any, rows: int, items: SentItems) -> Answer:
         """Interpret a response with status 200. `Unsure` if it contradicts the request.
 
-        `items` is called only if it returns unprocessed items.
+        `items` is called only if the response returns unprocessed items.
         """
         match self.operation(rows):
             case "BatchWriteItem":
@@ -196,10 +199,10 @@ class WriteRequests:
         return Accepted((), consumed_units(response))
 
     def failed(self, failure: AwsFailure, rows: int, items: SentItems) -> Answer:
-        """Interpret a failed request; a false condition is an answer that settles the row."""
+        """Interpret a failed request. A false condition settles its row."""
         operation = self.operation(rows)
         if operation == "BatchExecuteStatement":
-            # Nothing of a batch that is refused was written.
+            # DynamoDB writes nothing of a batch that it refuses.
             if failure.code in UNKNOWN_OPERATION:
                 self._endpoint.has_statements = False
                 return Accepted(alone=range(rows), single_rows=True)
@@ -225,7 +228,7 @@ class WriteRequests:
                 for index, item in enumerate(items())
             }
             try:
-                # KeyError for a row or a table that was not in the request.
+                # Raises KeyError for a row or table that was not in the request.
                 ((table, requests),) = unprocessed.items()
                 if table != self._table:
                     raise KeyError(table)
@@ -235,7 +238,7 @@ class WriteRequests:
         return Accepted(indexes, consumed_units(response))
 
     def _identify(self, request: Mapping[str, Any]) -> tuple[Hashable, ...]:
-        """Return whether an unprocessed request deletes, and its key."""
+        """Return whether an unprocessed request is a delete, and its key."""
         ((kind, content),) = request.items()
         deletes = {"DeleteRequest": True, "PutRequest": False}[kind]
         return (deletes, *self._key_of(content["Key" if deletes else "Item"]))
@@ -244,7 +247,7 @@ class WriteRequests:
         return tuple(_comparable(item[name]) for name in self._keys)
 
     def _statements_executed(self, response: Any, rows: int) -> Answer:
-        """Interpret the results of statements, each with an error or without."""
+        """Interpret the results of statements, each of which may have an error."""
         results = response.get("Responses") if isinstance(response, Mapping) else None
         if not isinstance(results, list) or len(results) != rows:
             return Unsure("an answer without a result for each statement")
@@ -264,10 +267,10 @@ class WriteRequests:
                 continue
             alone.append(index)
             if code == "AccessDenied":
-                # A policy may deny some keys only; this row was not written.
+                # A policy may deny only some keys. This row was not written.
                 denied = denied or self._denied(error)
             elif not isinstance(code, str) or code not in STATEMENT_REFUSALS:
-                # InternalServerError, or a code that AWS may add.
+                # InternalServerError, or a code added by AWS later.
                 unsure.append(index)
         consumed = consumed_units(response)
         return Accepted(unprocessed, consumed, alone=alone, unsure=unsure, fatal=denied)
@@ -295,12 +298,12 @@ class WriteRequests:
         elif self._mode.inserts and existing is None:
             outcome = RowOutcome.UNSEEN
         elif self._writes.has_effect(item, existing):
-            # It may be this run's own: import_chunk decides, from the run's attempts.
+            # The item may be this run's own; import_chunk decides that from the run's attempts.
             outcome = self._identical
         return Accepted((), units, outcome)
 
     def _is_about_condition(self, failure: AwsFailure) -> bool:
-        """Return whether every row would be refused, because of the user's condition itself."""
+        """Return whether the user's condition itself is refused, for every row."""
         return (
             failure.kind is FailureKind.INVALID
             and self._writes.condition is not None
@@ -311,7 +314,7 @@ class WriteRequests:
 
 
 def refused_condition(failure: AwsFailure) -> ConditionRefused:
-    """Make the error of a condition that DynamoDB refuses. Its words quote the expression only."""
+    """Return the error for a condition that DynamoDB refuses. It quotes only the expression."""
     reason = failure.text.removeprefix(REFUSED_CONDITION)
     return ConditionRefused(
         f"DynamoDB refuses the condition ('options.condition', --condition): {reason};"
@@ -325,6 +328,6 @@ def _holds_position(value: object) -> bool:
 
 
 def _comparable(value: Mapping[str, str]) -> Hashable:
-    # DynamoDB may return a number in another notation: 1.0 as 1.
+    # DynamoDB may return a number in another notation, such as 1 for 1.0.
     ((kind, text),) = value.items()
     return (kind, Decimal(text) if kind == "N" else text)

@@ -1,1 +1,1 @@
-"""The experiments, a module each."""
+"""Experiments, one per module."""

@@ -1,4 +1,4 @@
-"""Ladder of "Importing data into DynamoDB": from one row a request to a state machine."""
+"""Ladder of "Importing data into DynamoDB": from one row per request to a state machine."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ SHAPE = replace(
     columns={"ngram": "S", "year": "N", "match_count": "S", "page_count": "S", "volume_count": "S"},
     header=True,
 )
-"""Rows like those published: Google's 1-grams, of which only the year became a number."""
+"""Rows like the published ones: Google's 1-grams, with only the year as a number."""
 HANDSHAKES = 2
-"""Round trips of a new connection: TCP's handshake and that of TLS 1.3."""
+"""Round trips of a new connection: TCP's handshake, and that of TLS 1.3."""
 CONCURRENCY, WORKERS = (1, 4, 16, 64), (1, 2, 4, 8)
 CHUNKS = 8
-"""Chunks of an execution: one for each of the most workers."""
+"""Chunks of an execution: one per worker, with the largest number of workers."""
 BATCH = 25
 LEAST_ROWS = 1000
-"""Fewest rows whose CPU seconds can be separated from those of the process's start."""
+"""Minimum rows for which CPU seconds can be separated from the process's start."""
 PUBLISHED_STEPS = (
     ("streaming script", 290),
     ("with keep-alive", 847),
@@ -63,21 +63,21 @@ PUBLISHED_STEPS = (
     ("on a bigger machine", 29_000),
     ("Step Functions, 4 M rows in 50 s", 80_000),
 )
-"""Published steps, with their inserts a second."""
+"""Published steps, with their inserts per second."""
 PUBLISHED_FUNCTIONS = ((1, 14e6 / 900), (40, 80_000))
-"""Published rows a second by functions: 14 of 26 million rows in 900 s, and the last step."""
+"""Published rows per second by functions: 14 of 26 million rows in 900 s, and the last step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to import a file, without a state machine."""
+    """Program to measure: one way to import a file without a state machine."""
 
     label: str
     divisor: int
     most_rows: int
-    """Rows: the experiment's size divided, since slow ways need not read everything."""
+    """Divisor of the experiment's size, because slow ways need not read everything."""
     command: Callable[[Path, Path], list[str]]
-    """Build the command from the file, and a folder for its ledger."""
+    """Builds the command from the file, and a folder for its ledger."""
     processes: int = 1
     kind: str = BOTO3
 
@@ -88,13 +88,13 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Result of a way, timed by the server: from the first request to the last response."""
+    """Result of one way, timed by the server from the first request to the last response."""
 
     label: str
     kind: str
     rows: int
     cpu: float
-    """CPU seconds of all its processes, without those of their start where they are known."""
+    """CPU seconds of all its processes, without those of their start if known."""
     counters: Mapping[str, Any]
     whole: float
     """Seconds of the whole command."""
@@ -102,12 +102,12 @@ class Result:
 
     @property
     def rate(self) -> float:
-        """Rows a second."""
+        """Rows per second."""
         return float(self.rows / self.counters["seconds_to_answer"])
 
     @property
     def cpu_per_million(self) -> float:
-        """CPU seconds for a million rows."""
+        """CPU seconds per million rows."""
         return self.cpu / self.rows * 1e6
 
 
@@ -139,14 +139,14 @@ SYNC = Way("ddbload, one request at a time", *_SLOW, _ddbload("sync", 1), kind=O
 
 
 def threads(count: int, processes: int = 1) -> Way:
-    """Return the way with boto3 in threads."""
+    """Return the way that uses boto3 in threads."""
     label = f"boto3, {count} threads" + (f" in each of {processes} processes" * (processes > 1))
     options = ("--threads", str(count), "--processes", str(processes))
     return Way(label, 3, 400_000, _published(*options), processes)
 
 
 def concurrent(count: int, processes: int = 1) -> Way:
-    """Return the way with ddbload's usual engine."""
+    """Return the way that uses ddbload's default engine."""
     label = f"ddbload, {count} request{'s' * (count > 1)} at once"
     label += f" in each of {processes} processes" * (processes > 1)
     part = _SLOW if count == 1 else (3, 400_000) if count == 4 else (1, 10**9)
@@ -163,7 +163,7 @@ STEPS: tuple[Way, ...] = (
 
 
 class Ladder:
-    """Steps of the ladder on one server, with files of the first rows of one sequence."""
+    """Steps of the ladder on one server, with files that hold the first rows of one sequence."""
 
     def __init__(self, setup: Setup, server: SinkProcess) -> None:
         self._setup, self._server = setup, server
@@ -174,14 +174,15 @@ class Ladder:
     def measure(self, steps: Sequence[Way]) -> list[Result]:
         """Run the ways one after the other.
 
-        Raises `InvalidRound` or `CountsDiffer` if one loses, changes or adds a row.
+        Raises `InvalidRound` or `CountsDiffer` if a way loses, changes or adds a row.
         """
         starts: dict[tuple[str, int], float] = {}
         results = []
         for way in steps:
             kind = way.kind, way.processes
             if kind not in starts:
-                # The first start of a program compiles it and fills the system's caches.
+                # The first start of a program compiles it and fills the system's caches, so it is
+                # not measured.
                 once = partial(self._run, way, self.file(BATCH))
                 label = f"the start of {way.label}"
                 starts[kind] = min(self._setup.measured(label, once).cpu for _ in range(2))
@@ -201,7 +202,7 @@ class Ladder:
         return self._result(way.label, way.kind, file, (used.cpu, used.seconds), report, before)
 
     def execute(self, machine: StateMachine, workers: Sequence[int]) -> list[Result]:
-        """Import all rows by the state machine once for each number of workers."""
+        """Import all rows with the state machine, once for each number of workers."""
         file = self.file(self._setup.size)
         machine.upload(file.path)
 
@@ -214,7 +215,7 @@ class Ladder:
         return [self._setup.measured(label, partial(once, label, n)) for n, label in labels.items()]
 
     def _reset(self) -> float:
-        """Clear the server's counters; return the CPU seconds that it has used."""
+        """Clear the server's counters; return the CPU seconds it has used so far."""
         latency = self._setup.latency
         self._server.reset(Scenario(SHAPE, True, latency, handshake=HANDSHAKES * latency))
         return float(self._server.counters()["cpu_seconds"])
@@ -228,7 +229,7 @@ class Ladder:
         report: Mapping[str, Any] | None,
         before: float,
     ) -> Result:
-        """Check that all items of the file arrived, and ddbload's report."""
+        """Check ddbload's report, and that all items of the file arrived."""
         counters = self._server.counters()
         if report is not None and report["retries"]:
             raise InvalidRound(
@@ -244,11 +245,11 @@ class Ladder:
 
 
 def run(setup: Setup) -> Findings:
-    """Run all steps, deploy the state machine and run it."""
+    """Run all steps, then deploy the state machine and run it."""
     with sink(Cores(None, None)) as server:
         ladder = Ladder(setup, server)
         try:
-            # Before the steps, which take a minute.
+            # Checked before the steps, which take a minute.
             tools = install(DEMO_TOOLS, setup.say)
             steps = ladder.measure(STEPS)
             setup.say("deploying the state machine")
@@ -260,7 +261,7 @@ def run(setup: Setup) -> Findings:
 
 
 def findings(steps: Sequence[Result], executions: Sequence[Result]) -> Findings:
-    """Put all results into tables and charts."""
+    """Summarize all results in tables and charts."""
     everything = [*steps, *executions]
     seconds = sum(each.counters["seconds_to_answer"] for each in everything)
     return Findings(
@@ -308,7 +309,7 @@ def _all_executions(results: Sequence[Result]) -> Table:
 
 
 def pairs(steps: Sequence[Result], executions: Sequence[Result]) -> list[tuple[str, int, Result]]:
-    """Give each published step the way here that does the same."""
+    """Match each published step with the local way that does the same."""
     by_label = {each.label: each for each in steps}
     ours = [each for each in steps if each.kind == OURS]
     several = [each for each in ours if "processes" in each.label]
@@ -325,7 +326,7 @@ def pairs(steps: Sequence[Result], executions: Sequence[Result]) -> list[tuple[s
 
 
 def beside_published(steps: Sequence[Result], executions: Sequence[Result]) -> Table:
-    """Put the published ladder beside today's, with the gain of each step."""
+    """Compare the published steps with today's, with the gain of each step."""
     rows: list[tuple[str, ...]] = []
     before: tuple[float, float] | None = None
     for name, rate, result in pairs(steps, executions):
@@ -369,7 +370,7 @@ def _cpu_chart(results: Sequence[Result]) -> Chart:
     bars = [
         Series(each.label, each.kind, [each.cpu_per_million])
         for each in results
-        # Bars of single rows would make all others too short.
+        # Left out: the bars of single rows would make all others too short.
         if each.label not in (ROW_CLOSE.label, ROW_KEEP.label)
     ]
     return Chart("bars", "CPU seconds for a million rows, in batches", "CPU s", bars)

@@ -29,14 +29,14 @@ from lab.harness import (
 )
 
 PUBLISHED_KEYS, MANY_KEYS = 7_500, 100_000
-"""Keys of the published runs, and those that some ways list as well."""
+"""Number of keys in the published runs, and a larger number for some ways."""
 RUNS = 10
-"""Runs of which the published figures are averages; `make lab` takes two."""
+"""Number of runs that the published figures are averages of; `make lab` uses two."""
 _SHAPE = "numbered"
 _PUBLISHED_SECONDS = 2.54
-"""Seconds of the first way, as published."""
+"""Published seconds of the first way."""
 _PUBLISHED_REQUEST = 130
-"""Milliseconds of a request, as published."""
+"""Published milliseconds per request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class Way:
     program: Sequence[str]
     kind: str = BOTO3
     published: float | None = None
-    """Seconds for 7,500 keys."""
+    """Published seconds for 7,500 keys."""
     parsing: int | None = None
-    """Milliseconds to parse a page of 1,000 keys, as published."""
+    """Published milliseconds to parse a page of 1,000 keys."""
 
 
 def _boto3(way: str) -> list[str]:
@@ -77,22 +77,25 @@ WAYS = (
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Listings of one way: the average cost, and the requests and parsing of the last."""
+    """Listings of one way: average cost, with requests and parsing of the last listing."""
 
     way: Way
     seconds: float
-    """From the first request to the last key; of the command, from its start to its end."""
+    """From the first request to the last key; for a command, from its start to its end."""
     cpu: float
     spans: Sequence[tuple[float, float, str]]
     counters: dict[str, Any]
 
     def milliseconds(self, activity: str) -> list[float]:
-        """Return how long each request, or the parsing of each page, took."""
+        """Return the duration of each request, or of parsing each page."""
         return [1000 * (end - begin) for begin, end, each in self.spans if each == activity]
 
 
 def _list(way: Way, due: Sequence[str], settings: dict[str, Any], endpoint: str) -> Listed:
-    """List all keys once. Raises `CountsDiffer` if keys are missing, others, or out of order."""
+    """List all keys once.
+
+    Raises `CountsDiffer` if keys are missing, unexpected, or out of order.
+    """
     control(endpoint, "/reset", settings)
     environment = harness.environment(s3=endpoint)
     digest = hashlib.sha256("".join(f"{key}\n" for key in due).encode()).hexdigest()
@@ -115,7 +118,7 @@ def _list(way: Way, due: Sequence[str], settings: dict[str, Any], endpoint: str)
 def _list_all(
     chosen: Sequence[Way], keys: int, runs: int, setup: Setup, endpoint: str
 ) -> list[Listed]:
-    """List as many keys in each of the ways; ways take turns."""
+    """List `keys` keys in each of the ways, which take turns."""
     due = bucket_keys(_SHAPE, keys)
     settings = {
         "shape": _SHAPE,
@@ -141,7 +144,7 @@ def _list_all(
 
 
 def run(setup: Setup) -> Findings:
-    """List few keys in all ways, and many in all or in some."""
+    """List few keys in all ways, and many keys in all or some."""
     few = min(setup.size, PUBLISHED_KEYS)
     runs = RUNS if setup.needs_idle_machine else 2
     with serving("bench.bucket") as endpoint:
@@ -183,7 +186,7 @@ def _times(keys: int, found: Sequence[Listed], runs: int) -> Table:
     columns = ("way", "published", "times", "here", "times", "CPU s", "pages", "in flight")
     average = f", average of {runs} runs" if runs > 1 else ", one run"
     title = f"Seconds to list {keys:,} keys{average}"
-    return Table(title, columns, rows, detail=keys != PUBLISHED_KEYS)
+    return Table(title, columns, rows, detail=keys > PUBLISHED_KEYS)
 
 
 def _pages(found: Sequence[Listed], keys: int) -> Table:

@@ -1,4 +1,4 @@
-"""Threads against asyncio for many small objects of S3, published in 2019."""
+"""Threads against asyncio for reading many small S3 objects, published in 2019."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _LABELS = {
     DDBLOAD: "ddbload, {:,} at once",
 }
 FEW = 100
-"""Number of objects of the published times by concurrency."""
+"""Number of objects in the published times by concurrency."""
 LEVELS = (10, 50, 100)
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to read objects, with its number of threads, of connections or of reads."""
+    """One way to read objects, with its number of threads, connections or reads."""
 
     kind: str
     concurrency: int
@@ -66,24 +66,27 @@ class Way:
 
 
 PUBLISHED_FEW = {Way(THREADS, 10): 1.70, Way(THREADS, 100): 6.0, Way(TASKS, 100): 1.39}
-"""Seconds for 100 objects."""
+"""Published seconds for 100 objects."""
 PUBLISHED_MANY = {30_000: 90.0, 100_000: 342.5}
-"""Seconds by number of objects; the last with 50 threads."""
+"""Published seconds by number of objects; the last with 50 threads."""
 PUBLISHED_COSTS = {"thread": 0.01, "boto3 client, with a session": 0.05}
 WORKERS = 50
 SLOW, SLOW_LIMIT = Way(TASKS, 10), 10_000
-"""Way that is not run with more objects than this: it would take minutes."""
+"""Way that takes minutes for many objects, and the most objects it is run with."""
 SKEW_OBJECTS, MAX_SKEW = 700, 2.2
-"""Seconds in place of the 900 that S3 allows. A date in a request has whole seconds."""
+"""Number of objects, and seconds of clock skew in place of the 900 that S3 allows.
+
+A date in a request has whole seconds.
+"""
 AT_ONCE = 10
 WAIT = 3.0
-"""Seconds that the last request waits where all are made at once."""
+"""Seconds that the last request waits if all are sent at once."""
 HOUR, S3_SKEW = 3600, 900
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Objects to read: files that name them for the ways, and the checksum of them all."""
+    """Objects to read: files that list them for the ways, and their checksum."""
 
     keys: Path
     objects: Path
@@ -92,7 +95,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One run of a way: what it printed, and the server's counters."""
+    """Result of one run of a way: its output, and the server's counters."""
 
     way: Way
     due: int
@@ -105,13 +108,13 @@ class Result:
         return float(self.printed["seconds"])
 
     def row(self) -> tuple[str, str]:
-        """Return the figures of all tables of times."""
+        """Return the figures for a row of a table of times."""
         cpu = number(self.printed["cpu"] / self.due * 1000)
         return cpu, str(self.counters["most_in_flight"])
 
 
 def write_inputs(folder: Path, count: int) -> Inputs:
-    """Write the files that name the first `count` objects."""
+    """Write the files that list the first `count` objects."""
     digest = hashlib.sha256()
     inputs = folder / f"keys-{count}", folder / f"objects-{count}"
     listed = bucket_keys(SHAPE, count)
@@ -143,7 +146,7 @@ class Runner:
         return found
 
     def read_once(self, way: Way, count: int, **settings: float) -> Result:
-        """Read objects from a server with more settings, by which some may be refused."""
+        """Read objects with other settings of the server, which may make it refuse some."""
         inputs = self._inputs(count)
         due = {"shape": SHAPE, "objects": count, "bytes": BYTES, "seed": self._setup.seed}
 
@@ -164,14 +167,14 @@ class Runner:
         return Result(way, count, printed, counters)
 
     def costs(self, clients: int) -> Mapping[str, Any]:
-        """Measure what a thread and a client cost; makes so many clients."""
+        """Measure the cost of a thread and of a client, of which it creates `clients`."""
         command = harness.published("objects.costs", str(clients))
         once = partial(harness.run, command, self._environment)
         return self._setup.measured("threads and clients alone", once).printed
 
 
 def run(setup: Setup) -> Findings:
-    """Read objects in all ways. Raises `CountsDiffer` if a body is missing or wrong."""
+    """Read the objects in all ways. Raises `CountsDiffer` if a body is missing or wrong."""
     levels = [level for level in LEVELS if level <= setup.size] or [setup.size]
     workers = WORKERS if WORKERS in levels else levels[-1]
     few = min(FEW, setup.size)
@@ -210,9 +213,9 @@ def run(setup: Setup) -> Findings:
 
 
 def _read_late(runner: Runner, setup: Setup) -> list[Result]:
-    """Read objects from a server that works on few requests at once, and refuses old ones."""
+    """Read objects from a server that handles few requests at once and refuses old ones."""
     count = max(FEW, min(SKEW_OBJECTS, 10 * setup.size))
-    # Few enough of ours that none waits for a second at the server.
+    # Use few ddbload requests, so that none waits for a second at the server.
     ours = Way(DDBLOAD, min(128, max(1, count // 5)))
     ways = (Way(TASKS, AT_ONCE), Way(TASKS, count), Way(THREADS, AT_ONCE), ours)
     settings = {"most_at_once": AT_ONCE, "max_skew_seconds": MAX_SKEW}
@@ -221,7 +224,7 @@ def _read_late(runner: Runner, setup: Setup) -> list[Result]:
 
 
 def _read_with_wrong_clock(runner: Runner, count: int, setup: Setup) -> list[Result]:
-    """Read objects from a server whose clock is an hour ahead."""
+    """Read objects from a server whose clock is one hour ahead."""
     settings = {"clock_ahead_seconds": HOUR, "max_skew_seconds": S3_SKEW}
     return _all_counted(
         [
@@ -232,7 +235,7 @@ def _read_with_wrong_clock(runner: Runner, count: int, setup: Setup) -> list[Res
 
 
 def _all_counted(found: list[Result]) -> list[Result]:
-    """Raise `CountsDiffer` unless ddbload read all, and published ways counted each refusal."""
+    """Raise `CountsDiffer` unless ddbload read all objects, and others counted each refusal."""
     for each in found:
         read = each.printed["objects"] + (
             0 if each.way.kind == DDBLOAD else int(each.printed["failures"])

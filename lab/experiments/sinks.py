@@ -1,4 +1,4 @@
-"""Send messages to S3 and SQS one after the other, in threads, and over ddbload's HTTP client."""
+"""Send messages to S3 and SQS sequentially, in threads, and with ddbload's HTTP client."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from lab.harness import (
 from lab.published.sinks import message
 
 THREADS = 16
-"""Threads of the largest pool, and requests of ddbload's client in flight."""
+"""Threads of the largest pool, and requests in flight of ddbload's client."""
 _PUBLISHED_MESSAGES = 1_000
 RATIO = 2.15
-"""Times that S3 took as long as SQS, as published."""
+"""Published ratio of the time of S3 to that of SQS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """A service that takes messages."""
+    """Service that receives messages."""
 
     name: str
     service: str
     module: str
-    """Module of the server."""
+    """Module of the fake server."""
     target: str
     """Name of the bucket or queue."""
     published: tuple[float, float]
-    """Published seconds for 1,000 messages: one after the other, and in threads."""
+    """Published seconds for 1,000 messages: sequentially, and in threads."""
     faster: float
-    """Times that it answers as fast as S3."""
+    """Factor by which it answers faster than S3."""
 
 
 S3 = Sink("S3", "s3", "bench.bucket", BUCKET, (73.57, 4.93), 1.0)
@@ -65,10 +65,10 @@ class Way:
     kind: str
     options: tuple[str, ...] = ()
     published: int | None = None
-    """Index of the published seconds."""
+    """Index in the sink's published seconds; None if not published."""
 
     def command(self, sink: Sink, count: int, file: Path) -> list[str]:
-        """Build the command that sends the messages. `file` has them, one a line."""
+        """Build the command that sends the messages. `file` holds one message per line."""
         arguments = (sink.service, sink.target, *self.options)
         if self.kind == OURS:
             return [sys.executable, "-m", "lab.send_messages", str(file), *arguments]
@@ -85,7 +85,7 @@ WAYS = (
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Cost of one way to one sink, as its process and the server measured it."""
+    """Cost of one way with one sink, measured by its process and by the server."""
 
     way: Way
     seconds: float
@@ -95,7 +95,7 @@ class Sent:
 
 
 def send(setup: Setup, way: Way, sink: Sink, endpoint: str) -> Sent:
-    """Send the messages in one way. Raises `CountsDiffer` unless each of them arrived once."""
+    """Send the messages in one way. Raises `CountsDiffer` unless each arrived once."""
     control(endpoint, "/reset", {"latency": setup.latency / sink.faster})
     before = control(endpoint, "/counters")["cpu_seconds"]
     environment = harness.environment(**{sink.service: endpoint})

@@ -1,4 +1,4 @@
-"""Books into three tables: boto3, boto3 in threads, own signatures with aiohttp, and ddbload."""
+"""Write books to three tables: with boto3, boto3 in threads, aiohttp, and ddbload."""
 
 from __future__ import annotations
 
@@ -82,18 +82,18 @@ PUBLISHED_BOOKS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Cost of one way, as its program and the sink counted it."""
+    """Cost of one way, measured by its program and by the sink."""
 
     way: Way
     seconds: float
-    """Seconds of writing, without starting Python."""
+    """Seconds of writing, without Python's start."""
     process: Measured
     sink_cpu: float
     counters: Mapping[str, Any]
 
 
 def run(setup: Setup) -> Findings:
-    """Write the books in all ways. Raises `CountsDiffer` if a table lacks some, or has others."""
+    """Write the books in all ways. Raises `CountsDiffer` if a table lacks books or has others."""
     file = setup.folder / "books.csv"
     books = harness.published("writers.books", str(file), str(setup.size), str(setup.seed))
     harness.run(books, harness.environment())
@@ -129,7 +129,7 @@ def _write(
 
 
 def books_due(file: Path) -> ItemChecksum:
-    """Return number and checksum of a file's books, read by code that no way shares."""
+    """Return number and checksum of a file's books, read by code that no way uses."""
     due = ItemChecksum()
     with file.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
@@ -138,7 +138,7 @@ def books_due(file: Path) -> ItemChecksum:
 
 
 def require_arrived(way: Way, due: ItemChecksum, counters: Mapping[str, Any]) -> None:
-    """Raise `CountsDiffer` unless the way's table got each book once, and no other table any."""
+    """Raise `CountsDiffer` unless only the way's table received books, each once."""
     label = f"{way.label}, {way.table}"
     if counters["invalid"]:
         raise CountsDiffer(f"{label}: invalid requests, first: {counters['first_invalid']}")

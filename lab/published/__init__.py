@@ -1,4 +1,4 @@
-"""The ways that were published, as small programs. They run in `.venv-bench`, without ddbload.
+"""Published ways as small programs. They run in `.venv-bench`, without ddbload.
 
-Each prints one object of JSON: at least `seconds`, the time of its work without starting up.
+Each prints one JSON object with at least `seconds`, the duration of its work without the start-up.
 """

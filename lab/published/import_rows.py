@@ -1,12 +1,12 @@
-"""Import a file into a table, the ways of "Importing data into DynamoDB".
+"""Import a file into a table, in the ways of "Importing data into DynamoDB".
 
     python -m lab.published.import_rows FILE TABLE [--batch 25] [--close] [--threads 1]
         [--processes 1]
 
 FILE has tab-separated values and a header; `ngram` is text and `year` a number. It is read as a
-stream, never as a whole. With `--batch 1` each row is one request. With `--close` each
-request gets a new connection, as it does where keep-alive is off. Prints the rows and the seconds
-of the work, without the start of Python, as JSON.
+stream. With `--batch 1` each row is one request. With `--close` each request gets a new connection,
+as without keep-alive. Prints the number of rows and the seconds of the work, without Python's
+start, as JSON.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ import boto3
 from botocore.config import Config
 
 NUMERIC = ("year",)
-"""Columns that become numbers; all others are text."""
+"""Columns that become numbers; all others become text."""
 
 
 def items(file: str) -> Iterator[dict[str, Any]]:
-    """Read the rows as items, one by one."""
+    """Yield the rows as items."""
     with Path(file).open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines, delimiter="\t"):
             yield {name: {"N" if name in NUMERIC else "S": text} for name, text in row.items()}
 
 
 def batches(file: str, size: int) -> Iterator[list[dict[str, Any]]]:
-    """Read the rows as batches of items."""
+    """Yield the rows as batches of items."""
     rows = items(file)
     while batch := list(islice(rows, size)):
         yield batch
 
 
 class Writer:
-    """Writes batches of items with one client, which has a connection for each thread."""
+    """Writer of batches through one client, which has a connection per thread."""
 
     def __init__(self, table: str, *, threads: int, close: bool) -> None:
         self._table = table
@@ -53,18 +53,18 @@ class Writer:
             self._client.meta.events.register("before-send.dynamodb", _ask_to_close)
 
     def put(self, item: dict[str, Any]) -> None:
-        """Write one item by one request."""
+        """Write one item with one request."""
         self._client.put_item(TableName=self._table, Item=item)
 
     def write(self, batch: list[dict[str, Any]]) -> None:
-        """Write up to 25 items by one request, and those that come back by another."""
+        """Write up to 25 items with one request, and unprocessed ones with further requests."""
         left: Any = {self._table: [{"PutRequest": {"Item": item}} for item in batch]}
         while left:
             left = self._client.batch_write_item(RequestItems=left)["UnprocessedItems"]
 
 
 def _ask_to_close(request: Any, **_: Any) -> None:
-    """Have the server close the connection after its answer."""
+    """Make the server close the connection after its answer."""
     request.headers["Connection"] = "close"
 
 
@@ -92,7 +92,7 @@ def load_in_threads(writer: Writer, own: Iterator[list[dict[str, Any]]], threads
         for batch in own:
             pending.add(pool.submit(writer.write, batch))
             rows += len(batch)
-            # The file is not read far ahead of the writes.
+            # Limits how far the file is read ahead of the writes.
             if len(pending) >= 2 * threads:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 for each in done:
@@ -103,7 +103,7 @@ def load_in_threads(writer: Writer, own: Iterator[list[dict[str, Any]]], threads
 
 
 def main() -> None:
-    """Import the file, and print the rows and seconds."""
+    """Import the file, and print rows and seconds."""
     parser = argparse.ArgumentParser()
     parser.add_argument("file")
     parser.add_argument("table")

@@ -1,12 +1,12 @@
-"""List a bucket with boto3, and print its keys' digest and when requests and parsing took place.
+"""List a bucket with boto3; print a digest of its keys, and times of requests and parsing.
 
     python -m lab.published.list_objects WAY BUCKET
 
 - `documented`: the loop in boto3's documentation.
 - `isoparse`: the same, with timestamps parsed as ISO 8601.
-- `none`: the same, with timestamps that are not parsed, and are None.
-- `early`: each page is requested before the one before it is parsed, in another thread.
-- `paginator`: the usual way today, the second version of ListObjects. It was not published.
+- `none`: the same, with None in place of parsed timestamps.
+- `early`: each page is requested before the previous one is parsed, in another thread.
+- `paginator`: the usual way today, with ListObjectsV2. It was not published.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _TRUNCATED = b"<IsTruncated>true</IsTruncated>"
 
 
 class Stopwatch:
-    """Times of requests and of parsing, recorded by botocore's events."""
+    """Recorder of the times of requests and parsing, by botocore's events."""
 
     def __init__(self) -> None:
         self.spans: list[tuple[str, float, float]] = []
-        """What was done, its begin and its end, in seconds from the first request."""
+        """Activity, start and end, in seconds since the first request."""
         self.seconds = self.cpu = 0.0
-        """Time, and CPU time, from the start to the end."""
+        """Elapsed time and CPU time between start and stop."""
         self._thread = threading.local()
         self._begin = self._used = 0.0
 
@@ -49,11 +49,11 @@ class Stopwatch:
         events.register_first("response-received.s3", self._end)
 
     def start(self) -> None:
-        """Count seconds from now on."""
+        """Start the clock."""
         self._used, self._begin = time.process_time(), time.perf_counter()
 
     def stop(self) -> None:
-        """Keep the seconds since the start."""
+        """Stop the clock."""
         self.seconds = self._now()
         self.cpu = time.process_time() - self._used
 
@@ -72,7 +72,7 @@ class Stopwatch:
 
 
 def list_documented(session: Any, bucket: str, stopwatch: Stopwatch) -> list[str]:
-    """List a bucket's objects as boto3's documentation does."""
+    """List a bucket's objects as in boto3's documentation."""
     s3 = session.resource("s3")
     stopwatch.attach(s3.meta.client)
     stopwatch.start()
@@ -83,7 +83,7 @@ def list_documented(session: Any, bucket: str, stopwatch: Stopwatch) -> list[str
 
 
 def parse_timestamps_by(session: Any, parser: Callable[[Any], Any]) -> None:
-    """Replace botocore's parser of timestamps, which tries many formats."""
+    """Replace botocore's timestamp parser, which tries many formats."""
     factory = session._session.get_component("response_parser_factory")  # noqa: SLF001
     factory.set_parser_defaults(timestamp_parser=parser)
 
@@ -101,7 +101,7 @@ def list_without_timestamps(session: Any, bucket: str, stopwatch: Stopwatch) -> 
 
 
 def list_early(session: Any, bucket: str, stopwatch: Stopwatch) -> list[str]:
-    """Request the next page as soon as an answer is there, and parse it meanwhile."""
+    """Request the next page as soon as a response arrives, and parse the response meanwhile."""
     parse_timestamps_by(session, isoparse)
     client = session.client("s3")
     stopwatch.attach(client)

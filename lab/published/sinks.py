@@ -1,4 +1,4 @@
-"""Store messages in S3 or send them to SQS, one after the other or in threads.
+"""Store messages in S3 or send them to SQS, sequentially or in threads.
 
     python -m lab.published.sinks COUNT s3 bucket
     python -m lab.published.sinks COUNT sqs queue --parallel [--threads 16]
@@ -21,7 +21,7 @@ Send = Callable[[int], None]
 
 
 def message(i: int) -> str:
-    """Return a message's text."""
+    """Return the text of message number `i`."""
     return json.dumps({"message_id": i, "message_content": f"This is message {i}"})
 
 

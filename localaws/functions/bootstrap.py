@@ -1,8 +1,8 @@
 """Prepare a function's process, then hand over to awslambdaric, AWS's own runtime.
 
-Run by its path, never imported, and limited to the standard library, so that the function sees
-nothing of this package. It ends the process with its parent, and hides installed packages that
-the function would not find on AWS.
+Run by its path, never imported, and limited to the standard library, so that the function finds
+nothing of this package. The process ends with its parent, and installed packages that the function
+would not find on AWS are hidden.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import threading
 from collections.abc import Sequence
 from types import ModuleType
 
-# Packages of Lambda's Python runtimes. Others that are installed here must come with the function's
-# code, as on AWS.
+# Packages of Lambda's Python runtimes. As on AWS, all others must come with the function's code.
 _RUNTIME = frozenset(
     {
         "awslambdaric",

@@ -1,4 +1,4 @@
-"""Build the environment of a function's process, and refuse variables as Lambda does.
+"""Build the environment variables of a function's process, and validate them like Lambda.
 
 Source: the Lambda Developer Guide, "Defined runtime environment variables" and "Quotas".
 """
@@ -48,7 +48,7 @@ _REFUSED = (
 
 
 def environment_error(variables: Mapping[str, str]) -> str | None:
-    """Return Lambda's error message for these variables, or None if they are valid."""
+    """Return Lambda's error message for these variables; None if they are valid."""
     reserved = sorted(RESERVED & variables.keys())
     if reserved:
         return (
@@ -79,11 +79,11 @@ def process_environment(
     log_stream: str,
     endpoints: Mapping[str, str],
 ) -> dict[str, str]:
-    """Build the variables of a function's process; only PATH comes from the current environment.
+    """Build the variables of a function's process. Only PATH comes from this process.
 
-    `layers`: the folder that stands for /opt. `endpoints`: AWS_ENDPOINT_URL and
-    AWS_ENDPOINT_URL_DYNAMODB. `home`: an empty folder, which hides the developer's AWS settings and
-    keeps temporary files apart, as each environment's /tmp does on AWS.
+    `layers`: folder in place of /opt. `endpoints`: AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_DYNAMODB.
+    `home`: empty folder, which hides the developer's AWS settings and keeps temporary files apart,
+    like each environment's /tmp on AWS.
     """
     return {
         "PATH": os.environ.get("PATH", os.defpath),

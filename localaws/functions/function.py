@@ -1,4 +1,4 @@
-"""Data of a function and of an invocation's outcome."""
+"""Data classes of a function and of an invocation's result."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Layer:
-    """Version of a layer: a zip archive, which is unpacked into /opt on AWS."""
+    """Version of a layer: a zip archive, unpacked into /opt on AWS."""
 
     arn: str
     archive: bytes = field(compare=False, repr=False)
@@ -40,10 +40,10 @@ class Function:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of an invocation.
+    """Result of an invocation.
 
-    `payload`: JSON; that of a failure has errorType and errorMessage. `log_tail`: the last 4 KB
-    that the invocation logged.
+    `payload`: JSON; that of a failure has errorType and errorMessage. `log_tail`: last 4 KB that
+    the invocation logged.
     """
 
     payload: bytes

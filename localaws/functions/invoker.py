@@ -1,4 +1,4 @@
-"""Invoke functions, at once or from a queue, within the limits of Lambda's API.
+"""Invoke functions, directly or from a queue, within the limits of Lambda's API.
 
 Source: the Lambda Developer Guide, "Quotas" and "Error handling for asynchronous invocation".
 """
@@ -19,18 +19,18 @@ EVENT_BYTES = 1_048_576
 
 
 class RequestTooLarge(Exception):
-    """Error for a payload over Lambda's limit, with Lambda's message."""
+    """Raised for a payload over Lambda's limit, with Lambda's message."""
 
 
 class InvalidRequestContent(Exception):
-    """Error for a payload that is not JSON, with Lambda's message."""
+    """Raised for a payload that is not JSON, with Lambda's message."""
 
 
 @dataclass(frozen=True)
 class AsyncSettings:
     """Retries and destinations of asynchronous invocations. Destinations are ARNs.
 
-    `dead_letter`: receives the event alone; `on_failure`: receives a record of the invocation.
+    `dead_letter`: receives only the event; `on_failure`: receives a record of the invocation.
     """
 
     attempts: int = 3
@@ -59,11 +59,14 @@ class Invoker:
         self._deliver = deliver
 
     def invoke(self, function: Function, payload: bytes) -> Outcome:
-        """Invoke a function and wait. Raises RequestTooLarge, InvalidRequestContent."""
+        """Invoke a function and wait for the result.
+
+        Raises RequestTooLarge and InvalidRequestContent.
+        """
         return self._pools.invoke(function, _validate_payload(payload, REQUEST_BYTES))
 
     def queue(self, function: Function, payload: bytes, settings: AsyncSettings) -> None:
-        """Queue an event and return at once. Raises RequestTooLarge, InvalidRequestContent."""
+        """Queue an event and return at once. Raises RequestTooLarge and InvalidRequestContent."""
         payload = _validate_payload(payload, EVENT_BYTES)
         threading.Thread(
             target=self._run_event,

@@ -1,4 +1,4 @@
-"""Keep functions' logs in files, and copy them to moto's CloudWatch Logs."""
+"""Write functions' logs to files, and copy them to moto's CloudWatch Logs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAIL_BYTES = 4096
 
 
 class LogFile:
-    """Log file of one environment. The function's process writes to `file` directly."""
+    """Log file of one environment. The function's process writes directly to `file`."""
 
     def __init__(self, folder: Path, function: Function) -> None:
         day = time.strftime("%Y/%m/%d", time.gmtime())
@@ -47,7 +47,7 @@ class LogFile:
 
 
 def tail(log: bytes) -> bytes:
-    """Cut a log to the part that Lambda returns to a caller."""
+    """Return the last part of a log, of the length that Lambda returns to a caller."""
     return log[-_TAIL_BYTES:]
 
 

@@ -1,7 +1,7 @@
 """Kill processes that exceed their function's memory.
 
-Lambda limits the memory of a whole environment. Here the resident size of the process is read
-often enough to miss only very short peaks. Without /proc (macOS), nothing is watched.
+Lambda limits the memory of a whole environment. Here the process's resident size is read often
+enough to miss only very short peaks. Without /proc (macOS) there is no limit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PROC = Path("/proc")
 
 
 def resident_bytes(pid: int) -> int | None:
-    """Return a process's resident size; None if the process has ended or /proc is missing."""
+    """Return a process's resident size; None if it has ended or /proc is missing."""
     try:
         with open(f"/proc/{pid}/statm", "rb", buffering=0) as file:  # noqa: PTH123 - in a hot loop
             return int(file.read().split()[1]) * _PAGE_BYTES
@@ -43,7 +43,7 @@ class MemoryWatch:
             self._changed.notify()
 
     def unwatch(self, pid: int) -> int:
-        """Stop watching the process, and return its peak resident size in bytes."""
+        """Stop watching the process; return its peak resident size in bytes."""
         with self._changed:
             self._watched.pop(pid, None)
             return max(self._peaks.pop(pid, 0), resident_bytes(pid) or 0)

@@ -1,4 +1,4 @@
-"""Keep the environments of each function: reuse warm ones, start cold ones as needed."""
+"""Keep the environments of each function: reuse warm ones, start cold ones on demand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from localaws.functions.worker import SharedResources, Worker
 
 
 class Pool:
-    """Environments of one function, at most `concurrency` of them busy; further callers wait."""
+    """Environments of one function. At most `concurrency` are busy; further callers wait."""
 
     def __init__(self, function: Function, concurrency: int, shared: SharedResources) -> None:
         self.function = function
@@ -73,7 +73,7 @@ class Pool:
         worker.close()
 
     def _unpack_code(self) -> Path:
-        """Unpack the function's code once, into a folder that its environments share."""
+        """Unpack the function's code once, into a folder shared by its environments."""
         key = hashlib.sha256((self.function.arn + self.function.code_hash).encode()).hexdigest()
         folder = self._shared.work_folder / f"code-{key[:16]}"
         if not folder.is_dir():
@@ -81,9 +81,9 @@ class Pool:
         return folder
 
     def _unpack_layers(self, code: Path) -> Path:
-        """Unpack the function's layers once, the later ones over the earlier ones."""
+        """Unpack the function's layers once, later ones over earlier ones."""
         arns = "\n".join(layer.arn for layer in self.function.layers)
-        # Beside the code: a path that begins with the code's is the function's own.
+        # A folder beside the code, because a path below the code's would belong to the function.
         folder = code.with_name(f"{code.name}-{hashlib.sha256(arns.encode()).hexdigest()[:16]}")
         if not folder.is_dir():
             unpack([layer.archive for layer in self.function.layers], folder)
@@ -93,7 +93,7 @@ class Pool:
 def unpack(archives: Iterable[bytes], folder: Path) -> None:
     """Unpack archives, one over the other, into a folder that appears once it is complete.
 
-    The pools of a function before and after a change may do so at the same time.
+    Pools of a function before and after a change may do this at the same time.
     """
     partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     for each in archives:

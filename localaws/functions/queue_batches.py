@@ -1,4 +1,4 @@
-"""Batches of queue messages, as Lambda passes them to a function, and what their answers mean.
+"""Batches of queue messages in the form that Lambda passes to a function, and their results.
 
 Source: the Lambda Developer Guide, "Using Lambda with Amazon SQS" and "Handling errors for an SQS
 event source in Lambda".
@@ -16,7 +16,7 @@ from localaws.functions.function import Outcome
 
 @dataclass(frozen=True)
 class QueueMessage:
-    """A received message. `attributes`: SQS's own, such as ApproximateReceiveCount."""
+    """Received message. `attributes`: set by SQS, such as ApproximateReceiveCount."""
 
     id: str
     receipt: str

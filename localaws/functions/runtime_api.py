@@ -23,7 +23,7 @@ RESPONSE_BYTES = 6_291_556
 
 @dataclass(frozen=True)
 class Invocation:
-    """Event for a process. `deadline`: seconds since the epoch, on the function's clock."""
+    """Event for a process. `deadline`: seconds since the epoch, by the function's clock."""
 
     request_id: str
     payload: bytes
@@ -33,12 +33,12 @@ class Invocation:
 
 @dataclass(frozen=True)
 class ReadyForEvent:
-    """Message: the process has started and asks for an event."""
+    """Message: the process has started and requests an event."""
 
 
 @dataclass(frozen=True)
 class HandlerResult:
-    """Message: the handler's result, or an error of the handler or of its module's import."""
+    """Message: the handler's result, or an error of the handler or of importing its module."""
 
     body: bytes
     failed: bool
@@ -46,11 +46,11 @@ class HandlerResult:
 
 @dataclass(frozen=True)
 class ResponseTooLarge:
-    """Message: the result was over Lambda's limit."""
+    """Message: the result exceeded Lambda's limit."""
 
 
 class RuntimeApi:
-    """Runtime API for one process at `address`, until `close`. `messages` receives its messages."""
+    """Runtime API for one process at `address`, until `close`. Its messages go to `messages`."""
 
     def __init__(self, messages: SimpleQueue[Any]) -> None:
         self._messages = messages
@@ -91,7 +91,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def serve(self) -> None:
-        """Accept connections without serve_forever's polling: there is one server per process."""
+        """Accept connections without serve_forever's polling, because each process has a server."""
         while True:
             connection, address = self.socket.accept()
             if self._ended:
@@ -111,9 +111,9 @@ class _Handler(BrowserGuard, BaseHTTPRequestHandler):
     server: _Server
 
     def refusal(self, headers: Mapping[str, str]) -> str | None:
-        """Refuse web pages, and events to clients other than a Lambda runtime.
+        """Refuse web pages, and clients other than a Lambda runtime that request events.
 
-        An event is handed out once, and some browsers send a GET without any identifying header.
+        An event is handed out only once, and some browsers send a GET without identifying headers.
         """
         if self.command == "GET" and not headers.get("user-agent", "").startswith("aws-lambda-"):
             return "localaws: only a Lambda runtime (User-Agent aws-lambda-...) may fetch events"
@@ -133,7 +133,7 @@ class _Handler(BrowserGuard, BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self._body()
-        # Answered first: the result may trigger the next event at once.
+        # Answer first, because the result may trigger the next event at once.
         self._answer(202, b'{"status":"OK"}', {})
         self.server.api.receive_result(self.path.rsplit("/", 1)[-1], body)
 

@@ -1,4 +1,4 @@
-"""Run one execution environment: a process that starts cold, then serves event after event."""
+"""Run one execution environment: a process that starts cold, then handles event after event."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class SharedResources:
 
 @dataclass(frozen=True)
 class _ProcessExit:
-    """Message: the process has ended. A negative `code` is the signal that ended it."""
+    """Message: the process has ended. A negative `code` is the number of a signal."""
 
     code: int
 
 
 class Worker:
-    """Process of one environment, started at construction. It serves one invocation at a time.
+    """Process of one environment, started at construction. It runs one invocation at a time.
 
-    `usable` is False after a failure that ends the process.
+    `usable` is false after a failure that ends the process.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Worker:
         threading.Thread(target=self._reap, name="reaper", daemon=True).start()
 
     def invoke(self, payload: bytes) -> Outcome:
-        """Serve one event. Every failure becomes an outcome with Lambda's error."""
+        """Handle one event. Every failure becomes a result with Lambda's error."""
         request_id = str(uuid.uuid4())
         position = self._log.size()
         memory = self._shared.memory
@@ -157,7 +157,7 @@ class Worker:
                     return self._exited(request_id, code)
 
     def _wait_for_start(self, request_id: str) -> Outcome | None:
-        """Wait until the process asks for its first event. Return None, or the failure."""
+        """Wait until the process requests its first event. Return None, or the failure."""
         try:
             message = self._messages.get(timeout=_START_SECONDS)
         except Empty:

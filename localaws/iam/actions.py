@@ -1,4 +1,4 @@
-"""Translate an AWS request into the (action, resource) pairs that AWS authorises."""
+"""Translate an AWS request into the (action, resource) pairs that AWS authorizes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from localaws.iam.requests import Call, Place, Request, UnknownCall
 def required_actions(service: str, request: Request, place: Place) -> list[Call]:
     """Return every permission that the request needs; an empty list if it needs none.
 
-    `service`: the signing name (`s3`, `dynamodb`, `states`). Raises UnknownCall for a request
-    whose permissions are not listed here.
+    `service`: the signing name (`s3`, `dynamodb`, `states`). Raises UnknownCall for a request that
+    is not supported here.
     """
     if service == "s3":
         return s3.required_actions(request, place)

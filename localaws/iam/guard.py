@@ -1,4 +1,4 @@
-"""Record every call of a role, and refuse those that AWS would refuse."""
+"""Record every call of a role, and refuse calls that AWS would refuse."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from localaws.iam.requests import Call, Place, Request, UnknownCall
 class Guard:
     """Call observer that evaluates policies (see `localaws.call_observers`).
 
-    `policy_documents`: returns a role's current policies, by the role's ARN.
-    `record`: file for one JSON line per distinct call, with `role`, `action`, `resource` and
-    `allowed`; or with `role` and `unknown` if the permissions of a request are not known here.
-    `enforce`: refuse calls that are not allowed, and calls that are not known.
+    Args:
+        policy_documents: Returns a role's current policies, by the role's ARN.
+        record: File for one JSON line per distinct call, with `role`, `action`, `resource` and
+            `allowed`; or with `role` and `unknown` if the request is not supported here.
+        enforce: Refuse calls that are not allowed or not supported.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Guard:
         self._policies: dict[str, tuple[Mapping[str, str], Policies]] = {}
 
     def __call__(self, principal: str, service: str, region: str, request: Request) -> str | None:
-        """Return the reason for which AWS would refuse the call, or None.
+        """Return the reason for which AWS would refuse the call; None if it would not.
 
         Always None without `enforce`. `principal`: the role's ARN; `service`: the signing name.
         """
@@ -55,9 +56,9 @@ class Guard:
         return next((why for why in reasons if why is not None), None)
 
     def check_missing_object(self, principal: str, region: str, request: Request) -> str | None:
-        """Return the reason to answer 403 instead of 404 for a missing object, or None.
+        """Return the reason to answer 403, not 404, for a missing object; else None.
 
-        A role that may list the bucket learns that the object is missing.
+        A role that may list the bucket gets 404.
         """
         try:
             needed = s3.missing_object_action(request, _place(principal, region))

@@ -17,9 +17,9 @@ _ServiceActions = Callable[[str, Fields, Place], Iterable[Call]]
 
 
 def required_actions(service: str, request: Request, place: Place) -> list[Call]:
-    """Return the permissions that `service` (the signing name) checks; all of them are needed.
+    """Return the permissions that `service` (the signing name) checks; all are needed.
 
-    Raises UnknownCall for services and actions that are not listed here.
+    Raises UnknownCall for services and actions that are not supported here.
     """
     target = request.headers.get("x-amz-target", "")
     prefix, _, operation = target.rpartition(".")
@@ -181,7 +181,7 @@ def _sqs_actions(operation: str, fields: Fields, place: Place) -> Iterator[Call]
         raise UnknownCall(f"sqs:{operation}")
 
 
-# Signing name to the prefix of X-Amz-Target and the function that knows the service's actions.
+# Signing name to the prefix of X-Amz-Target, and the function for the service's actions.
 # CloudWatch
 
 _CLOUDWATCH_READS = {"GetMetricData", "GetMetricStatistics", "ListMetrics"}

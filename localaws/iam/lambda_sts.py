@@ -1,4 +1,4 @@
-"""Map Lambda's REST requests and STS's form-encoded ones to (action, resource) pairs."""
+"""Map Lambda's REST requests and STS's form-encoded requests to (action, resource) pairs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ASSUME_ROLE_ACTIONS = {"AssumeRole", "AssumeRoleWithSAML", "AssumeRoleWithWebId
 
 
 def lambda_actions(request: Request, place: Place) -> list[Call]:
-    """Return the permission that Lambda checks. Raises UnknownCall for an unlisted path."""
+    """Return the permission that Lambda checks. Raises UnknownCall for an unsupported path."""
     if request.method == "GET" and _ACCOUNT_SETTINGS.fullmatch(request.path):
         return [Call("lambda:GetAccountSettings", "*")]
     match = _FUNCTION.fullmatch(request.path)
@@ -46,7 +46,7 @@ def lambda_actions(request: Request, place: Place) -> list[Call]:
 
 
 def _function_arn(name: str, qualifier: str, place: Place) -> str:
-    """Return a function's ARN, given any of the five forms of name that Lambda accepts."""
+    """Return a function's ARN from any of the five forms of name that Lambda accepts."""
     parts = name.split(":")
     if parts[0] == "arn" and len(parts) in {7, 8} and parts[2] == "lambda":
         resource = ":".join(parts[:7])
@@ -64,9 +64,9 @@ def _function_arn(name: str, qualifier: str, place: Place) -> str:
 
 
 def sts_actions(request: Request) -> list[Call]:
-    """Return the permission that STS checks, if any. Raises UnknownCall for an unlisted action.
+    """Return the permission that STS checks, if any. Raises UnknownCall if unsupported.
 
-    The role's trust policy, which AWS checks too, is not evaluated here.
+    The role's trust policy, which AWS also checks, is not evaluated here.
     """
     fields = parse_qs(request.body().decode(errors="replace") or request.query)
     action = fields.get("Action", [""])[0]

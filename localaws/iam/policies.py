@@ -33,7 +33,7 @@ CONDITIONS: Mapping[tuple[str, str, str], bool] = {
 """Supported conditions as (operator, key, value), and whether each one holds."""
 
 _DYNAMIC = {"StringEquals", "StringLike"}
-"""Operators that are compared with what a request supplies."""
+"""Operators that compare a value of the request."""
 _Conditions = Mapping[str, Mapping[str, str | Sequence[str]]]
 
 _VERSIONS = {"2008-10-17", "2012-10-17"}
@@ -41,7 +41,7 @@ _ELEMENTS = {"Sid", "Effect", "Action", "NotAction", "Resource", "Condition"}
 
 
 class UnsupportedPolicy(Exception):
-    """Error for a policy that cannot be evaluated here. The message names policy and feature."""
+    """Raised for a policy that cannot be evaluated here. The message names policy and feature."""
 
 
 class Verdict(Enum):
@@ -85,8 +85,8 @@ class Policies:
 def policy_documents(role: str) -> dict[str, str]:
     """Read a role's inline and attached policies from moto, as JSON texts by name.
 
-    `role`: an ARN. A role that does not exist has no policies, so it may do nothing. Raises
-    UnsupportedPolicy for a role with a permission boundary.
+    `role`: an ARN. A missing role has no policies, so it may do nothing. Raises UnsupportedPolicy
+    for a role with a permission boundary.
     """
     _, partition, _, _, account, _ = role.split(":", 5)
     try:
@@ -106,7 +106,7 @@ def policy_documents(role: str) -> dict[str, str]:
 def _split_by_conditions(
     document: str | Mapping[str, Any], name: str
 ) -> list[tuple[_Conditions, Mapping[str, Any]]]:
-    """Move each statement with conditions on the request into a policy of its own."""
+    """Move each statement with conditions on the request into a separate policy."""
     policy = json.loads(document) if isinstance(document, str) else document
     if not isinstance(policy, Mapping):
         raise UnsupportedPolicy(f"{name}: not a policy document")
@@ -126,7 +126,7 @@ def _split_by_conditions(
 
 
 def _are_met(conditions: _Conditions, context: Mapping[str, str]) -> bool:
-    """Compare conditions with a request: one value of a key is enough; all keys must match."""
+    """Compare conditions with a request: all keys must match, each by any one of its values."""
     values = {name.lower(): value for name, value in context.items()}
     for operator, keys in conditions.items():
         for key, wanted in keys.items():

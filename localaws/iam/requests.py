@@ -1,4 +1,4 @@
-"""The parts of an HTTP request that decide which permissions it needs."""
+"""Parts of an HTTP request that determine the permissions it needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 
 class UnknownCall(Exception):
-    """Error for a request whose permissions are not listed here. The message names the request."""
+    """Raised for a request that is not supported here. The message names the request."""
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Call:
     action: str
     resource: str
     context: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """Values of condition keys (`s3:prefix`) that the request supplies."""
+    """Values of condition keys (such as `s3:prefix`) in the request."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Region and account that received a request: the parts of an ARN that a request leaves out."""
+    """Region and account that received a request, which ARNs need and requests leave out."""
 
     region: str
     account: str
@@ -37,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Signature:
-    """Signer of a request, with the signed region and service. Read, but not verified."""
+    """Signer of a request, with the signed region and service. Not verified."""
 
     access_key: str
     region: str
@@ -48,7 +48,7 @@ class Signature:
 class Request:
     """HTTP request.
 
-    `path`: as sent, percent-encoded and without the query; `headers`: with lower-case names.
+    `path`: percent-encoded as sent, without the query; `headers`: with names in lower case.
     """
 
     method: str
@@ -58,7 +58,7 @@ class Request:
     body: Callable[[], bytes] = lambda: b""
 
     def parameters(self) -> dict[str, str]:
-        """Decode the query's parameters. A parameter without a value has an empty one."""
+        """Decode the query's parameters. One without a value has an empty text."""
         return dict(parse_qsl(self.query, keep_blank_values=True))
 
     def json(self) -> dict[str, Any]:

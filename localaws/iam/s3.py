@@ -89,7 +89,7 @@ _S3_HOST = re.compile(
 def required_actions(request: Request, place: Place) -> list[Call]:
     """Return the permissions that S3 checks; all of them are needed.
 
-    Raises UnknownCall for an unlisted host, method or sub-resource.
+    Raises UnknownCall for an unsupported host, method or sub-resource.
     """
     bucket, key = _bucket_and_key(request)
     if not bucket:
@@ -102,7 +102,7 @@ def required_actions(request: Request, place: Place) -> list[Call]:
 
 
 def _with_context(call: Call, request: Request, place: Place) -> Call:
-    """Add the values of S3's condition keys: all buckets here belong to one account."""
+    """Add the values of S3's condition keys. All buckets here belong to one account."""
     context = {"s3:ResourceAccount": place.account}
     parameters = request.parameters()
     if "prefix" in parameters:
@@ -111,7 +111,7 @@ def _with_context(call: Call, request: Request, place: Place) -> Call:
 
 
 def missing_object_action(request: Request, place: Place) -> Call | None:
-    """Return the permission to learn by a 404 that the requested object is missing.
+    """Return the permission that lets a caller see a 404 for a missing object.
 
     Without it S3 answers 403. S3 API Reference, GetObject: "If you do not have the s3:ListBucket
     permission, Amazon S3 returns an HTTP status code 403 (Access Denied) error". Returns None for
@@ -139,7 +139,7 @@ def _bucket_and_key(request: Request) -> tuple[str, str]:
 
 
 def _bucket_of_host(host: str) -> str:
-    """Return the bucket in a virtual-hosted address, or an empty string for a path-style one."""
+    """Return the bucket in a virtual-hosted address; empty for a path-style one."""
     name = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
     name = name.strip("[]").lower()
     try:
@@ -159,9 +159,9 @@ def _bucket_of_host(host: str) -> str:
 
 
 def _subresource(request: Request) -> str:
-    """Return the query parameter that selects the action, or an empty string.
+    """Return the query parameter that selects the action; empty if there is none.
 
-    Raises UnknownCall for unlisted parameters, and for two sub-resources in one request.
+    Raises UnknownCall for unsupported parameters, and for two sub-resources in one request.
     """
     known = {
         name

@@ -1,7 +1,7 @@
-"""Patch moto where it differs from AWS, one module for each service.
+"""Patch moto where it differs from AWS, with one module per service.
 
 Each patch replaces a function of one specific release of moto, so that release is required. With
-another release the same patch might do nothing, or cause harm, without any error.
+another release the same patch might have no effect, or break something, without any error.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ MOTO = "5.2.5"
 
 
 class WrongMoto(Exception):
-    """Error for an installed release of moto other than the patched one."""
+    """Raised for an installed release of moto other than the patched one."""
 
 
 def apply(invoker: Invoker, endpoint: str, state_retry_seconds: float) -> None:
     """Patch moto in this process, once. Raises WrongMoto.
 
-    `endpoint`: the address at which moto will be served. `state_retry_seconds`: longest wait before
-    a failed state is tried again.
+    `endpoint`: address at which moto will be served. `state_retry_seconds`: maximum wait before a
+    failed state is retried.
     """
     installed = version("moto")
     if installed != MOTO:

@@ -1,7 +1,7 @@
-"""boto3 clients by which state machines and failed invocations call this emulator.
+"""boto3 clients with which state machines and failed invocations call this emulator.
 
-They carry credentials of the role in whose name the call is made, so that observers see and judge
-the call like any other call of that role.
+They use credentials of the role that makes the call, so that observers see the call like any other
+call of that role.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _clients: dict[tuple[str, str, str, str], Any] = {}
 
 
 def client_for_role(service: str, region: str, role: str, endpoint: str) -> Any:
-    """Return a cached client for the service and role: creating a client costs more than its calls."""
+    """Return a client for the service and role, cached because creating one is slow."""
     key = (service, region, role, endpoint)
     with _lock:
         if key not in _clients:

@@ -19,7 +19,7 @@ from localaws.patches.monkeypatch import original, replace
 
 
 class ChangeSetNotFound(CloudFormationError):
-    """CloudFormation's error code for a missing change set, which `cdk` expects."""
+    """CloudFormation's error for a missing change set, which `cdk` expects."""
 
     code = "ChangeSetNotFound"
 
@@ -73,9 +73,9 @@ def _patch_change_sets() -> None:
 
 
 def _patch_previous_values() -> None:
-    """Keep the name of an SSM parameter on UsePreviousValue, not the value that it had.
+    """Keep an SSM parameter's name on UsePreviousValue, instead of its earlier value.
 
-    The previous value of a parameter that was never given is its default, where moto fails.
+    For a parameter that was never given, use its default; moto fails there.
     """
     resolve = original(CloudFormationBackend, "_resolve_update_parameters")
 
@@ -135,9 +135,9 @@ def _with_refusals(function: Any) -> Any:
 
 
 def _patch_deletions() -> None:
-    """Keep what a template retains, and detach its managed policies before roles are deleted.
+    """Keep resources that a template retains; detach managed policies before roles are deleted.
 
-    moto knows the deletion policy `Retain` only. A stack that is deleted was created, so
+    moto knows only the deletion policy `Retain`. A stack that is deleted was created, so
     `RetainExceptOnCreate` means the same.
     """
     delete = original(parsing_module.ResourceMap, "delete")

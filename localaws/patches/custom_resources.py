@@ -24,7 +24,7 @@ from localaws.patches.monkeypatch import replace
 # AWS waits for an hour, which is too long for a local run.
 _RESPONSE_SECONDS = 300.0
 _Responses = defaultdict[str, "Queue[dict[str, Any]]"]
-"""Responses of functions, by request ID."""
+"""Responses of functions, by request id."""
 
 
 def apply(endpoint: str) -> None:

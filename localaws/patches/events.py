@@ -1,4 +1,4 @@
-"""Patch EventBridge: deliver events to functions, state machines and queues, or to dead letters."""
+"""Patch EventBridge: deliver events to functions, state machines, queues or dead-letter queues."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class NotDelivered(Exception):
-    """Error for a target that did not accept an event. `code`: EventBridge's code for dead letters."""
+    """Raised for a target that did not accept an event. `code`: code for the dead letter."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -122,7 +122,7 @@ def _invoke_function(rule: Rule, arn: str, text: str, invoker: Invoker) -> None:
 
 
 def _permits(function: LambdaFunction, rule_arn: str) -> bool:
-    """Check the function's resource policy (AWS::Lambda::Permission) for the rule."""
+    """Return whether the function's resource policy (AWS::Lambda::Permission) allows the rule."""
     for statement in function.policy.statements:
         principal = statement.get("Principal")
         service = principal.get("Service") if isinstance(principal, dict) else principal

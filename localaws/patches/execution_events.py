@@ -1,4 +1,4 @@
-"""Send EventBridge's events for executions of Step Functions that have ended."""
+"""Send EventBridge events for finished executions of Step Functions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _SENT = "_localaws_status_sent"
 
 
 def send_status_event(execution: Any) -> None:
-    """Put the event of an ended execution on the default bus, once.
+    """Put the event of a finished execution on the default bus, once.
 
-    Its form is that of "Step Functions event examples" in the Step Functions Developer Guide. A
-    bus delivers AWS's own events by its rules; the caller does not wait for the targets.
+    It has the form of "Step Functions event examples" in the Step Functions Developer Guide. The
+    caller does not wait for the event's targets.
     """
     if getattr(execution, _SENT, False):
         return

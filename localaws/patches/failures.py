@@ -1,4 +1,4 @@
-"""Errors of states, in the form in which moto's interpreter passes them on."""
+"""Errors of states, in the form that moto's interpreter passes on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TIMEOUT = "States.Timeout"
 
 
 def failure(env: Environment, error: str, cause: str, **details: Any) -> FailureEventException:
-    """Build the exception that fails a state. `details`: more fields of the history's event."""
+    """Return the exception that fails a state. `details`: more fields of the history's event."""
     name: ErrorName
     fields: Any = {"taskFailedEventDetails": {"error": error, "cause": cause, **details}}
     if error.startswith("States."):
@@ -49,6 +49,6 @@ def failure(env: Environment, error: str, cause: str, **details: Any) -> Failure
 
 
 def error_and_cause(exception: FailureEventException) -> tuple[str, str]:
-    """Return the error's name and cause, each an empty string if missing."""
+    """Return the error's name and cause; an empty string for one that is missing."""
     error, cause = exception.extract_error_cause_pair() or (None, None)
     return error or "", cause or ""

@@ -1,4 +1,4 @@
-"""Patch Lambda: run functions as processes, and refuse what AWS refuses."""
+"""Patch Lambda: run functions as processes, and refuse requests that AWS refuses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def apply(invoker: Invoker) -> None:
 
 
 def to_function(function: LambdaFunction) -> Function:
-    """Convert moto's function to the one that the pools use."""
+    """Convert moto's function to the `Function` that the pools use."""
     reserved = function.reserved_concurrency
     return Function(
         arn=function.function_arn,
@@ -62,7 +62,7 @@ def _layers(function: LambdaFunction) -> Iterator[Layer]:
     backend = get_backend(function.account_id, function.region)
     for each in function.layers:
         version = backend.layers_versions_by_arn(each["Arn"])
-        # A layer that is deleted is kept for the functions that have it, as on AWS.
+        # As on AWS, a deleted layer is kept for the functions that use it.
         if version is not None:
             yield Layer(each["Arn"], version.code_bytes)
 
@@ -154,7 +154,7 @@ def _keep_details(function: Any, spec: dict[str, Any]) -> None:
 
 
 def _set_layers(function: LambdaFunction, properties: dict[str, Any]) -> None:
-    """Set the layers of a function from a template, which moto does not read there."""
+    """Set the layers of a function from a template, which moto ignores."""
     function.layers = function._get_layers_data(properties.get("Layers") or [])  # noqa: SLF001
 
 

@@ -1,4 +1,4 @@
-"""Patch CloudWatch Logs: list the events of several streams by time."""
+"""Patch CloudWatch Logs: list the events of several streams, sorted by time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from localaws.patches.monkeypatch import original, replace
 
 
 def apply() -> None:
-    """Patch FilterLogEvents, which took the streams one after another.
+    """Patch FilterLogEvents, which lists one stream after another in moto.
 
-    AWS of its parameter `interleaved`: "this parameter is ignored and the value is assumed to be
+    AWS on its parameter `interleaved`: "this parameter is ignored and the value is assumed to be
     true".
     """
     filter_events = original(LogGroup, "filter_log_events")

@@ -35,7 +35,7 @@ INPUT_BYTES = 262_144
 _NAME_LENGTH = 80
 _CACHED_PATHS = 1000
 _STOP_REASON: ContextVar[tuple[Any, Any]] = ContextVar("stop reason", default=(None, None))
-"""Error and cause of the StopExecution request that the thread answers: moto drops them."""
+"""Error and cause of the StopExecution request that the thread handles; moto drops them."""
 _NOT_IN_NAMES = re.compile(r"[\s<>{}\[\]?*\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]")
 
 
@@ -105,7 +105,7 @@ def _patch_templates() -> None:
 
 
 def _definition(properties: dict[str, Any]) -> str:
-    """Read the definition from one of its three properties, and fill in its substitutions."""
+    """Read the definition from one of three possible properties, and fill in substitutions."""
     location = properties.get("DefinitionS3Location")
     if location:
         stored: Any = s3_backends[ACCOUNT][PARTITION].get_object(
@@ -182,9 +182,9 @@ def _patch_executions() -> None:
 
 
 def _patch_status_events() -> None:
-    """Put an event on the bus when an execution ends, as "Execution Status Change" of AWS.
+    """Put an event on the bus when an execution ends: AWS's "Execution Status Change".
 
-    moto sends none. An execution that was stopped ends at once, before its worker does.
+    moto sends none. A stopped execution ends at once, before its worker thread does.
     """
     stop = StateMachine.stop_execution
     terminated = original(BaseExecutionWorkerCommunication, "terminated")
@@ -213,7 +213,7 @@ def _patch_clients(endpoint: str) -> None:
 
 
 def _patch_threads() -> None:
-    """Keep moto from collecting every thread that ever ran: three for each task."""
+    """Stop moto from keeping every thread that ever ran, which are three per task."""
 
     class Forgetful(list[Any]):
         def append(self, thread: Any) -> None:
@@ -223,9 +223,9 @@ def _patch_threads() -> None:
 
 
 def _patch_json_paths() -> None:
-    """Cache parsed JSONPaths: moto builds its grammar anew for each, a sixth of a state's cost.
+    """Cache parsed JSONPaths: moto builds a grammar for each, a sixth of a state's cost.
 
-    A parsed path holds no state, so threads may share it.
+    A parsed path has no state, so threads may share it.
     """
     parse = json_path.parse  # type: ignore[attr-defined]
     json_path.parse = functools.lru_cache(_CACHED_PATHS)(parse)  # type: ignore[attr-defined]

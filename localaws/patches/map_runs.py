@@ -43,7 +43,7 @@ _MAX_THREADS = 256
 
 @dataclass
 class Child:
-    """Child execution, as the result writer reports it. `output` is set only on success."""
+    """Child execution in the form of the result writer. `output` is set only on success."""
 
     name: str
     arn: str
@@ -58,7 +58,7 @@ class Child:
 
 
 def apply() -> None:
-    """Replace moto's run of a Map's items, and check the size of a Map's result."""
+    """Replace moto's processing of a Map's items, and check the size of a Map's result."""
     replace(DistributedIterationComponent, "_map_run", _map_run)
     _patch_result_size()
 
@@ -86,7 +86,7 @@ class _MapRun:
         self._record.localaws_children = self._children
 
     def execute(self) -> list[Any]:
-        """Return the children's outputs, None for a failed one. Raise if too many failed."""
+        """Return the children's outputs, None for failed ones. Raise if too many failed."""
         self._check_start_permission()
         self._record.item_counter.total.count(len(self._items))
         self._record.item_counter.pending.count(len(self._items))
@@ -123,7 +123,7 @@ class _MapRun:
             raise failure(self._env, PERMISSIONS, refused)
 
     def _threshold_exceeded(self) -> bool:
-        """Compare the failures with the tolerated count and percentage, zero by default."""
+        """Compare the failures with the tolerated count and percentage (default: zero)."""
         count: int = self._record.tolerated_failure_count
         percentage: float = self._record.tolerated_failure_percentage
         if not self._failed:

@@ -1,4 +1,4 @@
-"""Replace functions of moto by others."""
+"""Replace functions of moto."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def original(owner: Any, name: str) -> Any:
-    """Return the function as defined: for a class or static method, the wrapped function."""
+    """Return the function as defined; for a class or static method the wrapped function."""
     found = vars(owner)[name]
     return found.__func__ if isinstance(found, classmethod | staticmethod) else found
 

@@ -1,9 +1,9 @@
-"""Patch SQS: queues invoke functions in batches, and their policies are known.
+"""Patch SQS: queues invoke functions in batches, and their policies are evaluated.
 
-moto would invoke the function inside the call that sends a message, a second time after a failure,
-and ignore the function's answer. Two times are shorter than on AWS: messages that failed come back
-after the emulator's `retry_seconds` and not after the queue's visibility timeout, and Lambda starts
-with all of the MaximumConcurrency.
+moto would invoke the function within the call that sends a message, a second time after a failure,
+and ignore the function's result. Two differences from AWS: failed messages come back after the
+emulator's `retry_seconds`, not after the queue's visibility timeout, and Lambda starts with the
+full MaximumConcurrency.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from localaws.patches.template_resource import TemplateResource
 
 _LOG = logging.getLogger(__name__)
 _CONCURRENCY = 5
-"""Batches that Lambda processes at once to begin with, without a MaximumConcurrency."""
+"""Batches that Lambda processes at once, if there is no MaximumConcurrency."""
 _LOOK_SECONDS = 0.2
 _ACTIONS = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
 
 
 def apply(invoker: Invoker) -> None:
-    """Read queues that are mapped to functions, from the mapping's creation to its deletion."""
+    """Read queues that are mapped to functions, while the mapping exists."""
     create = original(LambdaBackend, "create_event_source_mapping")
 
     def create_event_source_mapping(
@@ -59,7 +59,7 @@ def apply(invoker: Invoker) -> None:
 
 
 def permits(queue: Queue, source_arn: str) -> bool:
-    """Return true if the queue's policy lets EventBridge send to it for a rule."""
+    """Return whether the queue's policy lets EventBridge send to it for a rule."""
     document = getattr(queue, "localaws_policy", None) or json.loads(queue.policy or "{}")
     for statement in document.get("Statement", []):
         principal = statement.get("Principal")
@@ -83,7 +83,7 @@ def permits(queue: Queue, source_arn: str) -> bool:
 
 
 class _QueueReader:
-    """Lambda's reader of one queue for one function."""
+    """Reader of one queue for one function, as in Lambda."""
 
     def __init__(
         self, backend: LambdaBackend, mapping: EventSourceMapping, invoker: Invoker
@@ -98,7 +98,7 @@ class _QueueReader:
         self._free = threading.Semaphore(int(most))
 
     def check(self) -> None:
-        """Raise what Lambda answers for a role or a timeout that does not fit the queue."""
+        """Raise Lambda's error for a role or a timeout that does not fit the queue."""
         function = self._function()
         for action in _ACTIONS:
             if self._refused(action) is not None:
@@ -200,7 +200,7 @@ class _QueuePolicyResource(TemplateResource, CloudFormationModel):
 
     @classmethod
     def attach(cls, properties: dict[str, Any], account: str, region: str) -> None:
-        """Keep the policy of each queue for `permits`."""
+        """Store the policy of each queue for `permits`."""
         for url in properties["Queues"]:
             queue: Any = sqs_backends[account][region].get_queue(url.rsplit("/", 1)[-1])
             queue.localaws_policy = properties["PolicyDocument"]

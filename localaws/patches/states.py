@@ -1,4 +1,4 @@
-"""Patch states: errors that may be caught, retries, the context object, the size of data.
+"""Patch states: errors that may be caught, retries, the context object, data size limits.
 
 Source: the Step Functions Developer Guide, "Handling errors" and "Quotas".
 """
@@ -28,7 +28,7 @@ _HEARTBEAT_TIMEOUT = "States.HeartbeatTimeout"
 
 
 def apply(retry_seconds: float) -> None:
-    """Match errors and measure data as AWS does; wait for a retry `retry_seconds` at most."""
+    """Match errors and measure data like AWS. Limit waits before retries to `retry_seconds`."""
     replace(ErrorEqualsDecl, "_eval_body", _match)
     replace(state_module, "is_within_size_quota", within_quota)
     replace(service_module, "is_within_size_quota", within_quota)
@@ -38,13 +38,13 @@ def apply(retry_seconds: float) -> None:
 
 
 def _limit_waits(seconds: float) -> None:
-    """Shorten the waits of Retry, which are made for AWS's quotas."""
+    """Shorten the waits of Retry, which are designed for AWS's quotas."""
     waits = SimpleNamespace(sleep=lambda wait: time.sleep(min(wait, seconds)))
     replace(retrier_module, "time", waits)
 
 
 def _patch_context() -> None:
-    """Give the context object `RedriveCount`, which moto lacks: nothing is redriven here."""
+    """Add `RedriveCount` to the context object, which moto lacks. Always 0."""
     make = original(ExecutionWorker, "_get_evaluation_environment")
 
     def environment(self: ExecutionWorker) -> Environment:
@@ -57,7 +57,7 @@ def _patch_context() -> None:
 
 
 def within_quota(value: Any) -> bool:
-    """Return True up to 256 KiB of UTF-8 JSON."""
+    """Return whether a value has at most 256 KiB as UTF-8 JSON."""
     text = value if isinstance(value, str) else to_json_str(value, separators=(",", ":"))
     return len(text.encode()) <= DATA_BYTES
 
@@ -68,10 +68,10 @@ def _match(self: ErrorEqualsDecl, env: Environment) -> None:
 
 
 def matches(error: str | None, wanted: list[str | None]) -> bool:
-    """Return True if a Retry or Catch for `wanted` applies to the error.
+    """Return whether a Retry or Catch for `wanted` applies to the error.
 
-    States.Runtime always fails the execution. States.DataLimitExceeded is caught by its name only.
-    States.TaskFailed covers everything but timeouts.
+    States.Runtime always fails the execution. States.DataLimitExceeded is caught only by its name.
+    States.TaskFailed covers everything except timeouts.
     """
     if error == RUNTIME:
         return False

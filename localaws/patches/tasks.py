@@ -29,7 +29,7 @@ from localaws.patches.functions import to_function
 from localaws.patches.monkeypatch import original, replace
 from localaws.settings import ACCOUNT
 
-# Failures of the environment, not of the code, which states see under this name.
+# Failures of the environment, not of the code, which states receive under this name.
 _UNKNOWN = "Lambda.Unknown"
 _WITHOUT_TYPE = frozenset({"Runtime.ExitError"})
 

@@ -1,4 +1,4 @@
-"""Resource types of templates that moto's CloudFormation lacks."""
+"""Base for resource types of templates that moto's CloudFormation lacks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, ClassVar, NoReturn, Self
 
 
 class TemplateResource:
-    """Resource that is a setting of another one: it has no attributes, and is deleted with it.
+    """Resource that is a setting of another resource, without attributes of its own.
 
-    moto finds the direct subclasses of `CloudFormationModel` only, so a type inherits from both.
+    moto finds only direct subclasses of `CloudFormationModel`, so a type inherits from both.
     """
 
     TYPE: ClassVar[str]
@@ -22,7 +22,7 @@ class TemplateResource:
     @classmethod
     @abstractmethod
     def attach(cls, properties: dict[str, Any], account: str, region: str) -> None:
-        """Apply the properties to the resource that they are about."""
+        """Apply the properties to the resource that they belong to."""
 
     @property
     def physical_resource_id(self) -> str:
@@ -80,4 +80,4 @@ class TemplateResource:
         account_id: str,
         region_name: str,
     ) -> None:
-        """Do nothing: it is deleted with the resource that it is about."""
+        """Do nothing: it is deleted with the resource that it belongs to."""

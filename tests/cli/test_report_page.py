@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from itertools import count
 
@@ -47,3 +48,5 @@ def test_page_alone_goes_to_standard_output(place):
     assert page.elements[0] == ("html", {"lang": "en"})
     assert page.open == []
     assert "Rows are masked" in page.text
+    # The version of a local file.
+    assert re.search(r"Version\s*modified \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", page.text)

@@ -14,7 +14,7 @@ from typing import Self
 import pytest
 
 from ddbload.cli import import_command, terminal
-from ddbload.cli.commands import run
+from ddbload.cli.commands import commands, run
 from tests.cli.console import PROGRAM, SECONDS, Ended
 from tests.cli.transcript import items, make_table
 
@@ -166,3 +166,14 @@ def test_run_that_was_cancelled_while_its_input_was_copied_imports_nothing(
         *("-", "Cancelled"),
     )
     assert not Path("kept/runs/r1/run.json").exists()
+
+
+def test_text_of_an_unexpected_error_is_not_printed(monkeypatch, capsys):
+    def fail(*_: object, **_options: object) -> None:
+        raise ValueError("a cell of a row")
+
+    monkeypatch.setattr(commands, "main", fail)
+    assert run(["runs"], lambda: False) == 1
+    told = capsys.readouterr().err
+    assert "internal error: ValueError at test_streams.py:" in told
+    assert "cell" not in told

@@ -14,7 +14,7 @@ from moto import mock_aws
 from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import SourceChanged, SourceNotFound
 from ddbload.source import s3_object as s3_module
-from ddbload.source.byte_source import ByteSource
+from ddbload.source.decoding.decoded_source import ByteSource
 from ddbload.source.local_file import open_local
 from ddbload.source.s3_object import S3Object, open_s3
 from tests.fakes.s3 import FakeS3

@@ -101,7 +101,7 @@ def page() -> str:
 
 <!-- `python -m tests.docs.cost > docs/cost.md` writes this page, and a test compares the two. -->
 
-What an import costs on the deployed stack. `ddbload plan` calculates the price of importing a given file.
+For estimating what an import costs on the deployed stack. `ddbload plan` calculates it for a given file.
 The figures are calculated, and not measured on AWS. They assume new items of up to 1 KB, a
 table in us-east-1 with on-demand capacity and without indexes, no free tiers, a file of {ROW_BYTES}
 bytes per row, and ddbload's defaults: chunks of {DEFAULT_CHUNK_BYTES >> 20} MiB, {WORKERS} workers, functions on

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from urllib.parse import urlsplit
 
 import boto3
+import pytest
 from botocore.config import Config
 
 from localaws.iam.actions import required_actions
@@ -21,11 +23,13 @@ class _CaughtError(Exception):
     """Error that stops a call before it is sent."""
 
 
-def capture_request(
-    service: str, operation: str, *, endpoint: str | None = None, **parameters
-) -> Request:
-    """Return the request of `client.operation(**parameters)`, sent to `endpoint` if given."""
-    client = boto3.client(
+def _catch(request, **_):
+    raise _CaughtError(request)
+
+
+@functools.cache
+def _client(service: str, endpoint: str | None):
+    made = boto3.client(
         service,
         region_name=REGION,
         endpoint_url=endpoint,
@@ -34,18 +38,17 @@ def capture_request(
         aws_session_token="token",
         config=Config(parameter_validation=False, retries={"total_max_attempts": 1}),
     )
-    caught = []
+    made.meta.events.register("before-send", _catch)
+    return made
 
-    def catch(request, **_):
-        caught.append(request)
-        raise _CaughtError
 
-    client.meta.events.register("before-send", catch)
-    try:
-        getattr(client, operation)(**parameters)
-    except _CaughtError:
-        pass
-    (request,) = caught
+def capture_request(
+    service: str, operation: str, *, endpoint: str | None = None, **parameters
+) -> Request:
+    """Return the request of `client.operation(**parameters)`, sent to `endpoint` if given."""
+    with pytest.raises(_CaughtError) as caught:
+        getattr(_client(service, endpoint), operation)(**parameters)
+    (request,) = caught.value.args
     url = urlsplit(request.url)
     headers = {name.lower(): _text(value) for name, value in request.headers.items()}
     headers.setdefault("host", url.netloc)

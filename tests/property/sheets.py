@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from hypothesis import strategies as st
 
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.items.item_builder import ItemBuilder
+from ddbload.items.item_requests import ItemBuilder
 from tests.property.numerals import numerals
 from tests.unit.items.expected_items import BAD
 

@@ -19,7 +19,7 @@ from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
 from ddbload.contracts.source import CSV, DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, Source
-from ddbload.items.row_requests import item_of_request
+from ddbload.items.item_requests import item_of_request
 from ddbload.reading.row_blocks import RunReader
 from ddbload.rows.blocks import Block, BlockSplitter, Defect
 from tests.oracle import csv_machine, json_machine

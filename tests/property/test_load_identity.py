@@ -10,9 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts.options import Options
-from ddbload.contracts.payload import ColumnMapping, Comparison, NullHandling, Payload
+from ddbload.contracts.payload import (
+    DECISIVE,
+    ColumnMapping,
+    Comparison,
+    NullHandling,
+    Payload,
+    asked_hash,
+    differing,
+)
 from ddbload.contracts.source import LOCATION_FIELDS, Source
-from ddbload.ledger.history import DECISIVE, asked_hash, differing
 
 WORDS = st.text("abcXYZ #{}", min_size=1, max_size=5)
 NAMES = st.lists(WORDS, max_size=3, unique=True).map(tuple)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
 from ddbload.items.document_builder import DocumentRules, item_line
+from ddbload.items.item_requests import item_of_request
 from ddbload.items.row_encoder import DocumentEncoder
-from ddbload.items.row_requests import item_of_request
 from ddbload.rows.blocks import Defect
 from tests.oracle.json_machine import Bad, Number, Row, attribute, check_text, read_rows, typed
 from tests.property.document_files import Maker

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from ddbload.items import batch_encoder
 from ddbload.items.batch_encoder import BatchEncoder, EncodedRows
-from ddbload.items.item_builder import Item
-from ddbload.items.row_requests import BatchJoiner, item_of_request, put_request
+from ddbload.items.item_requests import BatchJoiner, Item, item_of_request, put_request
 from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import Columns, ParsedRow, to_octets
 from tests.property.sheets import Sheet, sheets

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.dynamodb.scalar_text import BadValue
+from ddbload.items.row_attributes import TEXT_READERS
 from ddbload.items.type_inference import TypeGuess
-from ddbload.items.typed_values import TEXT_READERS
 from tests.fakes.dynamodb_values import number_text
 from tests.property.numerals import numerals
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.items.item_builder import Item
+from ddbload.items.item_requests import Item
 from ddbload.rows.blocks import Defect
 from tests.property.sheets import Sheet, sheets
 from tests.unit.items.expected_items import absent, causes, read_back, value_bytes, value_of

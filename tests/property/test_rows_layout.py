@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from ddbload.contracts.column_mapping import ColumnChanges, Dialect
 from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
 from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS, PUT, WriteMode, position
-from ddbload.items.item_builder import Item
-from ddbload.items.item_layout import ItemLayout
+from ddbload.items.item_requests import Item, item_of_request, joiner_for
+from ddbload.items.row_attributes import ItemLayout
 from ddbload.items.row_encoder import FieldEncoder
-from ddbload.items.row_requests import item_of_request, joiner_for
 from ddbload.rows.blocks import Block, Defect, RowPositions
 from ddbload.rows.columns import Columns, from_octets, to_octets
 from ddbload.rows.dialect_grammar import dialect_boundaries

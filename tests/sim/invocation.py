@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ddbload.contracts.row_counts import RowCounts
+from ddbload.dynamodb.modes import RowOrder
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.scheduler.answers import Accepted, Answer, Batch, Finished, RowOutcome, Wait
-from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.sim.scenario import Scenario
 

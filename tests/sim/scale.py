@@ -29,7 +29,7 @@ from ddbload.contracts.row_counts import WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import PreflightResult, PreflightTask
 from ddbload.plan import price
-from ddbload.source.byte_source import FIRST_BYTES
+from ddbload.source.decoding.decoded_source import FIRST_BYTES
 from ddbload.steps.preflight import preflight
 from ddbload.steps.report import write_report
 from tests.fakes.dynamodb import FakeDynamoDB
@@ -276,7 +276,7 @@ def _report(
 
 
 def _encoded(segment: Segment, record: Any) -> bytes:
-    from ddbload.ledger.store import encode_json
+    from ddbload.contracts.messages import encode_json
 
     return encode_json({**segment.to_json(), **record.stamp})
 
@@ -309,7 +309,7 @@ def page(outcomes: list[Outcome]) -> str:
 
 <!-- `make simulate-scale` writes this page. -->
 
-How long a large load takes on the deployed stack, and what limits it. The figures are simulated; nothing was measured on AWS:
+For estimating how long a large load takes on the deployed stack. The figures are simulated; nothing was measured on AWS:
 preflight and report are ddbload's own code, over an S3 whose answers take the time that is listed below, in virtual time; the
 imports between them are computed by the rates there.
 

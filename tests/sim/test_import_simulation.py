@@ -1,42 +1,41 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
+from ddbload.dynamodb.modes import RowOrder
 from ddbload.write.scheduler import unsettled_rows
 from ddbload.write.scheduler.answers import Accepted, Answers, RowOutcome, Throttled, Unsure
-from ddbload.write.scheduler.key_ordering import KeyOrdering, RowOrder
 from ddbload.write.scheduler.scheduler import Scheduler
+from ddbload.write.scheduler.single_rows import KeyOrdering
 from tests.sim.__main__ import failure
 from tests.sim.import_simulation import ImportSimulation
 from tests.sim.invocation import BreachError
 from tests.sim.scenario import ENDINGS, FAULTS, THROTTLE_CODES, scenario_for
 
-SEEDS = 300
+SEEDS = 200
 """`make simulate` runs 10,000."""
-PARTS = 5
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_seeds_pass(part):
-    failed = [(seed, error) for seed in range(part, SEEDS, PARTS) if (error := failure(seed))]
-    assert failed == [], "python -m tests.sim --replay SEED"
-
-
-def test_seeds_cover_every_fault_code_and_ending():
+def test_seeds_pass_and_cover_every_fault_code_and_ending():
     event_counts: Counter[str] = Counter()
-    for seed in range(200):
-        event_counts += ImportSimulation(scenario_for(seed)).run().event_counts
+    for seed in range(SEEDS):
+        try:
+            event_counts += ImportSimulation(scenario_for(seed)).run().event_counts
+        except Exception as error:
+            error.add_note(f"python -m tests.sim --replay {seed}")
+            raise
         event_counts[scenario_for(seed).mode] += 1
     assert {*FAULTS, *THROTTLE_CODES, *ENDINGS, "put", "insert", "last-wins"} <= event_counts.keys()
     assert min(event_counts.values()) >= 5, event_counts
 
 
-def detected_errors() -> set[str]:
-    """Run 40 seeds with a faulty scheduler; return their errors."""
-    return {error for seed in range(40) if (error := failure(seed))}
+def detected_errors() -> Iterator[str]:
+    """Run 40 seeds with a faulty scheduler, as long as the caller asks; yield their errors."""
+    return (error for seed in range(40) if (error := failure(seed)))
 
 
 def test_simulation_detects_forgotten_returned_rows(monkeypatch):
@@ -64,7 +63,7 @@ def test_simulation_detects_unwritten_rows_counted_as_written(monkeypatch, kind)
 
 def test_simulation_detects_two_writes_of_one_key_in_flight(monkeypatch):
     monkeypatch.setattr(KeyOrdering, "add", lambda _self, _row: True)
-    assert detected_errors()
+    assert any(detected_errors())
 
 
 def test_simulation_detects_rows_never_retried(monkeypatch):
@@ -89,7 +88,7 @@ def test_simulation_detects_overwritten_later_rows(monkeypatch):
 
 def test_simulation_detects_a_later_row_inserted_first(monkeypatch):
     monkeypatch.setattr(unsettled_rows, "KeyOrdering", lambda *_: KeyOrdering(RowOrder.LAST_WINS))
-    assert detected_errors()
+    assert any(detected_errors())
 
 
 def test_simulation_detects_failed_conditions_counted_as_written(monkeypatch):

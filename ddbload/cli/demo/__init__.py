@@ -1,1 +1,1 @@
-"""`ddbload demo`: import a file on this machine, and compare the table with the file."""
+"""`ddbload demo`: deploy the pipeline here, import a file, and compare the table with it."""

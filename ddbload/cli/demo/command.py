@@ -53,7 +53,7 @@ _SYLLABLES = ("an", "be", "co", "da", "él", "fi", "gu", "ha", "in", "ka", "lö"
 
 
 def write_sample(path: Path, rows: int, seed: int = 1) -> None:
-    """Write a TSV file of words and their yearly counts, as Google's 1-gram files have them.
+    """Write a TSV file of words and yearly counts, in the form of Google's 1-gram files.
 
     Ids are distinct. The same seed gives the same file.
     """
@@ -88,21 +88,21 @@ def create_table(client: DynamoDBClient, keys: NewKeys) -> None:
 STACK = "ddbload-demo"
 PREFIX = "in/"
 START_SECONDS = 60.0
-"""Seconds after the upload in which the run must start."""
+"""Seconds within which the run must start after the upload."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Table that was loaded in an emulation, which runs until the end of a block."""
+    """Table that the demo loaded. Its emulation runs until the end of a `with` block."""
 
     result: Result
     aws: AwsSettings
     context: Context
-    """Ledger of the run."""
+    """Context with the run's ledger."""
     variables: Mapping[str, str]
-    """Environment of programs that are to reach the emulation."""
+    """Environment variables for programs that should reach the emulation."""
     commands: tuple[str, ...]
-    """Commands to try there."""
+    """Commands that the user can try on the emulation."""
 
 
 @options.command(
@@ -142,11 +142,11 @@ def demo_command(
 ) -> int:
     """Deploy the pipeline on this machine, upload a file, and check the table.
 
-    AWS is emulated by processes that listen on 127.0.0.1 only; `cdk bootstrap` and `cdk deploy`
-    run as they do on AWS. At the end the table is scanned and compared with the file, cell by
-    cell, and all processes are stopped. Needs Node.js 22 or newer. What else it needs is installed
-    into a private folder in ~/.cache/ddbload ($XDG_CACHE_HOME), after asking; in a checkout
-    `make demo` installs it there.
+    AWS is emulated by processes that listen on 127.0.0.1 only; `cdk bootstrap` and `cdk deploy` run
+    as they do on AWS. At the end the table is scanned and compared with the file, cell by cell, and
+    all processes are stopped. Needs Node.js 22 or newer. Other tools are installed into a private
+    folder in ~/.cache/ddbload ($XDG_CACHE_HOME), after asking; in a checkout `make demo` installs
+    them there.
 
     Exit status: that of the import, such as 3 if rows were rejected.
     """
@@ -181,7 +181,7 @@ def demo_command(
 
 @contextmanager
 def _load_here(path: Path, keys: NewKeys, folder: Path, tools: Toolchain) -> Iterator[Loaded]:
-    """Import a file by `ddbload import` into dynalite. Raises `DemoUnavailable`."""
+    """Import a file into dynalite with `ddbload import`. Raises `DemoUnavailable`."""
     with dynalite(tools.node_modules) as endpoint:
         terminal.print_stdout(f"DynamoDB (dynalite) listens on {endpoint}")
         # The emulator accepts any credentials. Made-up ones keep the user's out of the demo.
@@ -207,7 +207,7 @@ def _load_here(path: Path, keys: NewKeys, folder: Path, tools: Toolchain) -> Ite
 def _load_on_stack(path: Path, keys: NewKeys, folder: Path, tools: Toolchain) -> Iterator[Loaded]:
     """Deploy the stack to an emulated AWS, upload a file, and follow its run.
 
-    All files are written into `folder`, and all processes are stopped at the end. Raises
+    All files are written to `folder`. All processes are stopped at the end of the block. Raises
     `DemoUnavailable` and `DeploymentFailed`.
     """
     app = folder / "app"
@@ -239,7 +239,7 @@ def _load_on_stack(path: Path, keys: NewKeys, folder: Path, tools: Toolchain) ->
 
 
 def _cdk_context(size: int) -> dict[str, str]:
-    """Return the CDK context of the demo; all other values are those of cdk.json."""
+    """Return the demo's CDK context; other values come from cdk.json."""
     # Small chunks, so that several functions work in parallel.
     limits = {"chunk_bytes": max(64 * 1024, size // 16), "workers": max(2, options.cores())}
     uploads = [{"prefix": PREFIX, "table": TABLE, "options": limits}]
@@ -247,7 +247,7 @@ def _cdk_context(size: int) -> dict[str, str]:
 
 
 def _use_environment(environment: Mapping[str, str]) -> None:
-    """Point this process at the emulator, and drop the user's AWS settings."""
+    """Point this process at the emulator, and remove the user's AWS settings."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
     os.environ.update(environment)
@@ -255,7 +255,7 @@ def _use_environment(environment: Mapping[str, str]) -> None:
 
 
 def _upload(path: Path, there: Deployed) -> str:
-    """Upload the file to the inbox; return the id of the run that the upload starts."""
+    """Upload the file to the inbox bucket; return the id of the run that this starts."""
     # A file name may be any bytes, an object key is UTF-8.
     name = os.fsencode(path.name).decode("utf-8", "replace")
     bucket, key = there.stack.inbox_bucket, PREFIX + name
@@ -297,7 +297,7 @@ def _payload(path: Path, **limits: int) -> dict[str, Any]:
 
 
 def _verify(path: Path, loaded: Loaded) -> int:
-    """Print the rejects by cause, and compare the table with the file; return the exit status."""
+    """Print rejects by cause and compare the table with the file; return the exit status."""
     report = loaded.result.report
     if report.status not in DONE:
         return loaded.result.exit_code
@@ -327,9 +327,9 @@ def _verify(path: Path, loaded: Loaded) -> int:
 
 @contextmanager
 def step(doing: str) -> Iterator[list[str]]:
-    """Show a spinner during a step, then print its duration.
+    """Show a spinner during a step, then print the step's duration.
 
-    Texts appended to the list that is yielded are printed after the step's name.
+    Yields a list; texts appended to it are printed after the step's name.
     """
     started = time.monotonic()
     details: list[str] = []
@@ -341,7 +341,7 @@ def step(doing: str) -> Iterator[list[str]]:
 
 
 def _keep_running(loaded: Loaded) -> None:
-    """Print how to talk to the emulation, and wait until the user ends it."""
+    """Print how to reach the emulation, and wait until the user presses Ctrl-C."""
     variables = sorted(loaded.variables.items())
     terminal.print_stdout(
         "",
@@ -357,7 +357,7 @@ def _keep_running(loaded: Loaded) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[RunProgress], None]]:
-    """Draw progress on a terminal; otherwise print a line whenever it changes."""
+    """Draw progress on a terminal; elsewhere print a line whenever it changes."""
     if sys.stderr.isatty():
         with show_progress(Output()) as show:
             yield show

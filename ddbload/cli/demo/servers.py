@@ -1,4 +1,4 @@
-"""Servers of the demo: dynalite for an import alone, or an emulated AWS for the whole pipeline."""
+"""Servers of the demo: dynalite for an import alone, an emulated AWS for the whole pipeline."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ddbload.deploy.toolchain import Toolchain, app_folder, environment_without_
 from ddbload.errors import DemoUnavailable
 
 STOP_SECONDS = 15.0
-"""Seconds in which a server may end what it started."""
+"""Seconds that a server gets to stop its own processes."""
 
 
 @contextmanager
 def _serving(
     command: Sequence[str], *, log: IO[bytes] | None = None, **more: Any
 ) -> Iterator[Callable[[], bytes]]:
-    """Run a server, and stop it at the end of the block.
+    """Run a server until the end of the block.
 
-    Yields a function that waits for the first line it prints. The server also ends if this process
-    is killed, because its standard input is closed then.
+    Yields a function that waits for the server's first line of output and returns it. The server
+    also ends if this process is killed, because that closes its standard input.
     """
     process = subprocess.Popen(  # noqa: S603 - the app's own programs
         command,
@@ -55,9 +55,9 @@ def _serving(
 
 @contextmanager
 def dynalite(modules: Path) -> Iterator[str]:
-    """Start an empty dynalite, and yield its endpoint. Raises `DemoUnavailable`.
+    """Start an empty dynalite and yield its endpoint. Raises `DemoUnavailable`.
 
-    `modules`: folder with npm's packages.
+    `modules`: folder with dynalite's npm packages.
     """
     script = str(app_folder() / "localaws" / "dynalite_server.cjs")
     variables = {**os.environ, "DYNALITE": str(modules / "dynalite")}
@@ -72,8 +72,9 @@ def dynalite(modules: Path) -> Iterator[str]:
 def emulated_aws(folder: Path, tools: Toolchain) -> Iterator[Callable[[], Mapping[str, Any]]]:
     """Start the AWS emulator, with logs in `folder`.
 
-    Yields a function that waits until it is ready, and returns its account, region, endpoints and
-    environment. It raises `DemoUnavailable` if the emulator failed to start.
+    Yields a function that waits until the emulator is ready and returns its account, region,
+    endpoints and environment. The function raises `DemoUnavailable` if the emulator failed to
+    start.
     """
     with (folder / "localaws.log").open("w+b") as log:
         variables = {"TMPDIR": str(folder), "PYTHONPATH": str(app_folder())}
@@ -81,7 +82,7 @@ def emulated_aws(folder: Path, tools: Toolchain) -> Iterator[Callable[[], Mappin
         with _serving(
             command,
             log=log,
-            # It looks there for npm's packages.
+            # The emulator looks for npm packages in its working folder.
             cwd=tools.node_modules.parent,
             env={**environment_without_aws(), **variables},
         ) as first_line:

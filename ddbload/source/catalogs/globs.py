@@ -1,10 +1,10 @@
-"""Patterns of names, and the local files that a path, a folder or a pattern names.
+"""File name patterns, and the local files of a path, a folder or a pattern.
 
-A pattern is such as `in/*.csv`, `in/**/part-?.json`, `logs/2026-0[1-6]/*`.
+Examples of patterns: `in/*.csv`, `in/**/part-?.json`, `logs/2026-0[1-6]/*`.
 
-`*` and `?` match characters within one folder, `[..]` one of several characters, `[!..]` any
-other, and `**` anything, folders included; `a/**/b` matches `a/b`, too. S3 keys and paths follow
-the same rules, and case matters.
+`*` and `?` match characters other than `/`, `[..]` one of the listed characters, `[!..]` any other
+character, and `**` anything including `/`; `a/**/b` also matches `a/b`. S3 keys and local paths
+follow the same, case-sensitive rules.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ddbload.source.local_file import missing_file
 
 _WILDCARD = re.compile(r"[*?\[]")
 MAX_PATTERN = 4096
-"""Characters of a pattern: as many as a path has on Linux, and four times an S3 key's bytes."""
+"""Maximum characters of a pattern: the length of a Linux path, four times that of an S3 key."""
 
 
 def has_wildcards(text: str) -> bool:
-    """Tell whether a name contains `*`, `?` or `[`."""
+    """Return whether a name contains `*`, `?` or `[`."""
     return _WILDCARD.search(text) is not None
 
 
 class Glob:
-    """Compiled pattern. Raises `InvalidPayload` for a range in reverse order, or a long pattern."""
+    """Compiled pattern. Raises `InvalidPayload` for a reversed range or a too long pattern."""
 
     def __init__(self, pattern: str) -> None:
         if len(pattern) > MAX_PATTERN:
@@ -39,7 +39,7 @@ class Glob:
         self.pattern = pattern
         found = _WILDCARD.search(pattern)
         self.prefix = pattern if found is None else pattern[: found.start()]
-        """Common beginning of all matching names."""
+        """Prefix shared by all matching names."""
         self._parts = pattern.split("/")
         self._expression = re.compile(_expression(self._parts), re.DOTALL)
         self._levels = [
@@ -48,11 +48,11 @@ class Glob:
         ]
 
     def matches(self, name: str) -> bool:
-        """Tell whether the pattern matches a whole name."""
+        """Return whether the pattern matches a whole name."""
         return self._expression.fullmatch(name) is not None
 
     def may_match_in(self, folder: str) -> bool:
-        """Tell whether a name below a folder could match. `folder` ends with `/`."""
+        """Return whether any name below a folder could match. `folder` ends with `/`."""
         names = folder.split("/")[:-1]
         for name, level in zip(names, self._levels, strict=False):
             if level is None:
@@ -62,22 +62,22 @@ class Glob:
         return len(names) < len(self._levels)
 
     def includes_hidden(self, name: str) -> bool:
-        """Tell whether the pattern's component for the last one of `name` begins with a dot."""
+        """Return whether the pattern's last component, matched with `name`, begins with a dot."""
         position = name.rstrip("/").count("/")
         part = self._parts[position] if name.endswith("/") and position < len(self._parts) else ""
         return (part or self._parts[-1]).startswith(".")
 
 
 def _component_pieces(text: str) -> list[str]:
-    """Translate what stands around each `**` of a component into regular expressions."""
+    """Translate the parts of a component around each `**` into regular expressions."""
     fixed, stars = _tokens(text)
     pieces = [fixed[0]]
     for position, (star, after) in enumerate(zip(stars, fixed[1:], strict=True)):
         if star > 1:
             pieces.append(after)
         elif position < len(stars) - 1:
-            # The shortest match is as good as any, because the next star matches the rest. The
-            # atomic group prevents backtracking in exponential time.
+            # The shortest match suffices, because the next star matches the rest. The atomic group
+            # prevents exponential backtracking.
             pieces[-1] += f"(?>[^/]*?{after})"
         else:
             pieces[-1] += "[^/]*" + after
@@ -85,10 +85,10 @@ def _component_pieces(text: str) -> list[str]:
 
 
 def _expression(parts: list[str]) -> str:
-    """Translate a whole pattern into a regular expression that backtracks over one `**` only.
+    """Translate a whole pattern into a regular expression with linear backtracking.
 
-    What stands between two `**` is matched where it ends first, which leaves the second one most
-    to choose from. So it is an atomic group, and several `**` take no more time than one.
+    The text between two `**` is matched at its first end, which leaves the second `**` the most
+    freedom. It can therefore be an atomic group, so that several `**` take no more time than one.
     """
     pieces, gaps = [""], []
     for position, part in enumerate(parts):
@@ -111,12 +111,12 @@ def _expression(parts: list[str]) -> str:
     return made + gaps[-1][1] + pieces[-1]
 
 
-# A `]` right after `[` or `[!` is one of the characters, as in a shell.
+# As in a shell, a `]` directly after `[` or `[!` is one of the characters.
 _TOKEN = re.compile(r"(\*+)|(\?)|\[(!?+)(\][^]]*|[^]]+)\]|(.)", re.DOTALL)
 
 
 def _tokens(text: str) -> tuple[list[str], list[int]]:
-    """Split a component at its stars: expressions around them, and the length of each run."""
+    """Split a component at its stars; return the expressions between, and each run's length."""
     fixed, lengths = [""], []
     for stars, any_one, no, characters, character in _TOKEN.findall(text):
         if stars:
@@ -144,27 +144,29 @@ def _one_of(characters: str, *, wanted: bool) -> str:
 # Folders.
 
 MAX_PATHS = 16
-"""Paths by which symbolic links may lead to one folder; its files are found by each of them. Links
-to folders of links would make millions."""
+"""Maximum number of paths by which symbolic links may lead to one folder.
+
+Its files are found once by each path; links to folders of links would give millions.
+"""
 
 
 @dataclass(slots=True)
 class FolderFiles:
-    """Paths sorted by bytes, as S3 sorts keys, and the files that were left out."""
+    """Paths sorted by bytes, like S3 keys, and the files that were left out."""
 
     files: list[str] = field(default_factory=list)
     hidden: int = 0
-    """Count of files and folders left out because their names begin with a dot."""
+    """Number of files and folders left out because their names begin with a dot."""
     empty: list[str] = field(default_factory=list)
     """Paths of empty files."""
 
 
 def find_files(path: str) -> FolderFiles | None:
-    """Find all files below a folder, or those that match a pattern; None if the path names one.
+    """Find all files below a folder, or those that match a pattern; None if `path` is a file.
 
-    A file may have a name with wildcards in it. Symbolic links are followed, as
-    `find -L` does, up to `MAX_PATHS` times to one folder. Raises
-    `SourceNotFound` if no file is left, `SourceUnreadable` and `InvalidPayload`.
+    A file's name may itself contain wildcards. Symbolic links are followed like in `find -L`, at
+    most `MAX_PATHS` times to one folder. Raises `SourceNotFound` if no file is left,
+    `SourceUnreadable` and `InvalidPayload`.
     """
     if os.path.isdir(path):  # noqa: PTH112
         found = _collect(path.rstrip("/") + "/" if path.strip("/") else "/", None)
@@ -194,7 +196,7 @@ _Folder = tuple[int, int]
 def _collect(base: str, glob: Glob | None) -> FolderFiles:
     found = FolderFiles()
     paths: Counter[_Folder] = Counter()
-    # Not by recursion: folders may be nested more deeply than Python's functions.
+    # Not recursive, because folders may be nested more deeply than Python's recursion limit.
     left: list[tuple[str, frozenset[_Folder]]] = [(base, frozenset())]
     while left:
         folder, above = left.pop()
@@ -202,7 +204,7 @@ def _collect(base: str, glob: Glob | None) -> FolderFiles:
             status = os.stat(folder or ".")  # noqa: PTH116
             names = os.listdir(folder or ".")  # noqa: PTH208
         except FileNotFoundError:
-            # Only the fixed beginning of a pattern can be missing.
+            # Only the part of a pattern before its first wildcard can be missing.
             continue
         except OSError as error:
             raise SourceUnreadable(f"{folder}: {error.strerror}") from None

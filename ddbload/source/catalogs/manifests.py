@@ -1,10 +1,10 @@
-"""Manifests: lists of files, of a user's or of a DynamoDB table export, in S3 or on a disk.
+"""Manifests: a user's list of files, or that of a DynamoDB table export, in S3 or on a disk.
 
 DynamoDB writes `manifest-summary.json` last. It names `manifest-files.json`, which lists the data
-files and their item counts, one a line. Data files of a full export are in `data/` below the
-export's folder, those of an incremental export in `../data/` beside it. (Amazon DynamoDB
-Developer Guide, "DynamoDB table export output format".) The manifests give keys in the bucket of
-the export; in a copy, in S3 or on a disk, files are found relative to the manifest.
+files and their item counts, one per line. Data files of a full export are in `data/` below the
+export's folder, those of an incremental export in `../data/` beside it ("DynamoDB table export
+output format" in the Amazon DynamoDB Developer Guide). The manifests hold keys in the export's
+bucket; in a copy, in S3 or on a disk, files are found relative to the manifest.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ddbload.contracts.source import (
     EXPORT_STARTED,
     EXPORT_SUMMARY,
     GZIP,
+    is_export_manifest,
 )
 from ddbload.errors import BadManifest, DamagedExport, UnsupportedFormat
-from ddbload.source.byte_source import ByteSource
-from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource
 
 S3_SCHEME = "s3://"
 
 
 def resolve_name(location: str, name: str) -> str:
-    """Resolve a name in the file at `location`: relative to its folder unless it is absolute."""
+    """Resolve a name in the file at `location`, relative to that file's folder unless absolute."""
     if name.startswith("/"):
         return name
     folder = location[: location.rfind("/") + 1]
@@ -48,10 +48,10 @@ FORMS = (
     " with one name a line"
 )
 MAX_MANIFEST_BYTES = 256 * 1024 * 1024
-"""Size limit of a manifest, which is held in memory as a whole."""
+"""Maximum size of a manifest, which is held in memory as a whole."""
 MAX_ENTRIES = 1_000_000
-"""Files that a manifest may list."""
-# An entry has a URL, whether it is mandatory, a size, and perhaps one more value.
+"""Maximum number of files in a manifest."""
+# An entry has `url`, `mandatory`, a size, and perhaps one more value.
 _VALUES_PER_ENTRY = 4
 
 
@@ -62,18 +62,18 @@ class ListedFile:
     location: str
     """Path or s3:// URI."""
     optional: bool = False
-    """True if the file may be missing: the manifest says `"mandatory": false`."""
+    """True if the file may be missing, because the manifest has `"mandatory": false`."""
     size: int | None = None
-    """Bytes; None if the manifest does not say."""
+    """Size in bytes; None if the manifest does not contain it."""
     items: int | None = None
-    """Number of items in a data file of an export; None if the manifest does not say."""
+    """Number of items in a data file of an export; None if the manifest does not contain it."""
 
 
 def read_manifest(data: bytes, location: str) -> tuple[ListedFile, ...]:
-    """Parse a manifest; `location` is its path or s3:// URI. Keeps the order of the entries.
+    """Parse a manifest; return its entries in order. `location`: its path or s3:// URI.
 
-    Raises `BadManifest` for another form, no entries, a file listed twice, and, in a manifest in
-    S3, a path of a machine.
+    Raises `BadManifest` for an unknown form, a manifest without entries, a file listed twice, and a
+    local path in a manifest in S3.
     """
     is_json = data.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"[")
     if not is_json and data.count(b"\n") + data.count(b"\r") > 2 * MAX_ENTRIES:
@@ -111,7 +111,7 @@ def _lines(text: str) -> list[ListedFile]:
 
 
 def _json_entries(text: str, location: str) -> list[ListedFile]:
-    # Counted first: 256 MiB of short values take gigabytes once they are parsed.
+    # Count entries before parsing: 256 MiB of short values would take gigabytes once parsed.
     if text.count(",") > MAX_ENTRIES * _VALUES_PER_ENTRY:
         raise _too_many(location)
     try:
@@ -170,14 +170,14 @@ def _resolve(entry: ListedFile, number: int, location: str) -> ListedFile:
 
 _ROOT = "AWSDynamoDB/"
 _MAX_OBJECT_BYTES = 1024 * 1024
-"""Bytes of a summary, or of a data file's entry; DynamoDB's have less than 2 KB."""
+"""Maximum bytes of a summary or of a data file's entry; DynamoDB's have less than 2 KB."""
 _ADVICE = "export again, or copy the whole folder of the export, with both manifests"
 
 
 def find_exports(names: Iterable[str]) -> list[str]:
-    """Find the folders of exports among file names; sorted, each ending with `/`.
+    """Find the folders of exports among file names; return them sorted, each ending with `/`.
 
-    Includes exports that are running, have failed, or lack a manifest.
+    Includes exports that are in progress, have failed, or lack a manifest.
     """
     found, started, with_data = set[str](), set[str](), set[str]()
     for name in names:
@@ -192,15 +192,10 @@ def find_exports(names: Iterable[str]) -> list[str]:
     return sorted(found | (started & with_data))
 
 
-def is_export_manifest(location: str) -> bool:
-    """Tell whether a path or URI names a manifest of an export."""
-    return posixpath.basename(location) in (EXPORT_SUMMARY, EXPORT_FILES)
-
-
 def read_export(location: str, read: Callable[[str], bytes | None]) -> tuple[ListedFile, ...]:
-    """Read the data files of an export, given its folder or either of its manifests.
+    """Read the list of data files of an export, given its folder or either of its manifests.
 
-    `read` returns the content of a path or s3:// URI, or None if there is no such file. Raises
+    `read` returns the content of a path or s3:// URI, or None if it does not exist. Raises
     `DamagedExport`, and `UnsupportedFormat` for an export in Amazon Ion.
     """
     folder = (
@@ -224,21 +219,21 @@ def read_export(location: str, read: Callable[[str], bytes | None]) -> tuple[Lis
 
 
 def missing_data_file(location: str) -> DamagedExport:
-    """Make the error for a data file that does not exist."""
+    """Return the error for a data file that does not exist."""
     return DamagedExport(f"{location}: this data file of the export does not exist; {_ADVICE}")
 
 
 def incomplete_data_file(location: str, items: int, exported: int) -> DamagedExport:
-    """Make the error for a data file with fewer items than were exported."""
+    """Return the error for a data file with fewer items than were exported."""
     return DamagedExport(
         f"{location} has {items} items, and {exported} were exported to it; {_ADVICE}"
     )
 
 
 class ExportedFile(DecodedSource):
-    """Content of a data file, checked to have a line for each item of the manifest.
+    """Content of an export's data file, verified to have as many lines as the manifest has items.
 
-    It is always gzip, whatever its name.
+    Always decompressed as gzip, whatever its name.
     """
 
     def __init__(
@@ -253,11 +248,11 @@ class ExportedFile(DecodedSource):
 
     @property
     def has_seek_points(self) -> bool:
-        """False: all lines are counted in one pass."""
+        """Always false: all lines are counted in one pass."""
         return False
 
     def _decode(self, start: SeekPoint | None) -> Iterator[bytes]:
-        """Decode from the beginning. Raises `DamagedExport` at the end, if lines are missing."""
+        """Decode from the beginning. Raises `DamagedExport` at the end if lines are missing."""
         lines = 0
         last = b"\n"
         for piece in super()._decode(start):
@@ -290,7 +285,7 @@ def _summary(folder: str, read: Callable[[str], bytes | None]) -> Mapping[str, A
 
 def _files(data: bytes, folder: str, exported_to: str) -> Iterator[ListedFile]:
     location = folder + EXPORT_FILES
-    # Counted first: each line takes many times its bytes once it is parsed.
+    # Count lines before parsing, because a parsed line takes many times its bytes.
     if data.count(b"\n") > MAX_ENTRIES or data.count(b"\r") > MAX_ENTRIES:
         raise DamagedExport(f"{location} lists more than {MAX_ENTRIES:,} files")
     seen: set[str] = set()
@@ -303,7 +298,7 @@ def _files(data: bytes, folder: str, exported_to: str) -> Iterator[ListedFile]:
         if not key or "\0" in key:
             raise DamagedExport(f"{where} names no data file; {_ADVICE}")
         beside = posixpath.relpath("/" + _without_prefix(key), "/" + _without_prefix(exported_to))
-        # A manifest must not reach files elsewhere on this machine or in the bucket.
+        # A manifest must not give access to other files on this machine or in the bucket.
         if beside.startswith("../../") or beside in (".", ".."):
             raise DamagedExport(f"{where} names a file outside of the export; {_ADVICE}")
         if beside in seen:
@@ -313,7 +308,7 @@ def _files(data: bytes, folder: str, exported_to: str) -> Iterator[ListedFile]:
 
 
 def _without_prefix(key: str) -> str:
-    # The key in the summary may lack the export's prefix, which the other keys have.
+    # Unlike the other keys, the key in the summary may lack the export's prefix.
     return key[max(0, key.rfind(_ROOT)) :]
 
 
@@ -323,7 +318,7 @@ def _join(folder: str, beside: str) -> str:
     above = folder.rstrip("/")
     if above.startswith(S3_SCHEME):
         cut = above.rfind("/") + 1
-        # Nothing is above a bucket's root, so a copy has the sibling folder in the root.
+        # A bucket's root has no parent, so a copy has the sibling folder in the root.
         above = folder if cut == len(S3_SCHEME) else above[:cut]
         return above + beside.removeprefix("../")
     return posixpath.normpath(folder + beside)
@@ -371,5 +366,5 @@ def _count(found: Mapping[str, Any], name: str, where: str) -> int | None:
 
 
 def _is_count(value: Any) -> bool:
-    """Tell whether an optional value is None or a number from 0."""
+    """Return whether an optional value is None or a non-negative integer."""
     return value is None or (type(value) is int and value >= 0)

@@ -1,15 +1,14 @@
-"""gzip and Zstandard decompression, piece by piece, from the beginning or from a seek point.
+"""gzip and Zstandard decompression, piece by piece, from the start or from a seek point.
 
-Output pieces are bounded, because a few compressed bytes can expand to gigabytes. Damaged data
-raise an error before the last piece: a wrong checksum or length, or data that end too early.
+Pieces of output are bounded, because a few compressed bytes can expand to gigabytes. Damaged data
+(a wrong checksum or length, or an early end) raises an error before the last piece is yielded.
 """
 
 from __future__ import annotations
 
 import zlib
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from typing import Any
 
 from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.source import GZIP
@@ -18,12 +17,12 @@ from ddbload.rows.file_signatures import ZSTD_SIGNATURE, ZSTD_SKIPPABLE_SIGNATUR
 from ddbload.source.decoding.inflate import OUTPUT_BYTES, make_inflater
 
 EXPANSION_ALLOWANCE_BYTES = 1024 * 1024
-"""Output up to this size is allowed whatever its ratio to the input."""
+"""Output size up to which any ratio to the input is allowed."""
 
 _GZIP_SIGNATURE, _DEFLATE = b"\x1f\x8b", 8
 # Flags in the header of a gzip member (RFC 1952, 2.3.1).
 _HEADER_CHECKSUM, _EXTRA_FIELD, _NAME, _COMMENT, _RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
-# The largest window that the zstd command makes by default. It is held in memory as a whole.
+# The largest window that the zstd command uses by default. The window is held in memory.
 _MAX_WINDOW_BYTES = 128 * 1024 * 1024
 # A Zstandard block holds at most this much, compressed or not (RFC 8878).
 _ZSTD_BLOCK_BYTES = 128 * 1024
@@ -31,72 +30,8 @@ _ZSTD_BLOCK_BYTES = 128 * 1024
 _REPEATED, _COMPRESSED = 1, 2
 
 
-POINT_BYTES = 1024 * 1024
-"""Decompressed bytes between two points. One takes 32 KiB of memory, and a millisecond or so to
-decompress half of what lies between two."""
-
-
-class SeekTrail:
-    """Seek points of the objects that are read one after the other, by their byte in the run.
-
-    Points are kept until `discard_before`.
-    """
-
-    def __init__(self, every: int = POINT_BYTES) -> None:
-        """`every`: decompressed bytes between two points, at least."""
-        self.consumed = 0
-        """Bytes of the current object that were decompressed so far, as they are stored."""
-        self.every = every
-        self._bytes: list[int] = []
-        # None where an object begins.
-        self._points: list[SeekPoint | None] = []
-        self._base = self._shift = self._next = 0
-        self._until: int | None = None
-
-    def begin(self, base: int, skip: int, start: SeekPoint | None = None) -> None:
-        """Begin an object, whose byte `skip` is byte `base` of the run, with a known point."""
-        self.consumed = 0
-        self._base, self._shift = base, base - skip
-        self._next = self.every
-        self._until = None
-        self._bytes.append(base)
-        self._points.append(None)
-        if start is not None:
-            self.add(start)
-            self._until = start.until
-
-    def wants(self, text: int) -> bool:
-        """Tell whether a point is due after this many decompressed bytes of the object."""
-        return text >= self._next
-
-    def add(self, point: SeekPoint) -> None:
-        """Record a point of the current object, behind all earlier ones."""
-        self._next = point.text + self.every
-        byte = point.text + self._shift
-        # Rows do not begin within a header.
-        if byte >= self._base:
-            self._bytes.append(byte)
-            self._points.append(point if self._until is None else replace(point, until=self._until))
-
-    def first_from(self, byte: int) -> int | None:
-        """Return the byte of the first point at or after a byte; None before it was passed."""
-        found = bisect_left(self._bytes, byte)
-        return self._bytes[found] if found < len(self._bytes) else None
-
-    def last_before(self, byte: int) -> SeekPoint | None:
-        """Return the last point at or before a byte; None if its object is read from its start."""
-        found = bisect_right(self._bytes, byte)
-        return self._points[found - 1] if found else None
-
-    def discard_before(self, byte: int) -> None:
-        """Forget the points that `last_before` returns for no later byte."""
-        found = bisect_right(self._bytes, byte) - 1
-        if found > 0:
-            del self._bytes[:found], self._points[:found]
-
-
 class _Damage(Exception):
-    """Damage to compressed data; its text says which. Data that end too early are an EOFError."""
+    """Damage to compressed data, described by the text. An early end raises EOFError instead."""
 
 
 def decompress(
@@ -106,15 +41,19 @@ def decompress(
     max_expansion: int | None,
     *,
     start: SeekPoint | None = None,
-    trail: SeekTrail | None = None,
+    trail: Any = None,
 ) -> Iterator[bytes]:
     """Decompress gzip or zstd into pieces of at most 128 KiB. Empty input gives empty output.
 
     `read` yields the compressed bytes from an offset on. `name` is the source's name, for error
     messages. `max_expansion` limits the output to that many times the input, once 1 MiB has come
-    out; None sets no limit. `start` is a point to begin at; `trail` records those that are passed.
+    out; None sets no limit. `start` is a point to begin at; `trail`, a `SeekTrail`, records those
+    that are passed.
 
-    Raises `DamagedCompression`, `ExpansionTooLarge`, and `ExtraMissing` without zstandard.
+    Raises:
+        DamagedCompression: If the data is damaged or ends too early.
+        ExpansionTooLarge: If the output exceeds `max_expansion`.
+        ExtraMissing: If the zstandard package is missing.
     """
     start = start or SeekPoint(0, 0)
     reader = _Reader(read(start.offset), start, name, max_expansion)
@@ -122,18 +61,18 @@ def decompress(
 
 
 class _Reader:
-    """Reader of compressed bytes from pieces, which limits what they decompress to."""
+    """Reader of compressed bytes from pieces that also limits their decompressed size."""
 
     def __init__(
         self, pieces: Iterator[bytes], start: SeekPoint, name: str, max_expansion: int | None
     ) -> None:
-        """`start`: the point at which the first piece begins."""
+        """`start`: seek point at which the first piece begins."""
         self.name = name
         self.output = start.text
-        """Decompressed bytes that were counted."""
+        """Number of decompressed bytes counted."""
         self.piece = b""
         self.offset = 0
-        """Offset in the piece of the next byte to take."""
+        """Offset of the next byte in the current piece."""
         self._pieces = pieces
         self._begin = start.offset
         self._max = max_expansion
@@ -162,7 +101,7 @@ class _Reader:
         return self._begin + self.offset
 
     def at_end(self) -> bool:
-        """Tell whether all bytes were taken; if not, the piece has some."""
+        """Return whether all bytes were taken. Otherwise the current piece is not empty."""
         while self.offset == len(self.piece):
             piece = next(self._pieces, None)
             if piece is None:
@@ -190,7 +129,7 @@ class _Reader:
             count -= len(self.take(min(count, _ZSTD_BLOCK_BYTES)))
 
     def take_to_zero(self) -> bytes:
-        """Take bytes up to a zero and with it, or what the piece has. Raises EOFError."""
+        """Take bytes up to and including a zero, or the rest of the piece. Raises EOFError."""
         if self.at_end():
             raise EOFError
         end = self.piece.find(b"\0", self.offset) + 1
@@ -202,7 +141,7 @@ class _Reader:
             self.offset = len(self.piece) - len(self.piece[self.offset :].lstrip(b"\0"))
 
 
-def _gunzip(reader: _Reader, start: SeekPoint, trail: SeekTrail | None) -> Iterator[bytes]:
+def _gunzip(reader: _Reader, start: SeekPoint, trail: Any) -> Iterator[bytes]:
     inflater = make_inflater()
     checksum, length, byte = start.checksum, start.length, start.byte
     is_first = start.text == length
@@ -215,7 +154,7 @@ def _gunzip(reader: _Reader, start: SeekPoint, trail: SeekTrail | None) -> Itera
             if not in_member:
                 if reader.taken:
                     is_first = False
-                    # Tapes and block devices pad with zeros, which the gzip command ignores, too.
+                    # Tapes and block devices pad with zeros, which the gzip command also ignores.
                     reader.skip_zeros()
                 if reader.at_end():
                     return
@@ -281,7 +220,7 @@ def _skip_header(reader: _Reader) -> None:
 
 
 def _check_trailer(reader: _Reader, checksum: int, length: int) -> None:
-    """Check the end of a gzip member (RFC 1952, 2.3.1). Raises `_Damage`."""
+    """Verify checksum and length of a gzip member (RFC 1952, 2.3.1). Raises `_Damage`."""
     trailer = reader.take(8)
     if int.from_bytes(trailer[:4], "little") != checksum:
         raise _Damage("incorrect data check")
@@ -299,7 +238,7 @@ def _gzip_damage(error: _Damage | EOFError, *, is_first: bool) -> str:
     return f"the gzip data are damaged ({error})"
 
 
-def _unzstd(reader: _Reader, trail: SeekTrail | None) -> Iterator[bytes]:
+def _unzstd(reader: _Reader, trail: Any) -> Iterator[bytes]:
     try:
         import zstandard
     except ImportError:
@@ -336,9 +275,9 @@ def _unzstd(reader: _Reader, trail: SeekTrail | None) -> Iterator[bytes]:
 def _zstd_frames(reader: _Reader) -> Iterator[tuple[int, Iterator[bytes]]]:
     """Split Zstandard data (RFC 8878) into frames, and each frame into header, blocks, checksum.
 
-    Each comes with its offset in the source. A block expands to at most 128 KiB, so decompressing
-    block by block bounds the memory. Read a frame's parts before the next frame. Skippable frames
-    are left out. Raises `_Damage`.
+    Yields each frame's offset in the source with an iterator over its parts, which must be read
+    before the next frame. A block expands to at most 128 KiB, so decompressing block by block
+    bounds the memory. Skippable frames are left out. Raises `_Damage`.
     """
     is_first = not reader.taken
     while not reader.at_end():

@@ -1,10 +1,13 @@
-"""A source's content: decompressed, and converted to UTF-8."""
+"""A source's content: its bytes as they are stored, and decompressed and converted to UTF-8."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
+from typing import Any, Protocol
 
 from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.source import (
@@ -19,22 +22,159 @@ from ddbload.contracts.source import (
 from ddbload.errors import SourceChanged, UnsupportedFormat
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK
 from ddbload.rows.json_framing import LARGEST_CONTAINER_START, JsonFramer
-from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding import inflate
-from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES, SeekTrail, decompress
+from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES, decompress
+
+
+class ByteSource(Protocol):
+    """One version of a file or object. A read returns bytes of that version or fails."""
+
+    @property
+    def name(self) -> str:
+        """Path or s3:// URI of the source."""
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+
+    @property
+    def pinned(self) -> Mapping[str, Any]:
+        """Version as JSON data, from which the same version can be opened again."""
+
+    def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
+        """Yield the bytes in [`start`, `end`) in pieces of at most `piece_bytes`.
+
+        Yields exactly `end - start` bytes, or raises `SourceChanged`, `SourceNotFound`,
+        `SourceUnreadable` or `ServiceUnavailable`.
+        """
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+FIRST_BYTES = 256 * 1024
+"""Bytes that usually suffice to detect the header and the format.
+
+A smaller object is read as a whole.
+"""
+
+
+class HeadCachingSource:
+    """Source whose first bytes are cached in memory.
+
+    The cache holds the first 256 KiB, or `head` if these bytes were read before. Closing it closes
+    the inner source.
+    """
+
+    def __init__(self, inner: ByteSource, head: bytes | None = None) -> None:
+        self.name, self.size, self.pinned = inner.name, inner.size, inner.pinned
+        self.read = 0
+        """Offset up to which the source was read."""
+        self._inner = inner
+        self._head = head
+
+    def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
+        """Yield a range; see `ByteSource.stream`."""
+        head_bytes = min(self.size, FIRST_BYTES) if self._head is None else len(self._head)
+        position = start
+        if position < min(end, head_bytes):
+            if self._head is None:
+                self._head = b"".join(self._inner.stream(0, head_bytes, FIRST_BYTES))
+            for position in range(start, min(end, head_bytes), piece_bytes):
+                yield self._head[position : min(position + piece_bytes, end, head_bytes)]
+            position = min(end, head_bytes)
+        if position < end:
+            for piece in self._inner.stream(position, end, piece_bytes):
+                position += len(piece)
+                self.read = max(self.read, position)
+                yield piece
+
+    def close(self) -> None:
+        """Close the source."""
+        self._inner.close()
+
+
+POINT_BYTES = 1024 * 1024
+"""Decompressed bytes between two seek points.
+
+A point takes 32 KiB of memory. Decompressing half the distance takes about a millisecond.
+"""
+
+
+class SeekTrail:
+    """Seek points of consecutive objects, by their byte in the run.
+
+    Points are kept until `discard_before`.
+    """
+
+    def __init__(self, every: int = POINT_BYTES) -> None:
+        """`every`: minimum decompressed bytes between two points."""
+        self.consumed = 0
+        """Compressed bytes of the current object that were decompressed so far."""
+        self.every = every
+        self._bytes: list[int] = []
+        # None at the beginning of an object.
+        self._points: list[SeekPoint | None] = []
+        self._base = self._shift = self._next = 0
+        self._until: int | None = None
+
+    def begin(self, base: int, skip: int, start: SeekPoint | None = None) -> None:
+        """Begin an object whose byte `skip` is byte `base` of the run.
+
+        `start`: known point in the object; None for its beginning.
+        """
+        self.consumed = 0
+        self._base, self._shift = base, base - skip
+        self._next = self.every
+        self._until = None
+        self._bytes.append(base)
+        self._points.append(None)
+        if start is not None:
+            self.add(start)
+            self._until = start.until
+
+    def wants(self, text: int) -> bool:
+        """Return whether a point is due after this many decompressed bytes of the object."""
+        return text >= self._next
+
+    def add(self, point: SeekPoint) -> None:
+        """Add a point of the current object. It must lie after all earlier ones."""
+        self._next = point.text + self.every
+        byte = point.text + self._shift
+        # No row begins within the header.
+        if byte >= self._base:
+            self._bytes.append(byte)
+            self._points.append(point if self._until is None else replace(point, until=self._until))
+
+    def first_from(self, byte: int) -> int | None:
+        """Return the byte of the first point at or after a byte; None if none was passed yet."""
+        found = bisect_left(self._bytes, byte)
+        return self._bytes[found] if found < len(self._bytes) else None
+
+    def last_before(self, byte: int) -> SeekPoint | None:
+        """Return the last point at or before a byte; None to read the object from its start."""
+        found = bisect_right(self._bytes, byte)
+        return self._points[found - 1] if found else None
+
+    def discard_before(self, byte: int) -> None:
+        """Drop points that `last_before` will not return for this byte or later ones."""
+        found = bisect_right(self._bytes, byte) - 1
+        if found > 0:
+            del self._bytes[:found], self._points[:found]
+
 
 READ_BYTES = 64 * 1024
-"""Compressed or encoded bytes read at once."""
+"""Compressed or encoded bytes read at a time."""
 _MOST_UTF8_BYTES = 4
-"""Bytes of UTF-8 that a byte in any other encoding becomes at most."""
+"""Maximum bytes of UTF-8 per byte of any other encoding."""
 
 
 class DecodedSource:
     """Decompressed bytes of a source in UTF-8. Offsets count these bytes, not the file's.
 
-    `encoding` is converted to UTF-8 without its byte order mark; None and UTF-8 leave the bytes
-    unchanged. `max_expansion` limits the output to that many times the compressed size; None sets
-    no limit.
+    Text in `encoding` is converted to UTF-8 without a byte order mark; None and UTF-8 leave the
+    bytes unchanged. `max_expansion` limits the output to that many times the compressed size; None
+    sets no limit.
     """
 
     def __init__(
@@ -46,12 +186,12 @@ class DecodedSource:
         max_expansion: int | None = DEFAULT_MAX_EXPANSION,
         layout: str = AUTO,
     ) -> None:
-        """`layout`: how JSON objects are laid out, see `LAYOUTS`; all others are lines."""
+        """`layout`: arrangement of JSON objects, see `LAYOUTS`; all others are lines."""
         self.inner = inner
         self.name = inner.name
         """Path or s3:// URI of the source."""
         self.members: frozenset[str] = frozenset()
-        """Members, other than empty ones, of the object around an array read to its end."""
+        """Non-empty members of the object around a JSON array, once read to the end."""
         self._layout = layout
         self.compression = compression
         """Name of the compression."""
@@ -62,21 +202,34 @@ class DecodedSource:
 
     @property
     def plain(self) -> bool:
-        """True if the bytes are the file's, so that a range can be read without those before it."""
+        """True if the bytes equal the file's, so that any range can be read directly."""
         return self.compression == UNCOMPRESSED and self._encoding is None
 
     @property
     def has_seek_points(self) -> bool:
-        """True if reading can begin at places that are found while it is decompressed."""
+        """True if decompression can restart at points that are found while reading."""
         return self.compression != UNCOMPRESSED and self._encoding is None
 
+    @property
+    def why_uncut(self) -> str:
+        """Reason why a compressed source that should be cut is not, and what helps."""
+        if self.compression == ZSTD:
+            return (
+                "it is one Zstandard frame, which can only be decompressed from its beginning;"
+                " compress it with gzip, or with pzstd, which makes many frames"
+            )
+        return (
+            "the places where gzip can be cut are found by zlib's own functions, which this Python"
+            " does not reach; install the system's zlib (libz.so.1), or split the file"
+        )
+
     def seek(self, start: SeekPoint | None, trail: SeekTrail | None) -> None:
-        """Begin later reads at a seek point, if they lie behind it, and record others."""
+        """Start later reads at a seek point if they lie after it; record others in `trail`."""
         self._start, self._trail = start, trail
 
     @property
     def most_bytes(self) -> int | None:
-        """Bytes that `stream` can yield at most; None if there is no limit."""
+        """Maximum number of bytes that `stream` can yield; None if there is no limit."""
         most = self.inner.size
         if self.compression != UNCOMPRESSED:
             if self._max_expansion is None:
@@ -86,15 +239,15 @@ class DecodedSource:
 
     @property
     def rows_before(self) -> int:
-        """Rows of the file before offset 0; not zero if only some row groups are read."""
+        """Rows of the file before offset 0: not zero if only some row groups are read."""
         return 0
 
     def stream(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
         """Yield the bytes in [`start`, `end`) in pieces of at most `piece_bytes`.
 
-        `end` None reads to the end and checks that compressed data are complete. Unless `plain`,
-        bytes from the seek point or the beginning to `start` are decoded and dropped. Holds one
-        piece and a small window.
+        With `end` None it reads to the end and checks that compressed data is complete. Unless the
+        source is `plain`, bytes from the seek point (or the beginning) to `start` are decoded and
+        dropped. Memory is limited to one piece and a small window.
 
         Raises the errors of `ByteSource.stream`, `DamagedCompression`, `ExpansionTooLarge`,
         `UnsupportedFormat` and `ExtraMissing`.
@@ -114,16 +267,16 @@ class DecodedSource:
 
     @property
     def framed(self) -> bool:
-        """True if rows are JSON objects that are not one a line."""
+        """True if rows are JSON objects that are not written one per line."""
         return self._layout in (ARRAY, OBJECT, VALUES)
 
     @property
     def has_cuts(self) -> bool:
-        """True if a window of the bytes shows where a row ends."""
+        """True if row ends can be found in a window of the bytes."""
         return self.plain and not self.framed
 
     def stream_rows(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
-        """Yield a range as `stream` does, its JSON objects one a line; a row begins at `start`.
+        """Yield a range like `stream`, with one JSON object per line. A row begins at `start`.
 
         Offsets stay those of `stream`. Raises `InvalidJson`, at the latest at the source's end.
         """
@@ -139,7 +292,7 @@ class DecodedSource:
         self.members = framer.members
 
     def _read_start(self) -> bytes:
-        """Read what may stand before the array in an object."""
+        """Read the members before the array within an object."""
         held = bytearray()
         for piece in self.stream(0, None, READ_BYTES):
             held += piece
@@ -156,7 +309,7 @@ class DecodedSource:
 
         def read(offset: int) -> Iterator[bytes]:
             size = self.inner.size
-            # No more is requested than a chunk needs: connections are closed with what is left.
+            # Request no more than a chunk needs: unread bytes would force closing the connection.
             stop = size if until is None else max(offset, min(until, size))
             yield from self.inner.stream(offset, stop, READ_BYTES)
             yield from self.inner.stream(stop, size, READ_BYTES)
@@ -178,21 +331,8 @@ class DecodedSource:
 
 
 def _is_usable(point: SeekPoint, start: int) -> bool:
-    """Tell whether decompression can begin at a point to read from `start`."""
+    """Return whether decompression from this point can reach `start`."""
     return point.text <= start and (point.window is None or inflate.zlib_library() is not None)
-
-
-def why_uncut(compression: str) -> str:
-    """Return the reason why a compressed object that should be cut is not, and what helps."""
-    if compression == ZSTD:
-        return (
-            "it is one Zstandard frame, which can only be decompressed from its beginning; compress"
-            " it with gzip, or with pzstd, which makes many frames"
-        )
-    return (
-        "the places where gzip can be cut are found by zlib's own functions, which this Python does"
-        " not reach; install the system's zlib (libz.so.1), or split the file"
-    )
 
 
 def slice_pieces(
@@ -203,9 +343,9 @@ def slice_pieces(
     piece_bytes: int,
     name: str,
 ) -> Iterator[bytes]:
-    """Cut the range [`start`, `end`) out of pieces, the first of which is at offset `position`.
+    """Cut the range [`start`, `end`) out of pieces, of which the first is at offset `position`.
 
-    Raises `SourceChanged` if the pieces end before the range: preflight has read that far.
+    Raises `SourceChanged` if the pieces end before the range, which preflight has read to its end.
     """
     if end is not None and end <= start:
         return
@@ -232,15 +372,15 @@ _KEEP_ERRORS = "ddbload.kept"
 
 
 def is_utf8(encoding: str) -> bool:
-    """Tell whether an encoding's name means UTF-8, which needs no conversion."""
+    """Return whether an encoding's name means UTF-8, which needs no conversion."""
     return codecs.lookup(encoding).name == "utf-8"
 
 
 def transcode(pieces: Iterator[bytes], encoding: str, name: str) -> Iterator[bytes]:
-    """Convert text to UTF-8 without its byte order mark.
+    """Convert text to UTF-8 without a byte order mark.
 
-    Bytes that are invalid in `encoding` become as many invalid bytes in UTF-8 in the same place,
-    so that only their row is rejected. `name` is the source's name, for error messages. Raises
+    Bytes that are invalid in `encoding` become the same number of invalid UTF-8 bytes in the same
+    place, so that only their row is rejected. `name`: name of the source, for errors. Raises
     `UnsupportedFormat` if the encoding cannot continue after invalid bytes.
     """
     start, pieces = _start(pieces, LONGEST_BYTE_ORDER_MARK)
@@ -266,7 +406,7 @@ def transcode(pieces: Iterator[bytes], encoding: str, name: str) -> Iterator[byt
 
 
 def _start(pieces: Iterator[bytes], count: int) -> tuple[bytes, Iterator[bytes]]:
-    """Read the first `count` bytes; returns them, and all pieces with them included."""
+    """Read the first `count` bytes; return them, and an iterator over all pieces including them."""
     held: list[bytes] = []
     while sum(map(len, held)) < count and (piece := next(pieces, None)) is not None:
         held.append(piece)
@@ -277,8 +417,8 @@ def _start(pieces: Iterator[bytes], count: int) -> tuple[bytes, Iterator[bytes]]
 def _blocks(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Regroup pieces into blocks of a fixed size.
 
-    A stateful decoder's output for invalid bytes depends on where its input is cut. Offsets must
-    not depend on that, so the cuts are always the same.
+    For invalid bytes, a stateful decoder's output depends on where its input is cut. Fixed cuts
+    make the offsets reproducible.
     """
     held = bytearray()
     for piece in pieces:
@@ -291,10 +431,10 @@ def _blocks(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _codec_name(encoding: str, start: bytes) -> str:
-    """Choose the byte order of UTF-16 and UTF-32: that of the mark, or the likely one.
+    """Choose the byte order of UTF-16 and UTF-32: from the mark, or else by the first byte.
 
-    Python's codecs for them need a mark. Text does not begin with a NUL character, so a first
-    byte of zero is the upper part of a character, and the largest byte comes first.
+    Python's codecs need a mark to detect it. Text does not begin with a NUL character, so a first
+    byte of zero means big-endian.
     """
     name = codecs.lookup(encoding).name
     if name not in ("utf-16", "utf-32"):

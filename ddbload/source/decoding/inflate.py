@@ -1,7 +1,7 @@
-"""Inflate DEFLATE data from a point on by zlib's own functions, or from the beginning by Python's.
+"""Inflate DEFLATE data, with zlib called by ctypes from any block, or with Python's zlib.
 
-Python's `zlib` does not find the ends of blocks of DEFLATE data, and only there decompression can
-begin anew. So zlib itself is called (`ctypes`) where it is found, which takes no more time.
+Python's `zlib` does not report the ends of DEFLATE blocks, where decompression can restart. So zlib
+itself is called by ctypes if it is found, at the same speed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ddbload.contracts.chunks import WINDOW_BYTES
 try:
     import ctypes
 except ImportError:
-    # A Python that was built without libffi.
+    # This Python was built without libffi.
     ctypes = None  # type: ignore[assignment]
 
 OUTPUT_BYTES = 64 * 1024
-"""Most bytes that come out at once: few enough to stay in a processor's cache."""
+"""Maximum bytes of output per call; few enough to stay in the processor's cache."""
 
-# Input that Python's zlib gets at once: it copies what it has not used after each member.
+# Input passed to Python's zlib at a time: after each member it copies the unused rest.
 _PLAIN_INPUT_BYTES = 16 * 1024
 _RAW = -15
 _OK, _STREAM_END, _BUFFER_ERROR = 0, 1, -5
@@ -30,32 +30,32 @@ _LAST_BLOCK, _AT_BLOCK = 64, 128
 
 
 class Inflater:
-    """Decompressor of raw DEFLATE data by Python's `zlib`, one member after the other.
+    """Decompressor of raw DEFLATE data with Python's `zlib`, one member after the other.
 
-    It does not find the ends of blocks, so it begins only at the beginning of a member.
+    It does not find the ends of blocks, so it can only start at the beginning of a member.
     """
 
     def __init__(self) -> None:
         self.ended = False
-        """True after the last block."""
+        """True after the last block of a member."""
         self.bits: int | None = None
-        """Bits of the last byte taken that belong to the next block; None unless a block ended."""
+        """Number of bits of the last byte that belong to the next block; None within a block."""
         self.reset()
 
     def reset(self, window: bytes = b"", bits: int = 0, byte: int = 0) -> None:
-        """Begin a member, or a block: `window` comes before it, and `bits` of `byte` begin it."""
+        """Start at a member, or at a block after `window` whose first bits are `bits` of `byte`."""
         del window, bits, byte
         self.ended = False
         self._python = zlib.decompressobj(_RAW)
 
     def inflate(self, data: bytes, offset: int, *, to_block: bool) -> tuple[bytes, int]:
-        """Decompress up to 64 KiB of data from an offset on; return them and the next offset.
+        """Decompress up to 64 KiB of data from an offset; return output and next offset.
 
-        `to_block` stops where a block ends, if ends of blocks are found. An empty result with the
-        offset at the end needs more data. Raises `zlib.error`.
+        `to_block` stops at the end of a block, if the inflater can find it. Empty output with the
+        next offset at the end of the data means that more data is needed. Raises `zlib.error`.
         """
         del to_block
-        # The slice is the whole piece where members are large.
+        # With large members the slice is the whole piece.
         part = data[offset : offset + _PLAIN_INPUT_BYTES]
         output = self._python.decompress(part, OUTPUT_BYTES)
         self.ended = self._python.eof
@@ -63,12 +63,12 @@ class Inflater:
         return output, offset + len(part) - len(rest)
 
     def window(self) -> bytes:
-        """Return the last bytes that came out, as far as the next block may refer to them."""
+        """Return the latest output, as far as the next block may refer to it."""
         return b""
 
 
 class BlockInflater(Inflater):
-    """Inflater by zlib's own functions, which finds the ends of blocks and begins at any."""
+    """Inflater that calls zlib directly, finds the ends of blocks, and can start at any block."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
@@ -88,11 +88,11 @@ class BlockInflater(Inflater):
         super().__init__()
 
     def __del__(self) -> None:
-        # Does nothing if it was not begun.
+        # Does nothing if it was not started.
         self._library.inflateEnd(self._reference)
 
     def reset(self, window: bytes = b"", bits: int = 0, byte: int = 0) -> None:
-        """Begin a member or a block, see `Inflater.reset`."""
+        """Start at a member or a block; see `Inflater.reset`."""
         self.ended = False
         self.bits = None
         self._library.inflateReset(self._reference)
@@ -102,10 +102,10 @@ class BlockInflater(Inflater):
             self._library.inflateSetDictionary(self._reference, window, len(window))
 
     def inflate(self, data: bytes, offset: int, *, to_block: bool) -> tuple[bytes, int]:
-        """Decompress some data, see `Inflater.inflate`."""
+        """Decompress data; see `Inflater.inflate`."""
         stream = self._stream
         if data is not self._data:
-            # Kept, because zlib reads where the bytes lie.
+            # Keep a reference, because zlib reads from this memory.
             self._data, self._data_address = data, _address_of(data)
         stream.next_in = self._data_address + offset
         stream.avail_in = left = len(data) - offset
@@ -122,7 +122,7 @@ class BlockInflater(Inflater):
         return output, offset + left - stream.avail_in
 
     def window(self) -> bytes:
-        """Return the window, see `Inflater.window`."""
+        """Return the window; see `Inflater.window`."""
         found = ctypes.create_string_buffer(WINDOW_BYTES)
         length = ctypes.c_uint()
         self._library.inflateGetDictionary(self._reference, found, ctypes.byref(length))
@@ -135,7 +135,7 @@ def _address_of(data: bytes) -> int:
 
 @cache
 def _stream_type() -> type[Any]:
-    """Make the type of zlib's `z_stream`."""
+    """Return the ctypes structure of zlib's `z_stream`."""
 
     class ZStream(ctypes.Structure):
         _fields_ = (
@@ -166,12 +166,12 @@ _FUNCTIONS = (
 
 @cache
 def zlib_library() -> ctypes.CDLL | None:
-    """Load zlib, of which Python's module is a part or to which it is linked; None without one.
+    """Load the zlib that Python's module contains or is linked to; None if it is not found.
 
-    It is tried on sample data before it is used: a library that behaves otherwise is left out.
+    A library that fails a test on sample data is not used.
     """
-    # The module's file leads to the library that it is linked to. None is the program itself,
-    # for a Python that has zlib built in.
+    # The module's file gives the library that it is linked to. None stands for the program itself,
+    # in a Python with zlib built in.
     for name in (getattr(zlib, "__file__", None), None, "libz.so.1", "libz.1.dylib", "libz.dylib"):
         try:
             library = ctypes.CDLL(name)
@@ -186,7 +186,7 @@ def zlib_library() -> ctypes.CDLL | None:
 
 
 def _works(library: ctypes.CDLL) -> bool:
-    """Tell whether a block's end is found in sample data, and they go on from there."""
+    """Return whether the library finds a block's end in sample data and can continue there."""
     text = b"".join(b"%d," % (number * number) for number in range(300))
     half = len(text) // 2
     packer = zlib.compressobj(wbits=_RAW)
@@ -206,6 +206,6 @@ def _works(library: ctypes.CDLL) -> bool:
 
 
 def make_inflater() -> Inflater:
-    """Make an inflater that finds the ends of blocks, if zlib's own functions are found."""
+    """Return an inflater that finds the ends of blocks, if zlib can be called directly."""
     library = zlib_library()
     return Inflater() if library is None else BlockInflater(library)

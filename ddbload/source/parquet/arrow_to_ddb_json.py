@@ -1,7 +1,7 @@
-"""Arrow arrays as DynamoDB JSON, exactly: integers and decimals never pass through a float.
+"""Encode Arrow arrays exactly as DynamoDB JSON: integers and decimals never become floats.
 
-Also their decoded size. A dictionary page holds a text once, and a data page may repeat it a
-million times in a few bytes, so a file's own sizes do not limit its memory.
+Also measures their decoded size. A dictionary page holds a text once, and a data page can repeat it
+a million times in a few bytes, so the sizes in a file do not bound its memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ddbload.dynamodb.attribute_values import NOT_A_DATE, NOT_A_TIME
 
 _NULL = '{"NULL":true}'
 _EPOCH = dt.date(1970, 1, 1).toordinal()
-# Days with which the years 1 and 10000 begin, counted from 1970-01-01.
+# First days of the years 1 and 10000, counted from 1970-01-01.
 _FIRST_DAY, _DAY_AFTER_LAST = dt.date.min.toordinal() - _EPOCH, dt.date.max.toordinal() + 1 - _EPOCH
 # Julian day of 1970-01-01.
 _JULIAN_EPOCH = 2_440_588
@@ -32,16 +32,16 @@ _UNITS = {digits: unit for unit, digits in _DIGITS.items()}
 
 
 Leaves = Iterator[bool]
-"""For each column of the file, nested ones included, whether it is INT96, in order."""
+"""For each leaf column of the file, in order: whether it is INT96."""
 
 
 def lines(batch: Any, int96: Iterable[bool]) -> bytes:
-    """Encode a record batch as lines, one `{"Item": {...}}` for each row.
+    """Encode a record batch as lines, one `{"Item": {...}}` per row.
 
-    `int96`: for each column of the file, nested ones included, whether it is INT96.
+    `int96`: for each leaf column of the file, whether it is INT96.
 
-    Text that is not UTF-8 stays unchanged. Raises `NotImplementedError` for a column of an
-    unknown type.
+    Text that is not UTF-8 stays unchanged. Raises `NotImplementedError` for a column of unknown
+    type.
     """
     names = [encode_basestring(name).replace("%", "%%") for name in batch.schema.names]
     template = '{"Item":{' + ",".join(f"{name}:%s" for name in names) + "}}\n"
@@ -56,7 +56,7 @@ def lines(batch: Any, int96: Iterable[bool]) -> bytes:
 def values(array: Any, int96: Leaves = repeat(False)) -> list[str]:  # noqa: B008 - has no state
     """Encode each element of an array as the JSON of an attribute value.
 
-    Takes an element of `int96` for each of the array's columns.
+    Consumes an element of `int96` for each of the array's leaf columns.
     """
     kind = array.type
     if kinds.is_dictionary(kind):
@@ -92,7 +92,7 @@ def _booleans(array: Any) -> list[str]:
 
 
 def _numbers(array: Any) -> list[str]:
-    # Arrow prints floats with the fewest digits that read back equal, and decimals with all.
+    # Arrow prints floats with the fewest digits that round-trip, and decimals with all digits.
     texts = array.cast(pa.string()).to_pylist()
     return [_NULL if text is None else f'{{"N":"{text}"}}' for text in texts]
 
@@ -149,7 +149,7 @@ def _old_timestamps(array: Any) -> list[str]:
 
 
 def _instants(counts: Iterable[int | None], digits: int, zone: str) -> list[str]:
-    """Encode times since 1970 as ISO 8601 with all digits of their unit, so that they sort."""
+    """Encode times since 1970 as ISO 8601, with all digits of their unit so that they sort."""
     a_day = 86_400 * 10**digits
 
     def write(one: int) -> str:
@@ -169,8 +169,8 @@ def _within(
 ) -> list[str]:
     """Encode dates or times from `first` to before `after` as text.
 
-    Others become placeholders, which the reject shows as the file has them. `otherwise`: their type
-    and unit.
+    Values outside become placeholders with the raw number, which the reject shows. `otherwise`:
+    type and unit in the placeholder.
     """
     kind, unit = otherwise
     made = []
@@ -221,7 +221,7 @@ def _maps(array: Any, int96: Leaves) -> list[str]:
 def _joined(
     array: Any, offsets: Sequence[int], elements: list[str], before: str, after: str
 ) -> list[str]:
-    """Join the elements of each list or map; the first one is at the first offset."""
+    """Join the elements of each list or map. `offsets` are relative to the first offset."""
     first = offsets[0]
     made = [
         f"{before}{','.join(elements[begin - first : end - first])}{after}"
@@ -231,14 +231,14 @@ def _joined(
 
 
 def _names(keys: Any, int96: Leaves) -> list[str]:
-    """Encode the keys of maps as JSON strings: the content of their attribute values."""
+    """Encode the keys of maps as JSON strings, taken from their attribute values."""
     if kinds.is_boolean(keys.type):
         next(int96)
         return ['"true"' if key else '"false"' for key in keys.to_pylist()]
     found = values(keys, int96)
     if any(not key.startswith(_MAP_KEYS) for key in found):
         raise NotImplementedError(f"a map with keys of type {keys.type}")
-    # What is not a time or date stays as it is, so that the row is rejected.
+    # Keep a placeholder unchanged, so that the row is rejected.
     return [key if key.startswith(_NO_TIMES) else key[len('{"S":') : -1] for key in found]
 
 
@@ -254,7 +254,7 @@ def _with_nulls(array: Any, made: list[str]) -> list[str]:
 
 
 def _date(day: int) -> str:
-    """Format a day of the years 1 to 9999, counted from 1970-01-01, as ISO 8601."""
+    """Format a day, counted from 1970-01-01, in the years 1 to 9999 as ISO 8601."""
     return dt.date.fromordinal(day + _EPOCH).isoformat()
 
 
@@ -290,16 +290,16 @@ _KINDS: Sequence[tuple[Callable[[Any], list[str]], _Tests]] = (
 
 
 ROW_BYTES = 1024
-"""Decoded bytes of a row that are never too many, however small the file is."""
+"""Decoded bytes per row that are always accepted, however small the file is."""
 _VALUE_BYTES = 64
-# Memory that one value takes while it is written as JSON, besides its text.
+# Memory per value while it is converted to JSON, besides its text.
 
 
 def decoded_size(arrays: Iterable[Any]) -> tuple[int, int]:
-    """Measure arrays, which may be in dictionaries, without decoding them.
+    """Measure arrays, which may be dictionary-encoded, without decoding them.
 
-    Returns the bytes of all values, those of dictionaries as often as they are used, and an
-    estimate of the memory that the values take while they are written as JSON.
+    Returns the bytes of all values (those of a dictionary once per use), and an estimate of the
+    memory that their conversion to JSON takes.
     """
     size = memory = 0
     for array in arrays:
@@ -314,7 +314,7 @@ def decoded_size(arrays: Iterable[Any]) -> tuple[int, int]:
 
 
 def slices(batch: Any, most_memory: int) -> Iterator[Any]:
-    """Cut a record batch into parts that take `most_memory` each, or are a single row."""
+    """Cut a record batch into parts that take at most `most_memory` each, or have a single row."""
     if batch.num_rows < 2 or decoded_size(batch.columns)[1] <= most_memory:
         yield batch
         return
@@ -345,7 +345,7 @@ def _has_bytes(kind: Any) -> bool:
 
 
 def _children(array: Any) -> list[Any]:
-    """Return the arrays that a nested array consists of; none for one that is not nested."""
+    """Return the child arrays of a nested array; an empty list for other arrays."""
     kind = array.type
     if kinds.is_map(kind):
         first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()

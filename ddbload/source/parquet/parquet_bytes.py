@@ -1,8 +1,9 @@
-"""Bytes of Parquet files on their way to pyarrow: Thrift structs, page headers, and the footer.
+"""Check the bytes of Parquet files before pyarrow reads them: Thrift, page headers, footer.
 
-The footer gives how many values and bytes a column has, and limits are decided by it. But pyarrow
-allocates by the headers of pages: a footer that claims less hides a bomb. So the headers are found
-in the bytes that pyarrow reads, before it gets them, and nothing is read twice.
+The footer states how many values and bytes a column has, and ddbload's limits rely on it. But
+pyarrow allocates memory by page headers, so a footer with too small numbers could hide a
+decompression bomb. Therefore page headers are found in the bytes that pyarrow reads, before it gets
+them. No byte is read twice.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from typing import Any
 from pyarrow import parquet  # type: ignore[import-untyped]
 
 from ddbload.errors import DamagedParquet, DdbloadError, SourceUnreadable, UnsupportedFormat
-from ddbload.source.byte_source import ByteSource
+from ddbload.source.decoding.decoded_source import ByteSource
 
-# Thrift's compact protocol, in which Parquet writes its footer and its page headers.
+# Thrift's compact protocol, the format of Parquet's footer and page headers.
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 _INTEGERS = (_I16, _I32, _I64)
@@ -32,9 +33,9 @@ _MAX_VARINT_BYTES = 10
 def _read_struct(
     data: bytes, position: int = 0, depth: int = 0
 ) -> tuple[dict[int, tuple[int, int, int]], int]:
-    """Find the fields of a struct by number: type, start and end of each value; and its end.
+    """Find the fields of a struct: number to (type, start, end); also return the struct's end.
 
-    Raises IndexError if the data end before it, and ValueError for data of another protocol.
+    Raises IndexError if the data is incomplete, and ValueError for data of another protocol.
     """
     if depth > _MAX_DEPTH:
         raise ValueError
@@ -46,7 +47,7 @@ def _read_struct(
         number += step
         if not step:
             number, position = _integer(data, position)
-        # A field's type is also the value of a boolean.
+        # The type of a boolean field is also its value.
         end = position if kind in (_TRUE, _FALSE) else _skip(data, position, kind, depth)
         fields[number] = kind, position, end
         position = end
@@ -96,7 +97,7 @@ def _list_head(data: bytes, position: int) -> tuple[int, int, int]:
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """Read a number without a sign. Raises as `_read_struct`."""
+    """Read an unsigned varint. Raises as `_read_struct`."""
     value = 0
     for place in range(_MAX_VARINT_BYTES):
         part = data[position]
@@ -108,14 +109,14 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _integer(data: bytes, position: int) -> tuple[int, int]:
-    """Read a number whose sign is its last bit."""
+    """Read a zigzag varint."""
     value, position = _varint(data, position)
     return (value >> 1) ^ -(value & 1), position
 
 
-# INT96 timestamps. pyarrow makes them 64-bit timestamps: nanoseconds overflow before 1678 and after
-# 2262, and coarser units lose digits. So it gets a footer that calls such columns binary of 12
-# bytes, which is how their pages are laid out.
+# INT96 timestamps. pyarrow reads them as 64-bit timestamps, whose nanoseconds overflow before 1678
+# and after 2262, and whose coarser units lose digits. So pyarrow gets a footer that declares such
+# columns as binary of 12 bytes, which has the same page layout.
 
 _MAGIC = b"PAR1"
 # Fields of SchemaElement, and physical types (parquet.thrift).
@@ -124,7 +125,7 @@ _INT96, _FIXED_LENGTH, _INT96_BYTES = 3, 7, 12
 
 
 def with_raw_int96(metadata: Any) -> Any:
-    """Return a file's metadata with its INT96 columns as binary of 12 bytes."""
+    """Return a file's metadata with INT96 columns declared as binary of 12 bytes."""
     sink = io.BytesIO()
     metadata.write_metadata_file(sink)
     footer = sink.getvalue()[len(_MAGIC) : -8]
@@ -142,7 +143,7 @@ def with_raw_int96(metadata: Any) -> Any:
 
 
 def _raw_element(footer: bytes, fields: dict[int, tuple[int, int, int]]) -> bytes | None:
-    """Make a schema element of 12 bytes from that of an INT96 column; None for another."""
+    """Return the schema element of an INT96 column as 12 bytes of binary; None for others."""
     if _number(footer, fields.get(_TYPE)) != _INT96:
         return None
     kept = {number: (kind, footer[start:end]) for number, (kind, start, end) in fields.items()}
@@ -159,19 +160,21 @@ def _raw_element(footer: bytes, fields: dict[int, tuple[int, int, int]]) -> byte
 
 
 def _number(data: bytes, field: tuple[int, int, int] | None) -> int | None:
-    """Return the number in a field of a struct; None if there is none."""
+    """Return the number in a field of a struct; None if the field is missing."""
     return _integer(data, field[1])[0] if field is not None and field[0] in _INTEGERS else None
 
 
 # Headers of pages.
 
 MAX_PAGE_BYTES = 256 * 1024 * 1024
-"""Bytes that a page may decompress to; writers make pages of 1 MB."""
+"""Maximum decompressed bytes of a page; writers make pages of 1 MB."""
 _MAX_HEADER_BYTES = 1024 * 1024
-"""Bytes of a page's header; statistics of long texts are cut by writers."""
+"""Maximum bytes of a page header; writers truncate statistics of long texts."""
 _TOLERATED_BYTES = 1024 * 1024
-"""Bytes that a column may have beyond twice what the footer tells. Some writers do not count
-headers, or dictionaries."""
+"""Bytes that a column may have beyond twice the footer's number.
+
+Some writers do not count headers or dictionaries.
+"""
 # Fields of a page's header (parquet.thrift, PageHeader), and the number of values in each kind.
 _UNCOMPRESSED, _COMPRESSED = 2, 3
 _DATA, _DATA_V2 = 5, 8
@@ -180,33 +183,33 @@ _VALUES = 1
 
 @dataclass(slots=True)
 class ColumnPages:
-    """Pages of one column in one row group, as the footer tells them and as they are read."""
+    """Pages of one column in one row group: the footer's numbers, and what was read so far."""
 
     start: int
     """Offset of the first page in the file."""
     length: int
-    """Bytes of all pages in the file."""
+    """Compressed bytes of all pages."""
     values: int
-    """Values of all data pages, at least one."""
+    """Number of values in all data pages; at least one."""
     size: int
     """Decompressed bytes of all pages."""
     max_page_bytes: int = MAX_PAGE_BYTES
     seen_values: int = field(default=0, init=False)
     seen_size: int = field(default=0, init=False)
     next: int = field(init=False)
-    """Offset of the next header."""
+    """Offset of the next page header."""
     cut: bytes = field(default=b"", init=False)
-    """Beginning of the next header, if it was cut."""
+    """First part of the next header, if it is split over two reads."""
 
     def __post_init__(self) -> None:
         self.next = self.start
 
     def read(self, position: int, data: bytes, name: str) -> None:
-        """Look for headers in bytes of the file, and compare them with the footer.
+        """Find page headers in bytes of the file, and compare them with the footer.
 
         Raises `DamagedParquet` and `UnsupportedFormat`.
         """
-        # pyarrow, too, reads no page after the last value.
+        # Like pyarrow, ignore pages after the last value.
         while self.seen_values < self.values:
             place = self.next + len(self.cut) - position
             if not 0 <= place < len(data):
@@ -258,7 +261,7 @@ class GroupPages:
     """Pages of the columns of one row group."""
 
     def __init__(self, name: str, columns: Iterable[ColumnPages]) -> None:
-        """`name`: of file and row group, for errors. Raises `DamagedParquet`."""
+        """`name`: file and row group, for errors. Raises `DamagedParquet`."""
         self._name = name
         self._columns = sorted(columns, key=lambda each: each.start)
         self._starts = [each.start for each in self._columns]
@@ -266,8 +269,8 @@ class GroupPages:
             raise _damaged(name, "two columns have the same bytes")
 
     def read(self, position: int, data: bytes) -> None:
-        """Compare the headers in bytes that are read. Raises as `ColumnPages.read`."""
-        # One column; more where the footer is read, or a column's end is not certain.
+        """Check the page headers in bytes that are read. Raises as `ColumnPages.read`."""
+        # Usually one column; several for the footer, or if a column's end is uncertain.
         first = bisect_right(self._starts, position) - 1
         after = bisect_left(self._starts, position + len(data))
         for column in self._columns[max(0, first) : after]:
@@ -285,23 +288,23 @@ _MIN_BLOCK_BYTES = 64 * 1024
 
 
 class SeekableSource(io.RawIOBase):
-    """A `ByteSource` as a seekable file, with a cache of recent blocks of at most 16 MiB."""
+    """`ByteSource` as a seekable file, with a cache of recent blocks of at most 16 MiB."""
 
     def __init__(self, inner: ByteSource) -> None:
         super().__init__()
         self.failure: DdbloadError | None = None
         """Error of the last failed read, which pyarrow may have wrapped."""
         self.pages: GroupPages | None = None
-        """Pages of the row group that is read, whose headers are compared with the footer."""
+        """Pages of the current row group, whose headers are checked."""
         self.is_blocked = False
-        """True if reading fails, to find out if pyarrow would read at all."""
+        """True while reads must fail, to test whether pyarrow accepts the metadata."""
         self._inner = inner
         self._position = 0
         self._block_bytes = _MIN_BLOCK_BYTES
         self._cache: OrderedDict[int, bytes] = OrderedDict()
 
     def set_reader_count(self, count: int) -> None:
-        """Choose a block size for `count` columns that are read in turn."""
+        """Choose the block size for `count` columns that are read in turn."""
         share = _CACHE_BYTES // (count + 1)
         self._block_bytes = max(_MIN_BLOCK_BYTES, min(_MAX_BLOCK_BYTES, share))
         self._cache.clear()

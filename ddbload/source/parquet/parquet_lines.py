@@ -1,7 +1,7 @@
-"""Parquet rows as lines of DynamoDB JSON: one `{"Item": {...}}` for each row, in file order.
+"""Parquet rows as lines of DynamoDB JSON: one `{"Item": {...}}` per row, in file order.
 
-The same file always gives the same lines, so a byte offset in them identifies a row for a resumed
-run. Each row group can be read without those before it.
+The same file always gives the same lines, so a resumed run identifies a row by its byte offset in
+them. Each row group can be read without those before it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from ddbload.errors import (
     TooManyColumns,
     UnsupportedFormat,
 )
-from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES
-from ddbload.source.decoding.decoded_source import DecodedSource, slice_pieces
+from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource, slice_pieces
 from ddbload.source.parquet.arrow_to_ddb_json import (
     ROW_BYTES,
     decoded_size,
@@ -48,43 +47,43 @@ MIN_RANGE_BYTES = 4 * 1024 * 1024
 """Decompressed column bytes below which a row group is merged with its neighbour."""
 
 # Limits of one record batch. Its bytes are estimated from the row group's metadata, which does not
-# tell how often the values of a dictionary are repeated.
+# include how often a dictionary's values are repeated.
 _BATCH_CELLS = 32 * 1024
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_ROWS = 4096
-# Columns that may decode to more in a batch are read as dictionaries.
+# Columns that may decode to more per batch are read dictionary-encoded.
 _DENSE_BYTES = 16 * 1024 * 1024
-# Memory of the rows that become JSON together, and the most that one row may take: far more than
-# an item does.
+# Memory of the rows that are converted to JSON together, and the maximum for one row, which is far
+# above the size of an item.
 _JSON_BYTES = 16 * 1024 * 1024
 _MAX_ROW_MEMORY = 64 * 1024 * 1024
-# Rows that any file may have, however small it is.
+# Number of rows accepted in any file, however small.
 _ALLOWED_ROWS = 1_000_000
-# An encoding by which a value takes its beginning from the one before. Nothing but its pages tells
-# how long its values are, and pyarrow does not read it into dictionaries.
+# An encoding in which a value shares a prefix with the previous one. The length of its values is
+# known only from the pages, and pyarrow cannot read it dictionary-encoded.
 _SHARED_PREFIXES = "DELTA_BYTE_ARRAY"
 _SHARING_ROWS = 16
 MAX_SHARED_BYTES = 16 * 1024 * 1024
-"""Bytes that a page of such values may decompress to."""
-# Bytes of a column's compressed pages that pyarrow reads at once.
+"""Maximum decompressed bytes of a page in that encoding."""
+# Compressed bytes of a column that pyarrow reads at a time.
 _BUFFER_BYTES = 64 * 1024
 
 _VERSION_FIELDS = ("bucket", "key", "version_id", "etag", "path", "size", "mtime_ns", "inode")
-# Footer of the file opened last, by its version: its metadata, and which of its columns are INT96,
-# though the metadata call them binary. A chunked import opens the file for each range of groups.
+# Footer of the last opened file, by its version: the metadata, and which columns are INT96 although
+# declared as binary. Cached, because a chunked import opens the file once per range of row groups.
 _FOOTERS: dict[str, tuple[Any, tuple[bool, ...]]] = {}
 
 
 class ParquetLines(DecodedSource):
-    """The rows of a Parquet file as lines of DynamoDB JSON. Offsets count bytes of these lines.
+    """Rows of a Parquet file as lines of DynamoDB JSON. Offsets count bytes of these lines.
 
-    `groups` limits the row groups: the first one to read, counted from 0, and the first one not
-    to read; None reads all. Null becomes `{"NULL": true}`. Numbers that DynamoDB does not have,
-    such as NaN, and text that is not UTF-8 are written unchanged, so that the row is rejected.
+    `groups`: first row group to read, counted from 0, and the first one not to read; None reads
+    all. Null becomes `{"NULL": true}`. Numbers that DynamoDB does not support, such as NaN, and
+    text that is not UTF-8 are written unchanged, so that the row is rejected.
 
-    Raises `DamagedParquet`, `DuplicateColumn`, `UnsupportedFormat`, `ExpansionTooLarge` (judged by
-    the decompressed and decoded columns, before they become JSON), `RowTooLong`, and the errors of
-    the inner source.
+    Raises `DamagedParquet`, `DuplicateColumn`, `UnsupportedFormat`, `ExpansionTooLarge` (by the
+    size of decompressed and decoded columns, before they become JSON), `RowTooLong`, and the errors
+    of the inner source.
     """
 
     def __init__(
@@ -109,9 +108,9 @@ class ParquetLines(DecodedSource):
             raise DuplicateColumn(f"{self.name}: two columns are called {twice!r}")
         metadata = self._file.metadata
         self.rows: int = metadata.num_rows
-        """Rows in the whole file."""
+        """Number of rows in the whole file."""
         self.groups: int = metadata.num_row_groups
-        """Row groups in the whole file."""
+        """Number of row groups in the whole file."""
         self._first: int = 0 if groups is None else groups[0]
         self._after: int = self.groups if groups is None else groups[1]
         self._decoded = 0
@@ -126,19 +125,19 @@ class ParquetLines(DecodedSource):
 
     @property
     def most_bytes(self) -> int | None:
-        """Always None: a value of a few bytes may stand for any number of rows."""
+        """Always None: a few bytes of the file may stand for any number of rows."""
         return None
 
     @property
     def rows_before(self) -> int:
-        """Rows in the row groups before the first one to read."""
+        """Number of rows in the row groups before the first one to read."""
         metadata = self._file.metadata
         return sum(metadata.row_group(group).num_rows for group in range(self._first))
 
     def row_group_ranges(self, min_bytes: int = MIN_RANGE_BYTES) -> Iterator[tuple[int, int, int]]:
         """Merge small row groups into ranges of at least `min_bytes`, decompressed.
 
-        Yields the first row group, the one after the last, and their approximate size in the file.
+        Yields the first row group, the one after the last, and the approximate size in the file.
         """
         metadata = self._file.metadata
         sizes = [metadata.row_group(group).total_byte_size for group in range(self.groups)]
@@ -163,9 +162,9 @@ class ParquetLines(DecodedSource):
         self.inner.close()
 
     def _find_max_decoded(self, metadata: Any, most: int | None) -> float:
-        """Return the most bytes that the row groups may decode to, beside 1 KB for each row.
+        """Return the maximum decoded bytes of the row groups, besides 1 KB per row.
 
-        Refuse a file whose metadata say that it holds more.
+        Raises `ExpansionTooLarge` if the metadata states more.
         """
         if most is None:
             return float("inf")
@@ -194,8 +193,8 @@ class ParquetLines(DecodedSource):
             return
         for group in range(self._first, self._after):
             found, columns = metadata.row_group(group), self._columns(group)
-            # Elements of lists: each takes eight bytes or its fixed length, and none in the file
-            # if all are equal.
+            # List elements take eight bytes or their fixed length each, but no bytes in the file if
+            # all are equal.
             elements = sum(
                 max(8, schema.column(place).length or 0)
                 * max(0, columns[place].num_values - found.num_rows)
@@ -213,18 +212,18 @@ class ParquetLines(DecodedSource):
 
     @cached_property
     def _fixed_row_bytes(self) -> int:
-        """Bytes of a row's values of fixed length, which a dictionary may repeat."""
+        """Bytes of a row's fixed-length values, which a dictionary may repeat."""
         schema = self._file.schema
         lengths = (schema.column(place).length or 0 for place in range(len(schema)))
         return sum(max(0, length) for length in lengths)
 
     def _open(self, as_dictionaries: Sequence[str] = ()) -> Any:
-        """Open the file; keep the values of some columns, given by path, in dictionaries."""
+        """Open the file. `as_dictionaries`: paths of columns to keep dictionary-encoded."""
         return parquet.ParquetFile(
             self._access,
             metadata=self._footer[0],
             read_dictionary=list(as_dictionaries),
-            # Pre-buffering would hold a whole row group, which may be a gigabyte.
+            # Pre-buffering would hold a whole row group in memory, which may be a gigabyte.
             pre_buffer=False,
             buffer_size=_BUFFER_BYTES,
             page_checksum_verification=True,
@@ -286,8 +285,8 @@ class ParquetLines(DecodedSource):
     def _columns(self, group: int) -> list[Any]:
         """Return the metadata of a row group's columns. Raises `DamagedParquet`.
 
-        pyarrow ends the process where it finds them wrong, unless it finds it while reading. So
-        it begins to read them first, and gets no bytes.
+        pyarrow aborts the process on invalid metadata, except while it reads. So a read is started
+        that gets no bytes.
         """
         if self._checked_group != group:
             access = self._access
@@ -307,7 +306,7 @@ class ParquetLines(DecodedSource):
         return [found.column(place) for place in range(found.num_columns)]
 
     def _group_pages(self, group: int) -> GroupPages:
-        """Return what the footer tells of a row group's pages, to compare their headers with it."""
+        """Return the pages of a row group by the footer, to check their headers against it."""
         columns = self._columns(group)
         size = sum(each.total_uncompressed_size for each in columns)
         if size > self._max_decoded and self._max_expansion is not None:
@@ -328,12 +327,13 @@ class ParquetLines(DecodedSource):
         )
 
     def _repeating_columns(self, group: int, rows: int) -> list[str]:
-        """Return the columns whose dictionaries could make a batch too large for the memory.
+        """Return the columns whose dictionaries could make a batch too large for memory.
 
-        Their first row shows the dictionary. What is not in it takes as much memory as in the file.
+        Reading the first row gives the dictionary. Values outside it take the same memory as in the
+        file.
         """
         found, columns = self._file.metadata.row_group(group), self._columns(group)
-        # Values that one batch may have: elements of lists may all be in one row.
+        # Maximum values of one batch; all elements of lists may be in one row.
         counts = {
             each.path_in_schema: each.num_values if each.num_values > found.num_rows else rows
             for each in columns
@@ -369,13 +369,13 @@ class ParquetLines(DecodedSource):
         return max(1, min(_BATCH_ROWS, cells, sharing, _BATCH_BYTES // max(1, row_bytes)))
 
     def _call(self, operation: Callable[[], Any], group: int | None = None) -> Any:
-        """Call pyarrow and turn its errors into ddbload's, with the row group if there is one."""
+        """Call pyarrow and convert its errors to ddbload's; they name the row group, if given."""
         try:
             return operation()
         except DdbloadError:
             raise
         except Exception as error:  # noqa: BLE001 - pyarrow raises many
-            # pyarrow wraps errors of the file under it, and loses their class.
+            # pyarrow wraps errors of the file and loses their class.
             if self._access.failure is not None:
                 raise self._access.failure from None
             where = self.name if group is None else f"{self.name}, row group {group}"
@@ -392,16 +392,16 @@ class ParquetLines(DecodedSource):
 
 
 def _first_page(column: Any) -> int:
-    """Return the offset at which pyarrow begins to read a column."""
+    """Return the offset of the first page that pyarrow reads of a column."""
     start: int = column.data_page_offset
     dictionary = column.dictionary_page_offset if column.has_dictionary_page else None
     return dictionary if dictionary and dictionary < start else start
 
 
 def _version(source: ByteSource) -> str | None:
-    """Identify this version of the file, as a key for its footer; None if nothing identifies it."""
+    """Return a key that identifies this version of the file; None if it has no identification."""
     pinned = source.pinned
     if "etag" not in pinned and "mtime_ns" not in pinned:
         return None
-    # Not all of it: an entry of a listing also has the row groups to read.
+    # Only part of `pinned`: an entry of a listing also has the row groups to read.
     return json.dumps([pinned.get(name) for name in _VERSION_FIELDS])

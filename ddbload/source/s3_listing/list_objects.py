@@ -1,7 +1,7 @@
-"""Listings of S3 objects and folders under a prefix.
+"""List S3 objects and folders under a prefix.
 
-A large prefix is listed as key ranges, which are requested in parallel and returned in order.
-A range begins after one key and ends with another, so ranges cover all keys wherever the cuts are.
+A large prefix is divided into key ranges, which are requested in parallel and returned in order. A
+range starts after one key and ends with another, so any choice of cuts covers all keys.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from ddbload.aws.signing.signers import S3Signer
 
 REQUESTS = 16
-"""Concurrent requests for pages."""
+"""Maximum concurrent requests for pages."""
 PAGES_AHEAD = 128
-"""Maximum number of pages requested or held before they are returned, each about 0.4 MB."""
-# Pages listed before the prefix is divided. Dividing a shorter listing saves no time.
+"""Maximum pages that are requested or held before their turn, each about 0.4 MB."""
+# Number of pages listed before the prefix is divided. Dividing a shorter listing saves no time.
 _PAGES_BEFORE_CUT = 2
-# A range costs one request even if it has no keys.
+# Each range costs at least one request, even if it has no keys.
 _MAX_CUTS = 64
 _HEX_LETTERS = "abcdef"
 _HEX = frozenset(string.digits + _HEX_LETTERS)
@@ -59,20 +59,20 @@ class PageRequest(S3Request):
         self.number = key_range.requested
 
     def request(self, signer: S3Signer) -> tuple[bytes, int]:
-        """Sign the request."""
+        """Return the signed request, and the generation of the credentials."""
         return signer.list(self.query)
 
     def doing(self) -> str:
-        """Describe the listing for error messages."""
+        """Describe the request for error messages."""
         return f"listing {self.location}"
 
     def expected(self, failure: AwsFailure) -> Exception | None:
-        """Return the named error of a missing bucket."""
+        """Return the named error for a missing bucket; None for other failures."""
         return missing_bucket(failure, self.location)
 
 
 def missing_bucket(failure: AwsFailure, location: str) -> SourceNotFound | None:
-    """Return the named error if S3 reports that a bucket does not exist, else None."""
+    """Return the named error if S3 reports a missing bucket; None for other failures."""
     if failure.code in ("NoSuchBucket", "404"):
         bucket = "/".join(location.split("/")[:3])
         return SourceNotFound(f"{bucket}: no such bucket; check its name (aws s3 ls)")
@@ -80,11 +80,11 @@ def missing_bucket(failure: AwsFailure, location: str) -> SourceNotFound | None:
 
 
 def cut_keys(prefix: str, first: str, page: Sequence[str]) -> list[str]:
-    """Guess keys that divide the rest of a listing, sorted; at most 64, all above its last key.
+    """Guess keys that divide the rest of a listing; return at most 64, sorted, after its last key.
 
-    `first` is the first key of the listing, `page` the last page's keys. Each cut is the beginning
-    of the last key with one digit or letter replaced by a larger one. Only the positions up to the
-    first one that has changed since `first` are used: those show how the keys count up.
+    `first` is the first key of the listing, `page` the last page's keys. Each cut is a prefix of
+    the last key with one digit or letter replaced by a larger one. Only positions up to the first
+    one that differs from `first` are used, because these show how the keys count up.
     """
     last = page[-1]
     pairs = enumerate(zip(first, last, strict=False))
@@ -104,13 +104,13 @@ def cut_keys(prefix: str, first: str, page: Sequence[str]) -> list[str]:
 
 
 def _case_of(letter: str) -> str:
-    """Return the ASCII letters of a letter's case; none for other characters."""
+    """Return the ASCII letters of a letter's case; an empty text for other characters."""
     cases = (string.ascii_lowercase, string.ascii_uppercase)
     return next((each for each in cases if letter in each), "")
 
 
 def _has_hex(page: Sequence[str], start: int) -> bool:
-    """Detect a position, from `start`, that has hexadecimal digits of both kinds in all keys."""
+    """Return whether keys count in hexadecimal at a position from `start` on."""
     for characters in map(set, zip(*(key[start:] for key in page), strict=False)):
         if characters <= _HEX and len(characters.intersection(_HEX_LETTERS)) > 1:
             return not characters.isdisjoint(string.digits)
@@ -124,22 +124,22 @@ class _KeyRange:
         self.after, self.until = after, until
         # Continuation token of the next page to request, if known.
         self.token: str | None = None
-        # Pages requested, and pages whose turn has come.
+        # Number of pages requested, and number of pages returned.
         self.requested = self.taken = 0
         # Pages that arrived before an earlier page of the range, by number.
         self.early: dict[int, ListPage] = {}
-        # Pages to return.
+        # Pages that can be returned.
         self.pages: list[ListPage] = []
         self.first = self.last = ""
         self.is_done = False
 
     def has_request(self) -> bool:
-        """Return True if the range's next page can be requested."""
+        """Return whether the range's next page can be requested."""
         return not self.is_done and (not self.requested or self.token is not None)
 
 
 class ParallelListing:
-    """One listing of a prefix."""
+    """Parallel listing of one prefix."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class ParallelListing:
         divides: bool = True,
         pages_ahead: int = PAGES_AHEAD,
     ) -> None:
-        """Prepare a listing; it is never divided if `divides` is false or with a delimiter."""
+        """Prepare a listing. `divides`: allow dividing it; ignored with a delimiter."""
         self._loop, self._prefix = loop, prefix
         self._location = f"s3://{bucket}/{prefix}"
         self._query = {"encoding-type": "url", "list-type": "2"}
@@ -164,7 +164,7 @@ class ParallelListing:
         self._pages_ahead = pages_ahead
         self._ranges = [_KeyRange(after, None)]
         self._is_divided = self._has_restarted = False
-        # Keys up to this one are left out: S3-compatible stores may ignore start-after.
+        # Keys up to this one are dropped, because some S3-compatible stores ignore start-after.
         self._skip_to = after
         self._last_returned = after
 
@@ -185,11 +185,11 @@ class ParallelListing:
                 self._take_responses()
 
     def _send_requests(self) -> None:
-        """Request the next pages, first those that are returned soonest."""
+        """Request the next pages, in the order in which they will be returned."""
         free = self._loop.free()
         held = sum(len(each.pages) + each.requested - each.taken for each in self._ranges)
         for number, key_range in enumerate(self._ranges):
-            # The page that all others wait for is always requested.
+            # The page that is returned next is always requested, whatever the limits.
             is_awaited = not number and key_range.requested == key_range.taken
             if free <= 0 or (held >= self._pages_ahead and not is_awaited):
                 return
@@ -212,7 +212,7 @@ class ParallelListing:
         for request, token in tokens:
             assert isinstance(request, PageRequest)  # noqa: S101 - for type checkers
             key_range = request.key_range
-            # A range with an end may not need the next page.
+            # A range with an end may not need its next page.
             if key_range.until is None and request.number == key_range.requested:
                 key_range.token = token
         for request, response in responses:
@@ -230,7 +230,7 @@ class ParallelListing:
                 self._add_page(key_range, key_range.early.pop(key_range.taken + 1))
 
     def _add_page(self, key_range: _KeyRange, page: ListPage) -> None:
-        """Add a range's next page, without keys outside the range."""
+        """Add a range's next page, dropping keys outside the range."""
         objects, is_last = page.objects, page.token is None
         if objects:
             if not self._is_next(key_range, objects):
@@ -265,7 +265,7 @@ class ParallelListing:
             self._ranges += map(_KeyRange, cuts, [*cuts[1:], None])
 
     def _is_next(self, key_range: _KeyRange, objects: list[ListedObject]) -> bool:
-        """Check that a page continues its range; if not, restart the listing and return False.
+        """Check that a page continues its range; otherwise restart the listing and return false.
 
         Some S3-compatible stores ignore start-after or list in another order.
         """
@@ -274,7 +274,7 @@ class ParallelListing:
         if in_order and (start is None or objects[0].key > start):
             return True
         if not self._is_divided:
-            # The order of the store is kept.
+            # Keep the order of the store.
             self._may_divide = False
             return True
         if in_order and not key_range.taken and not self._has_restarted:
@@ -286,7 +286,7 @@ class ParallelListing:
         )
 
     def _restart(self) -> None:
-        """List everything again page by page, without the keys that were returned already."""
+        """List everything again page by page, without the keys that were already returned."""
         self._has_restarted = True
         self._skip_to = self._last_returned
         for each in self._ranges:
@@ -307,7 +307,7 @@ def list_objects(
     requests: int = REQUESTS,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[ListedObject]:
-    """List the objects whose keys begin with `prefix`; S3 sorts them by the keys' UTF-8 bytes.
+    """List the objects whose keys begin with `prefix`, sorted by the keys' UTF-8 bytes.
 
     `after` skips keys up to and including this one. With a `signer` (`Clients.s3_signer`),
     ddbload's HTTP client sends up to `requests` concurrent requests; one or two list page by page.

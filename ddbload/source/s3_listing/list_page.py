@@ -1,7 +1,8 @@
-"""Parser of ListObjectsV2 responses. No I/O.
+"""Parse ListObjectsV2 responses, without I/O.
 
-The rules are those of "ListObjectsV2" in the S3 API Reference. Pages as S3 writes them are parsed
-by a regular expression, which must match every entry as a whole. Others go through an XML parser.
+The rules are those of "ListObjectsV2" in the S3 API Reference. Responses in the form that S3 writes
+are parsed by a regular expression, which must match every entry completely. Others are parsed as
+XML.
 """
 
 from __future__ import annotations
@@ -16,24 +17,24 @@ from ddbload.aws.http_client.http1 import Response
 
 
 class ListedObject(NamedTuple):
-    """An object in a listing."""
+    """Object in a listing."""
 
     key: str
     size: int
     """Size in bytes."""
     etag: str
-    """ETag with its quotes, as If-Match needs it."""
+    """ETag with its quotes, in the form of If-Match."""
     storage_class: str
-    """Storage class; STANDARD if S3 does not return one."""
+    """Storage class; STANDARD if S3 omits it."""
     modified: str
-    """Time of the last change as S3 writes it, for example 2026-11-21T20:08:00.000Z."""
+    """Time of the last change, as S3 writes it: 2026-11-21T20:08:00.000Z."""
 
 
 class ListedFolder(NamedTuple):
-    """A common prefix of keys, up to a delimiter."""
+    """Common prefix of keys, up to a delimiter."""
 
     prefix: str
-    """Common prefix, the delimiter included."""
+    """Common prefix, including the delimiter."""
 
 
 class ListPage(NamedTuple):
@@ -46,7 +47,7 @@ class ListPage(NamedTuple):
 
 
 class BadPage(ValueError):
-    """A response is not a page of a listing."""
+    """Raised for a response that is not a page of a listing."""
 
 
 _TOKEN = re.compile(r"<NextContinuationToken>([^<]*)</NextContinuationToken>")
@@ -58,7 +59,7 @@ _ENTRY = re.compile(
     r"<Size>([0-9]+)</Size>(?:<StorageClass>([^<]*)</StorageClass>)?</Contents>"
 )
 _ENCODED = "<EncodingType>url</EncodingType>"
-# Comments, CDATA, carriage returns and folders are left to the XML parser.
+# Pages with comments, CDATA, carriage returns or folders are parsed as XML.
 _UNUSUAL = ("<!", "\r", "<CommonPrefixes")
 _REFERENCE = re.compile(r"&(?!amp;|lt;|gt;|apos;)")
 _END = "</ListBucketResult>"
@@ -66,16 +67,16 @@ _STANDARD = "STANDARD"
 
 
 def token_of(partial: Response) -> str | None:
-    """Find the continuation token in the beginning of a response; None if it is not there."""
+    """Find the continuation token in a partial response; None if it is not there."""
     found = _TOKEN_BYTES.search(partial.body)
-    # S3's tokens have no XML references; one of another store is left to the XML parser.
+    # S3's tokens contain no XML references; a token with one is left to the XML parser.
     if found is None or b"&" in found[1] or not found[1].isascii():
         return None
     return found[1].decode("ascii")
 
 
 def read_page(body: bytes) -> ListPage:
-    """Parse a response. Raises `BadPage`, whose text does not quote the response."""
+    """Parse a response. Raises `BadPage`, whose message does not quote the response."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -109,7 +110,7 @@ def read_page(body: bytes) -> ListPage:
 
 
 def is_sorted(objects: list[ListedObject]) -> bool:
-    """Tell whether keys ascend by UTF-8 bytes, which is the order of their code points."""
+    """Return whether keys ascend by UTF-8 bytes, which equals the order of code points."""
     keys = [each[0] for each in objects]
     return all(map(lt, keys, keys[1:]))
 
@@ -122,7 +123,7 @@ def _text(text: str, is_encoded: bool = False) -> str:
 
 
 def _url_decode(key: str) -> str:
-    # As in botocore: a plus stands for a space, never for itself.
+    # Like botocore, decode a plus as a space.
     if "%" not in key and "+" not in key:
         return key
     try:

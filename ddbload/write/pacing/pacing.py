@@ -1,7 +1,7 @@
-"""Find the write units a second that a table takes, and when the next request may be sent. Pure.
+"""Find the write units per second that a table accepts, and time the next request. Pure.
 
-Times are passed in: seconds of a monotonic clock. Decision 0010 (docs/contributing) states why the
-law of the rate was chosen, and what it was measured on.
+Times are arguments, in seconds of a monotonic clock. Decision 0010 (docs/contributing) explains the
+control law of the rate, and the measurements behind it.
 """
 
 from __future__ import annotations
@@ -15,60 +15,60 @@ from ddbload.aws.backoff import full_jitter
 from ddbload.dynamodb.limits import MAX_BATCH_ROWS
 
 REQUEST_MARGIN = 1.25
-"""Factor on the size of requests while answers are slow, so that they suffice."""
+"""Factor on the size of requests while answers are slow, so that requests suffice."""
 LUMP_SECONDS = 0.01
-"""Seconds that one request may take: few large ones would say little of the returned share."""
+"""Maximum seconds of the rate in one request: few large ones would blur the returned share."""
 MIN_UNITS_PER_SECOND = 1.0
-"""Lowest rate, units a second."""
+"""Lowest rate, in units per second."""
 FREE_UNITS = 500.0
-"""Units that a worker sends at first without a rate: a small file need not wait."""
+"""Units that a worker sends at first without a rate, so that small files need not wait."""
 FIRST_RATE = 500.0
-"""Rate after these units, and lowest rate after the first return."""
+"""Rate after these units, and lowest rate after the first returned units."""
 FIRST_RISE = 4.0
-"""Share by which the rate rises in a second until the first return: it doubles in 0.17 s."""
+"""Relative rise of the rate per second until units are first returned: doubles in 0.17 s."""
 DUE, DUE_POWER, MAX_DUE = 0.9, 0.6, 0.08
-"""Share of its units that a worker accepts back: `DUE / rate**DUE_POWER`, 0.08 at most.
-A table returns about the same share to all its writers. So they come to rest at one rate, where
-this share is due to each: 5.7 % at 100 units/s, 1.4 % at 1,000 and 0.6 % at 4,000."""
+"""Set point: share of its units that a worker accepts back, `DUE / rate**DUE_POWER`.
+
+A table returns about the same share to all its writers, so they converge to one rate, at which it
+is due to each: 5.7 % at 100 units/s, 1.4 % at 1,000.
+"""
 USUAL_SECONDS, YOUNG_SECONDS = 24.0, 8.0
-"""Seconds over which the returned share is averaged; and those of a worker that has just begun."""
+"""Seconds over which the returned share is averaged, and those of a new worker."""
 YOUNG_SHARE = 0.5
-"""Usual share that a worker supposes at first, as a part of the one due: it soon has its part."""
+"""Initial value of the average, as a fraction of the set point, so that it rises soon."""
 MAX_SHARE = 0.1
-"""Highest share of a second that counts in this average: an overload says little of rest."""
+"""Maximum share of one second in this average, so that an overload does not dominate it."""
 RISE, RISE_BEND = 16.0, 1.0
 FALL, FALL_BEND = 12.0, 4.0
 """Proportional gain, and the extra gain when the error is as large as the set point."""
 MAX_RISE, MAX_FALL = 0.6, 0.15
-"""Largest such change. Others need seconds to take what one worker gives up."""
+"""Maximum relative rise and fall per second; others need time to use what is given up."""
 OVERLOAD_SHARE = 0.2
-"""Returned share above which the rate falls by more than the units that came back."""
+"""Returned share above which the rate falls by more than the returned units."""
 OVERLOAD_GAIN = 24.0
-"""More units by which it falls for each returned unit, times the share above `OVERLOAD_SHARE`."""
+"""Additional fall per returned unit, times the share above `OVERLOAD_SHARE`."""
 OVERLOAD_SECONDS, OVERLOAD_UNITS = 0.25, 100.0
-"""Seconds, or units if these take longer, over which the share for this is averaged."""
+"""Seconds, or units if these take longer, over which this share is averaged."""
 FLOOR = 0.97
-"""Overload never lowers the rate below this part of the units taken in the last second: a table
-that counts by the second returns everything at the end of each."""
+"""Lowest rate in an overload, as a share of the units accepted in the last second."""
 QUIET_REQUESTS = 1.5
-"""Requests that are due to come back, after which it is no chance that none did."""
+"""Number of requests due to be returned after which a lack of returns is not chance."""
 QUIET_SECONDS = 1.2
-"""Shortest such time, in seconds: some tables count by the second."""
+"""Minimum of that time in seconds, because some tables count by the second."""
 QUIET_RISE, QUIET_DOUBLINGS, MAX_QUIET_RISE = 0.08, 4.0, 0.6
-"""Share by which the rate then rises in a second; how often this doubles in as much time again;
-and the largest."""
+"""Relative rise per second after that time, its doublings per such time, and maximum."""
 HEADROOM = 4.0
-"""Highest rate, as a multiple of what was sent in the last second: more is unproven."""
+"""Maximum rate, as a multiple of the units sent in the last second: higher is unproven."""
 WINDOW_SECONDS, PARTS = 1.0, 8
-"""Length of the window of recent units, and the number of parts in which it advances."""
+"""Length of the window of recent units, and number of steps in which it advances."""
 MIN_WINDOW_SECONDS = 0.25
-"""Shortest time for which units a second are computed."""
+"""Minimum time over which units per second are computed."""
 BURST_SECONDS = 0.2
-"""Seconds of unused capacity that are kept, and that one request may take."""
+"""Seconds of unused capacity that are saved, and that one request may use."""
 
 
 class TokenBucket:
-    """Token bucket of write units; a request may overdraw it, and the next one waits.
+    """Token bucket of write units. A request may overdraw it; the next one then waits.
 
     It starts empty, so the first request may be sent at once.
     """
@@ -78,7 +78,7 @@ class TokenBucket:
         self._refilled_at = now
 
     def ready_at(self, units_per_second: float, now: float) -> float:
-        """Compute when a request may be sent: `now`, or when the overdraft is refilled."""
+        """Return when a request may be sent: `now`, or when the overdraft is refilled."""
         refill = (now - self._refilled_at) * units_per_second
         self._balance = min(units_per_second * BURST_SECONDS, self._balance + refill)
         self._refilled_at = now
@@ -87,16 +87,16 @@ class TokenBucket:
         return now if self._balance >= 0 else now - self._balance / units_per_second
 
     def take(self, units: float) -> None:
-        """Take units out of the bucket; a negative number puts them back."""
+        """Take units from the bucket; a negative number puts units back."""
         self._balance -= units
 
 
 class RecentUnits:
-    """Units that were sent and returned in the last second, whole parts of it."""
+    """Units sent and returned in the last second, in whole parts of it."""
 
     def __init__(self, units_per_second: float) -> None:
-        """`units_per_second`: rate to state before a part is over."""
-        # Start, sent and returned units of each full part; then those of the present part.
+        """`units_per_second`: rate to assume before the first part is over."""
+        # Start, sent and returned units of each full part, then those of the current part.
         self._parts: deque[tuple[float, float, float]] = deque()
         self._began_at: float | None = None
         self._part_sent = self._part_returned = 0.0
@@ -105,7 +105,7 @@ class RecentUnits:
         self.returned_share = 0.0
 
     def add(self, sent: float, returned: float, sent_at: float, now: float) -> float:
-        """Count a request; return the units of the part of a second that it ended, if any."""
+        """Add a request; return the units of the part that it ended, if any."""
         ended = 0.0
         if self._began_at is None:
             self._began_at = sent_at
@@ -117,7 +117,7 @@ class RecentUnits:
         return ended
 
     def taken(self, now: float) -> float:
-        """Compute the units taken so far, a second at least."""
+        """Return the units accepted so far per second, over at least one second."""
         first = self._parts[0][0] if self._parts else self._began_at or now
         sent, returned = self._sent + self._part_sent, self._returned + self._part_returned
         return (sent - returned) / max(WINDOW_SECONDS, now - first)
@@ -139,13 +139,14 @@ class RecentUnits:
 
 
 class AdaptiveRate:
-    """Rate in write units a second that settles where the due share of them is returned.
+    """Rate in write units per second that converges to the set point of returned units.
 
     It rises fast until the table first returns units. Then each answer changes it:
 
-    - Returned units lower the rate by as many units a second, and by more in an overload.
-    - The rate rises while less than the due share is usually returned. While it is more, the rate
-      falls with the units that are returned.
+    - Returned units lower the rate by the same number of units per second, and by more in an
+      overload.
+    - While the average returned share is below the set point, the rate rises. While it is above,
+      the rate falls with the returned units.
     - The longer nothing is returned, the faster the rate rises.
     """
 
@@ -155,41 +156,41 @@ class AdaptiveRate:
         units_per_second: float | None = None,
         min_rate: float = MIN_UNITS_PER_SECOND,
     ) -> None:
-        """Begin with `units_per_second`; by default find the rate, from `FIRST_RATE` on."""
+        """Start with `units_per_second`; None searches the rate, starting at `FIRST_RATE`."""
         self._starting = units_per_second is None
         self.units_per_second = FIRST_RATE if units_per_second is None else units_per_second
         self._min_rate = min_rate
-        # Units that need not wait, and answered units of these.
+        # Units that need not wait, and how many of them are answered.
         self._free_units = FREE_UNITS if self._starting else 0.0
         self._free_answered = 0.0
         self._bucket = TokenBucket(now)
         self._recent = RecentUnits(self.units_per_second)
-        # Returned shares: the present one, the usual one, and the time this was averaged over.
+        # Returned shares: current and average, and the seconds of the average.
         self._share = 0.0
         self._usual_share = due_share(self.units_per_second)
         self._usual_seconds = YOUNG_SECONDS
-        # Units a second to give up with the next return, in favour of slower workers.
+        # Units per second to give up with the next return, in favor of slower workers.
         self._excess = 0.0
-        # Units that were due to come back since some did; the rate when some did.
+        # Units due to be returned since the last return, and the rate at that time.
         self._quiet_units = 0.0
         self._quiet_from = self.units_per_second
 
     def request_units(self, seconds: float = LUMP_SECONDS) -> float:
-        """Compute the units that one request may carry in these seconds."""
+        """Return the units that one request may carry in this many seconds."""
         return math.inf if self._free_units > 0 else self.units_per_second * seconds
 
     def ready_at(self, now: float) -> float:
-        """Compute when a request may be sent."""
+        """Return when a request may be sent."""
         return self._bucket.ready_at(self.units_per_second, now)
 
     def charge(self, units: float) -> None:
-        """Count the units of a request that is sent."""
+        """Charge the units of a request that is sent."""
         free = min(units, self._free_units)
         self._free_units -= free
         self._bucket.take(units - free)
 
     def restart(self) -> None:
-        """Find the rate anew, since the table took nothing for some time and now does."""
+        """Search the rate again: the table accepts units after a time in which it took none."""
         if self.units_per_second < FIRST_RATE:
             self._starting = True
             self.units_per_second = FIRST_RATE
@@ -197,7 +198,7 @@ class AdaptiveRate:
             self._recent = RecentUnits(FIRST_RATE)
 
     def answered(self, units: float, returned: float, sent_at: float, now: float) -> None:
-        """Learn from an answer that returned `returned` of the request's units."""
+        """Update the rate from an answer that returned `returned` of the request's units."""
         if units <= 0:
             return
         rate, recent = self.units_per_second, self._recent
@@ -230,7 +231,7 @@ class AdaptiveRate:
         self.units_per_second = max(changed, self._min_rate)
 
     def _rise_at_start(self, units: float) -> None:
-        """Rise with the units taken, after those that need no rate."""
+        """Raise the rate with the accepted units, after those that need no rate."""
         if self._free_answered < FREE_UNITS:
             self._free_answered += units
             return
@@ -238,7 +239,7 @@ class AdaptiveRate:
         self.units_per_second = max(rate, min(rate + FIRST_RISE * units, most))
 
     def _end_start(self, now: float) -> None:
-        """Begin with the units that were taken so far, but for the free ones."""
+        """Set the rate to the units accepted so far, without the free ones."""
         taken = self._recent.taken(now) - min(self._free_answered, FREE_UNITS)
         rate = min(self.units_per_second, max(taken, FIRST_RATE))
         self._starting = False
@@ -249,31 +250,31 @@ class AdaptiveRate:
         self._quiet_units = self._excess = self._share = 0.0
 
     def _average_share(self, seconds: float) -> None:
-        """Average the returned share over some more seconds of the rate."""
+        """Add some seconds to the average of the returned share."""
         self._usual_seconds = min(USUAL_SECONDS, self._usual_seconds + seconds)
         weight = min(1.0, seconds / self._usual_seconds)
-        # One unit of a slow worker's second is more than that.
+        # A single unit of a slow worker's second exceeds this share.
         most = max(MAX_SHARE, 2.0 / self.units_per_second)
         share = min(self._recent.returned_share, most)
         self._usual_share += weight * (share - self._usual_share)
 
     def _after_return(self, rate: float, returned: float) -> float:
-        """Lower the rate by the returned units, by more in an overload or for others' sake."""
+        """Return the rate lowered by returned units, by overload, and for slower workers."""
         gain = 1.0 + OVERLOAD_GAIN * max(0.0, self._share - OVERLOAD_SHARE)
         taken = FLOOR * self._recent.taken_rate
         excess, self._excess = self._excess, 0.0
         return max(rate - gain * returned, min(rate, taken), rate / 2) - excess
 
     def _rise(self, due: float, units: float) -> float:
-        """Compute by what share the rate rises in a second."""
+        """Return the relative rise of the rate per second."""
         rate = self.units_per_second
         below = due - self._usual_share
-        # The usual share of the units comes back, and lowers the rate: that is made up for.
+        # Compensate for the average returned share, which lowers the rate.
         rise = self._usual_share
         if below > 0:
             rise += min(MAX_RISE, RISE * below * (1 + RISE_BEND * below / due))
         else:
-            # Only what comes back shows that others want it, so it is given up with that.
+            # Units are given up only with a return, which shows that other workers want them.
             fall = min(MAX_FALL, FALL * -below * (1 + FALL_BEND * -below / due))
             self._excess = min(self._excess + fall * units, fall * rate)
         if self._quiet_units <= due * rate:
@@ -281,32 +282,30 @@ class AdaptiveRate:
         chance = self._chance(due)
         rise = max(rise, due)
         if self._quiet_units > chance:
-            # Nobody took what was given up.
+            # No other worker took the units that were given up.
             self._usual_share = min(self._usual_share, due)
             doublings = min(20.0, QUIET_DOUBLINGS * (self._quiet_units - chance) / chance)
             rise = max(rise, min(max(rise, QUIET_RISE) * 2**doublings, MAX_QUIET_RISE))
         return rise
 
     def _chance(self, due: float) -> float:
-        """Compute the units due to come back from which on it is no chance that none did."""
+        """Return the units due to be returned after which a lack of returns is not chance."""
         lump = min(float(MAX_BATCH_ROWS), max(1.0, LUMP_SECONDS * self.units_per_second))
         return max(QUIET_REQUESTS * lump, QUIET_SECONDS * due * self.units_per_second)
 
 
 def due_share(rate: float) -> float:
-    """Compute the share of its units that a worker of this rate accepts back."""
+    """Return the share of its units that a worker with this rate accepts back."""
     share: float = DUE / rate**DUE_POWER
     return min(MAX_DUE, share)
 
 
 MAX_LEVEL = 9
-"""Highest back-off level: waits of up to 20 s."""
+"""Maximum back-off level: waits of up to 20 s."""
 REFUSED_LEVEL = 6
-"""Highest back-off level while the table refuses everything, and level from which on the rate is
-found anew afterwards. Waits are up to 3.2 s, so that a table that takes rows again is not left
-unused."""
+"""Maximum back-off level (3.2 s) if everything is refused; above it the rate restarts."""
 JITTER = 0.1
-"""Share by which a request's charge varies: writers in step would meet the limit together."""
+"""Relative variation of a request's charge, so that workers do not reach the limit together."""
 LATENCY_WEIGHT = 0.2
 """Weight of the latest answer in the average latency."""
 FACTOR_WEIGHT = 0.2
@@ -314,31 +313,30 @@ FACTOR_WEIGHT = 0.2
 
 
 class WcuBudget:
-    """Write capacity units that a worker may send: a second, and in all.
+    """Write capacity units that a worker may consume: per second, and in total.
 
     A request is charged an estimate when it is sent, and the difference to the consumed capacity
-    when it is answered. Indexes and overwritten larger items are learned from the answers.
-
-    Another thread may change the limits, one attribute at a time.
+    when it is answered. The estimate learns from answers what indexes and larger overwritten items
+    cost. Another thread may change the limits, one attribute at a time.
     """
 
     def __init__(self, units_per_second: float | None, now: float) -> None:
         self.units_per_second = units_per_second
-        """None: no limit."""
+        """Limit in units per second; None for no limit."""
         self.unit_limit: float | None = None
-        """Units that may be used in all; None: no limit."""
+        """Limit of units in total; None for no limit."""
         self.valid_until = math.inf
-        """Time from which nothing may be sent, until the limits are confirmed."""
+        """Time from which on nothing may be sent until the limits are confirmed."""
         self.used = 0.0
-        """Units that were consumed, or may have been: estimates for requests in flight."""
+        """Units that were or may have been consumed: includes estimates for requests in flight."""
         self._bucket = TokenBucket(now)
-        # Consumed units for each unit of the rows' size.
+        # Consumed units per unit of the rows' size.
         self._factor = 1.0
 
     def request_units(self, seconds: float = BURST_SECONDS) -> float:
-        """Compute the units that one request may carry in these seconds.
+        """Return the units that one request may carry in this many seconds.
 
-        Larger requests would make a small budget flow unevenly.
+        Larger requests would use a small budget unevenly.
         """
         rate, limit = self.units_per_second, self.unit_limit
         units = math.inf if rate is None else rate * seconds
@@ -347,22 +345,22 @@ class WcuBudget:
         return units / self._factor
 
     def ready_at(self, now: float) -> float:
-        """Compute when a request may be sent; infinity while none may."""
+        """Return when a request may be sent; infinity if none may be sent."""
         limit, rate = self.unit_limit, self.units_per_second
         if now >= self.valid_until or (limit is not None and self.used >= limit):
             return math.inf
         return now if rate is None else self._bucket.ready_at(rate, now)
 
     def charge(self, units: int) -> float:
-        """Charge a request with rows of these units; return the charge."""
+        """Charge a request for rows of this many units; return the charge."""
         charge = units * self._factor
         self._take(charge)
         return charge
 
     def settle(self, charge: float, units: int, written: int, consumed: float) -> None:
-        """Charge the difference for a request of `units`, of which `written` were written.
+        """Correct the charge for an answered request of `units`, of which `written` were written.
 
-        `consumed`: units that DynamoDB reports; 0 if it reports none.
+        `consumed`: units reported by DynamoDB; 0 if it reports none.
         """
         if written and consumed > 0:
             self._factor += FACTOR_WEIGHT * (max(1.0, consumed / written) - self._factor)
@@ -386,7 +384,7 @@ class CongestionBackoff:
     def __init__(self, rng: random.Random) -> None:
         self.until = 0.0
         self.refused_for_long = False
-        """The table has refused every request for seconds."""
+        """True if the table has refused every request for seconds."""
         self._rng = rng
         self._level = 0
         self._raised_at = -math.inf
@@ -395,21 +393,21 @@ class CongestionBackoff:
     def throttled(self, sent_at: float, now: float) -> None:
         """Back off after a throttled request, unless others passed since it was sent.
 
-        If others pass, the rate is too high (`AdaptiveRate`), and waiting would not help.
+        If others pass, the rate is too high, which `AdaptiveRate` corrects; waiting would not help.
         """
         if self._passed_at <= sent_at:
             self.failed(sent_at, now, REFUSED_LEVEL)
             self.refused_for_long |= self._level >= REFUSED_LEVEL
 
     def failed(self, sent_at: float, now: float, max_level: int = MAX_LEVEL) -> None:
-        """Raise the level for a request sent at `sent_at` that was not answered."""
+        """Raise the level for a request sent at `sent_at` that got no answer."""
         if sent_at >= self._raised_at:
             self._level = max(self._level, min(self._level + 1, max_level))
             self._raised_at = now
         self.until = max(self.until, now + full_jitter(self._level, self._rng))
 
     def passed(self, now: float) -> None:
-        """Lower the level: a request passed."""
+        """Lower the level after a request that passed."""
         self._passed_at = now
         self.refused_for_long = False
         self._level = max(0, self._level - 1)
@@ -417,7 +415,7 @@ class CongestionBackoff:
 
 @dataclass(slots=True)
 class SentUnits:
-    """Write units of a request: sent, and returned by the table for want of capacity."""
+    """Write units of a request: sent, and returned for lack of capacity."""
 
     at: float = 0.0
     units: int = 0
@@ -425,11 +423,11 @@ class SentUnits:
     charge: float = 0.0
     """Units charged to the budget."""
     returned: int = 0
-    """Returned units, without those that a hot key explains."""
+    """Returned units, without those explained by a hot key."""
     evidence: int = 0
-    """Returned units of rows that were not returned again and again before."""
+    """Returned units, without those of rows that were returned many times before."""
     ignored: int = 0
-    """Returned units that are no evidence for other rows."""
+    """Returned units that are no evidence about other rows."""
 
 
 class Pacing:
@@ -442,22 +440,22 @@ class Pacing:
         now: float = 0.0,
         budget: WcuBudget | None = None,
     ) -> None:
-        """`budget`: the worker's, which outlives the pacing; without it, one of `max_wcu`."""
+        """`budget`: worker's budget, which outlives the pacing; None makes one of `max_wcu`."""
         self._rng = rng
         self._backoff = CongestionBackoff(rng)
         self._rate = AdaptiveRate(now)
         self._budget = WcuBudget(max_wcu, now) if budget is None else budget
-        # Recent average latency of answers in seconds; None before the first.
+        # Recent average latency in seconds; None before the first answer.
         self._latency: float | None = None
 
     @property
     def limit(self) -> float:
-        """Units a second that may be sent."""
+        """Maximum units per second."""
         rate, budget = self._rate.units_per_second, self._budget.units_per_second
         return rate if budget is None else min(rate, budget)
 
     def request_units(self, concurrency: int) -> float:
-        """Compute the units that one of `concurrency` requests may carry."""
+        """Return the units that each of `concurrency` requests may carry."""
         needed = REQUEST_MARGIN * (self._latency or 0.0) / concurrency
         return min(
             self._rate.request_units(max(LUMP_SECONDS, needed)),
@@ -465,18 +463,18 @@ class Pacing:
         )
 
     def ready_at(self, now: float) -> float:
-        """Compute when a request may be sent."""
+        """Return when a request may be sent."""
         return max(self._rate.ready_at(now), self._backoff.until, self._budget.ready_at(now))
 
     def send(self, units: int, now: float) -> SentUnits:
-        """Count a request that is sent with rows of these units."""
+        """Charge a request with rows of this many units."""
         self._rate.charge(units * self._rng.uniform(1 - JITTER, 1 + JITTER))
         return SentUnits(now, units, self._budget.charge(units))
 
     def answered(self, sent: SentUnits, written: int, consumed: float, now: float) -> None:
-        """Learn from an answer by which `written` units were written, and others returned.
+        """Update the limits from an answer: `written` units were written, the others returned.
 
-        `consumed`: write capacity units that DynamoDB reports.
+        `consumed`: write capacity units reported by DynamoDB.
         """
         self._budget.settle(sent.charge, sent.units, written, consumed)
         latency = now - sent.at
@@ -491,10 +489,10 @@ class Pacing:
             self._backoff.throttled(sent.at, now)
 
     def unsure(self, sent: SentUnits, now: float) -> None:
-        """Back off after a request without an answer; it may have consumed capacity."""
+        """Back off after a request without an answer, which may have consumed capacity."""
         self._backoff.failed(sent.at, now)
 
     def refused(self, sent: SentUnits, now: float) -> None:
-        """Refund a request that was refused as a whole: it was answered, and consumed nothing."""
+        """Refund a request that was refused as a whole: it was answered and consumed nothing."""
         self._budget.settle(sent.charge, sent.units, 0, 0.0)
         self._backoff.passed(now)

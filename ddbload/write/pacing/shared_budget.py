@@ -1,10 +1,10 @@
-"""Divide a run's `max_wcu` and `max_cost` over its workers, by claims that they publish. Pure.
+"""Divide a run's `max_wcu` and `max_cost` among its workers, by claims that they publish. Pure.
 
-Each worker claims a share: it publishes the claim, then lists the claims of all others, and then
-uses at most what the budget leaves beside these. It uses less at once, and more only after it has
-published a larger claim and listed the others again. Of two workers, the one that listed later has
-seen the claim of the other. So the shares in use never add up to more than the budget, whatever
-the order in which workers publish, list, start and die.
+Each worker claims a share: it publishes the claim, lists the claims of all others, and then uses at
+most what the budget leaves beside these. It uses less at once, and more only after it has published
+a larger claim and listed the others again. Of two workers, the one that listed later has seen the
+claim of the other. So the shares in use never exceed the budget, in whatever order workers publish,
+list, start and die.
 
 While workers know different budgets, the sum stays within the largest of them.
 """
@@ -18,28 +18,29 @@ from dataclasses import dataclass
 from ddbload.contracts.control import IDLE, WorkerProgress
 
 PACE_FACTOR = 4
-"""Headroom of a worker, as a multiple of what it recently consumed between two claims."""
+"""Headroom of a worker, as a multiple of its recent consumption between two claims."""
 LEAST_PARTS, MOST_PARTS = 16, 2
-"""Headroom is at least the 16th and at most half of a worker's even share of what is left.
+"""Bounds of the headroom: 1/16 and 1/2 of a worker's even share of the rest.
 
-A worker that is killed forfeits its headroom."""
+A worker that is killed forfeits its headroom.
+"""
 REACHED_SHARE = 0.995
-"""Share of the budget that ends a run: the last units would be handed out one by one."""
+"""Share of the budget at which a run ends; the last units could only be split one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of a whole run, claims of a worker, or what it may use. None: no limit."""
+    """Limits of a run, claim of a worker, or a worker's allowance. None means no limit."""
 
     wcu: float | None = None
-    """Write units a second."""
+    """Write units per second."""
     units: float | None = None
-    """Write units in the whole run."""
+    """Total write units of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherWorker:
-    """Another worker of the run, as a listing shows it."""
+    """Another worker of the run, as found in a listing."""
 
     progress: WorkerProgress
     alive: bool
@@ -51,35 +52,36 @@ class OtherWorker:
 
     @property
     def wcu(self) -> float:
-        """Write units a second that the worker may send."""
-        # Without a claim it does not know the limit yet. Once it does, it lists this worker's.
+        """Write units per second that the worker may send."""
+        # Without a claim it does not know the limit yet. Once it does, it lists this worker's
+        # claim.
         return (self.progress.wcu or 0.0) if self.working else 0.0
 
     @property
     def units(self) -> float:
-        """Write units that the worker has consumed or may consume."""
+        """Write units that the worker has consumed or may still consume."""
         limit = self.progress.unit_limit
         return self.progress.totals.work.consumed_wcu if limit is None else limit
 
     @property
     def units_spent(self) -> float:
-        """Write units that the worker has consumed, or cannot give back."""
+        """Write units that the worker has consumed or cannot give back."""
         return self.progress.totals.work.consumed_wcu if self.working else self.units
 
 
 class SharedBudget:
-    """One worker's part of the budget."""
+    """Part of the run's budget that one worker may use."""
 
     def __init__(self, workers: int) -> None:
-        """`workers`: number that the run starts with, for the claims before the first listing."""
+        """`workers`: initial number of workers, for claims before the first listing."""
         self.budget = Limits()
         self.claimed = Limits()
-        """To be published."""
+        """Claim to publish."""
         self.allowed = Limits()
         """Part of the budget that may be used now."""
         self._workers = max(1, workers)
         self._others: Sequence[OtherWorker] | None = None
-        # Units used when the claim was made, and recently between two claims.
+        # Units used at the time of the claim, and recently between two claims.
         self._used = 0.0
         self._pace = 0.0
 
@@ -89,7 +91,7 @@ class SharedBudget:
         return self.budget != Limits()
 
     def set_budget(self, budget: Limits) -> None:
-        """Replace the budget of the run. A lower one may be used after the next listing only."""
+        """Replace the run's budget. A lower one takes effect only after the next listing."""
         before, allowed = self.budget, self.allowed
         self.budget = budget
         self.allowed = Limits(
@@ -98,13 +100,13 @@ class SharedBudget:
         )
 
     def rejoin(self) -> None:
-        """Use nothing until the next listing: the worker was idle, or silent for too long."""
+        """Use nothing until the next listing, after the worker was idle or silent for too long."""
         self._others = None
         self.allowed = Limits(*(None if each is None else 0.0 for each in _both(self.budget)))
 
     def claim(self, used: float) -> Limits:
-        """Make the claim to publish next. `used`: units that the worker has used in the run."""
-        # A worker that waited for its claim has used nothing, and still needs as much.
+        """Return the next claim to publish. `used`: units that the worker has used in the run."""
+        # A worker that waited for its claim has used nothing, but still needs the same amount.
         self._pace = max(used - self._used, self._pace / 2)
         self._used = used
         wcu = self._claimed_wcu()
@@ -114,7 +116,7 @@ class SharedBudget:
         return self.claimed
 
     def release(self, used: float) -> Limits:
-        """Make the claim of a worker that sends nothing from now on."""
+        """Return the claim of a worker that sends nothing from now on."""
         self.rejoin()
         self.claimed = Limits(
             None if self.budget.wcu is None else 0.0,
@@ -123,7 +125,7 @@ class SharedBudget:
         return self.claimed
 
     def listed(self, others: Sequence[OtherWorker]) -> Limits:
-        """Decide what may be used, after the claim was published and the others were listed."""
+        """Update the allowance, after the claim was published and the others were listed."""
         self._others = others
         self.allowed = Limits(
             _left(self.budget.wcu, self.claimed.wcu, sum(each.wcu for each in others)),
@@ -132,10 +134,10 @@ class SharedBudget:
         return self.allowed
 
     def is_unsettled(self, used: float) -> bool:
-        """Tell whether another claim and listing should follow soon.
+        """Return whether another claim and listing should follow soon.
 
-        That is so if workers came or went, if others have not given way yet, and while more than
-        half of the units that may be used are used up.
+        True if workers came or went, if others have not reduced their use yet, and while more than
+        half of the allowed units are used up.
         """
         claimed, allowed = self.claimed, self.allowed
         wanted = self._claimed_wcu()
@@ -144,17 +146,17 @@ class SharedBudget:
         return allowed.units is not None and allowed.units - used < (allowed.units - self._used) / 2
 
     def units_spent(self, used: float) -> float:
-        """Add up the write units that the run has consumed, or that dead workers have claimed."""
+        """Return the units that the run has consumed, or that dead workers had claimed."""
         return used + sum(each.units_spent for each in self._others or ())
 
     @property
     def units_forfeited(self) -> float:
-        """Write units that dead workers have claimed, and may have consumed before they died."""
+        """Units that dead workers had claimed, and may have consumed."""
         others = self._others or ()
         return sum(each.units_spent - each.progress.totals.work.consumed_wcu for each in others)
 
     def is_spent(self, used: float) -> bool:
-        """Tell whether the run has reached its budget of units, as far as can be known."""
+        """Return whether the run has reached its budget of units, as far as is known."""
         total, allowed = self.budget.units, self.allowed.units
         if total is None or allowed is None or self._others is None or used < allowed:
             return False
@@ -180,7 +182,7 @@ class SharedBudget:
         share = free / self._sharers
         pace = max(share / LEAST_PARTS, PACE_FACTOR * self._pace)
         headroom = min(share / MOST_PARTS, pace)
-        # The last units are handed out one by one: fractions of a row cannot be sent.
+        # The last units are distributed one by one, because fractions of a row cannot be sent.
         return used + min(free, max(1.0, math.floor(headroom)))
 
 

@@ -1,7 +1,7 @@
-"""Requests and their answers, and the outcomes of rows. Pure.
+"""Requests, their answers, and the outcomes of rows. Pure.
 
-Rows have handles: 0, 1, 2, … in the order of the source. Outcomes arrive in any order, but only
-those before the first unsettled row (the frontier) are counted.
+Rows have handles: 0, 1, 2, … in source order. Outcomes arrive in any order, but only those before
+the first unsettled row (the frontier) are counted.
 """
 
 from __future__ import annotations
@@ -14,38 +14,39 @@ from ddbload.contracts.results import REFUSED_BY_DYNAMODB
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import DdbloadError
 from ddbload.write.pacing.pacing import MAX_LEVEL, Pacing, SentUnits
-from ddbload.write.scheduler.key_ordering import QueuedRow
+from ddbload.write.scheduler.single_rows import QueuedRow
 from ddbload.write.scheduler.unsettled_rows import UniqueKeyBatch, UnsettledRows
 
 _KEPT = 4096
-"""Settled rows are dropped in blocks of this size: one by one would be quadratic."""
+"""Number of settled rows dropped together; dropping one by one would take quadratic time."""
 
 
 class RowOutcome(IntEnum):
-    """The outcome of one row."""
+    """Outcome of one row."""
 
     WRITTEN = 1
     REJECTED = 2
     SUPERSEDED = 3
     SKIPPED = 4
     IDENTICAL = 5
-    """The table holds an equal item. Skipped, unless this run put that item itself."""
+    """The table holds an equal item. Counts as skipped, unless this run put that item itself."""
     UNSEEN = 6
-    """The condition failed and the answer shows no item, as DynamoDB's would. Skipped, unless this
-    run may have put that item itself."""
-    UNCERTAIN = 7
-    """Written by the row's own request, which was not answered, or there before. Counts as written.
+    """The condition failed, and the answer lacks the item that DynamoDB would include.
+
+    Counts as skipped, unless this run may have put the item itself.
     """
+    UNCERTAIN = 7
+    """Written by the row's own unanswered request, or present before. Counts as written."""
 
 
 @dataclass(slots=True)
 class Batch:
-    """A request to send now, as the handles of its rows."""
+    """Request to send now, given as the handles of its rows."""
 
     number: int
     handles: Sequence[int]
     rows: list[QueuedRow] = field(default_factory=list, compare=False)
-    """The rows, unless they are a batch of unique keys."""
+    """Rows of the request; None for a batch of unique keys."""
     unique: UniqueKeyBatch | None = field(default=None, compare=False)
     sent: SentUnits = field(default_factory=SentUnits, compare=False)
 
@@ -59,31 +60,31 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Nothing is left to send, and no answer is awaited any more."""
+    """Nothing is left to send, and no answer is awaited."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """DynamoDB carried the request out, except for the rows named here by their indexes."""
+    """DynamoDB carried out the request, except for the rows listed here by index."""
 
     unprocessed: Sequence[int] = ()
-    """Indexes of rows within the batch that were returned for want of capacity."""
+    """Indexes of rows in the batch that were returned for lack of capacity."""
     consumed: float = 0.0
-    """Write capacity units."""
+    """Consumed write capacity units."""
     outcome: RowOutcome = RowOutcome.WRITTEN
-    """The outcome of all other rows: not WRITTEN where a condition failed."""
+    """Outcome of all other rows: not WRITTEN if a condition failed."""
     alone: Sequence[int] = ()
-    """Indexes of rows without an outcome that must be sent again, each in a request of its own."""
+    """Indexes of rows without an outcome that must be sent again, each in its own request."""
     unsure: Sequence[int] = ()
-    """Those of `alone` that may have been written."""
+    """Indexes among `alone` of rows that may have been written."""
     single_rows: bool = False
-    """From now on every row must go in a request of its own."""
+    """True if every row must be sent in its own request from now on."""
     fatal: DdbloadError | None = None
-    """Error after which no request can succeed; the rows have the outcomes above nevertheless."""
+    """Error after which no request can succeed. The rows still have the outcomes above."""
 
     @property
     def is_complete(self) -> bool:
-        """Every row has the outcome."""
+        """True if every row has the outcome."""
         return not (self.unprocessed or self.alone)
 
 
@@ -93,7 +94,7 @@ class Throttled:
 
     code: str
     key_range: bool = False
-    """Every `ThrottlingReasons` entry names a partition, none the table."""
+    """True if every `ThrottlingReasons` entry names a partition, and none the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +103,14 @@ class Unsure:
 
     reason: str
     refused: bool = False
-    """DynamoDB states that it did nothing; the request may pass when repeated."""
+    """True if DynamoDB states that the request had no effect; a retry may succeed."""
     error: DdbloadError | None = None
-    """Error that ends the run if no request is answered otherwise for `FOREIGN_SECONDS`."""
+    """Error that ends the run if only such answers arrive for `FOREIGN_SECONDS`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """DynamoDB rejects the request's content, or the item that a row would replace."""
+    """DynamoDB refuses the request's content, or the item that a row would replace."""
 
     message: str
     cause: str = REFUSED_BY_DYNAMODB
@@ -122,7 +123,7 @@ class Fatal:
 
     error: DdbloadError
     unsure: bool = False
-    """The rows may have been written nevertheless."""
+    """True if the rows may have been written nevertheless."""
 
 
 Answer = Accepted | Throttled | Unsure | Refused | Fatal
@@ -130,13 +131,13 @@ Step = Batch | Wait | Finished
 
 
 class OutcomeTracker:
-    """Outcomes by handle, and the frontier: the handle of the first unsettled row."""
+    """Outcomes by handle, and the frontier: handle of the first unsettled row."""
 
     def __init__(self) -> None:
         self.known = 0
-        """Number of handles given out, so the next handle."""
-        # One byte for each row from `_base` on: its outcome, or 0. Rows before `_start` are settled
-        # and counted in `_tally`.
+        """Number of handles given out, which is the next handle."""
+        # One byte per row from `_base` on: its outcome, or 0. Rows before `_start` are settled and
+        # counted in `_tally`.
         self._outcomes = bytearray()
         self._base = 0
         self._start = 0
@@ -157,7 +158,7 @@ class OutcomeTracker:
 
     @property
     def answered(self) -> int:
-        """Number of rows with an outcome, also beyond the frontier."""
+        """Number of rows with an outcome, including those after the frontier."""
         return self._base + len(self._outcomes) - self._outcomes.count(0)
 
     @property
@@ -175,13 +176,13 @@ class OutcomeTracker:
         )
 
     def count(self, outcome: RowOutcome) -> int:
-        """Count the rows before the frontier that have this outcome."""
-        # Reading the frontier brings the tally up to date.
+        """Return the number of rows before the frontier with this outcome."""
+        # Reading the frontier updates the tally.
         _ = self.frontier
         return self._tally[outcome]
 
     def last_written(self) -> int | None:
-        """Find the last written row at or beyond the frontier; None if there was no such row."""
+        """Return the last written row at or after the frontier; None if there is none."""
         first = self.frontier - self._base
         offset = max(
             self._outcomes.rfind(each, first) for each in (RowOutcome.WRITTEN, RowOutcome.UNCERTAIN)
@@ -189,7 +190,7 @@ class OutcomeTracker:
         return None if offset < 0 else self._base + offset
 
     def add(self, count: int = 1) -> int:
-        """Add rows and return the first one's handle."""
+        """Add rows; return the handle of the first one."""
         first = self.known
         self.known += count
         self._outcomes.extend(bytes(count))
@@ -230,41 +231,41 @@ class OutcomeTracker:
 
 
 RETURNED_LEVEL = 4
-"""Highest back-off level of a returned row: waits of up to 0.8 s.
+"""Maximum back-off level of a returned row: waits of up to 0.8 s.
 
-The rate already slows the requests that follow, and a row that waits for long would stop all
-others, which may run ahead of it by `MAX_AHEAD` rows only.
+The rate already slows the following requests. A row that waits longer would stop all others, which
+may be at most `MAX_AHEAD` rows ahead of it.
 """
 FOREIGN_SECONDS = 30.0
-"""Time in which only another server than the service's answers, after which the run ends."""
+"""Seconds in which only a server other than DynamoDB answers, after which the run ends."""
 STUBBORN_ATTEMPTS = 2
-"""A row returned more often than this is no evidence for others: the table may refuse it alone."""
+"""Returns of a row after which it is no evidence: the table may refuse it alone."""
 WINDOW_ROWS = 200
-"""Rows over which the share of those that found an item is averaged."""
+"""Number of rows over which the share of rows that found an item is averaged."""
 MOST_FOUND = 0.1
-"""Share from which on rows go alone: they cost at most a tenth more write units than they must."""
+"""Share from which on rows are sent alone: that costs at most a tenth more write units."""
 FEW_FOUND = 0.05
-"""Share below which rows go together again."""
+"""Share below which rows are sent together again."""
 _MAY_BE_OWN = frozenset((RowOutcome.IDENTICAL, RowOutcome.UNSEEN))
 """Outcomes of rows whose item this run may have put before."""
 
 
 class BatchSize:
-    """Most rows of a request, where rows may have to be sent a second time, alone.
+    """Maximum rows per request, if rows may have to be sent a second time, alone.
 
-    In mode `insert` the answer for a batch does not show what a row found in the table, so each row
-    that found an item is sent again by itself. That is cheap while few do: one request for 25 rows
-    instead of 25. But DynamoDB bills the row twice, so where many rows find an item, each goes
-    alone at once.
+    In mode `insert` the answer for a batch does not show the item that a row found in the table, so
+    each row that found one is sent again alone. While these are few, that is cheap: one request for
+    25 rows instead of 25. But DynamoDB bills such a row twice, so if many rows find an item, each
+    is sent alone from the start.
     """
 
     def __init__(self, most_rows: int) -> None:
         self.rows = self._most_rows = most_rows
-        """Most rows of a request now."""
+        """Current maximum of rows per request."""
         self._found = 0.0
 
     def answered(self, rows: int, answer: Accepted) -> None:
-        """Learn from the answer to a request's first attempt."""
+        """Update the maximum from the answer to a request's first attempt."""
         if answer.single_rows:
             self.rows = self._most_rows = 1
         if self._most_rows == 1:
@@ -286,7 +287,7 @@ class BatchSize:
 
 
 class Answers:
-    """Applies the answers of requests to their rows, and keeps what they say about the run."""
+    """Applies answers to the rows of their requests, and keeps facts about the run."""
 
     def __init__(
         self,
@@ -296,19 +297,20 @@ class Answers:
         on_release: Callable[[Sequence[int]], None],
     ) -> None:
         self.refused: dict[int, Refused] = {}
-        """DynamoDB's refusals by handle. The message may quote row data."""
+        """DynamoDB's refusals by handle. Their messages may quote row data."""
         self.fatal: DdbloadError | None = None
-        """Error that ends the run."""
+        """Error that ended the run."""
         self.identical: list[int] = []
-        """Handles of settled rows that found an identical item, or one that the answer did not
-        show: another invocation of this run put it, or someone else. `on_release` clears the list.
+        """Handles of settled rows that found an identical item, or one not shown by the answer.
+
+        Another invocation of this run may have put the item. `on_release` clears the list.
         """
         self.last_error: str | None = None
-        """Code or short reason of the last error. Never its message: that may quote row data."""
+        """Code or short reason of the last error. Never its message, which may quote row data."""
         self.maybe_written: set[int] = set()
-        """Handles of unsettled rows of requests whose effect is unknown."""
+        """Handles of unsettled rows in requests whose effect is unknown."""
         self.most_level = MAX_LEVEL
-        """Highest back-off level of a row."""
+        """Maximum back-off level of a row."""
         self.throttled_requests = 0
         self.consumed_units = 0.0
         self._rows = rows
@@ -316,11 +318,11 @@ class Answers:
         self._pacing = pacing
         self._batch = BatchSize(rows.batch_rows)
         self._on_release = on_release
-        # Since when another server than the service's answers; None if the service does.
+        # Time since which a server other than DynamoDB answers; None if DynamoDB does.
         self._foreign_since: float | None = None
 
     def take(self, batch: Batch, answer: Answer, now: float) -> None:
-        """Settle the rows of a request, or queue them again, as its answer says."""
+        """Settle the rows of a request, or queue them again, according to its answer."""
         unique, sent = batch.unique, batch.sent
         if unique is not None and unique.is_open:
             unknown = self.maybe_written
@@ -359,7 +361,7 @@ class Answers:
                 self._stop_for(error)
 
     def _note_foreign(self, error: DdbloadError | None, now: float) -> None:
-        """End the run if nothing else than the service answers for long. `error`: what to say."""
+        """End the run if only a server other than DynamoDB answers for long, with this `error`."""
         if error is None:
             return
         if self._foreign_since is None:
@@ -396,13 +398,14 @@ class Answers:
     ) -> None:
         """Settle rows that were written or found an item; queue the others again.
 
-        `throttled`: the code for rows that came back. `key_range`: the reasons name a partition.
+        `throttled`: error code for returned rows. `key_range`: the throttling reasons name a
+        partition.
         """
         unprocessed, alone = set(answer.unprocessed), set(answer.alone)
         self.consumed_units += answer.consumed
         self._count_returned(rows, unprocessed, sent, now, key_range=key_range)
         self.maybe_written.update(rows[index].handle for index in answer.unsure)
-        # DynamoDB bills a condition that does not hold.
+        # DynamoDB also bills a write whose condition is false.
         written = sum(row.units for index, row in enumerate(rows) if index not in unprocessed)
         self._pacing.answered(sent, written, answer.consumed, now)
         for index, row in enumerate(rows):
@@ -429,9 +432,9 @@ class Answers:
         *,
         key_range: bool,
     ) -> None:
-        """Count the returned units that are due to the table, and not to a hot key.
+        """Count returned units that are due to the table, not to a hot key.
 
-        `returned`: indexes of the rows that came back.
+        `returned`: indexes of the returned rows.
         """
         explained = self._rows.hot_keys.answered(rows, returned, sent.at, now, key_range=key_range)
         units = sum(rows[index].units for index in returned)

@@ -1,9 +1,9 @@
-"""Decide which rows go into which request, and when. Pure: no I/O, and times are passed in.
+"""Decide which rows are sent in which request, and when. Pure: no I/O; times are arguments.
 
 A driver asks the scheduler for the next step, sends the batches, and reports their answers. The
 scheduler knows rows only by handle and key. Two laws hold whatever DynamoDB answers:
 
-- Of the rows with one key at most one is in flight or waiting to be sent again (`key_ordering`).
+- Of the rows with one key at most one is in flight or waiting to be sent again (`KeyOrdering`).
 - Each row is settled exactly once, by an answer that states its outcome (`OutcomeTracker`).
 
 A throttled row takes this path: `Scheduler.answered` reports the returned units to `hot_keys` and
@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 from ddbload.contracts.row_counts import WriteStats
 from ddbload.dynamodb import limits
+from ddbload.dynamodb.modes import RowOrder
 from ddbload.errors import DdbloadError
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.scheduler.answers import (
@@ -30,37 +31,37 @@ from ddbload.write.scheduler.answers import (
     Step,
     Wait,
 )
-from ddbload.write.scheduler.key_ordering import QueuedRow, RowMerger, RowOrder
+from ddbload.write.scheduler.single_rows import QueuedRow, RowMerger
 from ddbload.write.scheduler.unsettled_rows import UniqueKeyBatch, UnsettledRows
 
 SETTLE_BACKOFF_SECONDS = 0.8
-"""Longest back-off of a row that is left when a run stops: there are only seconds to settle it."""
+"""Maximum back-off of a remaining row after a stop, when only seconds are left to settle it."""
 SETTLE_LEVEL = 4
-"""Highest back-off level then."""
+"""Maximum back-off level after a stop."""
 
 
 class Scheduler:
-    """Takes rows in the order of the source, makes batches, and settles rows by their answers."""
+    """Makes batches of rows, taken in source order, and settles rows by their answers."""
 
     # Limits on the rows that one worker holds.
     MAX_AHEAD = 20_000
-    """Most rows from the first unsettled one on."""
+    """Maximum number of rows from the first unsettled one on."""
     MAX_HELD_BYTES = 16 * 1024 * 1024
-    """Most bytes of JSON of unsettled rows. Request bodies in flight take as much again."""
+    """Maximum bytes of JSON of unsettled rows. Request bodies in flight take as much again."""
     READY_ROWS = 2_000
-    """More rows are read while fewer than these are ready."""
+    """Number of ready rows below which more are read."""
 
-    # Rows that are dealt out to requests in turn, so that neighbours in a sorted source do not
-    # load one partition. When a deadline comes, unsettled ones are written again.
+    # Rows are dealt out to requests in turn, so that neighbors in a sorted source do not load a
+    # single partition. Rows that are unsettled at a deadline are written again.
     SPREAD_ROWS = 2_000
-    """Most rows that are dealt out together."""
+    """Maximum rows that are dealt out together."""
     SPREAD_ROUNDS = 8
-    """Most requests that rows are dealt out to, for each concurrent request."""
+    """Maximum requests that rows are dealt out to, per concurrent request."""
     SPREAD_SECONDS = 2.0
-    """A slow run deals out the rows that it writes in this time."""
+    """Seconds of writing whose rows a slow run deals out together."""
 
     SETTLE_SECONDS = 10.0
-    """Longest time after a stop in which rows that were sent are settled."""
+    """Maximum seconds after a stop in which sent rows are settled."""
 
     def __init__(
         self,
@@ -79,22 +80,25 @@ class Scheduler:
     ) -> None:
         """Make a scheduler for one byte range.
 
-        `deadline`: nothing is sent from this time on, except for one request if none was sent
-        before: a worker that takes until then to read a row would never send any. See also
-        `_may_ask_once_more`.
-        `now`: the time; by default long before the deadline.
-        `pacing`: the worker's, if it writes several byte ranges.
-        `batch_rows`: most rows of a request.
-        `order`: how rows with equal keys are written.
-        `merger`: merges rows with equal keys that are written one after the other.
-        `unanswered`: the worker's keys of rows that had a request without an answer. It may arrive
-        after that of a later row with the key.
-        `is_proven`: until it returns true, one request is in flight at a time.
-        `on_release`: called once for each row, with handles whose items are not needed any more.
+        Args:
+            concurrency: Maximum requests in flight.
+            deadline: Time from which on nothing is sent, except for one request if none was sent
+                before: a worker that takes until then to read a row would never send any. See also
+                `_may_ask_once_more`.
+            rng: Source of jitter.
+            now: Current time; the default is long before the deadline.
+            pacing: Pacing of the worker, if it writes several byte ranges.
+            batch_rows: Maximum rows of a request.
+            order: Order in which rows with equal keys are written.
+            merger: Merges rows with equal keys that are written one after the other.
+            unanswered: Keys of the worker's rows that had a request without an answer, which may
+                take effect after that of a later row with the key.
+            is_proven: Until it returns true, one request is in flight at a time.
+            on_release: Called once for each row, with handles whose items are not needed any more.
         """
         self.outcomes = OutcomeTracker()
         self.waited_for_capacity = False
-        """A request had to wait for the rate or the budget at least once."""
+        """True if a request had to wait for the rate or the budget at least once."""
         self.deadline = deadline
         # Time of the last step.
         self._now = now
@@ -104,9 +108,9 @@ class Scheduler:
         self._rows = UnsettledRows(batch_rows, rng, order, merger, unanswered)
         self._answers = Answers(self._rows, self.outcomes, self._pacing, on_release)
         self.refused, self.identical = self._answers.refused, self._answers.identical
-        # Time at which settling the rows that were sent ends, after a stop.
+        # Time at which settling ends after a stop.
         self._settles_until: float | None = None
-        # No request is in flight that was sent before then.
+        # No request in flight was sent before this time.
         self._settles_rest = False
         self._told_to_stop = False
         self._in_flight: dict[int, Batch] = {}
@@ -116,15 +120,15 @@ class Scheduler:
         self._stopped = False
         self._expired = False
 
-    # Rows that come in.
+    # Incoming rows.
 
     def room(self) -> int:
-        """Compute the number of rows that may be added now."""
+        """Return the number of rows that may be added now."""
         if self._closed or self._stopped or self._expired:
             return 0
         if self._rows.bytes >= self.MAX_HELD_BYTES:
             return 0
-        # So few before the deadline that all rows that are spread are sent in time.
+        # Fewer before the deadline, so that all rows that are dealt out are sent in time.
         in_time = self._rows_in((self.deadline - self._now) / 2)
         most = int(min(self.READY_ROWS, max(self._rows.batch_rows, in_time)))
         if self._rows.ready >= most:
@@ -134,7 +138,7 @@ class Scheduler:
     def reserve_handles(self, count: int = 1) -> int:
         """Reserve handles for the next rows; return the first one.
 
-        Each of these rows must then be offered or rejected, in order, before any other call.
+        Each of these rows must be offered or rejected, in order, before any other call.
         """
         return self.outcomes.add(count)
 
@@ -147,9 +151,14 @@ class Scheduler:
         *,
         alone: bool = False,
     ) -> None:
-        """Add a row. `item_bytes`: its size as DynamoDB counts it; `json_bytes`: of its JSON.
+        """Add a row.
 
-        `alone`: it goes in a request of its own.
+        Args:
+            handle: Handle of the row.
+            key: Key of the row's item.
+            item_bytes: Size of the item as DynamoDB counts it.
+            json_bytes: Size of the row's JSON.
+            alone: Send the row in its own request.
         """
         row = QueuedRow(handle, key, -(-item_bytes // limits.WRITE_UNIT_BYTES), json_bytes)
         row.alone = alone
@@ -162,9 +171,13 @@ class Scheduler:
         units: Sequence[int] | None,
         row_bytes: int,
     ) -> None:
-        """Add several rows, in order. `units`: write units of each row; None: one each.
+        """Add several rows, in order.
 
-        `row_bytes`: average bytes of JSON of a row. No row may exceed 1/25 of a request.
+        Args:
+            handles: Handles of the rows.
+            keys: Keys of the rows' items.
+            units: Write units of each row; None for one each.
+            row_bytes: Average bytes of JSON per row. No row may exceed 1/25 of a request.
         """
         self._rows.add_all(handles, keys, units, row_bytes, self._spread_rows())
 
@@ -173,31 +186,31 @@ class Scheduler:
         self.outcomes.settle(handle, RowOutcome.REJECTED)
 
     def close(self) -> None:
-        """Declare the source exhausted."""
+        """Signal that no more rows follow."""
         self._closed = True
 
     def stop(self) -> None:
-        """Send no new rows. Those that were sent are settled, for `SETTLE_SECONDS` at most.
+        """Send no new rows. Rows that were sent are settled, for at most `SETTLE_SECONDS`.
 
-        Settling ends at the deadline, too.
+        Settling also ends at the deadline.
         """
         self._stopped = self._told_to_stop = True
         self._answers.most_level = SETTLE_LEVEL
 
     def expire(self) -> None:
-        """Take no more rows: the deadline has passed. See `deadline` for the one exception."""
+        """Take no more rows after the deadline. See `deadline` for the one exception."""
         self._expired = True
 
     @property
     def is_full(self) -> bool:
-        """A request is ready that later rows would not join."""
+        """True if a request is ready that later rows would not join."""
         return self._rows.is_full
 
     def _spread_rows(self) -> int:
-        """Compute the number of rows that are dealt out to requests together.
+        """Return the number of rows that are dealt out to requests together.
 
         Few at first: all of them are unsettled when a deadline comes, and a slow table might never
-        finish more. Fewer before the deadline, so that they are settled until then: rows beyond an
+        finish more. Fewer before the deadline, so that they are settled by then: rows after an
         unsettled one are sent again, and consume write units again.
         """
         at_once = limits.MAX_BATCH_ROWS * self._concurrency
@@ -207,10 +220,10 @@ class Scheduler:
         return int(min(self.SPREAD_ROWS, max(self._rows.batch_rows, min(most, slow))))
 
     def _rows_in(self, seconds: float) -> float:
-        """Compute how many rows of one unit may be sent in these seconds."""
+        """Return how many rows of one unit may be sent in this many seconds."""
         return self._pacing.limit * seconds if seconds > 0 else 0.0
 
-    # Requests that go out.
+    # Outgoing requests.
 
     def next(self, now: float) -> Step:
         """Decide the driver's next step: send a batch, wait, or finish."""
@@ -244,8 +257,8 @@ class Scheduler:
     def _may_ask_once_more(self) -> bool:
         """Return whether one more request may be sent after the deadline.
 
-        If no row has an outcome because the only request found items, PutItem must tell one of
-        them apart: otherwise a worker that has time for one request would never settle a row.
+        If no row has an outcome because the only request found items, PutItem must identify one of
+        them. Otherwise a worker with time for only one request would never settle a row.
         """
         return not self.outcomes.frontier and self._sent_requests == 1 and self._rows.any_alone
 
@@ -254,10 +267,10 @@ class Scheduler:
 
         First the answers of requests in flight are awaited. Only rows before the first unsettled
         one count, and the next invocation begins there. So the rows up to the last one that may
-        have been written are then sent: those that were returned, and those that waited for others.
+        have been written are sent: those that were returned, and those that waited for others.
         """
         if not self._told_to_stop or now >= self.deadline:
-            # After the deadline or an error. Requests have time limits of their own.
+            # After the deadline or an error. Requests have their own time limits.
             return Wait(None) if self._in_flight else Finished()
         if self._settles_until is None:
             self._settles_until = min(now + self.SETTLE_SECONDS, self.deadline)
@@ -272,7 +285,7 @@ class Scheduler:
         if not self._settles_rest:
             last = self.last_possible_write()
             if last is None:
-                # No row that the next invocation would send again is there already.
+                # No row that the next invocation sends again has been written.
                 return Finished()
             self._rows.keep_up_to(last, now + SETTLE_BACKOFF_SECONDS)
             self._settles_rest = True
@@ -288,7 +301,7 @@ class Scheduler:
         return Finished() if later >= until else Wait(later)
 
     def _abandon_requests(self) -> None:
-        """Take the requests in flight for lost: nobody waits for their answers."""
+        """Treat the requests in flight as lost: their answers are not awaited."""
         for batch in self._in_flight.values():
             self._answers.maybe_written.update(batch.handles)
         self._in_flight.clear()
@@ -296,7 +309,7 @@ class Scheduler:
     def _make_batch(self, now: float) -> Batch | None:
         max_units = self._pacing.request_units(self._concurrency)
         if max_units <= 0:
-            # Another thread has just taken the limit away.
+            # Another thread has just removed the limit.
             return None
         rows = self._rows.take(now, max_units)
         if not rows:
@@ -317,10 +330,10 @@ class Scheduler:
         self._in_flight[number] = batch
         return batch
 
-    # Answers that come back.
+    # Incoming answers.
 
     def note_resent(self, batch: Batch) -> None:
-        """Note that the connection sent a batch twice: the first request may have succeeded."""
+        """Record that the connection sent a batch twice: the first request may have succeeded."""
         self._answers.maybe_written.update(batch.handles)
 
     def answered(self, batch: Batch, answer: Answer, now: float) -> None:
@@ -330,17 +343,17 @@ class Scheduler:
 
     @property
     def fatal(self) -> DdbloadError | None:
-        """Error that ended the run."""
+        """Error that ended the run; None while it can continue."""
         return self._answers.fatal
 
     @property
     def last_error(self) -> str | None:
-        """Code or short reason of the last error. Never its message: that may quote row data."""
+        """Code or short reason of the last error. Never its message, which may quote row data."""
         return self._answers.last_error
 
     @property
     def stats(self) -> WriteStats:
-        """Requests so far, and the write units they consumed."""
+        """Number of requests so far, and their consumed write units."""
         return WriteStats(
             self._sent_requests,
             self._answers.throttled_requests,
@@ -350,14 +363,14 @@ class Scheduler:
 
     @property
     def repeated(self) -> int:
-        """Number of settled rows whose key came before.
+        """Number of settled rows whose key occurred before.
 
-        Known are the rows in memory, and those that had a request without an answer.
+        Only keys of rows in memory, and of rows that had a request without an answer, are known.
         """
         return self._rows.repeated_before(self.outcomes.frontier)
 
     def last_possible_write(self) -> int | None:
-        """Find the last row at or beyond the frontier that may have been written, if any.
+        """Return the last row at or after the frontier that may have been written, if any.
 
         Valid only while nothing is in flight.
         """

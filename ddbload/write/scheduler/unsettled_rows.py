@@ -1,8 +1,8 @@
-"""Hold all unsettled rows, and choose those of the next request. Pure.
+"""Hold all unsettled rows, and choose the rows of the next request. Pure.
 
 Most rows have a key that no other unsettled row has. They are kept in whole batches, which cost a
 twentieth of the time of their single rows. A later row with one of the keys, or any answer but
-complete success, *dissolves* a batch into single rows. These go one by one: `key_ordering` decides
+complete success, *dissolves* a batch into single rows. These go one by one: `KeyOrdering` decides
 which row of a key is sent, and `RetryQueues` when.
 """
 
@@ -20,11 +20,18 @@ from dataclasses import dataclass, field
 
 from ddbload.aws.backoff import full_jitter
 from ddbload.dynamodb import limits
-from ddbload.write.scheduler.key_ordering import KeyOrdering, QueuedRow, RowMerger, RowOrder
-from ddbload.write.scheduler.row_queues import HotKeys, RetryQueues, partition_key
+from ddbload.dynamodb.modes import RowOrder
+from ddbload.write.scheduler.single_rows import (
+    HotKeys,
+    KeyOrdering,
+    QueuedRow,
+    RetryQueues,
+    RowMerger,
+    partition_key,
+)
 
 MAX_EXCESS = 1.25
-"""A request may exceed its units by this factor, so that no request of a row or two is left."""
+"""Factor by which a request may exceed its units, so that no request of a row or two is left."""
 
 
 class BatchGroup:
@@ -44,7 +51,7 @@ class BatchGroup:
         self._index: dict[Hashable, UniqueKeyBatch] | None = None
 
     def add(self, batch: UniqueKeyBatch) -> None:
-        """Add a batch that has some of the keys."""
+        """Add a batch with some of the keys."""
         self.batches.append(batch)
         self.open += 1
         self._index = None
@@ -70,8 +77,11 @@ class UniqueKeyBatch:
     """Rows of one request, all with different keys."""
 
     group: int
-    """Number of its group. A reference to it would be a cycle, which a scheduler that stops early
-    would leave to the garbage collector."""
+    """Number of the batch's group.
+
+    A reference would form a cycle, which a scheduler that stops early would leave to the garbage
+    collector.
+    """
     handles: Sequence[int]
     keys: Sequence[Hashable]
     row_units: Sequence[int]
@@ -80,10 +90,10 @@ class UniqueKeyBatch:
     units: int
     """Write units of all rows."""
     is_open: bool = True
-    """The batch is neither written nor dissolved."""
+    """True while the batch is neither written nor dissolved."""
     in_flight: bool = False
     rows: list[QueuedRow] = field(default_factory=list)
-    """Single rows, after the batch was dissolved."""
+    """Single rows, once the batch was dissolved."""
 
     @property
     def first_handle(self) -> int:
@@ -96,7 +106,7 @@ class UniqueKeyBatch:
         return self.row_bytes * len(self.handles)
 
     def pick(self, rows: slice) -> UniqueKeyBatch:
-        """Make a batch of some of the rows."""
+        """Return a batch of some of the rows."""
         units = self.row_units[rows]
         return UniqueKeyBatch(
             self.group, self.handles[rows], self.keys[rows], units, self.row_bytes, sum(units)
@@ -104,7 +114,7 @@ class UniqueKeyBatch:
 
 
 class UniqueKeyQueue:
-    """Batches that are ready or in flight, in the order in which they are sent."""
+    """Batches that are ready or in flight, in sending order."""
 
     def __init__(self) -> None:
         self.waiting = 0
@@ -115,11 +125,11 @@ class UniqueKeyQueue:
 
     @property
     def is_empty(self) -> bool:
-        """No batch is open."""
+        """True if no batch is open."""
         return not self._groups
 
     def shared_keys(self, keys: AbstractSet[Hashable]) -> set[Hashable]:
-        """Return the keys that an open group has."""
+        """Return the keys that an open group has, too."""
         return {key for group in self._groups.values() for key in group.keys & keys}
 
     def find(self, key: Hashable) -> UniqueKeyBatch | None:
@@ -137,13 +147,18 @@ class UniqueKeyQueue:
         most: int,
         key_set: AbstractSet[Hashable],
     ) -> None:
-        """Add rows whose keys are unique, the `key_set`. `units` None: one each.
+        """Add rows with unique keys.
 
-        `most`: rows of a request.
-
-        Each `spread` rows are dealt out to their batches in turn. Neighbours in a sorted source
-        have equal or similar partition keys: without dealing, all requests of a moment would load
-        one partition.
+        Args:
+            handles: Handles of the rows.
+            keys: Keys of the rows.
+            units: Write units of each row; None for one each.
+            row_bytes: Average bytes of JSON per row.
+            spread: Number of rows that are dealt out to their batches in turn. Neighbors in a
+                sorted source have equal or similar partition keys: without dealing, all requests of
+                a moment would load one partition.
+            most: Maximum rows of a request.
+            key_set: The keys as a set.
         """
         if not handles:
             return
@@ -156,7 +171,7 @@ class UniqueKeyQueue:
             for first in range(start, start + batches):
                 batch = rows.pick(slice(first, stop, batches))
                 size = len(batch.handles)
-                # Smaller requests keep the order that their rows have in a full one.
+                # Smaller requests keep the order that their rows have in a full request.
                 for request in (
                     [batch]
                     if size <= most
@@ -174,7 +189,7 @@ class UniqueKeyQueue:
         return ready[0] if ready else None
 
     def take(self, max_units: float, most: int) -> UniqueKeyBatch:
-        """Take the next batch to send; a batch of too many units is cut into equal shares."""
+        """Take the next batch to send; a batch with too many units is cut into equal shares."""
         batch = self._ready.popleft()
         units = batch.units
         if units > max_units * MAX_EXCESS:
@@ -186,7 +201,7 @@ class UniqueKeyQueue:
         return batch
 
     def remove(self, batch: UniqueKeyBatch) -> None:
-        """Forget a batch that is written or dissolved."""
+        """Remove a batch that is written or dissolved."""
         if self._groups[batch.group].close(batch):
             del self._groups[batch.group]
 
@@ -223,7 +238,7 @@ class UniqueKeyQueue:
 
 
 class UnsettledRows:
-    """Unsettled rows, added in the order of the source and taken as requests need them."""
+    """Unsettled rows, added in source order and taken as requests need them."""
 
     def __init__(
         self,
@@ -233,26 +248,26 @@ class UnsettledRows:
         merger: RowMerger | None = None,
         unanswered: set[Hashable] | None = None,
     ) -> None:
-        """See `Scheduler`."""
+        """For the arguments see `Scheduler`."""
         self.bytes = 0
         """Bytes of JSON of all unsettled rows."""
         self.batch_rows = batch_rows
-        """Most rows of a request, also of batches that are ready."""
+        """Maximum rows of a request, also of batches that are ready."""
         self.hot_keys = HotKeys()
-        """Partition keys that are slowed separately."""
+        """Partition keys that are slowed down separately."""
         self._rng = rng
         self._unique = UniqueKeyQueue()
         self._ordering = KeyOrdering(order, merger)
         self._unanswered: set[Hashable] = set() if unanswered is None else unanswered
-        # Handles of rows that were not the first of their key, in order.
+        # Handles of rows that were not the first with their key, in order.
         self._repeated = array("Q")
         self._queues = RetryQueues(self.hot_keys)
-        # Rows beyond this one are not sent.
+        # Rows after this one are not sent.
         self._last: float = math.inf
 
     @property
     def is_empty(self) -> bool:
-        """All rows are settled."""
+        """True if all rows are settled."""
         return not self._ordering.current and self._unique.is_empty
 
     @property
@@ -262,7 +277,7 @@ class UnsettledRows:
 
     @property
     def is_full(self) -> bool:
-        """A full request is ready."""
+        """True if a full request is ready."""
         # Later rows never join an existing batch of unique keys.
         return self._unique.waiting > 0 or len(self._queues) >= self.batch_rows
 
@@ -303,7 +318,7 @@ class UnsettledRows:
         unique.add(handles, keys, units, row_bytes, spread, self.batch_rows, key_set)
 
     def take(self, now: float, max_units: float) -> UniqueKeyBatch | list[QueuedRow]:
-        """Take the rows of one request that is sent now; an empty list if none may go."""
+        """Take the rows of one request to send now; an empty list if none may be sent."""
         while True:
             batch = self._unique.head()
             if batch is not None and self._queues.is_empty:
@@ -318,7 +333,7 @@ class UnsettledRows:
             self.dissolve(batch)
 
     def keep_up_to(self, last: int, at: float) -> None:
-        """Send no rows beyond this one any more, and the others from the time `at` on at latest.
+        """Drop the rows after this one; let the others be sent from the time `at` on.
 
         Nothing may be in flight.
         """
@@ -329,7 +344,7 @@ class UnsettledRows:
         self._queues.keep_up_to(last, at)
 
     def ready_at(self, now: float) -> float:
-        """Compute when a row may be sent; infinity: only after an answer."""
+        """Return when a row may be sent; infinity if only an answer can make one ready."""
         if self._unique.waiting:
             return now
         return self._queues.ready_at(now)
@@ -352,11 +367,11 @@ class UnsettledRows:
 
     @property
     def any_alone(self) -> bool:
-        """A row waits for a request of its own."""
+        """True if a row waits for its own request."""
         return self._queues.any_alone
 
     def send_alone(self, row: QueuedRow) -> None:
-        """Queue a row for a request of its own, which does not count as a retry."""
+        """Queue a row for its own request, which does not count as a retry."""
         row.alone, row.sent, row.attempts = True, False, 0
         self._queues.push_split([self._ordering.row_to_retry(row)])
 
@@ -367,12 +382,12 @@ class UnsettledRows:
             self._queues.push_split(self._ordering.row_to_retry(row) for row in rows_of_half)
 
     def remove_batch(self, batch: UniqueKeyBatch) -> None:
-        """Forget a batch of unique keys that was written."""
+        """Remove a batch of unique keys that was written."""
         self._unique.remove(batch)
         self.bytes -= batch.bytes
 
     def remove_written(self, row: QueuedRow) -> list[QueuedRow]:
-        """Forget a written row; return the rows this settles, the written one last."""
+        """Remove a written row; return the rows that this settles, the written one last."""
         self._push_if_any(self._ordering.remove_settled(row))
         settled = [*row.superseded, row]
         row.superseded = []
@@ -380,7 +395,7 @@ class UnsettledRows:
         return settled
 
     def note_unanswered(self, row: QueuedRow) -> None:
-        """Note that a lost request for a row's key may still arrive, after that of a later row."""
+        """Record that a lost request for a row's key may take effect after a later row's."""
         self._unanswered.add(row.key)
 
     def repeated_before(self, handle: int) -> int:
@@ -388,13 +403,13 @@ class UnsettledRows:
         return bisect_left(self._repeated, handle)
 
     def unmerge(self, row: QueuedRow) -> bool:
-        """Send a refused row and those merged with it one after the other; False if it has none."""
+        """Split a merged row that was refused; return false if no rows were merged."""
         first = self._ordering.unmerge(row)
         self._push_if_any(first)
         return first is not None
 
     def remove_refused(self, row: QueuedRow) -> None:
-        """Forget a row that DynamoDB refused."""
+        """Remove a row that DynamoDB refused."""
         self._push_if_any(self._ordering.remove_refused(row))
         self.bytes -= row.bytes
 

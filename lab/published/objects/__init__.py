@@ -1,1 +1,1 @@
-"""Ways to read many small objects of S3, as published in 2019."""
+"""Ways to read many small S3 objects, published in 2019."""

@@ -1,4 +1,4 @@
-"""Measure what a thread and a client cost, as medians of clock and CPU seconds.
+"""Measure the cost of a thread and of a client, as medians of elapsed and CPU seconds.
 
 python -m lab.published.objects.costs CLIENTS
 """
@@ -21,7 +21,7 @@ THREADS = 200
 
 
 def cost(make: Callable[[], object], count: int) -> dict[str, float]:
-    """Make something several times; returns the median cost of one."""
+    """Call `make` several times; return the median cost of a call."""
     works = []
     for _ in range(count):
         with measured() as work:
@@ -34,7 +34,7 @@ def cost(make: Callable[[], object], count: int) -> dict[str, float]:
 
 
 def cost_of_threads() -> dict[str, float]:
-    """Start threads that wait, as many as there are to be at once."""
+    """Measure starting threads that wait, as many as are needed at once."""
     end = Event()
     threads: list[Thread] = []
 
@@ -50,7 +50,7 @@ def cost_of_threads() -> dict[str, float]:
 
 
 def make_async_client() -> None:
-    """Make a client of aiobotocore, with a session and a loop, and close it."""
+    """Create and close a client of aiobotocore, with a session and a loop."""
 
     async def make() -> None:
         async with get_session().create_client("s3"):
@@ -60,7 +60,7 @@ def make_async_client() -> None:
 
 
 def main() -> None:
-    """Measure, and print the costs by what they are of."""
+    """Measure, and print the costs by name."""
     clients = int(sys.argv[1])
     found = {
         "thread": cost_of_threads(),

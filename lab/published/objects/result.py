@@ -1,4 +1,4 @@
-"""Time of a way's work, and what it read."""
+"""Duration and result of a way's work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 @dataclass(slots=True)
 class Work:
-    """Clock and CPU seconds between the beginning and the end of the work."""
+    """Elapsed and CPU seconds of the work."""
 
     seconds: float = 0.0
     cpu: float = 0.0
@@ -21,7 +21,7 @@ class Work:
 
 @contextmanager
 def measured() -> Iterator[Work]:
-    """Measure the work that is done inside."""
+    """Measure the work inside the block."""
     work = Work()
     began, used = time.perf_counter(), time.process_time()
     yield work
@@ -29,7 +29,7 @@ def measured() -> Iterator[Work]:
 
 
 def read_keys(path: str) -> list[str]:
-    """Read the keys of the objects, one a line."""
+    """Read the keys of the objects, one per line."""
     return Path(path).read_text(encoding="utf-8").splitlines()
 
 

@@ -1,8 +1,8 @@
-"""Read objects with asyncio: a task for each, all made at once, over one client of aiobotocore.
+"""Read objects with asyncio: one task per object, all created at once, and one aiobotocore client.
 
     python -m lab.published.objects.tasks BUCKET KEYS_FILE CONNECTIONS
 
-The client's pool limits how many requests are in flight; aiobotocore's own limit is 10. Each task
+The client's pool limits the number of requests in flight; aiobotocore's default is 10. Each task
 signs its request before it waits for a connection.
 """
 
@@ -21,7 +21,7 @@ from lab.published.objects.result import measured, print_result, read_keys
 async def read_objects(
     bucket: str, keys: list[str], connections: int
 ) -> list[bytes | BaseException]:
-    """Read all objects; returns a body or a failure for each."""
+    """Read all objects; return a body or an exception for each."""
     config = AioConfig(max_pool_connections=connections)
     async with get_session().create_client("s3", config=config) as client:
 
@@ -31,8 +31,8 @@ async def read_objects(
                 body: bytes = await stream.read()
                 return body
 
-        # Failures are collected to count them. Without that the first one is raised, and nothing
-        # of what was read is returned.
+        # Collect exceptions to count them. Otherwise the first one would be raised, and no body
+        # returned.
         return await asyncio.gather(*map(read, keys), return_exceptions=True)
 
 

@@ -1,8 +1,8 @@
-"""Read objects with the threads of a pool, which take keys from a queue and have a client each.
+"""Read objects with a pool of threads that take keys from a queue, each with its own client.
 
     python -m lab.published.objects.threads BUCKET KEYS_FILE THREADS
 
-A thread makes a session and a client when it has its first key.
+A thread creates its session and client when it gets its first key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lab.published.objects.result import measured, print_result, read_keys
 def read_from_queue(
     bucket: str, keys: Queue[str], bodies: dict[str, bytes], failures: list[str]
 ) -> None:
-    """Read one object after the other until the queue is empty."""
+    """Read objects one after the other until the queue is empty."""
     client = None
     while True:
         try:
@@ -36,7 +36,7 @@ def read_from_queue(
 
 
 def read_objects(bucket: str, keys: list[str], threads: int) -> tuple[dict[str, bytes], list[str]]:
-    """Read all objects with a number of threads; returns the bodies by key, and the failures."""
+    """Read all objects with several threads; return the bodies by key, and the failures."""
     queue: Queue[str] = Queue()
     for key in keys:
         queue.put(key)

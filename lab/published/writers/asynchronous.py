@@ -1,9 +1,9 @@
-"""Put books with aiohttp, by requests that are signed here, without boto3.
+"""Put books with aiohttp and requests that are signed here, without boto3.
 
-python -m lab.published.writers.asynchronous FILE TABLE
+    python -m lab.published.writers.asynchronous FILE TABLE
 
-All requests are made at once; aiohttp's session opens 100 connections at most. boto3 finds the
-credentials, and does nothing else.
+All requests are created at once; aiohttp's session opens 100 connections at most. boto3 is used
+only to find the credentials.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lab.published.writers.signature import Credentials, signed_headers
 async def put_book(
     session: aiohttp.ClientSession, credentials: Credentials, endpoint: str, book: Book, table: str
 ) -> None:
-    """Put a book, and wait for the answer. Raises `aiohttp.ClientResponseError` if it fails."""
+    """Put a book and wait for the answer. Raises `aiohttp.ClientResponseError` if it fails."""
     body = json.dumps({"TableName": table, "Item": book.item()}).encode()
     now = dt.datetime.now(dt.UTC)
     headers = signed_headers(credentials, endpoint, "PutItem", body, now)

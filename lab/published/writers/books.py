@@ -1,4 +1,4 @@
-"""Make books with Faker, by seed, as a CSV file; read the file.
+"""Generate books with Faker as a CSV file, reproducibly by seed, and read the file.
 
 python -m lab.published.writers.books FILE NUMBER SEED
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """One book; its ISBN is the table's key."""
+    """Book; its ISBN is the table's key."""
 
     isbn: str
     author: str
@@ -32,7 +32,7 @@ class Book:
 
 
 def generate_book(fake: Any) -> Book:
-    """Make a book that no other has the ISBN of."""
+    """Generate a book with a unique ISBN."""
     return Book(
         isbn=fake.unique.isbn13(),
         author=fake.name(),
@@ -42,13 +42,13 @@ def generate_book(fake: Any) -> Book:
 
 
 def read_books(file: Path) -> list[Book]:
-    """Read the file that this program wrote."""
+    """Read a file written by this program."""
     with file.open(encoding="utf-8", newline="") as lines:
         return [Book(**row) for row in csv.DictReader(lines)]
 
 
 def main() -> None:
-    """Write the file, and print nothing."""
+    """Generate the file."""
     from faker import Faker
 
     file, number, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

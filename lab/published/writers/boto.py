@@ -13,14 +13,14 @@ _making = threading.Lock()
 
 
 def put_book(client: Any, book: Book, table: str) -> None:
-    """Put a book, and wait for the answer."""
+    """Put a book and wait for the answer."""
     client.put_item(TableName=table, Item=book.item())
 
 
 def put_book_with_new_client(book: Book, table: str) -> None:
-    """Make a client for one book, as the description advises against.
+    """Create a client for one book, which the article advises against.
 
-    One thread at a time makes one: boto3's session is not for several at once.
+    Only one thread at a time creates a client, because boto3's session is not thread-safe.
     """
     with _making:
         client = boto3.client("dynamodb")

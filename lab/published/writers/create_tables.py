@@ -1,4 +1,4 @@
-"""Create the three tables, on demand, and wait until they can be written.
+"""Create the three on-demand tables, and wait until they are active.
 
 python -m lab.published.writers.create_tables
 """

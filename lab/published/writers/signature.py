@@ -1,7 +1,7 @@
-"""Sign requests to DynamoDB with AWS's signature version 4, by the standard library alone.
+"""Sign requests to DynamoDB with Signature Version 4, using only the standard library.
 
 The four steps are those of AWS's documentation: canonical request, string to sign, signature, and
-the header that carries it.
+the Authorization header.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def signed_headers(
 
 
 def _canonical_request(headers: dict[str, str], body: bytes) -> str:
-    """Write method, path, query, headers and the body's hash, as both sides do."""
+    """Return the canonical request: method, path, query, headers and the body's hash."""
     lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
     return "\n".join(("POST", "/", "", lines, _SIGNED, _digest(body)))
 

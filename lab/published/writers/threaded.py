@@ -23,7 +23,7 @@ from lab.published.writers.boto import put_book, put_book_with_new_client
 async def write_books(
     books: Sequence[Book], table: str, threads: int | None, new_clients: bool
 ) -> None:
-    """Put all books. Without `threads`, in the loop's own pool: `min(32, cores + 4)` threads."""
+    """Put all books. `threads` None uses the loop's own pool of `min(32, cores + 4)` threads."""
     put: Callable[[Book, str], None] = (
         put_book_with_new_client if new_clients else partial(put_book, boto3.client("dynamodb"))
     )

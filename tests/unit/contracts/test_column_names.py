@@ -2,8 +2,8 @@
 
 import pytest
 
+from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.column_mapping import name_columns
-from ddbload.contracts.source import ObjectSlice
 from ddbload.errors import InvalidPayload
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts.chunks import Chunk, PreflightCursor, SeekPoint
+from ddbload.contracts.chunks import Chunk, ObjectSlice, PreflightCursor, SeekPoint
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.results import Failure, Heartbeat, PlanTotals, Report, Segment
 from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import Cursor, RunRecord, Table
-from ddbload.contracts.source import ObjectSlice, Source
+from ddbload.contracts.source import Source
 from ddbload.errors import InvalidPayload
 from tests.unit.contracts.message_samples import PAYLOAD, RECORD, REPORT, SEGMENT, SOURCE, TABLE
 

@@ -8,8 +8,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ddbload.dynamodb.modes import UPDATE
-from ddbload.dynamodb.row_writes import MAX_EXPRESSION_BYTES, REMOVAL, SETS, Condition, RowWrites
+from ddbload.dynamodb.modes import MAX_EXPRESSION_BYTES, REMOVAL, SETS, UPDATE, Condition, RowWrites
 
 KEY = {"id": {"S": "k"}}
 ADDED = frozenset({"tags", "more"})

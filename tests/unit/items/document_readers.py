@@ -11,9 +11,8 @@ from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
 from ddbload.dynamodb.attribute_values import item_size
 from ddbload.items.batch_encoder import MAX_ROW_BYTES
 from ddbload.items.document_builder import DocumentRules
-from ddbload.items.item_builder import Item
+from ddbload.items.item_requests import Item, item_of_request
 from ddbload.items.row_encoder import DocumentEncoder
-from ddbload.items.row_requests import item_of_request
 from ddbload.rows.blocks import Block, Defect
 
 START = Cursor(1000, 50)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.items.batch_encoder import BatchEncoder
-from ddbload.items.item_builder import Item, ItemBuilder
-from ddbload.items.row_requests import item_of_request
+from ddbload.items.item_requests import Item, ItemBuilder, item_of_request
 from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import Columns
 

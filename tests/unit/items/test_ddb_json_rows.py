@@ -11,7 +11,7 @@ import pytest
 from ddbload.contracts.run_record import Cursor
 from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS
 from ddbload.items.document_builder import DocumentRules, export_line, item_line
-from ddbload.items.item_builder import Item
+from ddbload.items.item_requests import Item
 from ddbload.items.row_encoder import DocumentEncoder
 from ddbload.rows.blocks import Block
 from tests.unit.items.document_readers import BY_ID, changes, items, lines, read, table

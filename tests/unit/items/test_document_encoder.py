@@ -11,7 +11,7 @@ import pytest
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS, position
 from ddbload.items.document_builder import DocumentRules
-from ddbload.items.item_builder import Item
+from ddbload.items.item_requests import Item
 from ddbload.items.row_encoder import DocumentEncoder
 from ddbload.rows.blocks import Block, Defect
 from tests.unit.items.bad_json import NOT_JSON

@@ -10,7 +10,7 @@ from ddbload.contracts.payload import TYPES
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.attribute_values import item_size
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
-from ddbload.items.item_builder import Item, ItemBuilder
+from ddbload.items.item_requests import Item, ItemBuilder
 from ddbload.rows.blocks import Defect
 
 

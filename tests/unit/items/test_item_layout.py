@@ -14,7 +14,7 @@ from ddbload.errors import (
     InvalidPayload,
     UnknownColumn,
 )
-from ddbload.items.item_layout import ItemLayout
+from ddbload.items.row_attributes import ItemLayout
 from ddbload.rows.columns import Columns
 
 COLUMNS = ["id", "name", "year"]

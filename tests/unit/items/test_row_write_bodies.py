@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from ddbload.contracts.run_record import Table
-from ddbload.dynamodb.modes import DELETE, PUT, UPDATE
-from ddbload.dynamodb.row_writes import REMOVAL, Condition, RowWrites
-from ddbload.items.row_requests import Joiner, joiner_for, named_values
+from ddbload.dynamodb.modes import DELETE, PUT, REMOVAL, UPDATE, Condition, RowWrites
+from ddbload.items.item_requests import Joiner, joiner_for, named_values
 
 CONDITION = Condition.read("#{a b} < {x%s} AND NOT {{ #c = {x%s} OR c.d = {\u00e9}")
 ITEMS: list[dict[str, Any]] = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ddbload.dynamodb.scalar_text import BadValue
-from ddbload.items.typed_values import epoch_seconds
+from ddbload.items.row_attributes import epoch_seconds
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ddbload.contracts.column_mapping import ColumnChanges
-from ddbload.items.item_layout import ItemLayout
+from ddbload.items.row_attributes import ItemLayout
 from ddbload.items.type_inference import TypeGuess, infer_types, inferred_column_types
 from ddbload.rows.columns import Columns
 

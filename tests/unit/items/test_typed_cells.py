@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ddbload.dynamodb.scalar_text import BadValue
-from ddbload.items.typed_values import TEXT_READERS
+from ddbload.items.row_attributes import TEXT_READERS
 from tests.unit.steps.world import RUN, World
 
 LIST = '[{"S": "a"}, {"N": "1.50"}, {"M": {"k": {"BOOL": false}}}]'

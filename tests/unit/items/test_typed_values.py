@@ -8,7 +8,7 @@ import pytest
 
 from ddbload.dynamodb.attribute_values import value_size
 from ddbload.dynamodb.scalar_text import BadValue
-from ddbload.items.typed_values import TEXT_READERS
+from ddbload.items.row_attributes import TEXT_READERS
 from tests.unit.items.expected_items import BAD, value_bytes, value_of
 
 

@@ -136,6 +136,8 @@ STATES: list[tuple[str, dict[str, Any], str, Failure | None]] = [
     ("execution timed out after an earlier report", {"counted": OPEN,
      "last": report("FAILED", REFUSED, done=1, by="arn:earlier"), "ending": ended(MAP)},
      "FAILED", MAP),
+    ("execution timed out, and its functions were cancelled", {"counted": OPEN, "cancelled": True,
+     "ending": ended(MAP, timed_out=True)}, "FAILED", MAP),
     ("execution failed after a command's report", {"counted": OPEN,
      "last": replace(report("CANCELLED", done=1), seconds=10.0), "ending": ended(MAP)},
      "FAILED", MAP),
@@ -178,6 +180,12 @@ def test_time_of_a_killed_run_ends_with_its_last_sign():
     assert judge(replace(killed, last_sign=930.0), NOW).seconds == 30.0
     assert judge(replace(killed, last=COMPLETE), NOW).seconds == 50.0
     assert judge(replace(killed, heartbeat=None, ending=ended(MAP)), NOW).seconds == 40.0
+
+
+def test_report_is_final_only_while_the_ledger_agrees_with_it():
+    facts = StateFacts(began=900.0, counted=COMPLETE, last=COMPLETE)
+    assert judge(facts, NOW).recorded
+    assert not judge(replace(facts, last=report("SUCCEEDED", done=1)), NOW).recorded
 
 
 DONE, FAILED = RunState("SUCCEEDED", done=True), RunState("FAILED", CHUNK)

@@ -8,7 +8,7 @@ from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.source import Source
-from ddbload.items.item_layout import item_layout
+from ddbload.items.row_attributes import item_layout
 from ddbload.rows.blocks import Block
 from ddbload.rows.columns import ColumnReader, RowParser, from_octets
 from ddbload.rows.dialect_grammar import dialect_boundaries

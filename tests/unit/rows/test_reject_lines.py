@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.items.item_builder import Item, ItemBuilder
+from ddbload.items.item_requests import Item, ItemBuilder
 from ddbload.rows.blocks import Defect
 from tests.unit.rows.row_readers import read_all
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ddbload.contracts.source import Source
-from ddbload.items.row_encoder import row_boundaries_for
+from ddbload.rows.dialect_grammar import row_boundaries_for
 from tests.golden.cases import Golden, load_all
 
 

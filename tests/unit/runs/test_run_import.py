@@ -184,7 +184,8 @@ def test_run_import_trusts_fresh_heartbeat_of_another_machine(changes):
 
 
 # Failures.
-def test_run_import_continues_other_chunks_when_one_fails():
+@pytest.mark.parametrize("stops", [False, True])
+def test_run_import_continues_other_chunks_when_one_fails(stops):
     world = World(DATA, options={"chunk_bytes": 700})
     world.preflight()
     chunks = [chunk.to_json() for chunk in world.manifest]
@@ -194,11 +195,13 @@ def test_run_import_continues_other_chunks_when_one_fails():
     world.write_json(part, {**world.read_json(part), "chunks": chunks})
     world.write_json("manifest.json", chunks)
     told: list[RunProgress] = []
-    ended = conduct(world, watch=told.append)
+    # That the user stops the run then does not hide the failure.
+    stop = {"should_stop": lambda: bool(told) and told[-1].chunks.failed > 0} if stops else {}
+    ended = conduct(world, watch=told.append, **stop)
     assert (ended.report.status, ended.report.error.name) == ("FAILED", "SplitMismatch")
     assert (told[-1].chunks[1], told[-1].chunks.failed) == (FAILED_CHUNK, 1)
     assert [each.chunk for each in ended.report.failures] == [1]
-    assert ended.report.chunks_done == ended.report.chunks - 1
+    assert stops or ended.report.chunks_done == ended.report.chunks - 1
 
 
 def test_run_import_stops_all_chunks_when_table_fails():

@@ -7,14 +7,9 @@ import json
 
 import pytest
 
+from ddbload.contracts.source import is_export_manifest
 from ddbload.errors import DamagedExport, UnsupportedFormat
-from ddbload.source.catalogs.manifests import (
-    ExportedFile,
-    ListedFile,
-    find_exports,
-    is_export_manifest,
-    read_export,
-)
+from ddbload.source.catalogs.manifests import ExportedFile, ListedFile, find_exports, read_export
 from tests.unit.source.memory_source import MemorySource
 
 ID = "01693685827463-2d8752fd"

@@ -358,18 +358,20 @@ def _repeated_text(rows: int, size: int) -> pa.Array:
 
 
 BOMBS = {
-    "text": pa.table({"a": _repeated_text(2000, 30_000)}),
-    "plain text": pa.table({"a": ["x" * 30_000] * 2000}),
-    "text of fixed length": pa.table({"a": pa.array([b"x" * 30_000] * 2000, pa.binary(30_000))}),
-    "list of texts": pa.table({"a": [["x" * 30_000] * 4000]}),
-    "list of numbers": pa.table({"a": pa.array([[7] * 2_000_000], pa.list_(pa.int64()))}),
-    "texts in a map": pa.table(
+    "text": lambda: pa.table({"a": _repeated_text(2000, 30_000)}),
+    "plain text": lambda: pa.table({"a": ["x" * 30_000] * 2000}),
+    "text of fixed length": lambda: pa.table(
+        {"a": pa.array([b"x" * 30_000] * 2000, pa.binary(30_000))}
+    ),
+    "list of texts": lambda: pa.table({"a": [["x" * 30_000] * 4000]}),
+    "list of numbers": lambda: pa.table({"a": pa.array([[7] * 2_000_000], pa.list_(pa.int64()))}),
+    "texts in a map": lambda: pa.table(
         {"a": pa.array([[("k", "x" * 30_000)] * 2000], pa.map_(pa.string(), pa.string()))}
     ),
-    "texts in a struct": pa.table({"a": [{"b": "x" * 30_000}] * 2000}),
-    "rows": pa.table({"a": pa.array([1] * 2_000_000, pa.int8())}),
+    "texts in a struct": lambda: pa.table({"a": [{"b": "x" * 30_000}] * 2000}),
+    "rows": lambda: pa.table({"a": pa.array([1] * 2_000_000, pa.int8())}),
 }
-"""Files of a few KB that decode to 16 MB and more."""
+"""Tables whose files have a few KB and decode to 16 MB and more; made when they are used."""
 
 
 def _measured(data: bytes, most: int | None) -> int:
@@ -388,25 +390,20 @@ def _measured(data: bytes, most: int | None) -> int:
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_dictionary_bombs_are_refused(name):
-    data = io.BytesIO()
-    parquet.write_table(BOMBS[name], data, compression="zstd")
-    assert len(data.getvalue()) < 20_000
+    data = packed(BOMBS[name](), compression="zstd")
+    assert len(data) < 20_000
     with pytest.raises(ExpansionTooLarge, match="200 times the file's size"):
-        _measured(data.getvalue(), 200)
+        _measured(data, 200)
 
 
 @pytest.mark.parametrize("name", ["text", "plain text", "text of fixed length"])
 def test_dictionary_bombs_take_little_memory_where_they_are_allowed(name):
-    data = io.BytesIO()
-    parquet.write_table(BOMBS[name], data, compression="zstd")
-    assert _measured(data.getvalue(), None) < 40
+    assert _measured(packed(BOMBS[name](), compression="zstd"), None) < 40
 
 
 def test_row_that_no_item_could_hold_is_refused():
-    data = io.BytesIO()
-    parquet.write_table(BOMBS["list of texts"], data, compression="zstd")
     with pytest.raises(RowTooLong, match="row group 0 has a row that takes more than 64 MiB"):
-        _measured(data.getvalue(), None)
+        _measured(packed(BOMBS["list of texts"](), compression="zstd"), None)
 
 
 @pytest.mark.parametrize("arrow_schema", [True, False])
@@ -422,12 +419,11 @@ def test_repeated_values_are_read_as_written(arrow_schema, monkeypatch):
             "g": pa.array([[("k", text)] for text in texts], pa.map_(pa.string(), pa.string())),
         }
     )
-    data = io.BytesIO()
-    parquet.write_table(table, data, store_schema=arrow_schema, row_group_size=200)
-    expected = b"".join(ParquetLines(MemorySource(data.getvalue())).stream(0, None, 1000))
+    data = packed(table, store_schema=arrow_schema, row_group_size=200)
+    expected = b"".join(ParquetLines(MemorySource(data)).stream(0, None, 1000))
     monkeypatch.setattr(reading, "_DENSE_BYTES", 0)
     monkeypatch.setattr(reading, "_JSON_BYTES", 1000)
-    found = b"".join(ParquetLines(MemorySource(data.getvalue())).stream(0, None, 1000))
+    found = b"".join(ParquetLines(MemorySource(data)).stream(0, None, 1000))
     assert found == expected
     assert [json.loads(line)["Item"]["b"] for line in found.splitlines()] == [
         {"S": f"unique {n}"} for n in range(500)
@@ -444,7 +440,6 @@ def test_sparse_and_repetitive_files_are_no_bombs():
             **{f"text {n}": pa.array(["some category"] * rows) for n in range(20)},
         }
     )
-    data = io.BytesIO()
-    parquet.write_table(table, data, compression="zstd")
-    pieces = ParquetLines(MemorySource(data.getvalue()), max_expansion=200).stream(0, None, 1 << 20)
+    data = packed(table, compression="zstd")
+    pieces = ParquetLines(MemorySource(data), max_expansion=200).stream(0, None, 1 << 20)
     assert sum(piece.count(b"\n") for piece in pieces) == rows

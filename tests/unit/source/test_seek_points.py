@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import random
 import tracemalloc
@@ -14,8 +15,7 @@ import zstandard
 from ddbload.contracts.chunks import SeekPoint
 from ddbload.errors import DamagedCompression, ExpansionTooLarge, InvalidPayload
 from ddbload.source.decoding import inflate
-from ddbload.source.decoding.compression import SeekTrail
-from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.decoded_source import DecodedSource, SeekTrail
 from ddbload.source.decoding.inflate import zlib_library
 from tests.unit.source.gzip_files import GZIP, ROWS, deflate, member
 from tests.unit.source.memory_source import MemorySource
@@ -35,6 +35,7 @@ def read(file: DecodedSource, start: int = 0, end: int | None = None) -> bytes:
     return b"".join(file.stream(start, end, 64 * 1024))
 
 
+@functools.cache
 def points_of(packed: bytes, compression: str = "gzip", every: int = 1) -> list[SeekPoint]:
     """Pass through the data, and return the points as the ledger keeps them."""
     file, trail = source(packed, compression), SeekTrail(every)
@@ -52,13 +53,10 @@ def points_of(packed: bytes, compression: str = "gzip", every: int = 1) -> list[
     return found
 
 
-POINTS = {kind: points_of(packed) for kind, packed in GZIP.items()}
-
-
 @pytest.mark.parametrize("by_zlib_alone", [True, False])
 @pytest.mark.parametrize("kind", GZIP)
 def test_from_each_point_the_same_bytes_follow(kind, by_zlib_alone):
-    packed, points = GZIP[kind], POINTS[kind]
+    packed, points = GZIP[kind], points_of(GZIP[kind])
     # Each kind but that of long fixed blocks has several.
     assert len(points) >= (1 if kind == "Z_FIXED" else 3), kind
     some = random.Random(kind)
@@ -79,7 +77,7 @@ def test_from_each_point_the_same_bytes_follow(kind, by_zlib_alone):
 def test_points_go_on_from_a_point():
     """A pass that stops leaves a point, and the next pass finds the same ones behind it."""
     for kind in ("level 6", "bgzip", "small members", "Z_BLOCK"):
-        points = POINTS[kind]
+        points = points_of(GZIP[kind])
         middle = points[len(points) // 2]
         file, trail = source(GZIP[kind]), SeekTrail(1)
         trail.begin(0, 0, middle)
@@ -104,7 +102,7 @@ def test_zstd_frames_are_points(every):
 
 
 def test_no_more_is_read_than_a_chunk_needs():
-    first, second, third = POINTS["level 6"][:3]
+    first, second, third = points_of(GZIP["level 6"])[:3]
     file = source(GZIP["level 6"])
     # Where the second ends is known only by reading a little on.
     until = third.offset + 10
@@ -160,7 +158,7 @@ def test_damage_is_found_while_points_are_made(kind):
 
 def test_checksum_counts_from_the_member_s_beginning():
     packed = bytearray(GZIP["level 6"])
-    point = POINTS["level 6"][-1]
+    point = points_of(GZIP["level 6"])[-1]
     packed[-8] ^= 1
     file = source(bytes(packed))
     file.seek(point, None)
@@ -215,4 +213,4 @@ def test_points_need_bounded_memory():
 )
 def test_damaged_point_is_refused(field, value):
     with pytest.raises(InvalidPayload):
-        SeekPoint.from_json({**POINTS["level 6"][0].to_json(), field: value})
+        SeekPoint.from_json({**points_of(GZIP["level 6"])[0].to_json(), field: value})

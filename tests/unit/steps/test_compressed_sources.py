@@ -94,7 +94,7 @@ def test_preflight_of_compressed_object_continues_at_seek_point(monkeypatch, kin
     once = World(PACKED[kind], options=options)
     once.preflight()
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 600)
-    monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 600)
+    monkeypatch.setattr("ddbload.source.decoding.decoded_source.FIRST_BYTES", 600)
     world = World(PACKED[kind], options=options)
     # Each request of a range takes a second.
     world.s3.faults.decide = lambda operation, _: (
@@ -116,7 +116,7 @@ def test_preflight_of_compressed_object_continues_at_seek_point(monkeypatch, kin
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 def test_chunk_continues_where_its_worker_stopped(monkeypatch, kind):
-    monkeypatch.setattr(compression.SeekTrail.__init__, "__defaults__", (BLOCK,))
+    monkeypatch.setattr(decoded_source.SeekTrail.__init__, "__defaults__", (BLOCK,))
     world = World(PACKED[kind], options=NO_INDEX, request_seconds=1.0)
     world.preflight()
     (chunk,) = world.manifest

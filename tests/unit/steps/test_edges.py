@@ -56,6 +56,14 @@ def test_rejects_are_stored_without_a_line_and_shown_with_it():
     assert_rejects_are(rows, world.rejects())
 
 
+def test_first_window_within_quotes_proves_no_row_end(monkeypatch):
+    monkeypatch.setattr("ddbload.steps.chunker.FIRST_WINDOW_BYTES", 16)
+    rows = b"".join(b'%d,"%s"\n' % (number, b"x\ny\n" * 20) for number in range(40))
+    world = World(b"id,a\n" + rows, options={**EDGES, "chunk_bytes": 300})
+    assert world.run().rows.written == 40
+    assert len(world.manifest) > 5
+
+
 @pytest.mark.parametrize("scan", ["whole", "edges"])
 def test_open_quote_at_the_end_fails_the_import_itself(scan):
     data = PLAIN + b'9,"open\n10,x\n'
@@ -110,7 +118,7 @@ def test_objects_of_one_chunk_are_not_read_beyond_their_beginning(monkeypatch):
 
 
 def test_compressed_object_is_not_read_beyond_its_header(monkeypatch):
-    monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 1024)
+    monkeypatch.setattr("ddbload.source.decoding.decoded_source.FIRST_BYTES", 1024)
     rng = random.Random(1)
     rows = b"".join(b"%d,%d\n" % (number, rng.getrandbits(60)) for number in range(5000))
     data = gzip.compress(b"id,a\n" + rows)

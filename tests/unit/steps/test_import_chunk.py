@@ -12,8 +12,10 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor
 from ddbload.write.pacing.pacing import Pacing
+from ddbload.write.scheduler.answers import OutcomeTracker
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
@@ -42,6 +44,15 @@ def test_equal_numbers_are_one_key():
     report = world.run()
     assert (report.rows.written, report.rows.superseded) == (1, 3)
     assert world.items == [{"id": {"N": "1"}, "a": {"S": "last"}}]
+
+
+def test_import_writes_no_segment_when_counts_do_not_add_up(monkeypatch):
+    world = World(rows(3))
+    chunk = only_chunk(world)
+    monkeypatch.setattr(OutcomeTracker, "counts", RowCounts(3, 1))
+    with pytest.raises(errors.ConservationViolated, match="chunk 0 from byte 5"):
+        world.import_step(chunk)
+    assert world.in_ledger("chunks/") == []
 
 
 # Cuts.
@@ -324,6 +335,12 @@ def test_row_that_is_too_long_keeps_rows_before_it():
 
 
 # Progress.
+
+
+def test_rejects_of_two_invocations_that_differ_are_both_kept():
+    world = World(b"")
+    names = [world.ledger.put_rejects(0, 5, 9, [line]) for line in (b"1\n", b"2\n", b"1\n")]
+    assert [world.read_json(name) for name in names] == [1, 2, 1]
 
 
 def test_reject_lines_are_ascii_json():

@@ -21,7 +21,7 @@ DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(100))
 def _small_steps(monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 50)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 50)
-    monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 50)
+    monkeypatch.setattr("ddbload.source.decoding.decoded_source.FIRST_BYTES", 50)
     # Rows are written while others are read, as in files of more than a few thousand.
     monkeypatch.setattr(Scheduler, "READY_ROWS", 5)
 

@@ -123,7 +123,7 @@ ROWS = b"id,a\n" + b"".join(b'%d,"%s\n"\r\n' % (n, b"x" * (n % 7)) for n in rang
 def _small_reads(monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 32)
-    monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 32)
+    monkeypatch.setattr("ddbload.source.decoding.decoded_source.FIRST_BYTES", 32)
 
 
 @pytest.mark.usefixtures("_small_reads")

@@ -172,6 +172,17 @@ def test_report_fails_when_manifest_lacks_chunk(world, place):
     failed(world, "IncompleteRun", "the manifest")
 
 
+def test_report_fails_when_manifest_leaves_out_bytes(world):
+    manifest = world.read_json("manifest.json")
+    start = manifest[1]["start"]
+    manifest[1]["start"] += 1
+    world.write_json("manifest.json", manifest)
+    segment = world.read_json(f"chunks/00001/{start}.json")
+    segment["start"]["byte"] += 1
+    world.write_json(f"chunks/00001/{start + 1}.json", segment)
+    failed(world, "IncompleteRun", f"does not tile the source at byte {start}")
+
+
 # Counts.
 
 

@@ -11,9 +11,8 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import Resume
 from ddbload.contracts.states import PreflightTask, RunRequest
 from ddbload.errors import DdbloadError, RunNotFound
-from ddbload.ledger.history import newest_runs
-from ddbload.steps.load_history import resumed_payload
-from ddbload.steps.preflight import preflight
+from ddbload.ledger.run_objects import newest_runs
+from ddbload.steps.preflight import preflight, resumed_payload
 from tests.unit.steps.world import RUN, World
 
 ARN = "arn:aws:states:eu-west-1:1:execution:m:run-1"

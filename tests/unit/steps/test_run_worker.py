@@ -105,17 +105,21 @@ def test_worker_tells_what_it_has_settled(scene):
     assert len(list(scene.ledger.workers())) == 1
 
 
-def test_run_that_has_cost_enough_stops_by_name(scene):
+@pytest.mark.parametrize("forfeited", [0, 400])
+def test_run_that_has_cost_enough_stops_by_name(scene, forfeited):
+    # Of a worker that died.
+    scene.ledger.put_worker(WorkerProgress("cd", 0, WORKING, None, forfeited), None)
+    scene.world.clock.sleep(1e4)
     scene.ledger.change_control(lambda _: Control(max_cost=0.001))
     with scene.worker.importing(scene.ledger, scene.record) as session:
         for _ in range(60):
             limit = session.budget.unit_limit
             assert limit is not None
-            assert limit <= 1000.1
+            assert limit <= 1000.1 - forfeited
             session.budget.used = max(session.budget.used, limit)
             scene.after(2)
         assert session.stopped
-        assert 990 <= session.budget.used <= 1000.1
+        assert 990 <= session.budget.used + forfeited <= 1000.1
         with pytest.raises(errors.MaxCostReached, match="--max-cost"):
             session.raise_pending()
 

@@ -63,6 +63,14 @@ def test_source_without_a_row_that_matches_succeeds_with_a_warning(monkeypatch, 
     assert all(segment.proven for segment in counted(world))
 
 
+def test_segment_counts_filtered_and_rejected_rows_before_its_end_only():
+    text = "id,n\n" + "".join(f"k{n},{'x' if n % 3 == 2 else n % 2}\n" for n in range(30))
+    world = world_of(text, ["n=1"], types={"n": "N"}, request_seconds=1.0)
+    with Sizes(2**20, 2**23, 1, 2000, 2000)():
+        assert outcome(world.run(2.5)) == (30, 10, 10, 10)
+    assert [segment.rows.filtered for segment in counted(world)] == [3, 4, 2, 1]
+
+
 @pytest.mark.parametrize(
     ("where", "types", "error", "words"),
     [

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.modes import INSERT, PUT, Deletion, WriteMode
-from ddbload.errors import AccessDenied, RequestRefused
+from ddbload.errors import AccessDenied
 from ddbload.write.requests import WriteRequests
 from ddbload.write.scheduler.answers import (
     Accepted,
@@ -312,19 +312,21 @@ def test_answer_is_fatal_when_permission_is_denied(dynamodb, code):
     assert TABLE in answer.error.message
 
 
-def test_answer_is_fatal_without_the_text_of_an_unknown_error(dynamodb):
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [("NewException", "no item a"), ("AccessDeniedException", 'refused: {"id": {"S": "a"}}')],
+)
+def test_answer_is_fatal_without_a_text_that_may_quote_rows(dynamodb, code, text):
     unknown = ClientError(
         {
-            "Error": {"Code": "NewException", "Message": 'new: {"id": {"S": "a"}}'},
+            "Error": {"Code": code, "Message": text},
             "ResponseMetadata": {"HTTPStatusCode": 400},  # type: ignore[typeddict-item]
         },
         "BatchWriteItem",
     )
     answer = send(dynamodb, made(), Fault(raises=unknown))
     assert isinstance(answer, Fatal)
-    assert isinstance(answer.error, RequestRefused)
-    # The text of an unknown error may quote rows, so it is left out.
-    assert answer.error.message.startswith("writing to table table: NewException: HTTP status 400")
+    assert answer.error.message.startswith(f"writing to table table: {code}: HTTP status 400")
 
 
 # Through botocore's own parser

@@ -8,7 +8,7 @@ import pytest
 
 from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.dynamodb.modes import position
+from ddbload.dynamodb.modes import RowOrder, position
 from ddbload.errors import AccessDenied, TableNotFound
 from ddbload.write.requests import WriteRequests
 from ddbload.write.scheduler.answers import (
@@ -20,7 +20,6 @@ from ddbload.write.scheduler.answers import (
     Throttled,
     Unsure,
 )
-from ddbload.write.scheduler.key_ordering import RowOrder
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.dynamodb_faults import Fault, empty_answer, error, fails

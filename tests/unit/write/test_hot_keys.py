@@ -3,8 +3,13 @@ from __future__ import annotations
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
 from ddbload.write.pacing.pacing import TokenBucket
 from ddbload.write.scheduler.answers import Accepted
-from ddbload.write.scheduler.key_ordering import QueuedRow
-from ddbload.write.scheduler.row_queues import MAX_HOT_KEYS, SUSPECT_SECONDS, SUSPECT_UNITS, HotKeys
+from ddbload.write.scheduler.single_rows import (
+    MAX_HOT_KEYS,
+    SUSPECT_SECONDS,
+    SUSPECT_UNITS,
+    HotKeys,
+    QueuedRow,
+)
 from tests.unit.write.manual_driver import ManualDriver
 
 
@@ -49,8 +54,8 @@ def test_hot_key_rows_are_sent_at_the_rate_of_the_key():
     hot, now = with_hot_keys()
     made = rows(*"h" * 60)
     for row in made:
-        hot.queue_of(row).push(row)
-    assert hot.queue_of(rows("a")[0]) is None
+        hot.by_key[row.key[0]].queue.push(row)
+    assert "a" not in hot.by_key
     hot.by_key["h"].rate.units_per_second = 100.0
     hot.by_key["h"].rate._bucket = TokenBucket(now)
     sent = 0

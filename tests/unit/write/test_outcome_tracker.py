@@ -39,6 +39,8 @@ def test_settle_raises_for_a_settled_row(others):
     tracker.settle(others, RowOutcome.WRITTEN)
     with pytest.raises(AssertionError, match=f"row {others} is already settled"):
         tracker.settle(others, RowOutcome.WRITTEN)
+    with pytest.raises(AssertionError, match="already settled"):
+        tracker.settle_all(range(2), RowOutcome.WRITTEN)
 
 
 def check(tracker: OutcomeTracker, settled: dict[int, RowOutcome]) -> None:

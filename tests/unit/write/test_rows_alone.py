@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ddbload.contracts.row_counts import RowCounts
+from ddbload.dynamodb.modes import RowOrder
 from ddbload.write.scheduler.answers import (
     FEW_FOUND,
     MOST_FOUND,
@@ -16,7 +17,6 @@ from ddbload.write.scheduler.answers import (
     Unsure,
     Wait,
 )
-from ddbload.write.scheduler.key_ordering import RowOrder
 from tests.unit.write.manual_driver import ManualDriver
 
 SKIPPED = Accepted((), 1.0, RowOutcome.SKIPPED)

@@ -9,6 +9,7 @@ import pytest
 
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
+from ddbload.dynamodb.modes import RowOrder
 from ddbload.errors import AccessDenied, RequestRefused, TableNotFound
 from ddbload.write.pacing.pacing import Pacing, WcuBudget
 from ddbload.write.scheduler.answers import (
@@ -20,7 +21,6 @@ from ddbload.write.scheduler.answers import (
     Unsure,
     Wait,
 )
-from ddbload.write.scheduler.key_ordering import RowOrder
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.manual_driver import ManualDriver, object_keys
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from ddbload.contracts.row_counts import RowCounts
+from ddbload.dynamodb.modes import RowOrder
 from ddbload.write.scheduler.answers import (
     Accepted,
     Batch,
@@ -16,7 +17,6 @@ from ddbload.write.scheduler.answers import (
     Unsure,
     Wait,
 )
-from ddbload.write.scheduler.key_ordering import RowOrder
 from tests.unit.write.manual_driver import ManualDriver
 
 REFUSED = Refused("no")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ddbload.contracts.row_counts import RowCounts
+from ddbload.dynamodb.modes import RowOrder
 from ddbload.errors import TableNotFound
 from ddbload.write.scheduler.answers import Accepted, Fatal, Refused, RowOutcome, Throttled, Unsure
-from ddbload.write.scheduler.key_ordering import RowOrder
 from tests.unit.write.manual_driver import ManualDriver, object_keys
 
 SKIPPED = Accepted((), 1.0, RowOutcome.SKIPPED)

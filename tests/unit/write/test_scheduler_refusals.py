@@ -35,6 +35,8 @@ def test_single_refused_row_is_rejected():
     assert finish(driver, 0) == [(0,)]
     assert driver.counts == RowCounts(read=1, rejected=1)
     assert driver.scheduler.refused == {0: REFUSED}
+    # The refusal's words may quote the row.
+    assert driver.scheduler.last_error is None
 
 
 @pytest.mark.parametrize("bad", range(MAX_BATCH_ROWS))

@@ -1,9 +1,17 @@
-"""Queue the single rows that are ready, and slow each hot partition key. Pure.
+"""Single rows that wait: which row of a key is sent, and when. Pure.
 
-A key is hot when its rows are returned again and again while rows of other keys pass. This is
-inferred from the answers, because unprocessed items carry no reason; a throttling reason that
-names a key range counts as well. The rows of a hot key then wait in a separate queue with a
-separate rate.
+At most one row of a key is *current*: ready to send, in flight, or waiting to be sent again. While
+it is in flight, a later row with its key waits; otherwise the later row replaces it, and the
+earlier row is *superseded*. It is settled as superseded only once the later row is written: if
+DynamoDB refuses the later row, the earlier one is sent after all.
+
+Where each row counts (see `RowOrder`), rows are sent one after the other. Updates of one key are
+merged into one, which does what they would do one after the other, unless it would be long or no
+request can do the same.
+
+A key is *hot* when its rows are returned again and again while rows of other keys pass. This is
+inferred from the answers, because unprocessed items carry no reason; a throttling reason that names
+a key range counts as well. The rows of a hot key wait in a separate queue with a separate rate.
 """
 
 from __future__ import annotations
@@ -12,10 +20,201 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from ddbload.dynamodb import limits
+from ddbload.dynamodb.modes import RowOrder
 from ddbload.write.pacing.pacing import AdaptiveRate
-from ddbload.write.scheduler.key_ordering import QueuedRow
+
+MAX_MERGED_BYTES = 16 * 1024
+"""Most bytes of JSON of rows that are merged into one: each merge takes time for all of them."""
+
+
+@dataclass(slots=True, eq=False)
+class QueuedRow:
+    """Unsettled row, linked with the rows of its key that it replaces or that replace it."""
+
+    handle: int
+    key: Hashable
+    units: int
+    bytes: int
+    """Bytes of the row's JSON."""
+    alone: bool = False
+    """The row shares no request with others."""
+    attempts: int = 0
+    """Attempts of the key: a row that replaces another inherits its back-off."""
+    sent: bool = False
+    in_flight: bool = False
+    unmerged: bool = False
+    """The row is sent by itself: the service refused it together with others of its key."""
+    has_predecessor: bool = False
+    """An earlier row of the key found or put an item before this one was sent."""
+    successor: QueuedRow | None = None
+    """The later row that replaces this one in a queue."""
+    superseded: list[QueuedRow] = field(default_factory=list)
+    """Copies of the earlier rows of the key that this one replaces, in order."""
+
+    def newest(self) -> QueuedRow:
+        """Return the row that is sent in place of this one, following all replacements."""
+        row = self
+        while row.successor is not None:
+            row = row.successor
+        return row
+
+    @property
+    def first_handle(self) -> int:
+        """Handle of the first row that is settled when this one is written."""
+        return self.superseded[0].handle if self.superseded else self.handle
+
+    def fresh_copy(self) -> QueuedRow:
+        """Copy the row without its replacement, to send it if the replacement is refused."""
+        copied = self.handle, self.key, self.units, self.bytes, self.alone
+        return QueuedRow(*copied, sent=self.sent, unmerged=self.unmerged)
+
+
+class KeyOrdering:
+    """Current row of each key, and the later rows that wait for its answer, in order."""
+
+    def __init__(self, order: RowOrder, merger: RowMerger | None = None) -> None:
+        """`merger`: merges rows of a key that would otherwise be sent one after the other."""
+        self.current: dict[Hashable, QueuedRow] = {}
+        self._later: dict[Hashable, deque[QueuedRow]] = {}
+        self._order = order
+        self._merger = merger
+        self._latest_only = order is RowOrder.LAST_WINS
+
+    def add(self, row: QueuedRow) -> bool:
+        """Add the latest row; return whether the caller must queue it.
+
+        A row that waits for its key's current row, or replaces it in the queue, is not queued.
+        """
+        current = self.current.get(row.key)
+        if current is None:
+            self.current[row.key] = row
+            return True
+        later = self._later.get(row.key)
+        last = later[-1] if later else current
+        if last.in_flight or not self._replaces(row, last):
+            self._later.setdefault(row.key, deque()).append(row)
+            return False
+        _supersede(row, last)
+        if later:
+            later[-1] = row
+        else:
+            # The later row inherits queue position and back-off: if it were sent last, the earlier
+            # one would hold back the frontier until then.
+            last.successor = self.current[row.key] = row
+            row.attempts = last.attempts
+        return False
+
+    def _replaces(self, row: QueuedRow, last: QueuedRow) -> bool:
+        """Return whether a row is sent in place of its key's last one; merge them if needed."""
+        if self._merger is None or last.unmerged:
+            return self._latest_only
+        merged_bytes = sum(each.bytes for each in (*last.superseded, last, row))
+        if merged_bytes > MAX_MERGED_BYTES or not self._merger.merge(last.handle, row.handle):
+            return False
+        row.units = max(row.units, last.units)
+        return True
+
+    def row_to_retry(self, row: QueuedRow) -> QueuedRow:
+        """Return the row to send after this one was returned: the latest one that replaces it."""
+        if not self._latest_only or row.key not in self._later:
+            return row
+        waiting = self._later.pop(row.key)[0]
+        _supersede(waiting, row)
+        waiting.attempts = row.attempts
+        self.current[row.key] = waiting
+        return waiting
+
+    def remove_settled(self, row: QueuedRow) -> QueuedRow | None:
+        """Remove a settled row; return the next row of its key, to be sent now."""
+        next_row = self._pop_current(row)
+        if next_row is not None:
+            next_row.has_predecessor = self._order is RowOrder.FIRST_WINS
+        return next_row
+
+    def remove_refused(self, row: QueuedRow) -> QueuedRow | None:
+        """Remove a refused row; return the row of its key to send now, if any."""
+        next_row = self._pop_current(row)
+        superseded, row.superseded = row.superseded, []
+        if next_row is not None:
+            next_row.superseded[:0] = superseded
+            next_row.has_predecessor = row.has_predecessor
+        elif superseded:
+            next_row = self.current[row.key] = superseded.pop()
+            next_row.superseded = superseded
+        return next_row
+
+    def unmerge(self, row: QueuedRow) -> QueuedRow | None:
+        """Send a row and those merged with it one by one; return the first, None without others."""
+        if self._merger is None or not row.superseded:
+            return None
+        rows = [*row.superseded, row]
+        row.superseded = []
+        for each in rows:
+            each.unmerged = True
+            self._merger.restore([each.handle])
+        first = self.current[row.key] = rows[0]
+        self._later.setdefault(row.key, deque()).extendleft(reversed(rows[1:]))
+        return first
+
+    def keep_up_to(self, last: int) -> None:
+        """Limit the rows of each key to those up to this one. Nothing may be in flight."""
+        for key, row in list(self.current.items()):
+            self.current[key] = self._latest_up_to(last, row)
+        for rows in self._later.values():
+            rows.extend([self._latest_up_to(last, rows.popleft()) for _ in range(len(rows))])
+
+    def _latest_up_to(self, last: int, row: QueuedRow) -> QueuedRow:
+        """Return the latest row up to `last` among a row and those that it replaces.
+
+        If there is none, the row is returned unchanged; it will not be sent.
+        """
+        if not row.first_handle <= last < row.handle:
+            return row
+        chain, row.superseded = row.superseded, []
+        kept = [each for each in chain if each.handle <= last]
+        latest = row.successor = kept.pop()
+        latest.superseded = kept
+        latest.attempts = row.attempts
+        if self._merger is not None:
+            self._merger.restore([each.handle for each in (*kept, latest)])
+        return latest
+
+    def _pop_current(self, row: QueuedRow) -> QueuedRow | None:
+        later = self._later.get(row.key)
+        if later is None:
+            del self.current[row.key]
+            return None
+        next_row = self.current[row.key] = later.popleft()
+        if not later:
+            del self._later[row.key]
+        return next_row
+
+
+class RowMerger(Protocol):
+    """Merger of rows, which knows their content."""
+
+    def merge(self, earlier: int, later: int) -> bool:
+        """Merge the row `earlier` into `later`, which is sent for both from now on.
+
+        Returns false, and changes nothing, if no single request has the effect of both.
+        """
+
+    def restore(self, handles: Sequence[int]) -> None:
+        """Merge only the rows with these handles, into the last of them."""
+
+
+def _supersede(later: QueuedRow, earlier: QueuedRow) -> None:
+    # Hand over the list instead of copying it: a file may repeat one key thousands of times.
+    chain = earlier.superseded
+    # Avoid a reference cycle, because the row itself may refer to the later one.
+    chain.append(earlier.fresh_copy())
+    chain.extend(later.superseded)
+    later.superseded, earlier.superseded = chain, []
+
 
 SUSPECT_SECONDS = 1.0
 """Seconds that a key is returned before it may be hot. Neighbours in a sorted file are returned for
@@ -82,9 +281,8 @@ def fill_request(
     while queue and len(rows) < most_rows and units < max_total:
         row = queue.peek()
         size += row.bytes
-        if rows and (size > limits.MAX_BATCH_BYTES or units >= max_units):
-            return False
-        if rows and (row.alone or rows[0].alone):
+        is_full = size > limits.MAX_BATCH_BYTES or units >= max_units
+        if rows and (is_full or row.alone or rows[0].alone):
             return False
         units += row.units
         rows.append(row)
@@ -92,15 +290,13 @@ def fill_request(
     return True
 
 
+@dataclass(slots=True)
 class _HotKey:
-    """A hot key: its rows that are ready, and its rate."""
+    """A hot key: its rate, its rows that are ready, and when an answer last named it."""
 
-    __slots__ = ("queue", "rate", "seen_at")
-
-    def __init__(self, now: float) -> None:
-        self.rate = AdaptiveRate(now, limits.PARTITION_WRITE_UNITS, MIN_KEY_RATE)
-        self.queue = RowQueue()
-        self.seen_at = now
+    rate: AdaptiveRate
+    seen_at: float
+    queue: RowQueue = field(default_factory=RowQueue)
 
 
 class HotKeys:
@@ -116,16 +312,6 @@ class HotKeys:
         """Return whether any of these keys is hot."""
         hot = self.by_key
         return bool(hot) and any(partition_key(key) in hot for key in keys)
-
-    def queue_of(self, row: QueuedRow) -> RowQueue | None:
-        """Return the queue of the row's hot key; None if the key is not hot."""
-        hot = self.by_key.get(partition_key(row.key))
-        return None if hot is None else hot.queue
-
-    def keep_up_to(self, last: int) -> None:
-        """Drop the rows beyond this one."""
-        for hot in self.by_key.values():
-            hot.queue = hot.queue.up_to(last)
 
     def ready_at(self, now: float) -> float:
         """Compute when a row of a hot key may be sent; infinity if no row waits."""
@@ -197,13 +383,14 @@ class HotKeys:
             and len(self.by_key) < MAX_HOT_KEYS
         ):
             del self._suspects[key]
-            self.by_key[key] = _HotKey(now)
+            rate = AdaptiveRate(now, limits.PARTITION_WRITE_UNITS, MIN_KEY_RATE)
+            self.by_key[key] = _HotKey(rate, now)
 
     def _forget(self, now: float) -> None:
         self._cleaned_at = now
-        for key, (_, _, _, last) in list(self._suspects.items()):
-            if now - last >= SUSPECT_SECONDS:
-                del self._suspects[key]
+        self._suspects = {
+            key: seen for key, seen in self._suspects.items() if now - seen[3] < SUSPECT_SECONDS
+        }
         for key, hot in list(self.by_key.items()):
             if not hot.queue and now - hot.seen_at >= FORGET_SECONDS:
                 del self.by_key[key]
@@ -238,16 +425,16 @@ class RetryQueues:
 
     def keep_up_to(self, last: int, at: float) -> None:
         """Drop the rows beyond this one; none of the others backs off after the time `at`."""
-        waiting = [self._ready, *self._split_requests]
-        self._ready, *split = [queue.up_to(last) for queue in waiting]
-        self._split_requests = deque(split)
+        self._ready = self._ready.up_to(last)
+        self._split_requests = deque(half.up_to(last) for half in self._split_requests)
         self._backing_off = [
             (min(until, at), handle, row)
             for until, handle, row in self._backing_off
             if row.newest().first_handle <= last
         ]
         heapq.heapify(self._backing_off)
-        self._hot_keys.keep_up_to(last)
+        for hot in self._hot_keys.by_key.values():
+            hot.queue = hot.queue.up_to(last)
 
     def push(self, row: QueuedRow) -> None:
         """Add a row that may be sent at once."""
@@ -301,10 +488,10 @@ class RetryQueues:
         while ready and len(kept) < limits.MAX_BATCH_ROWS:
             row = ready.peek()
             ready.pop()
-            queue = self._hot_keys.queue_of(row)
-            if queue is None:
+            hot = self._hot_keys.by_key.get(partition_key(row.key))
+            if hot is None:
                 kept.append(row)
             else:
-                queue.push(row)
+                hot.queue.push(row)
         for row in kept:
             ready.push(row)
