@@ -259,7 +259,7 @@ def test_keys_are_granted_where_they_are_used_and_through_the_service_only(
             statement["Resource"],
             statement["Condition"],
         )
-        for policy in template_with_all.of_type("AWS::IAM::Policy").values()
+        for policy in template_with_all.policies
         for role in policy["Roles"]
         for statement in policy["PolicyDocument"]["Statement"]
         if any(action.startswith("kms:") for action in listed(statement["Action"]))
@@ -274,10 +274,10 @@ def test_keys_are_granted_where_they_are_used_and_through_the_service_only(
         **{(role, "UseBucketKey"): (BUCKET_KEY, s3_here) for role in ALLOWED},
         ("FunctionsPreflightRole", "ReadEncryptedSources"): (KEY, through("s3.*")),
         ("FunctionsImportChunkRole", "ReadEncryptedSources"): (KEY, through("s3.*")),
-        ("FunctionsImportChunkRole", "WriteEncryptedTables"): (
-            KEY,
-            through("dynamodb.${AWS::Region}"),
-        ),
+        **{
+            (role, "WriteEncryptedTables"): (KEY, through("dynamodb.${AWS::Region}"))
+            for role in ("FunctionsPreflightRole", "FunctionsImportChunkRole")
+        },
     }
 
 
