@@ -79,6 +79,8 @@ class Function(Construct):
         reserved_concurrency: int | None = None,
     ) -> None:
         super().__init__(scope, name)
+        # A rare event's function would only cost the snapshot's price.
+        snapshots = settings.snap_start and module != "on_stopped"
         # Not the managed policy AWSLambdaBasicExecutionRole, which allows creating log groups
         # and writing to all of them.
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
@@ -92,7 +94,9 @@ class Function(Construct):
             self,
             "Function",
             description=description,
-            runtime=lambda_.Runtime(settings.runtime, lambda_.RuntimeFamily.PYTHON),
+            runtime=lambda_.Runtime(
+                settings.runtime, lambda_.RuntimeFamily.PYTHON, supports_snap_start=snapshots
+            ),
             architecture=(
                 lambda_.Architecture.ARM_64
                 if settings.architecture == "arm64"
@@ -108,7 +112,13 @@ class Function(Construct):
             reserved_concurrent_executions=reserved_concurrency,
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else None,
             layers=list(layers),
+            snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if snapshots else None,
         )
+        self.invoked: lambda_.IFunction = (
+            self.function.add_alias("live") if snapshots else self.function
+        )
+        """What others invoke. Only published versions have snapshots, and running executions go on
+        with an alias when its version is replaced."""
         if settings.vpc is not None:
             self._connect(settings.vpc, settings)
 
@@ -157,7 +167,7 @@ class Functions(Construct):
         step_timeout = Duration.seconds(settings.timeout_seconds)
         stops_early = variables.for_stopping_early(settings)
         with tempfile.TemporaryDirectory() as folder:
-            bundle(Path(folder))
+            bundle(Path(folder), settings.runtime)
             code_bytes = sum(path.stat().st_size for path in Path(folder).rglob("*"))
             layers = Layers(self, "Layers", settings=settings, code_bytes=code_bytes).versions
             self._code = lambda_.Code.from_asset(folder)

@@ -36,6 +36,8 @@ from infra.wheels import PACKAGES
 
 FUNCTIONS = ("preflight", "import_chunk", "report", "on_upload", "on_stopped")
 RUNTIMES = ("python3.11", "python3.12", "python3.13", "python3.14")
+NO_SNAPSHOTS = "python3.11"
+"""The runtime that SnapStart does not support."""
 ARCHITECTURES = ("arm64", "x86_64")
 LOG_RETENTION_DAYS = (
     *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731),
@@ -114,7 +116,7 @@ class Settings:
         ),
     )
     """Formats whose packages these functions get in layers that synthesis makes."""
-    runtime: str = _knob("python3.14", lambda where, value: _one_of(where, value, RUNTIMES))
+    runtime: str = _knob("python3.13", lambda where, value: _one_of(where, value, RUNTIMES))
     architecture: str = _knob("arm64", lambda where, value: _one_of(where, value, ARCHITECTURES))
     memory_mb: Mapping[str, int] = field(
         default_factory=lambda: dict(_DEFAULT_MEMORY),
@@ -135,6 +137,8 @@ class Settings:
     dashboard: bool = _flag()
     tracing: bool = _flag()
     """Trace functions and state machine with X-Ray."""
+    snap_start: bool = _flag()
+    """Start functions from snapshots of their initialized environment."""
     import_concurrency: int | None = _knob(
         None, lambda where, value: _whole(where, value, IMPORT_CONCURRENCY)
     )
@@ -205,6 +209,8 @@ class Settings:
                 f"{', '.join(NETWORK)} belong together, and {missing} is missing: set all three,"
                 " or none of them"
             )
+        if found.snap_start and found.runtime == NO_SNAPSHOTS:
+            raise _wrong("snap_start", True, f"false with {NO_SNAPSHOTS}, without Lambda SnapStart")
         uploads = _uploads(given.get("uploads", ()), found.tables, found.source_buckets)
         return replace(found, uploads=uploads)
 

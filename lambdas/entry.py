@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from typing import Any
@@ -47,6 +48,8 @@ Handler = Callable[[Any, LambdaContext], dict[str, Any]]
 @cache
 def deployment() -> Deployment:
     """Return the function's settings, read once. Raises `AwsConfiguration`."""
+    # botocore backs off by this generator, whose seed a SnapStart snapshot would repeat.
+    random.seed()
     return Deployment.of(os.environ)
 
 

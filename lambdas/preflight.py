@@ -10,7 +10,6 @@ from ddbload.contracts.states import PreflightRequest, PreflightTask, failed_pre
 from ddbload.steps.small_run import preflight_or_run
 from lambdas.deployment import Deployment
 from lambdas.entry import function, log_notice, logger
-from lambdas.report import report_end
 
 
 @function(Deployment.step_context, failed=failed_preflight)
@@ -23,6 +22,9 @@ def handler(event: Any, context: Context) -> dict[str, Any]:
     request = PreflightRequest.from_json(event)
     result = preflight_or_run(request, context)
     if isinstance(result, ExecutionOutput):
+        # Of small sources only.
+        from lambdas.report import report_end
+
         return report_end(result, request.attempt, context)
     if isinstance(result, PreflightTask):
         if result.wait is not None:

@@ -22,9 +22,7 @@ from ddbload.contracts.states import (
 )
 from ddbload.errors import DdbloadError
 from ddbload.ledger.remembering_store import RememberingStore
-from ddbload.steps.import_chunk import import_chunk
 from ddbload.steps.preflight import preflight
-from ddbload.steps.report import report_execution
 
 SHARE_OF_TIME = 4
 """An import may be expected to take one part in this many of the time that is left."""
@@ -50,6 +48,10 @@ def preflight_or_run(
 
 def _finish(result: PreflightResult, redrives: int, context: Context) -> ExecutionOutput | None:
     """Import the chunk, if there is one, and report the run; None if the state machine has to."""
+    # A larger source's preflight starts without them.
+    from ddbload.steps.import_chunk import import_chunk
+    from ddbload.steps.report import report_execution
+
     for chunk in context.ledger(result.run).find_manifest() or ():
         try:
             # The table was described just now, and Report looks again.

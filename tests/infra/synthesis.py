@@ -61,6 +61,7 @@ EXTRAS = {
     "alarm_topic": TOPIC,
     "dashboard": "true",
     "tracing": "true",
+    "snap_start": "true",
     "import_concurrency": "20",
     **NETWORK,
 }

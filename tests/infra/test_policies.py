@@ -287,8 +287,7 @@ def test_keys_are_granted_where_they_are_used_and_through_the_service_only(
             statement["Resource"],
             statement["Condition"],
         )
-        for kind in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
-        for policy in template_with_all.of_type(kind).values()
+        for policy in template_with_all.policies
         for role in policy["Roles"]
         for statement in policy["PolicyDocument"]["Statement"]
         if any(action.startswith("kms:") for action in listed(statement["Action"]))

@@ -142,10 +142,11 @@ CHARGED = {
     "AWS::CloudWatch::Alarm",
     "AWS::CloudWatch::Dashboard",
     "AWS::KMS::Key",
+    "AWS::Lambda::Alias",
     "AWS::Lambda::Version",
     "AWS::SecretsManager::Secret",
 }
-"""Types with a monthly price, or that provisioned concurrency needs."""
+"""Types with a monthly price, or that snapshots and provisioned concurrency need."""
 
 
 def test_default_stack_has_no_standing_charge(template: Template, template_with_all: Template):
@@ -155,10 +156,33 @@ def test_default_stack_has_no_standing_charge(template: Template, template_with_
         assert "TracingConfig" not in function
     # What is off by default is all that the other template has besides.
     extra = set(template_with_all.resources) - set(template.resources)
-    # CDK moves statements that do not fit into a role's inline policy into a managed one.
-    known = {*CHARGED, "AWS::IAM::ManagedPolicy"}
-    assert {template_with_all.resources[name]["Type"] for name in extra} <= known
+    # Longer policies are split, which costs nothing.
+    kinds = {template_with_all.resources[name]["Type"] for name in extra}
+    assert kinds - {"AWS::IAM::ManagedPolicy"} <= CHARGED
     assert set(template.resources) <= set(template_with_all.resources)
+
+
+def test_snapshots_are_made_and_invoked_by_alias(template: Template, template_with_all: Template):
+    assert "SnapStart" not in json.dumps(template.plain)
+    functions = template_with_all.of_type("AWS::Lambda::Function")
+    made = {name for name, each in functions.items() if "SnapStart" in each}
+    # on_stopped is hardly ever invoked, and its snapshot would have a price.
+    assert made == set(functions) - {"NoticeOnStoppedFunction"}
+    aliases = template_with_all.of_type("AWS::Lambda::Alias")
+    assert {name: each["Name"] for name, each in aliases.items()} == {
+        f"{name}Aliaslive": "live" for name in made
+    }
+    machine = template_with_all.resources["WorkflowStateMachine"]["Properties"]
+    steps = [
+        f"${{Functions{name}FunctionAliaslive}}" for name in ("Preflight", "ImportChunk", "Report")
+    ]
+    substituted = machine["DefinitionSubstitutions"].items()
+    assert [arn for name, arn in substituted if name.endswith("FunctionArn")] == steps
+    statements = [each["PolicyDocument"]["Statement"] for each in template_with_all.policies]
+    (call,) = (each for all_ in statements for each in all_ if each.get("Sid") == "CallSteps")
+    assert call["Resource"] == steps
+    (mapping,) = template_with_all.of_type("AWS::Lambda::EventSourceMapping").values()
+    assert mapping["FunctionName"] == "${TriggerOnUploadFunctionAliaslive}:live"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -178,7 +202,7 @@ def test_function_has_the_settings_of_its_step(template: Template, name: str):
         "LoggingConfig": {"LogGroup": f"${{{group}}}"},
         "MemorySize": memory,
         "Role": f"${{{name[: -len('Function')]}Role.Arn}}",
-        "Runtime": "python3.14",
+        "Runtime": "python3.13",
         "Timeout": timeout,
     }
     expected = {

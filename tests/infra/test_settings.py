@@ -256,6 +256,7 @@ def test_upload_rule_is_written_completely():
         ({"log_key": "false"}, {"log_key": False}),
         ({"log_key": None}, {"log_key": False}),
         ({"runtime": "python3.11"}, {"runtime": "python3.11"}),
+        ({"snap_start": "true"}, {"snap_start": True}),
         ({"architecture": "x86_64"}, {"architecture": "x86_64"}),
         ({"stack_name": "loader-2"}, {"stack_name": "loader-2"}),
         (
@@ -342,6 +343,10 @@ def test_knob_is_read(context: dict[str, Any], expected: dict[str, Any]):
         ({"import_concurrency": 0}, "InvalidSetting", "import_concurrency is 0"),
         ({"import_concurrency": "all"}, "InvalidSetting", "from 1 to 10000"),
         ({"runtime": "python3.8"}, "InvalidSetting", "one of python3.11"),
+        (
+            {"runtime": "python3.11", "snap_start": True},
+            *("InvalidSetting", "snap_start is true, and must be false with python3.11"),
+        ),
         ({"architecture": "arm"}, "InvalidSetting", "one of arm64, x86_64"),
         ({"stack_name": "my_stack"}, "InvalidSetting", "stack_name"),
         ({**NETWORK, "vpc": ""}, "InvalidSetting", "and vpc is missing: set all three, or none"),
