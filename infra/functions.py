@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_iam as iam
@@ -69,15 +69,11 @@ class Function(Construct):
         name: str,
         *,
         module: str,
-        description: str,
-        code: lambda_.Code,
         settings: Settings,
         log_group: logs.ILogGroup,
-        timeout: Duration,
-        environment: Mapping[str, str],
-        layers: Sequence[lambda_.ILayerVersion] = (),
-        reserved_concurrency: int | None = None,
+        **properties: Any,
     ) -> None:
+        """`properties`: those of `lambda_.Function` that differ from one function to the next."""
         super().__init__(scope, name)
         # A rare event's function would only cost the snapshot's price.
         snapshots = settings.snap_start and module != "on_stopped"
@@ -93,7 +89,6 @@ class Function(Construct):
         self.function = lambda_.Function(
             self,
             "Function",
-            description=description,
             runtime=lambda_.Runtime(
                 settings.runtime, lambda_.RuntimeFamily.PYTHON, supports_snap_start=snapshots
             ),
@@ -103,16 +98,12 @@ class Function(Construct):
                 else lambda_.Architecture.X86_64
             ),
             handler=f"lambdas.{module}.handler",
-            code=code,
             role=self.role,
             log_group=log_group,
             memory_size=settings.memory_mb[module],
-            timeout=timeout,
-            environment=environment,
-            reserved_concurrent_executions=reserved_concurrency,
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else None,
-            layers=list(layers),
             snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if snapshots else None,
+            **properties,
         )
         self.invoked: lambda_.IFunction = (
             self.function.add_alias("live") if snapshots else self.function
@@ -187,7 +178,7 @@ class Functions(Construct):
             timeout=step_timeout,
             more=stops_early,
             layers=layers,
-            reserved_concurrency=settings.import_concurrency,
+            reserved_concurrent_executions=settings.import_concurrency,
         )
         self.report = self.make(
             self,
@@ -230,13 +221,9 @@ class Functions(Construct):
         *,
         timeout: Duration,
         more: Mapping[str, str] | None = None,
-        layers: Sequence[lambda_.ILayerVersion] = (),
-        reserved_concurrency: int | None = None,
+        **properties: Any,
     ) -> Function:
-        """Make a function from the asset, with the common environment and `more`.
-
-        `layers`: for those that read sources.
-        """
+        """Make a function from the asset, with the common environment and `more`."""
         made = Function(
             scope,
             module.title().replace("_", ""),
@@ -247,8 +234,7 @@ class Functions(Construct):
             log_group=self._log_groups[module],
             timeout=timeout,
             environment={**self._environment, **(more or {})},
-            layers=layers,
-            reserved_concurrency=reserved_concurrency,
+            **properties,
         )
         self._storage.allow_key(made.role)
         return made
