@@ -77,17 +77,22 @@ class Stack:
     def call(self, function: Any, event: Any) -> Any:
         """Invoke a function, in new environments until it is not killed."""
         while True:
-            deployment._run_worker.cache_clear()
-            self.dead = False
             try:
-                return function.handler(
-                    event,
-                    SimpleNamespace(
-                        aws_request_id="r", get_remaining_time_in_millis=lambda: 900_000
-                    ),
-                )
+                return self.invoke(function, event)
             except Killed:
-                continue
+                self.dead = False
+
+    def invoke(self, function: Any, event: Any) -> Any:
+        """Invoke a function once, in a new environment."""
+        deployment._run_worker.cache_clear()
+        context = SimpleNamespace(aws_request_id="r", get_remaining_time_in_millis=lambda: 900_000)
+        return function.handler(event, context)
+
+    def begin(self, arn: str) -> dict[str, Any]:
+        """Make the first event of preflight."""
+        begun = self.machine.started[arn]
+        given = {"input": json.loads(begun["input"]), "run": begun["name"], "execution": arn}
+        return {"state": {**given, "cursor": None}, "redrives": 0}
 
     def upload(self, sequencer: str = "0A") -> str:
         """Deliver the upload's event; return the ARN of the execution."""
@@ -105,9 +110,7 @@ class Stack:
     def execute(self, arn: str) -> dict[str, Any]:
         """Run the state machine; return its output."""
         self.states += ["Begin", "Preflight", "MorePreflight?"]
-        begun = self.machine.started[arn]
-        given = {"input": json.loads(begun["input"]), "run": begun["name"], "execution": arn}
-        state = self.call(preflight, {"state": {**given, "cursor": None}, "redrives": 0})
+        state = self.call(preflight, self.begin(arn))
         if "status" not in state:
             if "error" not in state:
                 for chunk in self.world_ledger(state["run"]).find_manifest() or ():

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
 from ddbload.contracts.control import Control
+from ddbload.contracts.run_record import Cursor
+from ddbload.errors import ServiceUnavailable
+from ddbload.steps.import_chunk import import_chunk
+from lambdas import preflight
 from tests.unit.lambdas.small_runs import Killed, Stack
 
 DATA = b"id,n\n" + b"".join(b"k%d,%d\n" % (n, n) for n in range(60)) + b",7\nz,x\n"
@@ -84,6 +89,42 @@ def try_all_requests(monkeypatch, options, moment, disturb) -> int:
         setattr(stack, moment, lambda _: None)
         whole(stack, output)
     return len(clean.requests) - first
+
+
+def test_items_of_a_doubled_invocation_that_was_killed_count_as_written(monkeypatch):
+    """Its rows are in the table, and no segment counts them."""
+    for last in range(1, 30):
+        stack = Stack(monkeypatch, DATA, mode="insert")
+        arn = stack.upload()
+        begun: list[int] = []
+
+        def kill(at: int, stack=stack, arn=arn, begun=begun, last=last) -> None:
+            if not begun and stack.requests[-1][0] == "batch_execute_statement":
+                begun.append(at)
+                with suppress(Killed):
+                    stack.invoke(preflight, stack.begin(arn))
+                stack.dead = False
+            elif begun and at == begun[0] + last:
+                stack.dead = True
+                raise Killed
+
+        stack.before = kill
+        output = stack.execute(arn)
+        stack.before = lambda _: None
+        whole(stack, output)
+
+
+@pytest.mark.parametrize("how", ["cursor", "error"])
+def test_import_that_does_not_end_is_continued_by_the_map(monkeypatch, stack, how):
+    def ends_early(task, context):
+        if how == "error":
+            raise ServiceUnavailable("S3 does not answer")
+        result = import_chunk(task, context)
+        return replace(result, cursor=Cursor(task.chunk.start, task.chunk.first_line))
+
+    monkeypatch.setattr("ddbload.steps.import_chunk.import_chunk", ends_early)
+    whole(stack, stack.execute(stack.upload()))
+    assert "ImportChunks" in stack.states
 
 
 @pytest.mark.parametrize(
