@@ -93,25 +93,24 @@ _NOT_AWS = (
 DAMAGED = "the response's checksum does not match its body"
 _FOREIGN = frozenset({302, 303, 308, 400})
 """Statuses that AWS gives no request without an error code: a proxy or a load balancer answered."""
+EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
+"""Error codes of session tokens whose time is over."""
+OUTDATED = {*EXPIRED, "InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClientException"}
+"""Error codes of expired credentials, which may have been replaced by newer ones."""
+CLOCK = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"}
+"""Error codes of wrong signatures, or of signatures with a wrong time."""
 _CREDENTIALS = {
+    *OUTDATED,
+    *CLOCK,
     "AccessDenied",
     "AccessDeniedException",
     "AllAccessDisabled",
     "AuthFailure",
-    "ExpiredToken",
-    "ExpiredTokenException",
     "IncompleteSignature",
-    "InvalidAccessKeyId",
-    "InvalidClientTokenId",
-    "InvalidSignatureException",
     "InvalidToken",
     "MissingAuthenticationToken",
     "MissingAuthenticationTokenException",
-    "RequestExpired",
-    "RequestTimeTooSkewed",
     "SignatureDoesNotMatch",
-    "TokenRefreshRequired",
-    "UnrecognizedClientException",
 }
 # By name, because the older botocore of Lambda's runtime lacks the newest of these classes.
 _SESSIONS = ("SSOError", "LoginError", "NoAuthTokenError")
@@ -153,21 +152,8 @@ _KINDS = {
     "TransactionInProgressException": FailureKind.UNSURE,
 }
 """Kind of a failure by AWS's error code."""
-OUTDATED = {
-    "ExpiredToken",
-    "ExpiredTokenException",
-    "InvalidAccessKeyId",
-    "InvalidClientTokenId",
-    "TokenRefreshRequired",
-    "UnrecognizedClientException",
-}
-"""Error codes of expired credentials, which may have been replaced by newer ones."""
 UNKNOWN_OPERATION = {"UnknownOperation", "UnknownOperationException"}
 """Error codes of an endpoint, usually an emulator, that does not know the operation."""
-EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
-"""Error codes of session tokens whose time is over."""
-CLOCK = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"}
-"""Error codes of wrong signatures, or of signatures with a wrong time."""
 
 _FIELD = re.compile(r"<(Code|Message|Region)>([^<]*)</\1>")
 _REGION = re.compile(r"[a-z0-9-]{1,64}")

@@ -150,10 +150,7 @@ class Template:
         filled = [self.filtered(part, text) for part, text in zip(self.parts, texts, strict=True)]
         if not all(filled):
             return ""
-        pieces = [self.literals[0]]
-        for text, literal in zip(filled, self.literals[1:], strict=True):
-            pieces += (text, literal)
-        return "".join(pieces)
+        return self.literals[0] + "".join(map(str.__add__, filled, self.literals[1:]))
 
 
 def key_fingerprint(key: bytes, salt: str) -> str:

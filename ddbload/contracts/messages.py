@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
-from types import NoneType, TracebackType
+from types import NoneType
 from typing import (
     Annotated,
     Any,
@@ -53,12 +53,7 @@ class JsonObjectReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.refuse_unknown()
 
@@ -222,21 +217,20 @@ def is_text(value: str) -> bool:
     return value.isascii() or not _SURROGATES.search(value)
 
 
+_TYPE_NAMES = {
+    NoneType: "null",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    list: "a list",
+    tuple: "a list",
+}
+
+
 def json_type_name(value: object) -> str:
     """Return the name that JSON has for the type of a value, with its article."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a string"
-        case list() | tuple():
-            return "a list"
-        case _:
-            return type(value).__name__
+    return _TYPE_NAMES.get(type(value), type(value).__name__)
 
 
 FieldReader = tuple[Callable[..., Any], tuple[Any, ...]]

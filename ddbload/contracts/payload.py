@@ -347,7 +347,13 @@ class Payload(Message):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "run": self._run_json(),
+            "run": {
+                "id": self.run,
+                "resume_of": None,
+                "force": self.force,
+                **({"once": True} if self.once else {}),
+                **({} if self.retry_of is None else {"retry_of": self.retry_of}),
+            },
             "source": self.source.to_json(),
             "target": {"table": self.table},
             "types": dict(self.types),
@@ -371,14 +377,6 @@ class Payload(Message):
     def empty_policy(self) -> str:
         """Policy for missing values: a null policy, or `remove` in mode `update`."""
         return REMOVE if self.options.on_empty == REMOVE else self.nulls.policy
-
-    def _run_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = {"id": self.run, "resume_of": None, "force": self.force}
-        if self.once:
-            value["once"] = True
-        if self.retry_of is not None:
-            value["retry_of"] = self.retry_of
-        return value
 
 
 # Identity of loads. Options that determine rows are declared as decisive. They alone answer whether

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
@@ -157,13 +157,6 @@ class Failure(Message):
             visible(name, MAX_ERROR_NAME), visible(message, MAX_CAUSE) or "no cause was given"
         )
 
-    def as_fail_state(self) -> Self:
-        """Return the failure under a name that a Fail state may have.
-
-        The Amazon States Language reserves names that begin with `States.`.
-        """
-        return replace(self, name=self.name.removeprefix("States."))
-
 
 @dataclass(frozen=True, slots=True)
 class ExecutionOutput(Message):
@@ -183,8 +176,11 @@ class ExecutionOutput(Message):
     """Objects that the run left out, because the table had loaded them."""
 
     def to_json(self) -> dict[str, Any]:
-        error = None if self.error is None else self.error.as_fail_state().to_json()
-        return {**Message.to_json(self), "error": error}
+        result = Message.to_json(self)
+        if self.error is not None:
+            # A Fail state's name: the Amazon States Language reserves those with `States.`.
+            result["error"]["name"] = self.error.name.removeprefix("States.")
+        return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -336,14 +336,9 @@ class WritePrice(Message):
         price = WRITE_UNIT_PRICE_IA if infrequent else WRITE_UNIT_PRICE
         return cls(price, LIST_PRICE, region, regions)
 
-    @property
-    def dollars_per_unit(self) -> float:
-        """Dollars for one unit in all regions; 0 where units are not billed."""
-        return self.dollars_per_million * self.regions / 1e6
-
     def dollars(self, units: float) -> float:
-        """Return the price of consumed write units."""
-        return units * self.dollars_per_unit
+        """Return the price of consumed write units in all regions; 0 where they are not billed."""
+        return units * (self.dollars_per_million * self.regions / 1e6)
 
     def units(self, dollars: float) -> float | None:
         """Return the write units that an amount buys; None where units are not billed."""

@@ -379,11 +379,6 @@ class Source(Message):
         """Layout of the same rows when each is written as one line."""
         return LINES if self.framed else self.layout
 
-    @property
-    def is_quoted(self) -> bool:
-        """True if cells may be quoted."""
-        return self.kind.has_columns and self.quote is not None
-
     def to_json(self) -> dict[str, Any]:
         names = ("version_id", "etag") if self.key is not None else ()
         return {**Message.to_json(self), **{name: getattr(self, name) for name in names}}

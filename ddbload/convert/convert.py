@@ -145,11 +145,8 @@ class _ConvertJob:
 
     max_rejects: int | None
     """Number of rejects at which a part is given up; None if the limit is a percentage."""
-
-    @property
-    def piece_bytes(self) -> int:
-        """Bytes to read at a time."""
-        return FEED_READ_BYTES
+    piece_bytes = FEED_READ_BYTES
+    """Bytes to read at a time."""
 
     def work(self, reader: RunReader, batches: Iterator[RowBatch], output: PartOutput) -> _Summary:  # noqa: ARG002 - a PartJob
         """Convert all batches of the part."""
@@ -179,43 +176,39 @@ class _ConvertJob:
         return items.encode("latin-1")
 
 
+@dataclass(frozen=True, slots=True)
 class _Conversion:
     """Collector that writes converted parts in order, and converts those that a worker gave up."""
 
-    def __init__(
-        self,
-        record: RunRecord,
-        job: _ConvertJob,
-        sink: Sink,
-        converted: ReadCounts,
-        reject: Callable[[bytes], object],
-        watch: Callable[[WorkTotals, int], None],
-    ) -> None:
-        self._record, self._job, self._sink = record, job, sink
-        self._converted, self._reject, self._watch = converted, reject, watch
+    record: RunRecord
+    job: _ConvertJob
+    sink: Sink
+    converted: ReadCounts
+    reject: Callable[[bytes], object]
+    watch: Callable[[WorkTotals, int], None]
 
     def take(self, summary: _Summary, output: PartOutput, start: Cursor) -> bool:
         """Write a converted part; return False if it exceeds the limit of rejects."""
         counts, rejects = summary
         if self._has_too_many(counts):
             return False
-        shift = 0 if self._record.objects is not None else start.line - 1
+        shift = 0 if self.record.objects is not None else start.line - 1
         for line in rejects:
-            self._reject(_with_line(line, shift) if shift else line)
-        self._converted.add(counts)
+            self.reject(_with_line(line, shift) if shift else line)
+        self.converted.add(counts)
         for piece in output.pieces():
-            self._sink.write(piece)
+            self.sink.write(piece)
         self._show()
         return True
 
     def read(self, batches: Iterator[RowBatch]) -> None:
         """Convert a part in this process, writing items at once. Raises `TooManyRejects`."""
-        converted = self._converted
+        converted = self.converted
         for batch in batches:
-            lines = self._job.convert(batch, converted, self._reject)
+            lines = self.job.convert(batch, converted, self.reject)
             if self._has_too_many(ReadCounts()):
-                raise _too_many(self._record, converted)
-            self._sink.write(lines)
+                raise _too_many(self.record, converted)
+            self.sink.write(lines)
             self._show()
 
     def _has_too_many(self, more: ReadCounts) -> bool:
@@ -223,16 +216,16 @@ class _Conversion:
 
         `more`: counts of a part that was not added yet.
         """
-        done = self._converted
-        return self._record.payload.options.reject_limit.surely_exceeded(
+        done = self.converted
+        return self.record.payload.options.reject_limit.surely_exceeded(
             done.causes.total() + more.causes.total(),
             done.read + more.read,
-            self._record.most_rows_besides(done.bytes + more.bytes),
+            self.record.most_rows_besides(done.bytes + more.bytes),
         )
 
     def _show(self) -> None:
-        done = WorkTotals(self._converted.rows, bytes=self._converted.bytes)
-        self._watch(done, expected_bytes(self._record))
+        done = WorkTotals(self.converted.rows, bytes=self.converted.bytes)
+        self.watch(done, expected_bytes(self.record))
 
 
 def _with_line(line: bytes, shift: int) -> bytes:

@@ -153,23 +153,6 @@ class StreamSink:
         Raises `OutputUnwritable`, or `BrokenPipeError` if the reader of standard output has closed
         it.
         """
-        self._write(data)
-
-    def finish(self) -> None:
-        """Flush the stream, and close it if the sink owns it."""
-        self._write(b"")
-        if self._close:
-            self._stream.close()
-
-    def abandon(self) -> None:
-        """Write a last line that is not JSON, so that readers detect the failure."""
-        with contextlib.suppress(OutputUnwritable, BrokenPipeError):
-            self._write(INCOMPLETE)
-        if self._close:
-            with contextlib.suppress(OSError):
-                self._stream.close()
-
-    def _write(self, data: bytes) -> None:
         try:
             self._stream.write(data)
             self._stream.flush()
@@ -181,6 +164,20 @@ class StreamSink:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             raise OutputUnwritable(f"{self._name}: {error.strerror}") from None
         self.bytes += len(data)
+
+    def finish(self) -> None:
+        """Flush the stream, and close it if the sink owns it."""
+        self.write(b"")
+        if self._close:
+            self._stream.close()
+
+    def abandon(self) -> None:
+        """Write a last line that is not JSON, so that readers detect the failure."""
+        with contextlib.suppress(OutputUnwritable, BrokenPipeError):
+            self.write(INCOMPLETE)
+        if self._close:
+            with contextlib.suppress(OSError):
+                self._stream.close()
 
 
 class FileSink:

@@ -95,7 +95,7 @@ class TypeGuess:
         longest = max(map(len, cells))
         self.longest = max(self.longest, longest)
         if len(self.examples) < EXAMPLES:
-            self._example(cells)
+            self.examples = list(dict.fromkeys([*self.examples, *cells[:200]]))[:EXAMPLES]
         # Examine each distinct text once: many columns have few.
         texts = set(cells)
         marked = texts & _MARKERS
@@ -113,8 +113,7 @@ class TypeGuess:
         self.filled += other.filled
         self.empty += other.empty
         self.longest = max(self.longest, other.longest)
-        new = [each for each in other.examples if each not in self.examples]
-        self.examples += new[: EXAMPLES - len(self.examples)]
+        self.examples = list(dict.fromkeys(self.examples + other.examples))[:EXAMPLES]
         for text, count in other.markers.items():
             self.markers[text] = self.markers.get(text, 0) + count
         self.leading_zeros = self.leading_zeros or other.leading_zeros
@@ -165,13 +164,6 @@ class TypeGuess:
         if self.looks("plain"):
             return InferredType("S", f"numbers of more than {LONGEST_NUMBER} digits: kept as text")
         return InferredType("S", "numbers in several spellings: kept as text")
-
-    def _example(self, cells: Sequence[str]) -> None:
-        for cell in cells[:200]:
-            if cell not in self.examples:
-                self.examples.append(cell)
-                if len(self.examples) == EXAMPLES:
-                    return
 
     def _look_at_numbers(self, texts: Collection[str]) -> None:
         for text in texts:

@@ -128,7 +128,7 @@ def preflight_work(
         max(0, chunks - 1) if is_cut else 0,
         options.row_limit,
         # A window without quotes proves a row end only if it is longer than any row.
-        quoted=source.is_quoted,
+        quoted=source.kind.has_columns and source.quote is not None,
         objects=objects,
     )
 

@@ -194,10 +194,7 @@ class Measure:
             return [name + len(cell) if cell else 0 for cell in column]
         if kind == "BOOL":
             return [name + 1 if cell else 0 for cell in column]
-        sizes = map(_number_size, column)
-        if all(column):
-            return [name + size for size in sizes]
-        return [name + size if size else 0 for size in sizes]
+        return [name + size if size else 0 for size in map(_number_size, column)]
 
     def _item_by_item(self, batch: RowBatch, measured: MeasuredRows) -> None:
         encoded = batch.encoded

@@ -317,8 +317,7 @@ def iter_parts(reader: RunReader, ledger: Ledger, context: Context) -> Generator
     if not record.payload.source.has_cuts or record.size is None:
         yield first
         return
-    objects = open_each(iter([record.pinned]), context, several=False)
-    with closing(objects) as each:
+    with closing(open_each(iter([record.pinned]), context, several=False)) as each:
         for pinned, raw in each:
             file = open_decoded(raw, record.payload.source, pinned)
             if file.plain:

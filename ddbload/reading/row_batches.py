@@ -39,24 +39,17 @@ _NO_ATTRIBUTES = Defect("no_attributes", "the row is empty; an item has at least
 _DELETION = Defect("deletion", "the row deletes an item, and only items can be converted")
 
 
+@dataclass(eq=False)
 class RowBatch:
     """Rows that were read together, split and encoded when that is first asked for."""
 
-    def __init__(
-        self,
-        reader: RunReader,
-        name: str,
-        object_slice: ObjectSlice,
-        block: Block,
-        stored_bytes: int = 0,
-    ) -> None:
-        self.reader = reader
-        self.name = name
-        """Name of the object that holds the rows."""
-        self.object_slice = object_slice
-        self.block = block
-        self.stored_bytes = stored_bytes
-        """Bytes read of the source as stored, compressed or not, from its beginning."""
+    reader: RunReader
+    name: str
+    """Name of the object that holds the rows."""
+    object_slice: ObjectSlice
+    block: Block
+    stored_bytes: int = 0
+    """Bytes read of the source as stored, compressed or not, from its beginning."""
 
     @property
     def bytes(self) -> int:

@@ -227,8 +227,7 @@ def iter_row_blocks(
 
 def row_groups(objects: Iterable[Pinned], context: Context) -> Iterator[Pinned]:
     """List each row group of Parquet files, small ones merged, as an object to read."""
-    opened = open_each(iter(objects), context, several=True)
-    with closing(opened) as each:
+    with closing(open_each(iter(objects), context, several=True)) as each:
         for pinned, raw in each:
             for first, after, size in open_parquet(raw).row_group_ranges():
                 yield {**pinned, "row_groups": [first, after], "bytes": size}
@@ -276,82 +275,60 @@ def read_chunk(
     ledger: Ledger,
     context: Context,
     piece_bytes: int,
-    trail: SeekTrail | None = None,
+    trail: SeekTrail,
 ) -> Generator[ChunkBlock]:
     """Look up which objects a chunk reads, and read its rows from a cursor on.
 
     `trail` records seek points of compressed objects. Raises `LedgerDamaged`; while reading
     `RowTooLong`, `SplitMismatch`, and what keeps the source from being read.
     """
-    slices = _chunk_slices(reader.record, chunk, start, ledger)
-    return _iter_chunk_blocks(
-        reader, chunk, start, slices, context, piece_bytes, ledger, trail or SeekTrail()
-    )
-
-
-def _chunk_slices(
-    record: RunRecord, chunk: Chunk, start: Cursor, ledger: Ledger
-) -> list[ObjectSlice]:
-    if record.objects is not None:
-        return [each for each in ledger.slices(chunk) if each.end > start.byte]
-    first = record.data_start
-    # An object that preflight has not read is one chunk.
-    end = chunk.end if record.size is None else record.size
-    size = end - first.byte
-    return [ObjectSlice(record.pinned, first.byte, first.byte, first.line, size, record.padded)]
-
-
-def _iter_chunk_blocks(
-    reader: RunReader,
-    chunk: Chunk,
-    start: Cursor,
-    slices: list[ObjectSlice],
-    context: Context,
-    piece_bytes: int,
-    ledger: Ledger,
-    trail: SeekTrail,
-) -> Generator[ChunkBlock]:
     record = reader.record
-    pinned_each = (each.pinned for each in slices)
-    at, knows_line = start, chunk.first_line > 0
-    opened = open_each(
-        pinned_each,
-        context,
-        several=record.objects is not None,
-    )
-    with closing(opened) as objects:
-        for object_slice, (pinned, raw) in zip(slices, objects, strict=True):
-            file = open_decoded(raw, record.payload.source, pinned)
-            end = None if object_slice.padded else min(chunk.end, object_slice.end)
-            if at.byte <= object_slice.base:
-                at = Cursor(object_slice.base, object_slice.line)
-            trail.begin(object_slice.base, object_slice.skip)
-            if file.has_seek_points:
-                point = _find_seek_point(chunk, at, object_slice, ledger)
-                trail.begin(object_slice.base, object_slice.skip, point)
-                # What is decompressed in no time needs no points.
-                needs_points = (end or object_slice.end) - at.byte > trail.every
-                file.seek(point, trail if needs_points else None)
-            is_last = end is None or end == object_slice.end
-            blocks = reader.iter_blocks(
-                file, object_slice, at, end, piece_bytes, knows_line=knows_line
-            )
-            for block in blocks:
-                if block is None:
-                    continue
-                if not block.terminated:
-                    if not is_last:
-                        raise _split_mismatch(record, chunk)
-                    offset = object_slice.skip - object_slice.base
-                    refuse_unterminated(reader.boundaries, block, offset, knows_line=knows_line)
-                at = block.end
-                if end is None and at.byte > object_slice.end:
-                    raise _too_long_for_range(file.name, object_slice)
-                yield object_slice, file.name, block
-            if object_slice.padded and at.byte < object_slice.end:
-                # No row of the object lies there, and the chunk goes on behind it.
-                at = Cursor(object_slice.end, at.line)
-                yield object_slice, file.name, Block(b"", at)
+    several = record.objects is not None
+    if several:
+        slices = [each for each in ledger.slices(chunk) if each.end > start.byte]
+    else:
+        first = record.data_start
+        # An object that preflight has not read is one chunk.
+        size = (chunk.end if record.size is None else record.size) - first.byte
+        begin = first.byte
+        slices = [ObjectSlice(record.pinned, begin, begin, first.line, size, record.padded)]
+
+    def read_slices() -> Generator[ChunkBlock]:
+        at, knows_line = start, chunk.first_line > 0
+        opened = open_each((each.pinned for each in slices), context, several=several)
+        with closing(opened) as objects:
+            for object_slice, (pinned, raw) in zip(slices, objects, strict=True):
+                file = open_decoded(raw, record.payload.source, pinned)
+                end = None if object_slice.padded else min(chunk.end, object_slice.end)
+                if at.byte <= object_slice.base:
+                    at = Cursor(object_slice.base, object_slice.line)
+                trail.begin(object_slice.base, object_slice.skip)
+                if file.has_seek_points:
+                    point = _find_seek_point(chunk, at, object_slice, ledger)
+                    trail.begin(object_slice.base, object_slice.skip, point)
+                    # What is decompressed in no time needs no points.
+                    needs_points = (end or object_slice.end) - at.byte > trail.every
+                    file.seek(point, trail if needs_points else None)
+                is_last = end is None or end == object_slice.end
+                blocks = reader.iter_blocks(
+                    file, object_slice, at, end, piece_bytes, knows_line=knows_line
+                )
+                for block in filter(None, blocks):
+                    if not block.terminated:
+                        if not is_last:
+                            raise _split_mismatch(record, chunk)
+                        offset = object_slice.skip - object_slice.base
+                        refuse_unterminated(reader.boundaries, block, offset, knows_line=knows_line)
+                    at = block.end
+                    if end is None and at.byte > object_slice.end:
+                        raise _too_long_for_range(file.name, object_slice)
+                    yield object_slice, file.name, block
+                if object_slice.padded and at.byte < object_slice.end:
+                    # No row of the object lies there, and the chunk goes on behind it.
+                    at = Cursor(object_slice.end, at.line)
+                    yield object_slice, file.name, Block(b"", at)
+
+    return read_slices()
 
 
 def _find_seek_point(

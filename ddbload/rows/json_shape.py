@@ -336,16 +336,13 @@ def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedForm
 
 def sniff_framed(data: bytes, layout: str, shape: str) -> GuessedFormat:
     """Guess the format of JSON objects that are not lines, by the first object."""
-    kind = JSON
     try:
         sample = frame_sample(data, layout)
         row = json.loads(sample.partition(b"\n")[0], parse_int=str, parse_float=str)
     except (InvalidJson, ValueError, RecursionError):
         # Reading the rows reports the position of the error.
-        pass
-    else:
-        if isinstance(row, dict) and row:
-            kind = kind_of(row)
+        row = None
+    kind = kind_of(row) if isinstance(row, dict) and row else JSON
     if kind == DYNAMODB_JSON:
         return GuessedFormat(kind, None, 0.9, f"it is {shape}, and the first one is in {_TYPED}")
     return GuessedFormat(JSON, None, 0.9, f"it is {shape}")
@@ -365,12 +362,5 @@ _DESCRIPTIONS = {
 
 def _first_lines(data: bytes, whole: bool) -> Iterator[bytes]:
     """Yield the first lines that are certainly complete, without lines of white space."""
-    count = 0
-    for found in _LINE.finditer(data):
-        if found.end() == len(data) and not whole:
-            return
-        if not found.group().isspace():
-            yield found.group()
-            count += 1
-            if count == _JSON_LINES:
-                return
+    lines = (each[0] for each in _LINE.finditer(data) if whole or each.end() < len(data))
+    return islice((line for line in lines if not line.isspace()), _JSON_LINES)

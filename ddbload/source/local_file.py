@@ -194,7 +194,11 @@ def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
     except (OSError, ValueError) as error:
         raise SourceUnreadable(f"{path}: {_open_error(error)}") from None
     try:
-        _require_regular(path, descriptor)
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise SourceUnreadable(f"{path} is a folder; name a file in it")
+        if not stat.S_ISREG(mode):
+            raise SourceUnreadable(f"{path} is not a regular file; pipe it in, and name '-'")
         source = LocalFile(path, descriptor)
         if pinned is not None and source.pinned != dict(pinned):
             raise SourceChanged(
@@ -218,14 +222,6 @@ def _open_error(error: OSError | ValueError) -> str | None:
         encoding = sys.getfilesystemencoding()
         return f"the path has a character that file names here cannot have ({encoding})"
     return "the path has a NUL character, which no file name can have"
-
-
-def _require_regular(path: str, descriptor: int) -> None:
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISDIR(mode):
-        raise SourceUnreadable(f"{path} is a folder; name a file in it")
-    if not stat.S_ISREG(mode):
-        raise SourceUnreadable(f"{path} is not a regular file; pipe it in, and name '-'")
 
 
 # Files that do not exist.

@@ -285,14 +285,11 @@ def missing_object(client: S3Client, bucket: str, key: str, extra: str = "") -> 
     HEAD does not show whether the bucket exists, so the bucket is listed if permitted. Errors of
     that are ignored.
     """
-    name = f"s3://{bucket}/{key}"
-    told = f"{name}: no such object{extra}"
-    if extra:
-        return SourceNotFound(told)
-    advice = ""
-    with suppress(Exception):
-        advice = _advice_of_bucket(client, bucket, key)
-    return SourceNotFound(f"{told}{advice}")
+    advice = extra
+    if not extra:
+        with suppress(Exception):
+            advice = _advice_of_bucket(client, bucket, key)
+    return SourceNotFound(f"s3://{bucket}/{key}: no such object{advice}")
 
 
 def _advice_of_bucket(client: S3Client, bucket: str, key: str) -> str:

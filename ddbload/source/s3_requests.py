@@ -264,22 +264,18 @@ def _read_by_event_loop(
                 # Yield one object at a time, so that new requests are sent as soon as memory is
                 # free.
                 yield request.data
-            else:
-                _receive(loop)
+                continue
+            for answered, response in loop.wait()[1]:
+                assert isinstance(answered, _RangeRequest)  # noqa: S101 - for type checkers
+                try:
+                    answered.add(response)
+                except BrokenRead as error:
+                    loop.retry(answered, failure_of_content(error))
+                    continue
+                if not answered.is_done:
+                    loop.send(answered)
     finally:
         loop.close()
-
-
-def _receive(loop: S3RequestLoop) -> None:
-    for request, response in loop.wait()[1]:
-        assert isinstance(request, _RangeRequest)  # noqa: S101 - for type checkers
-        try:
-            request.add(response)
-        except BrokenRead as error:
-            loop.retry(request, failure_of_content(error))
-            continue
-        if not request.is_done:
-            loop.send(request)
 
 
 def read_ranges(

@@ -11,9 +11,9 @@ import json
 import mmap
 import tempfile
 from array import array
-from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any, NamedTuple, Self
@@ -203,16 +203,14 @@ def choose_sample(spool: DigestSpool, sample: float, marks: ItemMarks) -> bytes:
 
     Digests are salted hashes, so each comparison chooses other keys at random.
     """
-    per_partition = []
+    per_partition = Counter[int]()
     for partition, part, parts in partition_passes(spool):
         keys = {entry.key for entry in in_part(spool.entries(partition), part, parts)}
-        if part == 0:
-            per_partition.append(0)
         per_partition[partition] += len(keys)
-    total = sum(per_partition)
+    total = per_partition.total()
     wanted = min(total, sample if isinstance(sample, int) else max(1, round(sample * total)))
     before = 0
-    for partition, keys_here in enumerate(per_partition):
+    for partition, keys_here in per_partition.items():
         if not keys_here:
             continue
         numbers = {entry.key: entry.number for entry in spool.entries(partition)}
@@ -253,7 +251,7 @@ def compare_digests(
         counts.keys += len(items)
         counts.repeated += len(others)
         if last_key is not None:
-            items = {key: items[key] for key in _up_to(sorted(items), last_key)}
+            items = {key: items[key] for key in items if key <= last_key}
         counts.compared += len(items)
         for key, item, number in in_part(table.entries(partition), part, parts):
             found = items.pop(key, None)
@@ -268,10 +266,6 @@ def compare_digests(
         counts.missing += len(items)
         for _, number in items.values():
             marks.set(number, MISSING_MARK)
-
-
-def _up_to(keys: list[bytes], last: bytes) -> list[bytes]:
-    return keys[: bisect_right(keys, last)]
 
 
 Watch = Callable[[WorkTotals, int], None]
@@ -318,7 +312,8 @@ def read_digests(
     """
     spool, counts = DigestSpool(), ReadCounts(bytes=record.data_start.byte)
     names = set[str]()
-    try:
+    with temporary_files_errors(), ExitStack() as opened:
+        opened.callback(spool.close)
         if record.has_rows:
             job = _DigestJob(digests, collect_names)
             taker = _FileTaker(record, job, spool, counts, names, watch)
@@ -333,12 +328,7 @@ def read_digests(
                 f" {counts.causes.total():,} were rejected and {counts.filtered:,} left out by"
                 " --where; this is a fault of ddbload"
             )
-    except OSError as error:
-        spool.close()
-        raise temporary_files_error(error) from None
-    except BaseException:
-        spool.close()
-        raise
+        opened.pop_all()
     return counts, names, spool
 
 
@@ -365,12 +355,16 @@ def marked_items(
         raise SourceChanged("the source had other rows when it was read again: start again")
 
 
-def temporary_files_error(error: OSError) -> OutputUnwritable:
-    """Return the error for digests that cannot be written to disk."""
-    return OutputUnwritable(
-        f"temporary files: {error.strerror}; they take about 80 bytes a row: free some space, or"
-        " name another folder in TMPDIR"
-    )
+@contextmanager
+def temporary_files_errors() -> Iterator[None]:
+    """Turn an `OSError` in the block into the error for digests that cannot be written to disk."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputUnwritable(
+            f"temporary files: {error.strerror}; they take about 80 bytes a row: free some space,"
+            " or name another folder in TMPDIR"
+        ) from None
 
 
 def _item_texts(batch: RowBatch, counts: ReadCounts) -> list[str]:
@@ -389,11 +383,8 @@ class _DigestJob:
 
     digests: ItemDigests
     collect_names: bool
-
-    @property
-    def piece_bytes(self) -> int:
-        """Bytes to read at a time."""
-        return FEED_READ_BYTES
+    piece_bytes = FEED_READ_BYTES
+    """Bytes to read at a time."""
 
     def work(self, reader: RunReader, batches: Iterator[RowBatch], output: PartOutput) -> _Summary:  # noqa: ARG002 - a PartJob
         """Digest all batches of the part."""
@@ -425,38 +416,34 @@ class _DigestJob:
         return self.digests.digest_all(items)
 
 
+@dataclass(frozen=True, slots=True)
 class _FileTaker:
     """Collector that adds the digests of parts to one spool, in order."""
 
-    def __init__(
-        self,
-        record: RunRecord,
-        job: _DigestJob,
-        spool: DigestSpool,
-        counts: ReadCounts,
-        names: set[str],
-        watch: Watch,
-    ) -> None:
-        self._record, self._job, self._spool = record, job, spool
-        self._counts, self._names, self._watch = counts, names, watch
+    record: RunRecord
+    job: _DigestJob
+    spool: DigestSpool
+    counts: ReadCounts
+    names: set[str]
+    watch: Watch
 
     def take(self, summary: _Summary, output: PartOutput, start: Cursor) -> bool:  # noqa: ARG002 - a PartTaker
         """Add the digests of a part that a worker has read."""
         counts, names, groups = summary
-        self._spool.add_groups(groups, output.pieces())
-        self._counts.add(counts)
-        self._names |= names
+        self.spool.add_groups(groups, output.pieces())
+        self.counts.add(counts)
+        self.names.update(names)
         self._show()
         return True
 
     def read(self, batches: Iterator[RowBatch]) -> None:
         """Digest a part in this process."""
         for batch in batches:
-            self._spool.add(self._job.digest(batch, self._counts, self._names))
+            self.spool.add(self.job.digest(batch, self.counts, self.names))
             self._show()
         # Flush, because groups of other parts follow.
-        self._spool.finish()
+        self.spool.finish()
 
     def _show(self) -> None:
-        rows = RowCounts(read=self._counts.read, written=self._spool.items)
-        self._watch(WorkTotals(rows, bytes=self._counts.bytes), expected_bytes(self._record))
+        rows = RowCounts(read=self.counts.read, written=self.spool.items)
+        self.watch(WorkTotals(rows, bytes=self.counts.bytes), expected_bytes(self.record))

@@ -131,7 +131,7 @@ class TableReader:
             clock: Function that returns seconds.
         """
         self.usage = ReadUsage()
-        self._call, self._table = call, table
+        self._call, self._table, self._doing = call, table, f"reading table {table}"
         self._consistent, self._rate = consistent, units_per_second
         self.key_text = digests.key_text
         self._stopped = threading.Event()
@@ -289,10 +289,6 @@ class TableReader:
             self._policy, attempts=THROTTLED_ATTEMPTS if throttled else UNSURE_ATTEMPTS
         )
         policy.wait(failure, attempt, f"{self._doing} (dynamodb:{operation})", self._expected)
-
-    @property
-    def _doing(self) -> str:
-        return f"reading table {self._table}"
 
     def _expected(self, failure: AwsFailure) -> Exception | None:
         if failure.code == "ResourceNotFoundException":

@@ -8,7 +8,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import IO, Any
@@ -49,7 +49,7 @@ from ddbload.verify.compare_digests import (
     compare_digests,
     marked_items,
     read_digests,
-    temporary_files_error,
+    temporary_files_errors,
 )
 from ddbload.verify.table_reader import (
     BATCH_KEYS,
@@ -273,19 +273,34 @@ class Verification:
             processes=processes,
             make_context=make_context,
         )
-        with closing(spool), _disk_errors(), rare_gc(), ExitStack() as stack:
+        with closing(spool), temporary_files_errors(), rare_gc(), ExitStack() as stack:
             verdict.items = spool.items
             self._require_items(verdict)
             only = names if settings.ignore_extra_attributes else None
             digests = ItemDigests(self._keys, salt, settings.ignored, only)
-            reader = self._reader(digests, verdict)
+            reader = TableReader(
+                RawReads(self._context.clients.dynamodb),
+                self.table.name,
+                digests,
+                consistent=settings.consistent,
+                units_per_second=self.estimate.units_per_second,
+                item_bytes=self.estimate.item_bytes,
+                policy=self._context.retry_policy,
+                clock=self._context.clock,
+            )
+            verdict.usage = reader.usage
             table = stack.enter_context(closing(DigestSpool()))
 
             def add(items: list[dict[str, Any]]) -> None:
                 table.add(digests.digest_all(items))
                 verdict.table_items += len(items)
                 watch_table(verdict.table_items)
-                self._check_units(reader, most_units)
+                if most_units is not None and reader.usage.units > most_units:
+                    raise MaxCostReached(
+                        f"table {self.table.name} is larger than AWS last counted: instead of"
+                        f" {self.estimate.units:,.0f} read units {reader.usage.units:,.0f} are used"
+                        " and it goes on; --yes reads it all the same, --sample only a part"
+                    )
 
             marks = stack.enter_context(closing(ItemMarks(spool.items)))
             if settings.sample is not None:
@@ -300,7 +315,8 @@ class Verification:
                 # Keys of the table's items, in the order of their digests, to read extra items
                 # again.
                 kept = stack.enter_context(tempfile.TemporaryFile()) if sink is not None else None
-                for items in reader.scan(self._segments()):
+                size = max(self._source_bytes, self.estimate.table_bytes)
+                for items in reader.scan(max(1, min(MAX_SEGMENTS, size // SEGMENT_BYTES))):
                     add(items)
                     if kept is not None:
                         kept.writelines(
@@ -318,25 +334,6 @@ class Verification:
                 if kept is not None and verdict.keys.extra:
                     verdict.keys.extra = self._write_extra(sink, kept, extra, reader)
 
-    def _reader(self, digests: ItemDigests, verdict: Verdict) -> TableReader:
-        context, estimate = self._context, self.estimate
-        reader = TableReader(
-            RawReads(context.clients.dynamodb),
-            self.table.name,
-            digests,
-            consistent=self._settings.consistent,
-            units_per_second=estimate.units_per_second,
-            item_bytes=estimate.item_bytes,
-            policy=context.retry_policy,
-            clock=context.clock,
-        )
-        verdict.usage = reader.usage
-        return reader
-
-    def _segments(self) -> int:
-        size = max(self._source_bytes, self.estimate.table_bytes)
-        return max(1, min(MAX_SEGMENTS, size // SEGMENT_BYTES))
-
     def _require_items(self, verdict: Verdict) -> None:
         if verdict.items:
             return
@@ -351,14 +348,6 @@ class Verification:
                 " key's column is not the file's"
             )
         raise NothingCompared("the source has no rows, so there is nothing to compare")
-
-    def _check_units(self, reader: TableReader, most_units: float | None) -> None:
-        if most_units is not None and reader.usage.units > most_units:
-            raise MaxCostReached(
-                f"table {self.table.name} is larger than AWS last counted: instead of"
-                f" {self.estimate.units:,.0f} read units {reader.usage.units:,.0f} are used and it"
-                " goes on; --yes reads it all the same, --sample only a part"
-            )
 
     def _marked(self, marks: ItemMarks, verdict: Verdict) -> Generator[MarkedItem]:
         return marked_items(self.record, self._ledger, self._context, marks, verdict.items)
@@ -413,10 +402,9 @@ class Verification:
 
     def _explain(self, verdict: Verdict, marks: ItemMarks, reader: TableReader) -> None:
         """Read some differing items again, and count the attributes in which they differ."""
-        most = min(EXPLAINED_ITEMS, verdict.keys.different)
         with closing(self._marked(marks, verdict)) as marked:
             different = (each for each in marked if each.mark == DIFFERENT_MARK)
-            items = list(islice(different, most))
+            items = list(islice(different, min(EXPLAINED_ITEMS, verdict.keys.different)))
         for each, other in self._with_the_table(reader, items):
             if other is not None:
                 verdict.looked_at += 1
@@ -462,11 +450,3 @@ class Verification:
                 sink(EXTRA, item)
             found += len(items)
         return found
-
-
-@contextmanager
-def _disk_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise temporary_files_error(error) from None

@@ -306,20 +306,17 @@ class DynamoDBSigner(SigningCredentials):
         self._refresh()
         signer = self._signers.get(operation)
         if signer is None:
-            signer = self._signers[operation] = self._signer(operation)
+            signer = self._signers[operation] = RequestSigner(
+                service="dynamodb",
+                region=self.endpoint.region,
+                host=self.endpoint.authority,
+                headers={
+                    "content-type": "application/x-amz-json-1.0",
+                    "x-amz-target": f"DynamoDB_20120810.{operation}",
+                    "user-agent": f"ddbload/{__version__}",
+                },
+            )
         return signer.post(body, self._credentials, self._now())
-
-    def _signer(self, operation: str) -> RequestSigner:
-        return RequestSigner(
-            service="dynamodb",
-            region=self.endpoint.region,
-            host=self.endpoint.authority,
-            headers={
-                "content-type": "application/x-amz-json-1.0",
-                "x-amz-target": f"DynamoDB_20120810.{operation}",
-                "user-agent": f"ddbload/{__version__}",
-            },
-        )
 
 
 _HEADERS = {

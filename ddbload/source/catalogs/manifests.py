@@ -214,7 +214,15 @@ def read_export(location: str, read: Callable[[str], bytes | None]) -> tuple[Lis
     kind = _text(summary, "exportType", folder + EXPORT_SUMMARY) or "FULL_EXPORT"
     if kind not in ("FULL_EXPORT", "INCREMENTAL_EXPORT"):
         raise UnsupportedFormat(f"{folder} is an export of an unknown type: {kind}")
-    _require_all(files, _count(summary, "itemCount", folder + EXPORT_SUMMARY), folder)
+    items = _count(summary, "itemCount", folder + EXPORT_SUMMARY)
+    if items is None and not files:
+        raise DamagedExport(f"{folder}{EXPORT_FILES} names no data file; {_ADVICE}")
+    counts = [file.items for file in files if file.items is not None]
+    if items is not None and len(counts) == len(files) and sum(counts) != items:
+        raise DamagedExport(
+            f"{folder}: the files of {EXPORT_FILES} have {sum(counts)} items, and {EXPORT_SUMMARY}"
+            f" says {items}; {_ADVICE}"
+        )
     return files
 
 
@@ -322,19 +330,6 @@ def _join(folder: str, beside: str) -> str:
         above = folder if cut == len(S3_SCHEME) else above[:cut]
         return above + beside.removeprefix("../")
     return posixpath.normpath(folder + beside)
-
-
-def _require_all(files: tuple[ListedFile, ...], items: int | None, folder: str) -> None:
-    counts = [file.items for file in files if file.items is not None]
-    if items is None or len(counts) < len(files):
-        if not files and items is None:
-            raise DamagedExport(f"{folder}{EXPORT_FILES} names no data file; {_ADVICE}")
-        return
-    if sum(counts) != items:
-        raise DamagedExport(
-            f"{folder}: the files of {EXPORT_FILES} have {sum(counts)} items, and {EXPORT_SUMMARY}"
-            f" says {items}; {_ADVICE}"
-        )
 
 
 def _object(data: bytes, where: str) -> Mapping[str, Any]:

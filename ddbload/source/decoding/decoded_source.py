@@ -195,7 +195,9 @@ class DecodedSource:
         self._layout = layout
         self.compression = compression
         """Name of the compression."""
-        self._encoding = None if encoding is None or is_utf8(encoding) else encoding
+        # UTF-8, by any of its names, needs no conversion.
+        is_utf8 = encoding is None or codecs.lookup(encoding).name == "utf-8"
+        self._encoding = None if is_utf8 else encoding
         self._max_expansion = max_expansion
         self._start: SeekPoint | None = None
         self._trail: SeekTrail | None = None
@@ -369,11 +371,6 @@ def slice_pieces(
 _MARK = "\ufeff"
 _BLOCK_BYTES = 64 * 1024
 _KEEP_ERRORS = "ddbload.kept"
-
-
-def is_utf8(encoding: str) -> bool:
-    """Return whether an encoding's name means UTF-8, which needs no conversion."""
-    return codecs.lookup(encoding).name == "utf-8"
 
 
 def transcode(pieces: Iterator[bytes], encoding: str, name: str) -> Iterator[bytes]:

@@ -106,7 +106,8 @@ class BlockInflater(Inflater):
         stream = self._stream
         if data is not self._data:
             # Keep a reference, because zlib reads from this memory.
-            self._data, self._data_address = data, _address_of(data)
+            self._data = data
+        self._data_address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
         stream.next_in = self._data_address + offset
         stream.avail_in = left = len(data) - offset
         stream.next_out = self._output_address
@@ -127,10 +128,6 @@ class BlockInflater(Inflater):
         length = ctypes.c_uint()
         self._library.inflateGetDictionary(self._reference, found, ctypes.byref(length))
         return found.raw[: length.value]
-
-
-def _address_of(data: bytes) -> int:
-    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 @cache

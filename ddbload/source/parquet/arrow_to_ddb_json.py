@@ -184,10 +184,6 @@ def _within(
     return made
 
 
-def _durations(array: Any) -> list[str]:
-    return _numbers(array.view(pa.int64()))
-
-
 def _lists(array: Any, int96: Leaves) -> list[str]:
     if kinds.is_fixed_size_list(array.type):
         array = array.cast(pa.list_(array.type.value_type))
@@ -283,7 +279,7 @@ _KINDS: Sequence[tuple[Callable[[Any], list[str]], _Tests]] = (
     (_dates, (kinds.is_date,)),
     (_times, (kinds.is_time,)),
     (_binaries, (*_BINARIES, kinds.is_fixed_size_binary)),
-    (_durations, (kinds.is_duration,)),
+    (lambda array: _numbers(array.view(pa.int64())), (kinds.is_duration,)),
     (_nulls, (kinds.is_null,)),
     (_uuids, (lambda kind: isinstance(kind, pa.BaseExtensionType),)),
 )

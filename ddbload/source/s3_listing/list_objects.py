@@ -133,10 +133,6 @@ class _KeyRange:
         self.first = self.last = ""
         self.is_done = False
 
-    def has_request(self) -> bool:
-        """Return whether the range's next page can be requested."""
-        return not self.is_done and (not self.requested or self.token is not None)
-
 
 class ParallelListing:
     """Parallel listing of one prefix."""
@@ -193,7 +189,7 @@ class ParallelListing:
             is_awaited = not number and key_range.requested == key_range.taken
             if free <= 0 or (held >= self._pages_ahead and not is_awaited):
                 return
-            if key_range.has_request():
+            if not key_range.is_done and (not key_range.requested or key_range.token is not None):
                 self._send_request(key_range)
                 free -= 1
                 held += 1
