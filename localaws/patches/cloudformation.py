@@ -155,6 +155,16 @@ def _patch_deletions() -> None:
         delete(self)
 
     replace(parsing_module.ResourceMap, "delete", delete_resources)
+    delete_stack = original(CloudFormationBackend, "delete_stack")
+
+    def delete_exporting_stack(self: CloudFormationBackend, name_or_stack_id: str) -> None:
+        # moto registers no exports of a stack that a change set made, and fails without them.
+        for stack in self.stacks.values():
+            for export in stack.exports:
+                self.exports.setdefault(export.name, export)
+        delete_stack(self, name_or_stack_id)
+
+    replace(CloudFormationBackend, "delete_stack", delete_exporting_stack)
 
 
 def _patch_log_group_arn() -> None:
