@@ -16,41 +16,24 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from proof.account import (
-    BUCKET,
-    LOG_GROUP,
-    PREFIX,
-    QUEUE,
-    RULE,
-    STACK,
-    TABLE,
-    TAG,
-    Account,
-    ProofError,
-    Record,
-    error_code,
-)
+from proof.account import PREFIX, TAG, Account, ProofError, Record, require
 
-NAMES = re.compile(r"(?:/ddbload/|/aws/vendedlogs/states/)?ddbload-proof-([0-9a-f]{8})(?![0-9a-f])")
-"""Beginning of names that the proof, or CloudFormation for it, has given."""
-ASSETS = re.compile(r"cdk-p([0-9a-f]{8})-assets-\d+-")
-"""Bucket of the proof's own bootstrapping."""
 POLICY = "ddbload-proof"
 """Inline policy by which the proof takes a permission away from a role."""
 TOOLKIT = "-toolkit"
 """End of the name of the stack that the bootstrapping makes."""
-GONE = "gone"
-"""Status of a stack that does not exist."""
-_ROUNDS = 8
-"""Rounds in which all that is found is removed: some of it may be in use at first."""
-_ROUND_SECONDS = 15.0
-_STACK_SECONDS = 1800.0
-_ORDER = (STACK, RULE, QUEUE, TABLE, LOG_GROUP, BUCKET)
-_GONE = (
-    *("NoSuchBucket", "ResourceNotFoundException"),
-    *("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"),
+_NAMES = re.compile(
+    r"(?:/ddbload/|/aws/vendedlogs/states/)?ddbload-proof-([0-9a-f]{8})(?![0-9a-f])"
+    # The bucket of the bootstrapping, which the CDK names.
+    r"|cdk-p([0-9a-f]{8})-assets-\d+-"
 )
-"""Codes of AWS for what is removed already, with its stack for example."""
+_ORDER = ("stack", "rule", "queue", "table", "log_group", "bucket")
+_ROUNDS, _ROUND_SECONDS = 8, 15.0
+"""Rounds in which all that is found is removed: some of it may be in use at first."""
+_STACK_SECONDS = 1800.0
+_GONE = re.compile("NoSuchBucket|NotFound|NonExistentQueue|QueueDoesNotExist")
+"""Errors for what is removed already, with its stack for example."""
+_ABSENT = "ABSENT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +45,13 @@ class Found:
     proof: str
 
     @property
-    def is_last(self) -> bool:
-        """True for the bootstrapping, which is removed after everything else."""
-        return self.name.endswith(TOOLKIT) or ASSETS.match(self.name) is not None
-
-    @property
     def order(self) -> tuple[bool, int]:
-        return self.is_last, _ORDER.index(self.kind)
+        """Place in the removal, the bootstrapping after everything else."""
+        is_last = self.name.endswith(TOOLKIT) or self.name.startswith("cdk-")
+        return is_last, _ORDER.index(self.kind)
+
+    def __str__(self) -> str:
+        return f"{self.kind.replace('_', ' ')} {self.name}"
 
 
 class CleanUp:
@@ -77,29 +60,28 @@ class CleanUp:
     def __init__(
         self, account: Account, records: Sequence[Record], proof: str | None = None
     ) -> None:
-        self._account = account
-        self._records = records
-        self._proof = proof
+        self._account, self._records, self._proof = account, records, proof
+        self._client = account.client
         self.refused: dict[Found, str] = {}
         """What could not be removed in the last round, and why."""
         self.pending: list[Found] = []
         """What was found last and is not removed yet."""
-        self.unclaimed: list[str] = []
+        self.unclaimed: list[Found] = []
         """What is named like a proof's, and has neither its tag nor a record: it is left alone."""
 
     def find(self) -> list[Found]:
         """List what is there, in the order in which it is removed. Raises AWS's errors."""
-        found, self.unclaimed = [], []
+        claimed: list[Found] = []
+        self.unclaimed = []
         recorded = {record.proof for record in self._records}
-        for kind, name, tags in self._named():
-            match = NAMES.match(name) or ASSETS.match(name)
-            if match is None or self._proof not in (None, match[1]):
+        for kind, name, read_tags in self._named():
+            match = _NAMES.match(name)
+            if match is None or self._proof not in (None, match[1] or match[2]):
                 continue
-            if match[1] in recorded or self._tag_of(tags) == match[1]:
-                found.append(Found(kind, name, match[1]))
-            else:
-                self.unclaimed.append(f"{kind} {name}")
-        return sorted(found, key=lambda each: each.order)
+            found = Found(kind, name, match[1] or match[2])
+            is_ours = found.proof in recorded or _tag(read_tags) == found.proof
+            (claimed if is_ours else self.unclaimed).append(found)
+        return sorted(claimed, key=lambda each: each.order)
 
     def remove(self, show: Callable[[str], object]) -> list[Found]:
         """Remove everything, look again, and return what is left. Raises AWS's errors."""
@@ -114,146 +96,102 @@ class CleanUp:
                 self._account.pause(_ROUND_SECONDS)
             self.refused = {}
             for each in list(self.pending):
-                show(f"removing {each.kind} {each.name}")
+                show(f"removing {each}")
                 self._try(each)
         left = self.find()
-        if not left:
-            for record in self._records:
-                if self._proof in (None, record.proof):
-                    record.path.unlink(missing_ok=True)
+        for record in self._records:
+            if not left and self._proof in (None, record.proof):
+                record.path.unlink(missing_ok=True)
         return left
 
     def _try(self, found: Found) -> None:
-        removers = {
-            STACK: self._remove_stack,
-            RULE: self._remove_rule,
-            QUEUE: self._remove_queue,
-            TABLE: self._remove_table,
-            LOG_GROUP: self._remove_log_group,
-            BUCKET: self._remove_bucket,
-        }
-        if found.is_last and any(each.kind == STACK for each in self.refused):
+        if found.order[0] and any(each.kind == "stack" for each in self.refused):
             # The role by which CloudFormation removes the stack is in the bootstrapping.
             return
         try:
-            removers[found.kind](found.name)
+            getattr(self, f"_remove_{found.kind}")(found.name)
         except (ClientError, BotoCoreError, ProofError) as error:
-            if error_code(error) not in _GONE:
+            if not _GONE.search(str(error)):
                 self.refused[found] = str(error)
                 return
         self.pending.remove(found)
 
     def _named(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
         """Yield kind, name, and a function that reads the tags, of what may be a proof's."""
-        client = self._account.client
+        client = self._client
         for stack in _items(client("cloudformation"), "describe_stacks", "Stacks"):
-            yield STACK, stack["StackName"], partial(stack.get, "Tags", [])
+            yield "stack", stack["StackName"], partial(stack.get, "Tags", [])
         for rule in _items(client("events"), "list_rules", "Rules", NamePrefix=PREFIX):
-            yield RULE, rule["Name"], partial(self._rule_tags, rule["Arn"])
+            read = partial(client("events").list_tags_for_resource, ResourceARN=rule["Arn"])
+            yield "rule", rule["Name"], read
         for url in _items(client("sqs"), "list_queues", "QueueUrls", QueueNamePrefix=PREFIX):
-            yield QUEUE, url.rpartition("/")[2], partial(self._queue_tags, url)
+            read = partial(client("sqs").list_queue_tags, QueueUrl=url)
+            yield "queue", url.rpartition("/")[2], read
         for name in _items(client("dynamodb"), "list_tables", "TableNames"):
-            yield TABLE, name, partial(self._table_tags, name)
+            yield "table", name, partial(self._table_tags, name)
         for prefix in (f"/ddbload/{PREFIX}", f"/aws/vendedlogs/states/{PREFIX}"):
             request = {"logGroupNamePrefix": prefix}
             for group in _items(client("logs"), "describe_log_groups", "logGroups", **request):
-                yield LOG_GROUP, group["logGroupName"], partial(self._group_tags, group)
+                arn = group["arn"].removesuffix(":*")
+                read = partial(client("logs").list_tags_for_resource, resourceArn=arn)
+                yield "log_group", group["logGroupName"], read
         for bucket in client("s3").list_buckets()["Buckets"]:
             if bucket.get("BucketRegion") in (None, self._account.region):
-                yield BUCKET, bucket["Name"], partial(self._bucket_tags, bucket["Name"])
-
-    @staticmethod
-    def _tag_of(read: Callable[[], Any]) -> str | None:
-        try:
-            tags = read()
-        except ClientError:
-            # It is gone by now, or has no tags.
-            return None
-        pairs = tags if isinstance(tags, dict) else {each["Key"]: each["Value"] for each in tags}
-        value = pairs.get(TAG)
-        return None if value is None else str(value)
-
-    def _rule_tags(self, arn: str) -> Any:
-        return self._account.client("events").list_tags_for_resource(ResourceARN=arn)["Tags"]
-
-    def _queue_tags(self, url: str) -> Any:
-        return self._account.client("sqs").list_queue_tags(QueueUrl=url).get("Tags", {})
-
-    @staticmethod
-    def _group_tags(group: Any) -> Any:
-        """Take a log group for the proof's by its name, which has that of the stack in it."""
-        match = NAMES.match(group["logGroupName"])
-        return {TAG: match and match[1]}
+                read = partial(client("s3").get_bucket_tagging, Bucket=bucket["Name"])
+                yield "bucket", bucket["Name"], read
 
     def _table_tags(self, name: str) -> Any:
-        client = self._account.client("dynamodb")
+        client = self._client("dynamodb")
         arn = client.describe_table(TableName=name)["Table"]["TableArn"]
-        return client.list_tags_of_resource(ResourceArn=arn)["Tags"]
-
-    def _bucket_tags(self, name: str) -> Any:
-        return self._account.client("s3").get_bucket_tagging(Bucket=name)["TagSet"]
+        return client.list_tags_of_resource(ResourceArn=arn)
 
     def _remove_stack(self, name: str) -> None:
         """Stop what the stack does, and delete it. Raises `ProofError`."""
-        client = self._account.client("cloudformation")
+        client, until = self._client("cloudformation"), self._account.until
+        settled = partial(self._settled_status, name)
         # A creation that goes on would make more after its deletion was asked for.
-        stack = self._account.until(
-            lambda: self._settled_stack(name), f"stack {name}", _STACK_SECONDS
-        )
-        if stack["StackStatus"] == GONE:
+        if until(settled, f"stack {name}", _STACK_SECONDS) == _ABSENT:
             return
-        resources = list(
-            _items(client, "list_stack_resources", "StackResourceSummaries", StackName=name)
-        )
-        for each in resources:
-            self._quiet(each["ResourceType"], each.get("PhysicalResourceId") or "")
+        resources = _items(client, "list_stack_resources", "StackResourceSummaries", StackName=name)
+        for each in list(resources):
+            with suppress(ClientError):
+                self._quiet(each["ResourceType"], each.get("PhysicalResourceId") or "")
         client.delete_stack(StackName=name)
-        ended = self._account.until(
-            lambda: self._settled_stack(name), f"removing stack {name}", _STACK_SECONDS
-        )
-        if ended["StackStatus"] != GONE:
-            why = ended.get("StackStatusReason", ended["StackStatus"])
-            raise ProofError(f"stack {name} could not be removed: {why}")
+        status = until(settled, f"removing stack {name}", _STACK_SECONDS)
+        require(status == _ABSENT, f"the stack is {status}")
 
-    def _settled_stack(self, name: str) -> dict[str, Any] | None:
-        """Return the stack unless an operation on it goes on."""
+    def _settled_status(self, name: str) -> str | None:
+        """Return the status of a stack unless an operation on it goes on."""
         try:
-            answer = self._account.client("cloudformation").describe_stacks(StackName=name)
+            answer = self._client("cloudformation").describe_stacks(StackName=name)
         except ClientError as error:
-            if error_code(error) == "ValidationError":
-                return {"StackStatus": GONE}
+            if "does not exist" in str(error):
+                return _ABSENT
             raise
-        stack: dict[str, Any] = answer["Stacks"][0]
-        status = stack["StackStatus"]
-        going = status.endswith("IN_PROGRESS") and status != "REVIEW_IN_PROGRESS"
-        return None if going else stack
+        status = str(answer["Stacks"][0]["StackStatus"])
+        return None if status.endswith("_IN_PROGRESS") and "REVIEW" not in status else status
 
     def _quiet(self, kind: str, name: str) -> None:
-        """Keep a resource of a stack from doing, or keeping, more. Best effort."""
-        client = self._account.client
-        with suppress(ClientError):
-            if kind == "AWS::Lambda::EventSourceMapping":
-                client("lambda").update_event_source_mapping(UUID=name, Enabled=False)
-            elif kind == "AWS::StepFunctions::StateMachine":
-                machine = {"stateMachineArn": name, "statusFilter": "RUNNING"}
-                running = _items(
-                    client("stepfunctions"), "list_executions", "executions", **machine
-                )
-                for each in list(running):
-                    with suppress(ClientError):
-                        client("stepfunctions").stop_execution(executionArn=each["executionArn"])
-            elif kind == "AWS::IAM::Role":
-                # CloudFormation does not delete a role with a policy that it does not know.
-                client("iam").delete_role_policy(RoleName=name, PolicyName=POLICY)
-            elif kind == "AWS::S3::Bucket":
-                # The stack leaves its buckets. On AWS they have its tags.
-                match = NAMES.match(name) or ASSETS.match(name)
-                if self._account.emulated and match is not None:
-                    tags = {"TagSet": [{"Key": TAG, "Value": match[1]}]}
-                    client("s3").put_bucket_tagging(Bucket=name, Tagging=tags)
+        """Keep a resource of a stack from doing, or keeping, more."""
+        client = self._client
+        if kind == "AWS::Lambda::EventSourceMapping":
+            client("lambda").update_event_source_mapping(UUID=name, Enabled=False)
+        elif kind == "AWS::StepFunctions::StateMachine":
+            machine = {"stateMachineArn": name, "statusFilter": "RUNNING"}
+            states = client("stepfunctions")
+            for each in list(_items(states, "list_executions", "executions", **machine)):
+                states.stop_execution(executionArn=each["executionArn"])
+        elif kind == "AWS::IAM::Role":
+            # CloudFormation does not delete a role with a policy that it does not know.
+            client("iam").delete_role_policy(RoleName=name, PolicyName=POLICY)
+        elif kind == "AWS::S3::Bucket" and self._account.emulated:
+            # The stack leaves its buckets. On AWS they have its tags.
+            match = _NAMES.match(name)
+            tags = [{"Key": TAG, "Value": match and (match[1] or match[2])}]
+            client("s3").put_bucket_tagging(Bucket=name, Tagging={"TagSet": tags})
 
     def _remove_rule(self, name: str) -> None:
-        client = self._account.client("events")
+        client = self._client("events")
         targets = client.list_targets_by_rule(Rule=name)["Targets"]
         if targets:
             client.remove_targets(Rule=name, Ids=[each["Id"] for each in targets])
@@ -261,32 +199,44 @@ class CleanUp:
 
     def _remove_queue(self, name: str) -> None:
         """Delete a queue with its messages."""
-        client = self._account.client("sqs")
+        client = self._client("sqs")
         client.delete_queue(QueueUrl=client.get_queue_url(QueueName=name)["QueueUrl"])
 
     def _remove_table(self, name: str) -> None:
-        client = self._account.client("dynamodb")
+        client = self._client("dynamodb")
         # A table that is being made cannot be deleted yet.
         client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 2})
         client.delete_table(TableName=name)
         client.get_waiter("table_not_exists").wait(TableName=name, WaiterConfig={"Delay": 1})
 
     def _remove_log_group(self, name: str) -> None:
-        self._account.client("logs").delete_log_group(logGroupName=name)
+        self._client("logs").delete_log_group(logGroupName=name)
 
     def _remove_bucket(self, name: str) -> None:
         """Delete all versions, a thousand a request, then the bucket. Raises `ProofError`."""
-        client = self._account.client("s3")
+        client = self._client("s3")
         for page in client.get_paginator("list_object_versions").paginate(Bucket=name):
             named = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
             objects = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in named]
             if objects:
-                done = client.delete_objects(
-                    Bucket=name, Delete={"Objects": objects, "Quiet": True}
-                )
-                if done.get("Errors"):
-                    raise ProofError(f"bucket {name}: {done['Errors'][0]['Message']}")
+                request = {"Objects": objects, "Quiet": True}
+                errors = client.delete_objects(Bucket=name, Delete=request).get("Errors")
+                require(not errors, f"objects stay: {errors}")
         client.delete_bucket(Bucket=name)
+
+
+def _tag(read: Callable[[], Any]) -> str | None:
+    """Return the value of the proof's tag, in whichever form a service answers."""
+    try:
+        answer = read()
+    except ClientError:
+        # It is gone by now, or has no tags.
+        return None
+    if isinstance(answer, dict):
+        known = (answer.get(name) for name in ("Tags", "TagSet", "tags"))
+        answer = next((tags for tags in known if tags is not None), [])
+    pairs = answer if isinstance(answer, dict) else {tag["Key"]: tag["Value"] for tag in answer}
+    return pairs.get(TAG)
 
 
 def _items(client: Any, call: str, field: str, **request: Any) -> Iterator[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ddbload.deploy import child_process
-from proof.account import PREFIX, STACK, TAG, Account, ProofError, Record
+from proof.account import PREFIX, TAG, Account, ProofError, Record, require
 from proof.cleanup import TOOLKIT
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,22 +74,26 @@ class Cdk:
 
     def bootstrap(self) -> None:
         """Make the stack with the roles and the bucket that a deployment uses."""
-        self._record.note(STACK, f"{self.stack}{TOOLKIT}")
+        self._record.note(f"stack {self.stack}{TOOLKIT}")
         place = f"aws://{self._account.number}/{self._account.region}"
         own = ("--qualifier", self._qualifier, *self._toolkit, *self._tags)
         # In a folder without cdk.json: otherwise cdk would synthesize the app first.
         status, said = self._cdk("bootstrap", place, *own, cwd=self._folder)
-        if status:
-            raise ProofError(f"cdk bootstrap failed: {said[-1]}")
+        require(not status, f"cdk bootstrap failed: {said[-1]}")
 
-    def deploy(self, settings: Mapping[str, object]) -> None:
+    def deploy(self, settings: Mapping[str, str]) -> None:
         """Deploy the stack, as docs/deploy.md says for a checkout."""
-        self._record.note(STACK, self.stack)
+        self._record.note(f"stack {self.stack}")
         context = {"@aws-cdk/core:bootstrapQualifier": self._qualifier, **settings}
-        words = ["--app", f"{sys.executable} app.py", "--output", str(self._folder / "cdk.out")]
+        words = [
+            "--app",
+            f"{shlex.quote(sys.executable)} app.py",
+            "--output",
+            str(self._folder / "cdk.out"),
+        ]
         words += ["--require-approval", "never", "--method", "direct", "--progress", "events"]
         for name, value in {"stack_name": self.stack, **context}.items():
-            words += ["-c", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+            words += ["-c", f"{name}={value}"]
         for attempt in range(_ATTEMPTS):
             status, said = self._cdk("deploy", *words, *self._toolkit, *self._tags, cwd=ROOT)
             if not status:
@@ -181,17 +186,12 @@ class Deployment:
             raise ProofError(f"ddbload {words[0]}: {said}") from None
         return answer
 
-    def execute(self, run: str, key: str, bucket: str, table: str, **options: object) -> None:
-        """Start an execution, as a program does."""
-        payload = {
-            "run": {"id": run},
-            "source": {"bucket": bucket, "key": key},
-            "target": {"table": table},
-            "options": options,
-        }
-        self.account.client("stepfunctions").start_execution(
-            stateMachineArn=self.machine, name=run, input=json.dumps(payload)
-        )
+    def execute(self, run: str, bucket: str, table: str, **options: object) -> None:
+        """Start an execution for the object named as the run, as a program does."""
+        source = {"bucket": bucket, "key": run}
+        payload = {"source": source, "target": {"table": table}, "options": options}
+        client, text = self.account.client("stepfunctions"), json.dumps(payload)
+        client.start_execution(stateMachineArn=self.machine, name=run, input=text)
 
     def start(self, run: str, source: str, table: str, *words: str, seconds: float = 900.0) -> Any:
         """Run `ddbload start` to the end; return its result. A run that takes longer is cancelled.
@@ -208,37 +208,25 @@ class Deployment:
         """Return the ARN of the first execution of a run."""
         return f"{self.machine.replace(':stateMachine:', ':execution:')}:{run}"
 
-    def ended(self, run: str, seconds: float, *, count: int = 1) -> Ended:
-        """Wait for the event of a run, or for its `count`th. Raises `ProofError`."""
+    def ended(self, run: str, seconds: float) -> Ended:
+        """Wait for the first event of a run. Raises `ProofError`."""
+        wait = self.account.until
+        found: list[Ended] = wait(lambda: self.runs_ended().get(run), f"run {run}", seconds)
+        return found[0]
 
-        def arrived() -> Ended | None:
-            if len(self._ended.get(run, ())) < count:
-                self._receive()
-            found = self._ended.get(run, ())
-            return found[count - 1] if len(found) >= count else None
-
-        ended: Ended = self.account.until(arrived, f"the event of run {run}", seconds)
-        return ended
-
-    def runs_ended(self) -> dict[str, list[Ended]]:
+    def runs_ended(self) -> Mapping[str, list[Ended]]:
         """Return the events that have arrived, by run."""
-        self._receive()
-        return self._ended
-
-    def _receive(self) -> None:
         client = self.account.client("sqs")
-        wait = 0 if self.account.emulated else 2
-        while True:
-            answer = client.receive_message(
-                QueueUrl=self._events, MaxNumberOfMessages=10, WaitTimeSeconds=wait
-            )
-            messages = answer.get("Messages", ())
+        request: dict[str, Any] = {"QueueUrl": self._events, "MaxNumberOfMessages": 10}
+        # A queue that is not asked to wait may keep some of its messages.
+        request |= {"WaitTimeSeconds": 0 if self.account.emulated else 1}
+        while messages := client.receive_message(**request).get("Messages"):
             for each in messages:
                 detail = json.loads(each["Body"])["detail"]
                 self._ended.setdefault(detail["run"], []).append(Ended(detail, time.monotonic()))
-                client.delete_message(QueueUrl=self._events, ReceiptHandle=each["ReceiptHandle"])
-            if len(messages) == 0:
-                return
+                handle = each["ReceiptHandle"]
+                client.delete_message(QueueUrl=self._events, ReceiptHandle=handle)
+        return self._ended
 
     def used(self, arn: str) -> tuple[int, float]:
         """Return an execution's state transitions, and its functions' GB-seconds, at most.
@@ -257,7 +245,7 @@ class Deployment:
         entered = sum(e["type"].endswith("StateEntered") for h in histories for e in h)
         seconds = sum(_task_seconds(history) for history in histories)
         # A child's start is a transition, too.
-        return entered + len(histories) - 1, seconds * memory_gb()
+        return entered + len(histories) - 1, seconds * _memory_gb()
 
     def _history(self, arn: str) -> list[dict[str, Any]]:
         client = self.account.client("stepfunctions")
@@ -265,7 +253,7 @@ class Deployment:
         return [event for page in pages for event in page["events"]]
 
 
-def memory_gb() -> float:
+def _memory_gb() -> float:
     """Return the memory of the functions of the state machine, in GB."""
     settings = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
     return float(settings["memory_mb"]["import_chunk"] / 1024)

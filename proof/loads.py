@@ -8,15 +8,16 @@ import time
 
 from ddbload.aws.table_description import NEW_TABLE_RATE
 from ddbload.plan.price import writes
+from proof.account import require
 from proof.deployment import run_command
-from proof.session import RUN_SECONDS, Session, median, require, rows, succeeded
+from proof.session import RUN_SECONDS, Session, median, require_rows, rows
 
-WCU = 500
-"""Write capacity units of the provisioned table."""
+WCU, RCU = 500, 25
+"""Capacity units of the provisioned table."""
 SLOW = 60
 """Write units a second of runs that are to be interrupted."""
+_SLOWLY = ("--max-wcu", str(SLOW), "--workers", "1", "--detach")
 _BAD_EVERY = 1000
-_BENCHMARKS = "docs/contributing/benchmarks.md#the-rate-beside-boto3 (simulated)"
 
 
 def load_csv(session: Session) -> None:
@@ -24,153 +25,89 @@ def load_csv(session: Session) -> None:
     count = session.size
     bad = count // _BAD_EVERY
     lines = (
-        f"{row.rstrip()},odd\n" if number % _BAD_EVERY == _BAD_EVERY - 1 else row
-        for number, row in enumerate(rows(count))
+        f"{row.rstrip()},odd\n" if number % _BAD_EVERY == 0 else row
+        for number, row in enumerate(rows(count), 1)
     )
-    source, size = session.put("csv.csv", lines)
+    source, _ = session.put("csv.csv", lines)
     limits = ("--max-rejects", str(bad), "--max-cost", f"{session.work.max_cost:.6f}")
-    report = session.stack.start(
-        "csv", source, session.tables["csv"], *limits, seconds=session.work.seconds
-    )
-    session.charge(report, workers=session.work.workers)
-    found = report["rows"]
-    require(
-        (report["status"], found["read"], found["rejected"], found["written"])
-        == ("SUCCEEDED_WITH_REJECTS", count, bad, count - bad),
-        f"csv: {report['status']}, {found}, of {count:,} rows and {bad:,} rejects",
-    )
-    items = session.count("csv")
-    require(items == count - bad, f"csv: {items:,} items of {count - bad:,}")
-    name = f"{size / 1e6:,.1f} MB, {count:,} rows"
-    session.measured(name, f"{items:,} items, {bad:,} rejects", "the same", "the file")
+    report = session.load("csv", source, "csv", *limits)
+    found, items = report["rows"], session.count("csv")
+    shown = f"{items:,} items, {found['rejected']:,} rejects of {found['read']:,} rows"
+    due = f"{count - bad:,} items, {bad:,} rejects of {count:,} rows"
+    require(shown == due, f"{report['status']}: {shown}, not {due}")
+    session.figure("items and rejects", shown, due)
     rate = f"{report['rows_per_second']:,.0f} rows/s in {report['seconds']:,.1f} s"
-    session.on_aws(
-        *("rate", rate, f"{NEW_TABLE_RATE:,} write units/s", "docs/cost.md#assumptions"),
-        "dynalite has no limits",
-    )
-    expected = f"${writes(count - bad).dollars:.4f}"
-    shown = f"${report['dollars'] or 0:.4f}"
-    session.measured("write units by DynamoDB's answers", shown, expected, "docs/cost.md")
+    session.figure("rate", rate, f"{NEW_TABLE_RATE:,}")
+    expected = f"{writes(count - bad).dollars:.4f}"
+    session.figure("dollars of consumed write units", f"${report['dollars']:.4f}", expected)
 
 
 def insert_twice(session: Session) -> None:
     """Load a file by mode `insert`, and again."""
     count = session.size
     source, _ = session.put("insert.csv", rows(count))
-    for run, written, skipped in (("insert-1", count, 0), ("insert-2", 0, count)):
-        report = session.stack.start(
-            *(run, source, session.tables["insert"], "--mode", "insert"),
-            seconds=session.work.seconds,
-        )
-        session.charge(report)
-        found, identical = report["rows"], report.get("identical")
-        require(
-            (found["written"], found["skipped"], identical or 0) == (written, skipped, skipped),
-            f"{run}: {report['status']}, {found}, {identical} identical",
-        )
-        session.measured(
-            f"{run}: {count:,} rows",
-            f"{written:,} written, {skipped:,} skipped as identical, {report['seconds']:.1f} s",
-            "each row written once",
-            "docs/limits.md#insert",
-        )
+    for run, written in (("first", count), ("again", 0)):
+        report = session.load(f"insert-{run}", source, "insert", "--mode", "insert")
+        identical = report.get("identical") or 0
+        shown = f"{report['rows']['written']:,} written, {identical:,} skipped as identical"
+        due = f"{written:,} written, {count - written:,} skipped as identical"
+        require(shown == due, f"{run}: {report['status']}: {shown}, not {due}")
+        session.figure(run, f"{shown}, {report['seconds']:.1f} s", f"{count:,}")
 
 
 def last_wins(session: Session) -> None:
     """Load a file in which each key comes twice."""
     count = session.size
-    both = (text for each in ("old", "new") for text in rows(count, text=each))
+    both = (row for text in ("old", "new") for row in rows(count, text=text))
     source, _ = session.put("order.csv", both)
     options = ("--mode", "last-wins", "--position-attribute", "at")
-    report = session.stack.start(
-        "order", source, session.tables["order"], *options, seconds=session.work.seconds
-    )
-    session.charge(report)
-    later = session.count("order", text="new")
-    require(later == session.count("order") == count, f"order: {later:,} later rows of {count:,}")
-    session.measured(
-        f"{count:,} keys, each twice",
-        f"{later:,} have the later row, {report['seconds']:.1f} s",
-        "all",
-        "docs/limits.md#last-wins",
-    )
+    report = session.load("order", source, "order", *options)
+    later = session.count("order", "new")
+    require(later == session.count("order") == count, f"{later:,} later rows of {count:,}")
+    session.figure("items of the later row", f"{later:,}, {report['seconds']:.1f} s", f"{count:,}")
 
 
 def limit_and_cancel(session: Session) -> None:
     """Lower the limit of a run, and cancel it."""
-    count = session.size
-    source, size = session.put("slow.csv", rows(count))
-    slowly = ("--max-wcu", str(SLOW), "--workers", "1", "--detach")
-    session.stack.start("slow", source, session.tables["slow"], *slowly)
-    account, begun = session.account, time.monotonic()
-    account.until(lambda: session.count("slow"), "the first item", RUN_SECONDS)
-    lower, begun_limit = SLOW // 4, time.monotonic()
-    session.stack.ddbload("limit", "slow", "--max-wcu", str(lower))
-    taken = time.monotonic() - begun_limit
+    source, size = session.put("slow.csv", rows(session.size))
+    begun, stack, lower = time.monotonic(), session.stack, SLOW // 4
+    stack.start("slow", source, session.tables["slow"], *_SLOWLY)
+    session.account.until(lambda: session.count("slow"), "the first item", RUN_SECONDS)
+    stack.ddbload("limit", "slow", "--max-wcu", str(lower))
     # Workers obey within 5 seconds, and have requests in flight.
     time.sleep(6)
     before, at = session.count("slow"), time.monotonic()
     time.sleep(6)
     rate = (session.count("slow") - before) / (time.monotonic() - at)
-    session.measured(
-        f"limit from {SLOW} to {lower} units/s",
-        f"{rate:.1f} units/s after 6 s; the command took {taken:.1f} s",
-        f"{lower} units/s within 5 s",
-        "docs/operations.md#limit-and-cancel",
-    )
     require(rate < SLOW / 2, f"the limit is {lower} units/s, and the run wrote {rate:.1f}")
+    session.figure("limit", f"from {SLOW} to {rate:.1f} units/s after 6 s", lower)
 
     asked = time.monotonic()
-    cancelled = session.stack.ddbload("cancel", "slow")
-    taken = time.monotonic() - asked
-    left = session.count("slow")
-    account.pause(5)
-    after = session.count("slow") - left
-    require(
-        (cancelled["status"], cancelled["silent"], after) == ("CANCELLED", [], 0),
-        f"cancel: {cancelled['status']}, silent {cancelled['silent']}, {after} rows afterwards",
-    )
-    session.measured(
-        "cancel",
-        f"{taken:.1f} s, {after} rows afterwards",
-        "about 5 s, no row afterwards",
-        "docs/operations.md#limit-and-cancel",
-    )
-    seconds = time.monotonic() - begun
-    session.charge({"bytes": size, "seconds": seconds, "dollars": writes(left).dollars})
+    cancelled = stack.ddbload("cancel", "slow")
+    taken, left = time.monotonic() - asked, session.count("slow")
+    session.account.pause(5)
+    ended = (cancelled["status"], cancelled["silent"], session.count("slow") - left)
+    require(ended == ("CANCELLED", [], 0), f"status, silent workers, rows afterwards: {ended}")
+    session.figure("cancel", f"{taken:.1f} s, no row afterwards")
+    session.charge(size, time.monotonic() - begun, writes(left).dollars)
 
 
 def stop_and_resume(session: Session) -> None:
     """Stop an execution as the console does, and resume its run."""
-    count = session.size
+    count, stack = session.size, session.stack
     source, _ = session.put("stop.csv", rows(count))
-    slowly = ("--max-wcu", str(SLOW), "--workers", "1", "--detach")
-    stack = session.stack
-    stack.start("stop", source, session.tables["stop"], *slowly)
+    stack.start("stop", source, session.tables["stop"], *_SLOWLY)
     session.account.until(lambda: session.count("stop"), "the first item", RUN_SECONDS)
     asked = time.monotonic()
     stack.account.client("stepfunctions").stop_execution(executionArn=stack.execution("stop"))
     ended = stack.ended("stop", RUN_SECONDS)
     require(ended.status == "CANCELLED", f"the stopped run is {ended.status}")
-    session.measured(
-        "from the stop to the event of the cancelled run",
-        f"{ended.at - asked:.1f} s",
-        "some seconds",
-        "docs/operations.md#limit-and-cancel",
-    )
+    session.figure("from the stop to the event CANCELLED", f"{ended.at - asked:.1f} s")
     report = stack.ddbload("resume", "stop", "--max-wcu", "none", seconds=session.work.seconds)
-    session.charge(report)
-    items, done = session.count("stop"), report["rows"]["read"]
-    require(
-        (report["status"], done, items) == ("SUCCEEDED", count, count),
-        f"resumed: {report['status']}, {done:,} rows, {items:,} items of {count:,}",
-    )
-    session.measured(
-        "resumed",
-        f"{items:,} items, no row counted twice",
-        f"{count:,}",
-        "docs/operations.md#resume",
-    )
+    session.charge(report["bytes"], report["seconds"], report["dollars"])
+    found = (report["status"], report["rows"]["read"], session.count("stop"))
+    require(found == ("SUCCEEDED", count, count), f"status, rows, items: {found} of {count:,}")
+    session.figure("resumed", f"{count:,} items, no row counted twice", f"{count:,}")
 
 
 def beside_boto3(session: Session) -> None:
@@ -180,56 +117,41 @@ def beside_boto3(session: Session) -> None:
     """
     count = session.size
     source, _ = session.put("limited.csv", rows(count))
-    table = session.tables["limited"] = session.maker.table("limited", write_units=WCU)
-    report = session.stack.start("limited", source, table, seconds=session.work.seconds)
-    session.charge(report)
-    mine = report["rows"]["written"] / report["seconds"]
+    session.tables["limited"] = session.maker.table("limited", units=(RCU, WCU))
+    report = session.load("limited", source, "limited")
     path = session.folder / "boto3.csv"
     path.write_text("id,text\n" + "".join(rows(count, first=count)), "utf-8")
-    settings = {
-        "columns": {"id": "S", "text": "S"},
-        "delimiter": ",",
-        "header": True,
-        "concurrency": 8,
-        "checks": True,
-    }
-    writer = (sys.executable, "-m", "bench.rivals.adaptive")
-    words = [*writer, str(path), table, json.dumps(settings)]
+    settings = {"columns": {"id": "S", "text": "S"}, "delimiter": ",", "header": True}
+    settings |= {"concurrency": 8, "checks": True}
+    words = [sys.executable, "-m", "bench.rivals.adaptive", str(path), session.tables["limited"]]
     begun = time.monotonic()
-    status, _, err = run_command(words, seconds=session.work.seconds)
-    theirs = count / (time.monotonic() - begun)
+    status, _, err = run_command([*words, json.dumps(settings)], seconds=session.work.seconds)
     require(status == 0, f"boto3's writer failed: {err.strip()[-200:]}")
-    for name, rate, expected in (
-        ("ddbload", mine, "99.5 to 100.2 %"),
-        ("boto3, adaptive", theirs, "64.3 to 100.5 %"),
-    ):
-        shown = f"{rate:,.0f} rows/s, {rate / WCU:.1%} of {WCU}"
-        session.measured(f"{name}, {count:,} rows, start included", shown, expected, _BENCHMARKS)
-    session.measured("ddbload's throttled requests", f"{report['throttled']:,}", "", _BENCHMARKS)
+    items = session.count("limited")
+    require(items == 2 * count, f"{items:,} items of {2 * count:,}")
+    rates = {"ddbload": report["rows_per_second"]}
+    rates["boto3, adaptive"] = count / (time.monotonic() - begun)
+    for name, rate in rates.items():
+        session.figure(name, f"{rate:,.0f} rows/s, {rate / WCU:.1%}, start included", f"{WCU} WCU")
 
 
 def four_at_once(session: Session) -> None:
     """Start four executions into one table."""
-    count, stack = session.size, session.stack
+    count, stack, table = session.size, session.stack, session.tables["four"]
     runs = [f"four-{number}" for number in range(4)]
-    sizes = [
-        session.put(f"{run}.csv", rows(count, first=at * count))[1] for at, run in enumerate(runs)
-    ]
+    for at, run in enumerate(runs):
+        session.put(run, rows(count, first=at * count))
     begun = time.monotonic()
     for run in runs:
-        most = session.work.max_cost
-        stack.execute(run, f"{run}.csv", session.bucket, session.tables["four"], max_cost=most)
+        stack.execute(run, session.bucket, table, max_cost=session.work.max_cost)
     ended = [stack.ended(run, session.work.seconds) for run in runs]
     seconds = [each.at - begun for each in ended]
-    for each, size, taken in zip(ended, sizes, seconds, strict=True):
-        succeeded(each, count)
-        session.charge({"bytes": size, "seconds": taken, "dollars": writes(count).dollars})
+    for each, taken in zip(ended, seconds, strict=True):
+        require_rows(each, count)
+        session.charge(count * 100, taken, writes(count).dollars)
     items = session.count("four")
-    require(items == 4 * count, f"four runs: {items:,} items of {4 * count:,}")
-    session.measured("items of four runs", f"{items:,}", f"{4 * count:,}", "the files")
+    require(items == 4 * count, f"{items:,} items of {4 * count:,}")
+    session.figure("items", f"{items:,}", f"{4 * count:,}")
     rates = [count / taken for taken in seconds]
     share = sum(rates) ** 2 / (4 * sum(rate * rate for rate in rates))
-    shown = f"{median(rates):,.0f} rows/s each with their start, Jain index {share:.2f}"
-    session.on_aws(
-        "rates", shown, "Jain index 0.98", _BENCHMARKS, "dynalite has no limits to share"
-    )
+    session.figure("rates", f"{median(rates):,.0f} rows/s each with start, Jain index {share:.2f}")

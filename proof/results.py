@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 MEASURED, LEFT_OUT, FAILED = "measured", "left out", "FAILED"
+_COLUMNS = ("part", "figure", "measured", "expected", "expected by")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,11 @@ class Figure:
     source: str = ""
     """Page, simulation or rule that the expectation is from."""
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        value = self.value if self.status == MEASURED else f"{self.status}: {self.value}"
+        return self.part, self.name, value, self.expected, self.source
+
 
 @dataclass(slots=True)
 class Results:
@@ -38,19 +44,12 @@ class Results:
 
     def page(self) -> str:
         """Return the figures as a table in Markdown."""
-        lines = [
-            "| part | figure | measured | expected | expected by |",
-            "|---|---|---|---|---|",
-        ]
-        for each in self.figures:
-            value = each.value if each.status == MEASURED else f"{each.status}: {each.value}"
-            cells = (each.part, each.name, value, each.expected, each.source)
-            lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
-        return "\n".join(lines) + "\n"
+        rows: list[tuple[str, ...]] = [_COLUMNS, ("---",) * len(_COLUMNS)]
+        rows += [tuple(cell.replace("|", "/") for cell in each.cells) for each in self.figures]
+        return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
     def write(self, folder: Path, more: Mapping[str, Any]) -> Path:
         """Write aws-proof.json and aws-proof.md; return the path of the first."""
-        folder.mkdir(parents=True, exist_ok=True)
         path = folder / "aws-proof.json"
         value = {**self.facts, **more, "figures": [asdict(each) for each in self.figures]}
         path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", "utf-8")

@@ -8,327 +8,210 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from botocore.exceptions import ClientError
-
-from ddbload.contracts import run_record as prices
+from ddbload.contracts.run_record import GB_SECOND, TRANSITION
 from ddbload.plan.price import CHUNK_TRANSITIONS, RUN_TRANSITIONS, writes
+from proof.account import require
 from proof.budget import run_services
 from proof.cleanup import POLICY
 from proof.deployment import Cdk, Deployment
-from proof.session import (
-    NOT_BILLED,
-    PREFIXES,
-    RUN_SECONDS,
-    TABLES,
-    Session,
-    median,
-    require,
-    rows,
-    succeeded,
-)
+from proof.session import RUN_SECONDS, Session, median, require_rows, rows
 
-_FIRST_EVENT_SECONDS = 900.0
-"""S3 sends events of a new bucket after some minutes."""
-_PROBE_SECONDS = 30.0
-"""Seconds between uploads until one of them starts a run that succeeds."""
+TABLES = ("tiny", "csv", "insert", "order", "slow", "stop", "four", "burst")
+"""Ends of the names of the on-demand tables that the stack may write."""
+_FIRST_EVENT_SECONDS, _PROBE_SECONDS = 900.0, 30.0
+"""S3 sends events of a new bucket after some minutes; time between uploads until it does."""
 _PROPAGATION_SECONDS = 180.0
 """Time in which IAM knows a changed policy everywhere."""
-_UPLOADS_PAGE = "docs/deploy.md#uploads"
 
 
 def deploy(session: Session) -> None:
     """Make tables, bucket, queue and stack, and wait until an upload starts a run."""
-    cdk = Cdk(session.account, session.record, session.folder)
-    for table in TABLES:
-        session.tables[table] = session.maker.table(table)
-    session.bucket = session.maker.bucket("sources")
-    queue = session.maker.events()
-    begun = time.monotonic()
-    cdk.bootstrap()
-    session.account.pause(10)
-    uploads = [{"prefix": prefix, "table": session.tables[end]} for prefix, end in PREFIXES.items()]
-    cdk.deploy(
-        {
-            "tables": ",".join(name for end, name in session.tables.items() if end != "denied"),
-            "source_buckets": session.bucket,
-            "uploads": uploads,
-            "log_key": True,
-            "log_retention_days": 1,
-        }
-    )
-    session.stack = Deployment(session.account, cdk.stack, queue)
-    ready = time.monotonic()
-    session.measured(
-        "cdk bootstrap and cdk deploy",
-        f"{ready - begun:.0f} s",
-        "minutes",
-        "docs/getting-started.md",
-    )
+    maker, account = session.maker, session.account
     session.spent += session.work.fixed
+    session.tables = {end: maker.table(end) for end in (*TABLES, "denied")}
+    session.bucket, queue = maker.bucket("sources"), maker.events()
+    cdk, begun = Cdk(account, session.record, session.folder), time.monotonic()
+    cdk.bootstrap()
+    account.pause(10)
+    uploads = [{"prefix": f"{end}/", "table": session.tables[end]} for end in ("tiny", "burst")]
+    allowed = ",".join(session.tables[end] for end in TABLES)
+    more = {"log_key": "true", "log_retention_days": "1", "uploads": json.dumps(uploads)}
+    cdk.deploy({"tables": allowed, "source_buckets": session.bucket, **more})
+    session.deployment = stack = Deployment(account, cdk.stack, queue)
+    ready = time.monotonic()
+    session.figure("cdk bootstrap and cdk deploy", f"{ready - begun:.0f} s")
     attempts = itertools.count(1)
-
-    def is_done() -> bool:
-        ended = session.stack.runs_ended().values()
-        return any(each.status == "SUCCEEDED" for found in ended for each in found)
 
     def first_run() -> bool:
         """Upload, and look for the run of this upload or of an earlier one."""
-        number, until = next(attempts), time.monotonic() + _PROBE_SECONDS
-        session.upload(f"tiny/probe-{number}.csv", f"probe-{number},x\n")
-        session.account.until(
-            lambda: is_done() or time.monotonic() > until, "an event", 2 * _PROBE_SECONDS
-        )
-        return is_done()
+        session.upload(f"tiny/probe-{next(attempts)}.csv")
+        late = time.monotonic() + _PROBE_SECONDS
+        account.until(lambda: done() or time.monotonic() > late, "an event", 2 * _PROBE_SECONDS)
+        return done()
 
-    session.account.until(first_run, "the first run of an upload", _FIRST_EVENT_SECONDS)
-    session.on_aws(
-        *("from the deployment to the first run", f"{time.monotonic() - ready:.0f} s"),
-        *("about five minutes", "Amazon S3 user guide, EventBridge"),
-        "the emulation sends events at once",
-    )
+    def done() -> bool:
+        ended = stack.runs_ended().values()
+        return any(each.status == "SUCCEEDED" for found in ended for each in found)
+
+    account.until(first_run, "the first run of an upload", _FIRST_EVENT_SECONDS)
+    session.figure("from the deployment to the first run", f"{time.monotonic() - ready:.0f} s")
 
 
 def tiny_uploads(session: Session) -> None:
     """Upload files of one row, one after another."""
-    count = session.size
-    stack, seconds, used = session.stack, [], []
+    count, seconds, used = session.size, [], []
     for number in range(count):
-        run, begun = session.upload(f"tiny/{number}.csv", f"tiny-{number},x\n")
-        ended = stack.ended(run, RUN_SECONDS)
-        succeeded(ended, 1)
+        run, begun = session.upload(f"tiny/{number}.csv")
+        ended = session.stack.ended(run, RUN_SECONDS)
+        require_rows(ended, 1)
         seconds.append(ended.at - begun)
-        used.append(stack.used(str(ended.detail["execution"])))
-    spread = f"{median(seconds):.1f} s; {min(seconds):.1f} to {max(seconds):.1f} s"
-    session.on_aws(
-        *(f"from the upload to the event, median of {count}", spread),
-        *("5 to 8 s: to the Map's first child, and cold starts", "docs/scale.md (guessed)"),
-        f"{spread} here, which says nothing of AWS",
-    )
-    transitions = median([each for each, _ in used])
+        used.append(session.stack.used(str(ended.detail["execution"])))
+    session.figure("uploads that were loaded", f"{count}", count)
+    spread = f"{median(seconds):.1f} s; from {min(seconds):.1f} to {max(seconds):.1f} s"
+    session.figure("from the upload to the event", spread)
+    transitions, gb_seconds = (median(values) for values in zip(*used, strict=True))
     most = RUN_TRANSITIONS + CHUNK_TRANSITIONS
-    session.on_aws(
-        *("state transitions of a run", f"{transitions:.0f}", f"at most {most}", "docs/cost.md"),
-        f"{transitions:.0f} in the execution; its Map's children cannot be listed there",
-    )
+    session.figure("state transitions of a run", f"{transitions:.0f}", most)
     services = run_services(100, 0.0)
-    page = writes(1).dollars + services["Lambda"] + services["Step Functions"]
-    gb_seconds = median([each for _, each in used])
-    billed = writes(1).dollars + transitions * prices.TRANSITION + gb_seconds * prices.GB_SECOND
-    session.on_aws(
-        *("dollars of a run, without S3", f"${billed:.6f}", f"${page:.6f}", "docs/cost.md"),
-        NOT_BILLED,
-    )
+    expected = writes(1).dollars + services["Lambda"] + services["Step Functions"]
+    billed = writes(1).dollars + transitions * TRANSITION + gb_seconds * GB_SECOND
+    session.figure("dollars of a run, without S3", f"${billed:.6f}", f"{expected:.6f}")
     session.spent += count * (billed + services["S3 requests"])
 
 
 def redrive(session: Session) -> None:
     """Keep on_upload from starting runs until an upload is a dead letter; then move it back."""
-    stack, client = session.stack, session.account.client
-    functions, sqs = client("lambda"), client("sqs")
+    stack, until = session.stack, session.account.until
+    functions, sqs = session.account.client("lambda"), session.account.client("sqs")
     name = stack.resource("AWS::Lambda::Function", "OnUpload")
     before = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-    queue, letters = stack.outputs["UploadQueueUrl"], stack.outputs["UploadDeadLetterQueueUrl"]
-    arns = [
-        sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"][
-            "QueueArn"
-        ]
-        for url in (queue, letters)
-    ]
-    # Twenty deliveries, six minutes apart, would take two hours.
-    once = {"deadLetterTargetArn": arns[1], "maxReceiveCount": "1"}
-    hasty = {"RedrivePolicy": json.dumps(once), "VisibilityTimeout": "60"}
-    sqs.set_queue_attributes(QueueUrl=queue, Attributes=hasty)
+    urls = [stack.outputs[output] for output in ("UploadQueueUrl", "UploadDeadLetterQueueUrl")]
+
+    def attribute(url: str, name: str) -> str:
+        answer = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])
+        return str(answer["Attributes"][name])
 
     def set_machine(machine: str) -> None:
-        variables = {**before, "DDBLOAD_STATE_MACHINE": machine}
-        functions.update_function_configuration(
-            FunctionName=name, Environment={"Variables": variables}
-        )
+        variables = {"Variables": {**before, "DDBLOAD_STATE_MACHINE": machine}}
+        functions.update_function_configuration(FunctionName=name, Environment=variables)
         functions.get_waiter("function_updated_v2").wait(FunctionName=name)
 
-    def dead() -> bool:
-        wanted = "ApproximateNumberOfMessages"
-        answer = sqs.get_queue_attributes(QueueUrl=letters, AttributeNames=[wanted])
-        return bool(answer["Attributes"][wanted] != "0")
-
+    queue, letters = (attribute(url, "QueueArn") for url in urls)
+    # Twenty deliveries, six minutes apart, would take two hours.
+    once = json.dumps({"deadLetterTargetArn": letters, "maxReceiveCount": "1"})
+    hasty = {"RedrivePolicy": once, "VisibilityTimeout": "60"}
+    sqs.set_queue_attributes(QueueUrl=urls[0], Attributes=hasty)
     set_machine(f"{stack.machine}-missing")
     try:
-        run, begun = session.upload("tiny/dead.csv", "dead,x\n")
-        session.account.until(dead, "the dead letter", session.work.seconds)
+        run, begun = session.upload("tiny/dead.csv")
+        is_dead = "ApproximateNumberOfMessages"
+        until(lambda: int(attribute(urls[1], is_dead)), "the dead letter", session.work.seconds)
     finally:
         set_machine(stack.machine)
-    session.measured(
-        "an upload that cannot start a run",
-        f"a dead letter after {time.monotonic() - begun:.0f} s",
-        "after one delivery here, 20 by default",
-        "docs/deploy.md#bursts",
-    )
-    expected = ("the run of the upload", "docs/operations.md#resume")
-    if session.account.emulated:
-        session.leave_out("moved back", "StartMessageMoveTask is missing there", *expected)
-        return
-    begun = time.monotonic()
-    sqs.start_message_move_task(SourceArn=arns[1], DestinationArn=arns[0])
-    ended = stack.ended(run, session.work.seconds)
-    succeeded(ended, 1)
-    session.measured("moved back", f"its run ended after {ended.at - begun:.0f} s", *expected)
-    session.spent += sum(run_services(100, 0.0).values())
+    session.figure("an upload that cannot start a run", f"{time.monotonic() - begun:.0f} s")
+    begun, shown = time.monotonic(), ""
+    if not session.account.emulated:
+        sqs.start_message_move_task(SourceArn=letters, DestinationArn=queue)
+        ended = stack.ended(run, session.work.seconds)
+        require_rows(ended, 1)
+        shown = f"its run ended after {ended.at - begun:.0f} s"
+    session.figure("moved back", shown)
+    session.charge(100, 0.0, writes(1).dollars)
 
 
 def burst(session: Session) -> None:
     """Upload many files in a minute; each is loaded once."""
-    count = session.size
+    count, stack, begun = session.size, session.stack, time.monotonic()
     every = 0.0 if session.account.emulated else 60 / count
-    begun = time.monotonic()
 
     def upload(number: int) -> str:
         time.sleep(max(0.0, begun + number * every - time.monotonic()))
-        return session.upload(f"burst/{number}.csv", f"burst-{number},x\n")[0]
+        return session.upload(f"burst/{number}.csv")[0]
 
     with ThreadPoolExecutor(16) as pool:
         runs = list(pool.map(upload, range(count)))
     uploaded = time.monotonic()
-    ended = [session.stack.ended(run, RUN_SECONDS) for run in runs]
+    ended = [stack.ended(run, RUN_SECONDS) for run in runs]
     for each in ended:
-        succeeded(each, 1)
-    items, twice = (
-        session.count("burst"),
-        sum(len(session.stack.runs_ended()[run]) > 1 for run in runs),
-    )
-    require(items == count, f"{items} items of {count} uploads")
-    session.measured(f"{count} uploads", f"{items} items", f"{count}", _UPLOADS_PAGE)
-    session.measured("uploads loaded twice", f"{twice}", "0", "make simulate")
-    last = max(each.at for each in ended)
-    session.on_aws(
-        *("from the last upload to the last event", f"{last - uploaded:.0f} s"),
-        *("5 s; 200 s with ten concurrent functions", "tests/sim/bursts.py (simulated)"),
-        "the emulation runs four processes of a function",
-    )
-    services = sum(run_services(100, 0.0).values())
-    session.spent += count * (services + writes(1).dollars)
+        require_rows(each, 1)
+        session.charge(100, 0.0, writes(1).dollars)
+    items, twice = session.count("burst"), sum(len(stack.runs_ended()[run]) > 1 for run in runs)
+    require((items, twice) == (count, 0), f"{items} items of {count}, {twice} loaded twice")
+    session.figure("items, and uploads loaded twice", f"{items}, {twice}", count)
+    last = max(each.at for each in ended) - uploaded
+    session.figure("from the last upload to the last event", f"{last:.0f} s")
 
 
 def cold_starts(session: Session) -> None:
-    """Read from the logs what cold starts were billed."""
-    logs = session.account.client("logs")
+    """Read from Lambda's lines REPORT what cold starts were billed."""
+    pages = session.account.client("logs").get_paginator("filter_log_events")
+    line = re.compile(r"Billed Duration: ([\d.]+) ms.*Init Duration: ([\d.]+) ms", re.DOTALL)
     for group in session.stack.log_groups:
-        pages = logs.get_paginator("filter_log_events").paginate(
-            logGroupName=group, filterPattern='"Init Duration"'
-        )
-        found = [_report_line(event["message"]) for page in pages for event in page["events"]]
-        starts = [each for each in found if each is not None]
-        name = f"{group.rpartition('/')[2]}: cold starts"
-        if not starts:
-            session.leave_out(name, "the log has none")
-            continue
-        billed, began = (median([each[at] for each in starts]) for at in (0, 1))
-        session.measured(
-            name,
-            f"{len(starts)}, median {began:,.0f} ms, billed {billed:,.0f} ms with their work",
-            "1,000 ms",
-            "docs/scale.md (guessed)",
-        )
-
-
-def _report_line(message: str) -> tuple[float, float] | None:
-    """Return billed and initial milliseconds of Lambda's line REPORT."""
-    billed = re.search(r"Billed Duration: ([\d.]+) ms", message)
-    began = re.search(r"Init Duration: ([\d.]+) ms", message)
-    return (float(billed[1]), float(began[1])) if billed and began else None
+        request = {"logGroupName": group, "filterPattern": '"Init Duration"'}
+        events = [event for page in pages.paginate(**request) for event in page["events"]]
+        starts = [match for match in (line.search(event["message"]) for event in events) if match]
+        shown = "none in the log"
+        if starts:
+            billed, began = (median(float(match[at]) for match in starts) for at in (1, 2))
+            shown = f"{began:,.0f} ms; {billed:,.0f} ms billed with the work ({len(starts)} starts)"
+        session.figure(group.rpartition("/")[2], shown)
 
 
 def log_key(session: Session) -> None:
     """Look whether all log groups have the stack's key, and can be read with it."""
-    logs = session.account.client("logs")
-    stack = session.stack
+    logs, stack = session.account.client("logs"), session.stack
     key = stack.resource("AWS::KMS::Key", "Key")
-    groups = [*stack.log_groups, f"/aws/vendedlogs/states/{stack.stack}"]
-    events = 0
+    groups, events = [*stack.log_groups, f"/aws/vendedlogs/states/{stack.stack}"], 0
     for group in groups:
         (found,) = logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]
         require(str(found.get("kmsKeyId", "")).endswith(key), f"{group} is not encrypted by {key}")
         events += len(logs.filter_log_events(logGroupName=group, limit=10)["events"])
     require(events, "no log event could be read")
-    session.measured(
-        f"{len(groups)} log groups",
-        "encrypted by the stack's key, and read",
-        "the same",
-        "docs/security.md",
+    session.figure(
+        "log groups", f"{len(groups)} encrypted by the stack's key, and read", len(groups)
     )
 
 
 def permissions(session: Session) -> None:
     """Load what the stack may not, then take a permission away and give it back."""
-    stack, tables = session.stack, session.tables
+    stack, until = session.stack, session.account.until
     source, _ = session.put("denied.csv", rows(5))
-    elsewhere = f"s3://{stack.work}/none.csv"
-    for run, where, table, expected in (
-        ("denied-table", source, tables["denied"], "TableNotAllowed"),
-        ("denied-bucket", elsewhere, tables["tiny"], "BucketNotAllowed"),
-    ):
-        found = (stack.start(run, where, table)["error"] or {}).get("name")
-        require(found == expected, f"{run}: {found} instead of {expected}")
-        session.measured(run, str(found), expected, "docs/troubleshooting.md")
+    cases = {"denied-table": (source, "denied"), "denied-bucket": (f"s3://{stack.work}/a", "tiny")}
+    for run, case in cases.items():
+        session.figure(run, str((session.load(run, *case)["error"] or {}).get("name")))
+    require(session.count("denied") == 0, "a table that is not allowed was written")
 
+    iam, attempts, begun = session.account.client("iam"), itertools.count(1), time.monotonic()
     role = stack.outputs["ImportChunkRoleArn"].rpartition("/")[2]
-    iam = session.account.client("iam")
     deny = {"Effect": "Deny", "Action": "dynamodb:BatchWriteItem", "Resource": "*"}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [deny]})
-    name = {"RoleName": role, "PolicyName": POLICY}
-    attempts = iter(range(1000))
 
-    def start() -> dict[str, object]:
+    def refused() -> dict[str, str] | None:
         """Start a run, anew each time: IAM takes a while to know a change."""
-        run = f"denied-write-{next(attempts)}"
-        report: dict[str, object] = stack.start(run, source, tables["tiny"])
-        return report
+        report = session.load(f"denied-write-{next(attempts)}", source, "tiny")
+        return report if report["error"] else None
 
-    begun = time.monotonic()
-    iam.put_role_policy(**name, PolicyDocument=policy)
+    iam.put_role_policy(RoleName=role, PolicyName=POLICY, PolicyDocument=policy)
     try:
-        refused = session.account.until(
-            lambda: (report := start())["error"] and report, "the refusal", _PROPAGATION_SECONDS
-        )
+        report = until(refused, "the refusal", _PROPAGATION_SECONDS)
     finally:
-        iam.delete_role_policy(**name)
-    require(refused["error"]["name"] == "AccessDenied", f"the run failed by {refused['error']}")
-    session.measured(
-        "without dynamodb:BatchWriteItem",
-        "AccessDenied",
-        "AccessDenied",
-        "docs/troubleshooting.md",
-    )
-    session.account.until(
-        lambda: stack.ddbload("resume", refused["run"])["status"] == "SUCCEEDED",
-        "the resumed run",
-        _PROPAGATION_SECONDS,
-    )
-    session.measured(
-        "resumed with the permission",
-        f"SUCCEEDED, {time.monotonic() - begun:.0f} s in all",
-        "after some minutes at most",
-        "docs/troubleshooting.md",
-    )
-    session.spent += 5 * sum(run_services(100, 0.0).values())
+        iam.delete_role_policy(RoleName=role, PolicyName=POLICY)
+    require(report["error"]["name"] == "AccessDenied", f"the run failed by {report['error']}")
+    session.figure("without dynamodb:BatchWriteItem", "AccessDenied")
+
+    def resumed() -> bool:
+        return bool(stack.ddbload("resume", report["run"])["status"] == "SUCCEEDED")
+
+    until(resumed, "the resumed run", _PROPAGATION_SECONDS)
+    shown = f"SUCCEEDED, {time.monotonic() - begun:.0f} s in all"
+    session.figure("resumed with the permission", shown)
+    session.charge(500, 0.0, writes(5).dollars)
 
 
 def destroy(session: Session) -> None:
     """Remove the stack by `ddbload destroy`; its two buckets stay."""
-    stack = session.stack
-    begun = time.monotonic()
+    stack, begun = session.stack, time.monotonic()
     removed = stack.ddbload("destroy", "--yes", seconds=RUN_SECONDS)
-    kept = sorted(removed["kept_buckets"])
-    wanted = sorted((stack.inbox, stack.work))
-    require(kept == wanted, f"kept {kept} instead of {wanted}")
-    session.measured(
-        "ddbload destroy",
-        f"{time.monotonic() - begun:.0f} s, two buckets stay",
-        "two buckets stay",
-        "docs/operations.md#destroy",
-    )
-    session.stack = None
-    try:
-        session.account.client("cloudformation").describe_stacks(StackName=stack.stack)
-    except ClientError:
-        return
-    require(False, f"the stack {stack.stack} is still there")
+    kept, due = sorted(removed["kept_buckets"]), sorted((stack.inbox, stack.work))
+    require(kept == due, f"kept {kept} instead of {due}")
+    session.figure("ddbload destroy", f"{time.monotonic() - begun:.0f} s, two buckets stay")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,18 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from ddbload.contracts.upload_rule import Upload
-from proof.account import Account, Maker, ProofError, Record
+from proof.account import Account, Maker, Record, require
 from proof.budget import ROW_BYTES, Budget, Work, run_services
 from proof.deployment import Deployment, Ended
 from proof.results import LEFT_OUT, MEASURED, Figure, Results
 
-TABLES = ("tiny", "csv", "insert", "order", "slow", "stop", "four", "burst", "denied")
-"""Ends of the names of the on-demand tables that the stack may write."""
-PREFIXES = {"tiny/": "tiny", "burst/": "burst"}
-"""Upload rules: tables by prefix."""
-NOT_BILLED = "the emulation bills nothing, and takes this machine's time"
 RUN_SECONDS = 900.0
-"""Seconds after which a run is cancelled where its part says nothing else."""
+"""Seconds after which a run is given up where its part says nothing else."""
 
 
 @dataclass(slots=True)
@@ -35,16 +29,17 @@ class Session:
     results: Results
     budget: Budget
     part: str = ""
-    """Name of the part that runs."""
+    """Name of the part that runs, and what it measures."""
+    expected: Mapping[str, Sequence[str]] = field(default_factory=dict)
     size: int = 0
     """Its size: rows, keys or uploads."""
     work: Work = field(default_factory=Work)
     """What it may cost, at most."""
     spent: float = 0.0
-    """Dollars of the part that runs, estimated by what its runs used."""
+    """Dollars that it has spent, estimated by what its runs used."""
     tables: dict[str, str] = field(default_factory=dict)
     bucket: str = ""
-    _deployment: Deployment | None = None
+    deployment: Deployment | None = None
 
     @property
     def maker(self) -> Maker:
@@ -52,97 +47,73 @@ class Session:
 
     @property
     def stack(self) -> Deployment:
-        """The deployed stack. Raises `ProofError` if there is none."""
-        if self._deployment is None:
-            raise ProofError("the stack was not deployed")
-        return self._deployment
+        """The deployed stack."""
+        assert self.deployment is not None  # noqa: S101 - no part runs without it
+        return self.deployment
 
-    @stack.setter
-    def stack(self, deployment: Deployment | None) -> None:
-        self._deployment = deployment
+    def figure(self, name: str, value: str, *calculated: object) -> None:
+        """Add a figure beside what was expected; leave it out, by name, where it means nothing.
 
-    @property
-    def deployed(self) -> bool:
-        return self._deployment is not None
+        `calculated`: what stands for `{}` in the expectation.
+        """
+        expected, source, *not_emulated = self.expected[name]
+        status = MEASURED
+        if not_emulated and self.account.emulated:
+            status, value = LEFT_OUT, not_emulated[0]
+        expected = expected.format(*calculated)
+        self.results.figures.append(Figure(self.part, name, status, value, expected, source))
 
-    # Figures.
+    def charge(self, size: int, seconds: float, dollars: float | None) -> None:
+        """Count what a run has cost: its write units, and its services by their estimate."""
+        services = run_services(size, seconds, self.work.workers)
+        self.spent += (dollars or 0.0) + sum(services.values())
 
-    def measured(self, name: str, value: str, expected: str, source: str) -> None:
-        """Add a figure beside what was expected, and the page or simulation that said so."""
-        self.results.figures.append(Figure(self.part, name, MEASURED, value, expected, source))
+    def load(self, run: str, source: str, table: str, *words: str) -> Any:
+        """Run `ddbload start` to its end, and count its cost; return its report."""
+        seconds = self.work.seconds or RUN_SECONDS
+        report = self.stack.start(run, source, self.tables[table], *words, seconds=seconds)
+        self.charge(report["bytes"], report["seconds"], report["dollars"])
+        return report
 
-    def leave_out(self, name: str, why: str, expected: str = "", source: str = "") -> None:
-        """Add a figure that cannot be measured here, by name."""
-        self.results.figures.append(Figure(self.part, name, LEFT_OUT, why, expected, source))
-
-    def on_aws(self, name: str, value: str, expected: str, source: str, why: str) -> None:
-        """Add a figure that means something on AWS only."""
-        if self.account.emulated:
-            self.leave_out(name, why, expected, source)
-        else:
-            self.measured(name, value, expected, source)
-
-    # Costs.
-
-    def charge(self, report: Mapping[str, Any], *, workers: int = 1) -> None:
-        """Count what a run has cost: its units, and its services by their estimate."""
-        services = run_services(report["bytes"], report["seconds"], workers)
-        self.spent += (report["dollars"] or 0.0) + sum(services.values())
-
-    # Sources and tables.
-
-    def put(self, key: str, rows: Iterable[str], header: str = "id,text") -> tuple[str, int]:
+    def put(self, key: str, lines: Iterable[str]) -> tuple[str, int]:
         """Make an object of the sources' bucket; return its address and size."""
-        with tempfile.NamedTemporaryFile("w", dir=self.folder, newline="") as file:
-            file.write(f"{header}\n")
-            file.writelines(rows)
-            file.flush()
-            self.account.client("s3").upload_file(file.name, self.bucket, key)
-            return f"s3://{self.bucket}/{key}", Path(file.name).stat().st_size
+        path = self.folder / key
+        with path.open("w", encoding="utf-8", newline="") as file:
+            file.write("id,text\n")
+            file.writelines(lines)
+        self.account.client("s3").upload_file(str(path), self.bucket, key)
+        return f"s3://{self.bucket}/{key}", path.stat().st_size
 
-    def upload(self, key: str, rows: str) -> tuple[str, float]:
-        """Upload to the inbox; return the id of the run that it starts, and the time before it."""
-        bucket, begun = self.stack.inbox, time.monotonic()
-        made = self.account.client("s3").put_object(
-            Bucket=bucket, Key=key, Body=f"id,text\n{rows}".encode()
-        )
+    def upload(self, key: str) -> tuple[str, float]:
+        """Upload a row to the inbox; return the id of the run that it starts, and the time."""
+        bucket, begun, body = self.stack.inbox, time.monotonic(), f"id,text\n{key},x\n".encode()
+        made = self.account.client("s3").put_object(Bucket=bucket, Key=key, Body=body)
         return Upload(bucket, key, made.get("VersionId"), made["ETag"].strip('"')).run, begun
 
-    def count(self, table: str, **wanted: str) -> int:
-        """Count the items of a table, or those whose attribute `text` has a value."""
+    def count(self, table: str, text: str | None = None) -> int:
+        """Count the items of a table, or those with this `text`."""
         request: dict[str, Any] = {"TableName": self.tables[table], "ConsistentRead": True}
-        if wanted:
-            request |= {
-                "FilterExpression": "#text = :text",
-                "ExpressionAttributeNames": {"#text": "text"},
-                "ExpressionAttributeValues": {":text": {"S": wanted["text"]}},
-            }
+        if text is not None:
+            names, values = {"#text": "text"}, {":text": {"S": text}}
+            request |= {"FilterExpression": "#text = :text", "ExpressionAttributeNames": names}
+            request |= {"ExpressionAttributeValues": values}
         pages = self.account.client("dynamodb").get_paginator("scan")
         return sum(page["Count"] for page in pages.paginate(Select="COUNT", **request))
 
 
-def rows(count: int, first: int = 0, text: str = "") -> Iterable[str]:
+def rows(count: int, first: int = 0, text: str = "x" * (ROW_BYTES - 12)) -> Iterable[str]:
     """Generate rows of about `ROW_BYTES` bytes with different ids."""
-    fill = text or "x" * (ROW_BYTES - 12)
-    return (f"r{number:09d},{fill}\n" for number in range(first, first + count))
+    return (f"r{number:09d},{text}\n" for number in range(first, first + count))
 
 
-def require(holds: object, otherwise: str) -> None:
-    """Raise `ProofError` unless something holds."""
-    if not holds:
-        raise ProofError(otherwise)
-
-
-def median(values: Sequence[float]) -> float:
+def median(values: Iterable[float]) -> float:
     """Return the upper median."""
-    return sorted(values)[len(values) // 2]
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2]
 
 
-def succeeded(ended: Ended, written: int) -> None:
+def require_rows(ended: Ended, written: int) -> None:
     """Require that a run has written so many rows, and rejected none. Raises `ProofError`."""
-    detail = ended.detail
-    require(
-        (ended.status, detail["rows"]["written"]) == ("SUCCEEDED", written),
-        f"run {detail['run']}: {ended.status}, {detail['rows']['written']} of {written} rows,"
-        f" {detail['error']}",
-    )
+    found = ended.detail
+    said = f"run {found['run']}: {ended.status}, {found['rows']}, {found['error']}"
+    require((ended.status, found["rows"]["written"]) == ("SUCCEEDED", written), said)

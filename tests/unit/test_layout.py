@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("bench", "ddbload", "infra", "lab", "lambdas", "localaws", "release")
+FOLDERS = ("bench", "ddbload", "infra", "lab", "lambdas", "localaws", "proof", "release")
 MOST_MODULES, MOST_CLASSES, MOST_CODE_LINES = 163, 449, 33_270
 """Ceilings of ddbload, which only come down: what is new takes the place of something."""
 MOST_LINES = 500
