@@ -13,6 +13,7 @@ import secrets
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -73,6 +74,7 @@ def _prove(
         "region": account.region,
         "scale": scale,
         "budget": options.budget,
+        "seconds": {},
     }
     results, budget = Results(facts), Budget(options.budget)
     with tempfile.TemporaryDirectory(prefix="ddbload-proof-") as folder:
@@ -112,6 +114,7 @@ def _run_part(session: Session, part: Part, scale: float) -> bool:
         note(LEFT_OUT, f"it may cost ${work.dollars:.2f}, and ${budget.left:.2f} is left")
     else:
         say(f"{part.name}: {text}")
+        begun = time.monotonic()
         try:
             part.measure(session)
         except Exception as error:  # noqa: BLE001 - the next part runs, and everything is removed
@@ -121,26 +124,23 @@ def _run_part(session: Session, part: Part, scale: float) -> bool:
             session.spent = max(session.spent, work.dollars)
         finally:
             budget.spent += session.spent
+            session.results.facts["seconds"][part.name] = round(time.monotonic() - begun, 1)
     return session.deployment is not None
 
 
 def _remove(account: Account, clean: CleanUp) -> list[str]:
     """Remove what is found; return and say what is left."""
     try:
-        left = clean.remove(say)
+        clean.remove(say)
     except KeyboardInterrupt:
-        left = clean.pending
         say("interrupted while removing")
-    except AWS_FAULTS as error:
-        left = clean.pending
-        say(f"AWS refused to list what there is: {error}")
-    for each in left:
-        say(f"left: {each}{': ' * (each in clean.refused)}{clean.refused.get(each, '')}")
-    for each in clean.unclaimed:
-        say(f"not removed, since it has no tag ddbload-proof: {each}")
+    for each in clean.left:
+        say(f"left: {each}")
+    for found in clean.unclaimed:
+        say(f"not removed, since it has no tag ddbload-proof: {found}")
     command = f"make test-aws-clean removes it, in {account.place}"
-    say(command if left else f"nothing is left in {account.place}")
-    return [str(each) for each in left]
+    say(command if clean.left else f"nothing is left in {account.place}")
+    return clean.left
 
 
 def _clean_all(account: Account, options: argparse.Namespace) -> int:

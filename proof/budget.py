@@ -1,7 +1,7 @@
 """Prices of the proof's parts, and the largest scale that a budget pays for (pure).
 
-The prices are those of `ddbload plan`. Each is the most that a part may cost: runs are cancelled
-at their time limit, and DynamoDB's share is bounded by each run's `max_cost`.
+The prices are those of `ddbload plan`. Each is the most that a part may cost: rows are known, runs
+are cancelled at their time limit, and the largest has a `max_cost`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Work:
 
     @property
     def max_cost(self) -> float:
-        """Dollars of write units at which a run stops itself."""
+        """Dollars of a run's write units."""
         return writes(math.ceil(self.rows * _REWRITTEN)).dollars
 
     @property

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
-from proof.account import PREFIX, TAG, Account, ProofError, Record, require
+from proof.account import PREFIX, TAG, Account, Record, require
 
 POLICY = "ddbload-proof"
 """Inline policy by which the proof takes a permission away from a role."""
@@ -34,6 +34,7 @@ _STACK_SECONDS = 1800.0
 _GONE = re.compile("NoSuchBucket|NotFound|NonExistentQueue|QueueDoesNotExist")
 """Errors for what is removed already, with its stack for example."""
 _ABSENT = "ABSENT"
+_Named: TypeAlias = Iterator[tuple[str, Callable[[], Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +69,39 @@ class CleanUp:
         """What was found last and is not removed yet."""
         self.unclaimed: list[Found] = []
         """What is named like a proof's, and has neither its tag nor a record: it is left alone."""
+        self.unlisted: dict[str, str] = {}
+        """Kinds that could not be listed, and why."""
+        self._looked = False
+
+    @property
+    def left(self) -> list[str]:
+        """What may be there still: known things, and kinds that could not be listed."""
+        unlisted = [f"any {kind}: {why}" for kind, why in self.unlisted.items()]
+        unseen = [] if self._looked else ["whatever the proof has made: it was not listed yet"]
+        known = [f"{each}{_reason(self.refused.get(each))}" for each in self.pending]
+        return [*known, *unlisted, *unseen]
 
     def find(self) -> list[Found]:
-        """List what is there, in the order in which it is removed. Raises AWS's errors."""
+        """List what is there, in the order in which it is removed."""
         claimed: list[Found] = []
-        self.unclaimed = []
+        self.unclaimed, self.unlisted = [], {}
         recorded = {record.proof for record in self._records}
-        for kind, name, read_tags in self._named():
-            match = _NAMES.match(name)
-            if match is None or self._proof not in (None, match[1] or match[2]):
-                continue
-            found = Found(kind, name, match[1] or match[2])
-            is_ours = found.proof in recorded or _tag(read_tags) == found.proof
-            (claimed if is_ours else self.unclaimed).append(found)
+        for kind in _ORDER:
+            try:
+                for name, read_tags in getattr(self, f"_{kind}s")():
+                    match = _NAMES.match(name)
+                    if match is None or self._proof not in (None, match[1] or match[2]):
+                        continue
+                    found = Found(kind, name, match[1] or match[2])
+                    is_ours = found.proof in recorded or _tag(read_tags) == found.proof
+                    (claimed if is_ours else self.unclaimed).append(found)
+            except Exception as error:  # noqa: BLE001 - other kinds are removed all the same
+                self.unlisted[kind] = str(error)
+        self._looked = True
         return sorted(claimed, key=lambda each: each.order)
 
-    def remove(self, show: Callable[[str], object]) -> list[Found]:
-        """Remove everything, look again, and return what is left. Raises AWS's errors."""
+    def remove(self, show: Callable[[str], object]) -> None:
+        """Remove everything, and look again; `left` says what is left."""
         looked_again = self._account.emulated
         for number in range(_ROUNDS):
             self.pending = self.find()
@@ -98,11 +115,10 @@ class CleanUp:
             for each in list(self.pending):
                 show(f"removing {each}")
                 self._try(each)
-        left = self.find()
+        self.pending = self.find()
         for record in self._records:
-            if not left and self._proof in (None, record.proof):
+            if not self.left and self._proof in (None, record.proof):
                 record.path.unlink(missing_ok=True)
-        return left
 
     def _try(self, found: Found) -> None:
         if found.order[0] and any(each.kind == "stack" for each in self.refused):
@@ -110,35 +126,45 @@ class CleanUp:
             return
         try:
             getattr(self, f"_remove_{found.kind}")(found.name)
-        except (ClientError, BotoCoreError, ProofError) as error:
+        except Exception as error:  # noqa: BLE001 - everything else is removed all the same
             if not _GONE.search(str(error)):
                 self.refused[found] = str(error)
                 return
         self.pending.remove(found)
 
-    def _named(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
-        """Yield kind, name, and a function that reads the tags, of what may be a proof's."""
-        client = self._client
-        for stack in _items(client("cloudformation"), "describe_stacks", "Stacks"):
-            yield "stack", stack["StackName"], partial(stack.get, "Tags", [])
-        for rule in _items(client("events"), "list_rules", "Rules", NamePrefix=PREFIX):
-            read = partial(client("events").list_tags_for_resource, ResourceARN=rule["Arn"])
-            yield "rule", rule["Name"], read
-        for url in _items(client("sqs"), "list_queues", "QueueUrls", QueueNamePrefix=PREFIX):
-            read = partial(client("sqs").list_queue_tags, QueueUrl=url)
-            yield "queue", url.rpartition("/")[2], read
-        for name in _items(client("dynamodb"), "list_tables", "TableNames"):
-            yield "table", name, partial(self._table_tags, name)
+    # What may be a proof's, by kind: its name, and a function that reads its tags.
+
+    def _stacks(self) -> _Named:
+        for stack in _items(self._client("cloudformation"), "describe_stacks", "Stacks"):
+            yield stack["StackName"], partial(stack.get, "Tags", [])
+
+    def _rules(self) -> _Named:
+        client = self._client("events")
+        for rule in _items(client, "list_rules", "Rules", NamePrefix=PREFIX):
+            yield rule["Name"], partial(client.list_tags_for_resource, ResourceARN=rule["Arn"])
+
+    def _queues(self) -> _Named:
+        client = self._client("sqs")
+        for url in _items(client, "list_queues", "QueueUrls", QueueNamePrefix=PREFIX):
+            yield url.rpartition("/")[2], partial(client.list_queue_tags, QueueUrl=url)
+
+    def _tables(self) -> _Named:
+        for name in _items(self._client("dynamodb"), "list_tables", "TableNames"):
+            yield name, partial(self._table_tags, name)
+
+    def _log_groups(self) -> _Named:
+        client = self._client("logs")
         for prefix in (f"/ddbload/{PREFIX}", f"/aws/vendedlogs/states/{PREFIX}"):
             request = {"logGroupNamePrefix": prefix}
-            for group in _items(client("logs"), "describe_log_groups", "logGroups", **request):
+            for group in _items(client, "describe_log_groups", "logGroups", **request):
                 arn = group["arn"].removesuffix(":*")
-                read = partial(client("logs").list_tags_for_resource, resourceArn=arn)
-                yield "log_group", group["logGroupName"], read
-        for bucket in client("s3").list_buckets()["Buckets"]:
+                yield group["logGroupName"], partial(client.list_tags_for_resource, resourceArn=arn)
+
+    def _buckets(self) -> _Named:
+        client = self._client("s3")
+        for bucket in client.list_buckets()["Buckets"]:
             if bucket.get("BucketRegion") in (None, self._account.region):
-                read = partial(client("s3").get_bucket_tagging, Bucket=bucket["Name"])
-                yield "bucket", bucket["Name"], read
+                yield bucket["Name"], partial(client.get_bucket_tagging, Bucket=bucket["Name"])
 
     def _table_tags(self, name: str) -> Any:
         client = self._client("dynamodb")
@@ -223,6 +249,10 @@ class CleanUp:
                 errors = client.delete_objects(Bucket=name, Delete=request).get("Errors")
                 require(not errors, f"objects stay: {errors}")
         client.delete_bucket(Bucket=name)
+
+
+def _reason(why: str | None) -> str:
+    return "" if why is None else f" ({why})"
 
 
 def _tag(read: Callable[[], Any]) -> str | None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ddbload.deploy import child_process
+from ddbload.deploy.cdk import failure_cause
 from proof.account import PREFIX, TAG, Account, ProofError, Record, require
 from proof.cleanup import TOOLKIT
 
@@ -79,7 +80,7 @@ class Cdk:
         own = ("--qualifier", self._qualifier, *self._toolkit, *self._tags)
         # In a folder without cdk.json: otherwise cdk would synthesize the app first.
         status, said = self._cdk("bootstrap", place, *own, cwd=self._folder)
-        require(not status, f"cdk bootstrap failed: {said[-1]}")
+        require(not status, f"cdk bootstrap failed: {failure_cause(said, status)}")
 
     def deploy(self, settings: Mapping[str, str]) -> None:
         """Deploy the stack, as docs/deploy.md says for a checkout."""
@@ -98,14 +99,12 @@ class Cdk:
             status, said = self._cdk("deploy", *words, *self._toolkit, *self._tags, cwd=ROOT)
             if not status:
                 return
-            again = any(_NOT_PROPAGATED.search(line) for line in said)
-            if not again or attempt == _ATTEMPTS - 1:
+            if _NOT_PROPAGATED.search(said) is None or attempt == _ATTEMPTS - 1:
                 break
             self._account.pause(15)
-        failed = [line for line in said if "FAILED" in line or "❌" in line or "rror" in line]
-        raise ProofError(f"cdk deploy failed: {(failed or said)[0].strip()}")
+        raise ProofError(f"cdk deploy failed: {failure_cause(said, status)}")
 
-    def _cdk(self, *words: str, cwd: Path) -> tuple[int, list[str]]:
+    def _cdk(self, *words: str, cwd: Path) -> tuple[int, str]:
         status, out, err = run_command(
             [str(_CDK), *words, "--no-notices"],
             seconds=_DEPLOY_SECONDS,
@@ -115,8 +114,7 @@ class Cdk:
             JSII_RUNTIME_PACKAGE_CACHE_ROOT=str(ROOT / "node_modules" / ".cache" / "jsii"),
             NO_COLOR="1",
         )
-        lines = [line for line in f"{err}\n{out}".splitlines() if line.strip()]
-        return status, lines or ["no reason was given"]
+        return status, f"{err}\n{out}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +184,11 @@ class Deployment:
             raise ProofError(f"ddbload {words[0]}: {said}") from None
         return answer
 
-    def execute(self, run: str, bucket: str, table: str, **options: object) -> None:
+    def execute(self, run: str, bucket: str, table: str) -> None:
         """Start an execution for the object named as the run, as a program does."""
         source = {"bucket": bucket, "key": run}
-        payload = {"source": source, "target": {"table": table}, "options": options}
-        client, text = self.account.client("stepfunctions"), json.dumps(payload)
+        client = self.account.client("stepfunctions")
+        text = json.dumps({"source": source, "target": {"table": table}})
         client.start_execution(stateMachineArn=self.machine, name=run, input=text)
 
     def start(self, run: str, source: str, table: str, *words: str, seconds: float = 900.0) -> Any:

@@ -29,7 +29,9 @@ def load_csv(session: Session) -> None:
         for number, row in enumerate(rows(count), 1)
     )
     source, _ = session.put("csv.csv", lines)
-    limits = ("--max-rejects", str(bad), "--max-cost", f"{session.work.max_cost:.6f}")
+    # Near their limit workers wait for their share of it, so that the last rows would be slow.
+    dollars = session.work.max_cost + session.work.fixed
+    limits = ("--max-rejects", str(bad), "--max-cost", f"{dollars:.6f}")
     report = session.load("csv", source, "csv", *limits)
     found, items = report["rows"], session.count("csv")
     shown = f"{items:,} items, {found['rejected']:,} rejects of {found['read']:,} rows"
@@ -143,7 +145,7 @@ def four_at_once(session: Session) -> None:
         session.put(run, rows(count, first=at * count))
     begun = time.monotonic()
     for run in runs:
-        stack.execute(run, session.bucket, table, max_cost=session.work.max_cost)
+        stack.execute(run, session.bucket, table)
     ended = [stack.ended(run, session.work.seconds) for run in runs]
     seconds = [each.at - begun for each in ended]
     for each, taken in zip(ended, seconds, strict=True):

@@ -108,7 +108,8 @@ def redrive(session: Session) -> None:
         until(lambda: int(attribute(urls[1], is_dead)), "the dead letter", session.work.seconds)
     finally:
         set_machine(stack.machine)
-    session.figure("an upload that cannot start a run", f"{time.monotonic() - begun:.0f} s")
+    shown = f"a dead letter after {time.monotonic() - begun:.0f} s"
+    session.figure("an upload that cannot start a run", shown)
     begun, shown = time.monotonic(), ""
     if not session.account.emulated:
         sqs.start_message_move_task(SourceArn=letters, DestinationArn=queue)
@@ -178,7 +179,9 @@ def permissions(session: Session) -> None:
     source, _ = session.put("denied.csv", rows(5))
     cases = {"denied-table": (source, "denied"), "denied-bucket": (f"s3://{stack.work}/a", "tiny")}
     for run, case in cases.items():
-        session.figure(run, str((session.load(run, *case)["error"] or {}).get("name")))
+        found, due = session.load(run, *case)["error"], session.expected[run][0]
+        require(found and found["name"] == due, f"{run}: {found} instead of {due}")
+        session.figure(run, due)
     require(session.count("denied") == 0, "a table that is not allowed was written")
 
     iam, attempts, begun = session.account.client("iam"), itertools.count(1), time.monotonic()

@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import boto3
 import pytest
 
 from localaws import LocalAws
 from proof.budget import SCALES, Budget, BudgetTooSmall, Work, choose_scale
-from proof.parts import PARTS
+from proof.parts import PARTS, price
 from tests.cli.console import ROOT
 
 NOT_EMULATED = {"500-wcu", "cold-starts", "log-key"}
@@ -52,13 +53,12 @@ class Cloud:
             found[service] = [each[name] for each in answer[field]]
         return {service: names for service, names in found.items() if names}
 
-    def start(self, *words, **env):
+    def start(self, *words):
         """Start a proof; its standard error is its log."""
         command = [sys.executable, "-m", "proof", "--folder", str(self.folder), *words]
-        log = (self.folder / "log").open("w+")
-        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": log}
-        with log:
-            return subprocess.Popen(command, cwd=ROOT, env={**self.env, **env}, **streams)
+        with (self.folder / "log").open("w+") as log:
+            streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": log}
+            return subprocess.Popen(command, cwd=ROOT, env=self.env, **streams)
 
     def log(self):
         return (self.folder / "log").read_text()
@@ -70,14 +70,14 @@ class Cloud:
             assert time.monotonic() < deadline, self.log()
             time.sleep(0.1)
 
-    def run(self, *words, **env):
-        process = self.start(*words, **env)
-        return process.wait(1200)
+    def run(self, *words):
+        return self.start(*words).wait(1200)
 
 
 @pytest.fixture(scope="module")
 def aws():
-    with LocalAws("--enforce-iam", "--retry-seconds", "0.2", "--state-retry-seconds", "0.5") as aws:
+    hasty = ("--retry-seconds", "0.2", "--state-retry-seconds", "0.5")
+    with LocalAws("--enforce-iam", "--concurrency", "2", *hasty) as aws:
         yield aws
 
 
@@ -93,10 +93,11 @@ def test_whole_proof_passes_and_leaves_nothing(cloud):
     assert cloud.run("--yes") == 0, cloud.log()
     assert cloud.things() == {}
     result = json.loads((cloud.folder / "aws-proof.json").read_text())
-    measured = {each["part"] for each in result["figures"] if each["status"] == "measured"}
-    left_out = {each["part"] for each in result["figures"] if each["status"] == "left out"}
-    assert measured == {part.name for part in PARTS} - NOT_EMULATED - {"uploads"}
-    assert left_out >= NOT_EMULATED | {"uploads"}
+    by_status = {"measured": set(), "left out": set()}
+    for each in result["figures"]:
+        by_status[each["status"]].add(each["part"])
+    assert by_status["measured"] == {part.name for part in PARTS} - NOT_EMULATED
+    assert by_status["left out"] >= NOT_EMULATED | {"uploads", "redrive"}
     assert result["left"] == []
 
 
@@ -138,15 +139,12 @@ def test_refused_proof_makes_nothing(cloud, words, said):
     assert cloud.things() == {}
 
 
-@pytest.mark.parametrize("cents", [61, 65, 80, 100, 150, 197, 200, 1000])
+@pytest.mark.parametrize("cents", [62, 65, 80, 100, 150, 198, 200, 1000])
 def test_scale_is_the_largest_within_the_budget(cents):
-    def price(scale):
-        return sum(part.dollars(scale) for part in PARTS)
-
-    scale = choose_scale(price, cents / 100)
-    assert price(scale) <= cents / 100
-    assert all(price(larger) > cents / 100 for larger in SCALES if larger > scale)
-    assert (scale == 1) == (cents >= 197)
+    scale = choose_scale(partial(price, PARTS), cents / 100)
+    assert price(PARTS, scale) <= cents / 100
+    assert all(price(PARTS, larger) > cents / 100 for larger in SCALES if larger > scale)
+    assert (scale == 1) == (cents >= 198)
 
 
 def test_part_is_allowed_while_its_price_is_left():
