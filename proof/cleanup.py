@@ -195,7 +195,8 @@ class CleanUp:
                 return _ABSENT
             raise
         status = str(answer["Stacks"][0]["StackStatus"])
-        return None if status.endswith("_IN_PROGRESS") and "REVIEW" not in status else status
+        going = status.endswith(("_IN_PROGRESS", "_PENDING")) and "REVIEW" not in status
+        return None if going else status
 
     def _quiet(self, kind: str, name: str) -> None:
         """Keep a resource of a stack from doing, or keeping, more."""
