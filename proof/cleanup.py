@@ -157,8 +157,9 @@ class CleanUp:
         for prefix in (f"/ddbload/{PREFIX}", f"/aws/vendedlogs/states/{PREFIX}"):
             request = {"logGroupNamePrefix": prefix}
             for group in _items(client, "describe_log_groups", "logGroups", **request):
-                arn = group["arn"].removesuffix(":*")
-                yield group["logGroupName"], partial(client.list_tags_for_resource, resourceArn=arn)
+                # A function that ended late may have made it again, without the stack's tags.
+                match = _NAMES.match(group["logGroupName"])
+                yield group["logGroupName"], partial(dict, Tags={TAG: match and match[1]})
 
     def _buckets(self) -> _Named:
         client = self._client("s3")
