@@ -43,28 +43,6 @@ def test_number_beyond_the_range_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("0", 1),
-        ("1", 2),
-        ("-1", 3),
-        ("12", 2),
-        ("123", 3),
-        ("1.5", 3),
-        ("0.15", 2),
-        ("100", 2),
-        ("1000", 2),
-        ("1200", 2),
-        ("120", 3),
-        ("9" * 38, 20),
-        ("-" + "9" * 37 + ".9", 22),
-    ],
-)
-def test_number_size_matches_dynamodb(text: str, size: int) -> None:
-    assert parse_number(text).size == size
-
-
-@pytest.mark.parametrize(
     ("text", "value"),
     [
         *(("true", True), ("TRUE", True), ("1", True), ("Yes", True)),

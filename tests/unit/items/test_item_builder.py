@@ -36,17 +36,6 @@ def _item(built: Item | Defect) -> Item:
     return built
 
 
-@pytest.mark.parametrize("text", ["1", "1.0", "+1", "01", "10e-1", "0.1E1"])
-def test_equal_numbers_are_one_key(text: str) -> None:
-    builder = _builder("id=N", _table(("id", "N")))
-    assert _item(builder.build([text])).key == _item(builder.build(["1"])).key
-
-
-def test_size_counts_utf_8_bytes_of_names_and_values() -> None:
-    item = _item(_builder("id=S,né=S,n=N,b=BOOL").build(["漢", "€", "-15", "no"]))
-    assert item.size == (2 + 3) + (3 + 3) + (1 + 3) + (1 + 1)
-
-
 def test_item_can_have_400_kb_and_no_more() -> None:
     assert MAX_ITEM_BYTES == 409_600
     builder = _builder("id=S,text=S")

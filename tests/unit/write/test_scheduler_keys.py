@@ -16,13 +16,6 @@ NOT_WRITTEN = [
 ]
 
 
-def test_batch_holds_different_keys_in_order():
-    driver = ManualDriver()
-    driver.offer("a", "b", "c")
-    assert driver.finish() == [(0, 1, 2)]
-    assert driver.counts == RowCounts(read=3, written=3)
-
-
 def test_waiting_row_is_sent_in_its_turn_after_the_answer():
     driver = ManualDriver()
     driver.offer("a", *range(24), "a", *range(100, 200))
@@ -71,17 +64,6 @@ def test_queued_rows_of_one_key_are_written_once():
     driver.offer(*["a"] * 1000)
     assert driver.finish() == [(999,)]
     assert driver.counts == RowCounts(read=1000, written=1, superseded=999)
-
-
-def test_row_waits_for_the_answer_to_an_earlier_one():
-    driver = ManualDriver()
-    driver.offer("a")
-    first = driver.batch()
-    driver.offer("a")
-    assert driver.idle()
-    driver.accept(first)
-    assert driver.finish() == [(1,)]
-    assert driver.counts == RowCounts(read=2, written=2)
 
 
 @pytest.mark.parametrize("answer", NOT_WRITTEN)
