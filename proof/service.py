@@ -184,8 +184,9 @@ def permissions(session: Session) -> None:
         session.figure(run, due)
     require(session.count("denied") == 0, "a table that is not allowed was written")
 
+    # Preflight imports small sources.
     iam, attempts, begun = session.account.client("iam"), itertools.count(1), time.monotonic()
-    role = stack.outputs["ImportChunkRoleArn"].rpartition("/")[2]
+    role = stack.outputs["PreflightRoleArn"].rpartition("/")[2]
     deny = {"Effect": "Deny", "Action": "dynamodb:BatchWriteItem", "Resource": "*"}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [deny]})
 
