@@ -289,6 +289,7 @@ DONE = {
         "dynamodb:DescribeTable": {"table"},
         **{action: {"table"} for action in ("dynamodb:BatchWriteItem", *MODES)},
         "events:PutEvents": {"bus"},
+        "lambda:GetAccountSettings": {"*"},
         "s3:GetObject": {
             "inbox/*",
             "sources/*",
@@ -472,7 +473,6 @@ NOT_SEEN_HERE = {
         ("s3:GetObject", "work/runs/*/parts/*"): OTHERS,
         ("s3:DeleteObject", "work/runs/*/progress/*"): "For an import that takes some seconds.",
         ("s3:PutObject", "work/runs/*/report-parts/*"): SEGMENTS,
-        ("lambda:GetAccountSettings", "*"): "For tables that take more than one worker writes.",
         ("cloudwatch:GetMetricStatistics", "*"): (
             "Metrics are not read from another server than the table's."
         ),
