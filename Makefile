@@ -181,6 +181,18 @@ test-dynamodb-local: setup ## Run insert, updates and conditions against DynamoD
 		{ echo "make: no java, javac and mvn here; DynamoDB Local needs Java 17 or newer, and Maven" >&2; exit 1; }
 	DDBLOAD_DYNAMODB_LOCAL=1 $(BIN)/python -m pytest --quiet $(ARGS) tests/dynamodb_local tests/contract/test_statements.py tests/contract/test_row_writes.py
 
+# Dollars that `make test-aws` may spend.
+BUDGET ?= 2
+
+# It asks first; with AWS_ENDPOINT_URL it runs against an emulation (docs/contributing/proof.md).
+.PHONY: test-aws
+test-aws: setup node_modules ## Prove ddbload on your AWS account for at most BUDGET=2 dollars, and remove everything
+	@$(BIN)/python -m proof --budget $(BUDGET) $(ARGS)
+
+.PHONY: test-aws-clean
+test-aws-clean: setup ## Remove what a proof has left in your AWS account, by its tag
+	@$(BIN)/python -m proof --clean $(ARGS)
+
 # What the layers of functions have, which `-c extras=...` makes.
 LAYERS := $(wildcard lambdas/extras-*.txt)
 

@@ -26,6 +26,7 @@ from ddbload.ledger.store import FolderStore, KeyReader, ListedKey, Store
 if TYPE_CHECKING:
     from ddbload.aws.clients import AwsSettings, Clients
     from ddbload.run_worker import RunWorker
+    from ddbload.source.decoding.decoded_source import ByteSource
     from ddbload.write.drivers import Driver
     from ddbload.write.pacing.pacing import Pacing
     from ddbload.write.requests import EndpointFeatures
@@ -118,6 +119,13 @@ class Context:
     """True in a deployment, whose account limits the functions that import at once."""
     import_concurrency: int | None = None
     """Concurrency that the deployment reserves for import functions; None without one."""
+    small_bytes: int = 0
+    """Size up to which preflight imports a source itself; 0 to leave that to other functions."""
+    is_whole_run: bool = False
+    """True if the invocation also begins and reports the run that it imports. Then it checks by
+    itself that the table was not replaced, and is the run's only worker."""
+    opened: dict[str, ByteSource] = field(default_factory=dict)
+    """Objects of up to `small_bytes`, by their version, that the invocation has read whole."""
     require_backup: bool = False
     """Refuse tables without point-in-time recovery, whatever the payload says."""
     worker: str = field(default_factory=lambda: secrets.token_hex(4))

@@ -35,8 +35,6 @@ class DdbloadError(Exception):
     """Exit code of the command line."""
     permanent: ClassVar[bool] = True
     """A retry with the same input fails again, so the state machine does not retry."""
-    raised_by_tasks: ClassVar[bool] = True
-    """A task of the state machine can fail with the error; otherwise only the command line."""
     chunk_local: ClassVar[bool] = False
     """Only one chunk is affected, and the other chunks of the run may succeed."""
     resumable: ClassVar[bool] = True
@@ -71,7 +69,7 @@ class InvalidPayload(DdbloadError):
     """The execution's input or an option is invalid."""
 
 
-class InvalidUsage(DdbloadError, exit_code=2, raised_by_tasks=False):
+class InvalidUsage(DdbloadError, exit_code=2):
     """The command line has invalid options or arguments."""
 
 
@@ -303,7 +301,7 @@ class NothingWritten(DdbloadError, resumable=False):
         )
 
 
-class NothingCompared(DdbloadError, raised_by_tasks=False):
+class NothingCompared(DdbloadError):
     """A source has no item to compare with the table's."""
 
 
@@ -339,49 +337,49 @@ class UploadSuperseded(DdbloadError, resumable=False):
     """A newer upload of the same key was loaded, or is being loaded."""
 
 
-class RunUnderWay(DdbloadError, raised_by_tasks=False):
+class RunUnderWay(DdbloadError):
     """Another process is working on the run."""
 
 
-class ExecutionExists(DdbloadError, raised_by_tasks=False):
+class ExecutionExists(DdbloadError):
     """An execution of this name was started before; Step Functions keeps names for 90 days."""
 
     # on_upload, which is not a task, catches it.
 
 
-class StackNotFound(DdbloadError, raised_by_tasks=False):
+class StackNotFound(DdbloadError):
     """CloudFormation has no such stack, or ddbload did not deploy it."""
 
 
-class WorkerDied(DdbloadError, permanent=False, raised_by_tasks=False):
+class WorkerDied(DdbloadError, permanent=False):
     """A worker process ended without a result."""
 
 
-class RejectsNotKept(DdbloadError, raised_by_tasks=False):
+class RejectsNotKept(DdbloadError):
     """The rejects file cannot be written; the ledger has the rejects."""
 
 
-class BadRetryFile(DdbloadError, raised_by_tasks=False):
+class BadRetryFile(DdbloadError):
     """A file of corrected rejects has a line that is not a reject with exactly one row."""
 
 
-class PrewarmUnfinished(DdbloadError, raised_by_tasks=False):
+class PrewarmUnfinished(DdbloadError):
     """DynamoDB has not raised the table's warm throughput within an hour."""
 
 
-class OutputUnwritable(DdbloadError, raised_by_tasks=False):
+class OutputUnwritable(DdbloadError):
     """The output of a command cannot be written."""
 
 
-class DemoUnavailable(DdbloadError, raised_by_tasks=False):
+class DemoUnavailable(DdbloadError):
     """The demo needs software that is not installed."""
 
 
-class ToolsUnavailable(DdbloadError, raised_by_tasks=False):
+class ToolsUnavailable(DdbloadError):
     """Node.js, Python's venv, or the packages that a deployment needs cannot be had."""
 
 
-class DeploymentFailed(DdbloadError, raised_by_tasks=False):
+class DeploymentFailed(DdbloadError):
     """The CDK, or CloudFormation, refuses a deployment or its removal."""
 
 
@@ -389,7 +387,7 @@ class UnexpectedError(DdbloadError, chunk_local=True):
     """A bug in ddbload."""
 
 
-class Interrupted(DdbloadError, exit_code=130, permanent=False, raised_by_tasks=False):
+class Interrupted(DdbloadError, exit_code=130, permanent=False):
     """The user stopped the run; the same run id continues it."""
 
 

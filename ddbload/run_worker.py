@@ -92,14 +92,20 @@ class RunWorker:
         return session
 
     @contextmanager
-    def importing(self, ledger: Ledger, record: RunRecord) -> Iterator[WorkerSession]:
+    def importing(
+        self, ledger: Ledger, record: RunRecord, *, alone: bool = False
+    ) -> Iterator[WorkerSession]:
         """Take part in a run while a chunk is imported.
+
+        `alone`: this invocation imports the whole run, so that its segment says all that the
+        progress of a worker would, which nobody has seen.
 
         Raises `Cancelled` before anything is sent if the run is cancelled, and errors of the
         ledger.
         """
         session = self.session(ledger, record)
         session.enter(ledger)
+        session.alone = alone
         try:
             yield session
         finally:
@@ -127,6 +133,8 @@ class WorkerSession:
         """Limits and debts of the worker, kept from chunk to chunk so that no debt is forgiven."""
         self.stopped = False
         """True if no further request may be sent; `raise_pending` says why."""
+        self.alone = False
+        """True if no other worker takes part in the run."""
         self.worker = worker
         """Name of the worker in this run's progress and segments."""
         self._ledger = ledger
@@ -153,6 +161,8 @@ class WorkerSession:
         self._state = IDLE
         self._busy = False
         self._left_at = -math.inf
+        # True if the last chunk ended without a segment for some of its work.
+        self._lost = False
         self._control_every = control_seconds(())
         self._renew_every = renewal_seconds(ledger.progress_seconds, ())
         self._control_at = self._renew_at = -math.inf
@@ -184,6 +194,7 @@ class WorkerSession:
     def leave(self) -> None:
         """End a chunk."""
         settled, _, _, lost = self._figures
+        self._lost = lost != WorkTotals()
         # Without a segment, its rows are read again; but its write units are consumed.
         self._figures = settled + WorkTotals(work=lost.work), None, 0, WorkTotals()
         self._busy = False
@@ -389,6 +400,8 @@ class WorkerSession:
         self._apply()
         last = self._published or WorkerProgress(self.worker, 0, IDLE, None, None)
         is_published = (last.state, last.settled) == (IDLE, self._figures[0])
+        if self.alone and not self._seen and not self._lost:
+            is_published = True
         if not is_published or self._number > self._first_number:
             with suppress(DdbloadError):
                 self._publish(IDLE)

@@ -1,8 +1,9 @@
 """The functions' asset: the handlers, the modules that they import, and packages besides boto3.
 
-Files are copied, which needs neither Docker nor network and makes the same asset, with the same
-hash, on every architecture and Python. Packages are pinned by lambdas/requirements.txt, come from
-the environment of the synthesis, and are checked against the hashes in their RECORD files.
+Files are copied, which needs neither Docker nor network. Packages are pinned by
+lambdas/requirements.txt, come from the environment of the synthesis, and are checked against the
+hashes in their RECORD files. Bytecode is beside the sources if a Python of the runtime's version
+is here. The same sources and the same Python make the same asset, on every architecture.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.metadata import (
     Distribution,
@@ -29,14 +33,16 @@ REQUIREMENTS = ROOT / "lambdas" / "requirements.txt"
 """Pinned distributions that the functions need besides boto3."""
 
 _COMPILED = (".so", ".pyd", ".dylib", ".dll")
-_UNUSED = "aws_lambda_powertools/event_handler/openapi/"
-"""Pages for the documentation of web services: a third of the asset, which no handler imports."""
+_UNUSED = re.compile(
+    r"aws_lambda_powertools/(event_handler|utilities/(?!__init__|jmespath_utils|typing)).*"
+)
+"""What no handler imports of Powertools: most of it."""
 _METADATA = re.compile(r"METADATA|WHEEL|LICEN[CS]E.*|NOTICE.*|licenses/.+")
 """Files of a .dist-info folder to copy. Files that the installer writes differ by machine."""
 
 
-def bundle(to: Path) -> None:
-    """Write the asset into an empty folder.
+def bundle(to: Path, runtime: str) -> None:
+    """Write the asset into an empty folder, with bytecode for a runtime such as python3.13.
 
     Raises `DistributionMissing`, `DistributionDamaged` or `DistributionNotPure`.
     """
@@ -45,6 +51,47 @@ def bundle(to: Path) -> None:
     for name, version in pins(REQUIREMENTS.read_text("utf-8")).items():
         for path, data in _installed(name, version):
             _write(to / path, data)
+    python = interpreter(runtime)
+    if python is None:
+        print(  # noqa: T201 - beside what cdk shows
+            f"ddbload: {runtime} was not found, so the functions' asset has no bytecode and cold"
+            f" starts take longer: put {runtime} on the PATH, or synthesize with it",
+            file=sys.stderr,
+        )
+    else:
+        _compile(to, python)
+
+
+def interpreter(runtime: str) -> str | None:
+    """Return a Python of a runtime's version: this one, or that on the PATH; None if neither is."""
+    tag = runtime.replace("python", "cpython-").replace(".", "")
+    if sys.implementation.cache_tag == tag:
+        return sys.executable
+    show = "import sys; print(sys.implementation.cache_tag)"
+    try:
+        shown = subprocess.run(  # noqa: S603
+            [runtime, "-c", show], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return None
+    # A version manager's may be there and not run.
+    return runtime if shown.returncode == 0 and shown.stdout.strip() == tag else None
+
+
+def _compile(folder: Path, python: str) -> None:
+    """Write `__pycache__` beside the sources, the same each time.
+
+    In one process, since bytecode depends on what the interpreter has compiled before. The hashes
+    are not checked: archives do not keep the times of files, and the sources cannot change.
+    """
+    words = ["-S", "-P", "-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash"]
+    environment = {name: value for name, value in os.environ.items() if name[:6] != "PYTHON"}
+    subprocess.run(  # noqa: S603
+        [python, *words, "-s", str(folder), "-p", "/var/task", str(folder)],
+        env={**environment, "PYTHONHASHSEED": "0"},
+        umask=0o022,
+        check=True,
+    )
 
 
 def _imported_modules() -> list[Path]:
@@ -108,7 +155,7 @@ def _belongs_in_asset(path: PackagePath) -> bool:
     if ".." in path.parts or path.is_absolute() or "__pycache__" in path.parts:
         # Scripts are outside the packages, and caches depend on the Python version.
         return False
-    if path.as_posix().startswith(_UNUSED):
+    if _UNUSED.fullmatch(path.as_posix()):
         return False
     folder, _, rest = path.as_posix().partition("/")
     return not folder.endswith(".dist-info") or bool(_METADATA.fullmatch(rest))

@@ -35,8 +35,8 @@ A dashed line is an error that is not retried, or was retried in vain.
 |---|---|---|---|
 {rows}
 
-Errors that retrying cannot fix end the state at once:
-{_permanent(definition)}
+A function returns an error that would come again, as `error` with `name` and `message`. What it
+raises is retried.
 """
 
 
@@ -106,25 +106,12 @@ def _rows(machine: dict[str, Any]) -> Iterator[str]:
     for name, state in _states(machine):
         what = f"{state['Type']}. {state.get('Comment', '')}".strip()
         retried = [
-            f"{_errors(retry)}: {retry['MaxAttempts']} times"
-            for retry in state.get("Retry", ())
-            if retry["MaxAttempts"]
+            f"{_errors(retry)}: {retry['MaxAttempts']} times" for retry in state.get("Retry", ())
         ]
         ways = [
             f"{label}: {target}" if label else target for target, label, _ in _edges(state)
         ] or ["the end"]
         yield f"| {name} | {what} | {'; '.join(retried) or '-'} | {'; '.join(ways)} |"
-
-
-def _permanent(machine: dict[str, Any]) -> str:
-    names = {
-        name
-        for _, state in _states(machine)
-        for retry in state.get("Retry", ())
-        if not retry["MaxAttempts"]
-        for name in retry["ErrorEquals"]
-    }
-    return f"{', '.join(f'`{name}`' for name in sorted(names))}."
 
 
 def main() -> None:

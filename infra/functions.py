@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any, cast
 
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_iam as iam
@@ -38,6 +39,20 @@ TABLE_KEY = (
     "kms:ReEncryptTo",
 )
 """Actions on a table's key that writing needs, as CDK's `Table.grant_write_data` gives them."""
+CHECK_TABLES = ("DescribeContinuousBackups", "DescribeTable")
+WRITE_TABLES = (
+    *("BatchWriteItem", "DeleteItem", "DescribeTable"),
+    *("PartiQLInsert", "PutItem", "UpdateItem"),
+)
+"""Actions of an import. BatchWriteItem needs no permission for single items. Conditional writes
+need PutItem and DeleteItem, updates UpdateItem, and the statements of mode insert PartiQLInsert.
+Each invocation checks that the table is still the one that the run began with."""
+DESCRIBE_TABLES = ("DescribeTable",)
+CONNECT_TO_VPC = (
+    *("ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface"),
+    *("ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses"),
+)
+"""Actions of the managed policy AWSLambdaVPCAccessExecutionRole, without those on logs."""
 REPORT_TIMEOUT = Duration.seconds(900)
 
 
@@ -54,16 +69,14 @@ class Function(Construct):
         name: str,
         *,
         module: str,
-        description: str,
-        code: lambda_.Code,
         settings: Settings,
         log_group: logs.ILogGroup,
-        timeout: Duration,
-        environment: Mapping[str, str],
-        layers: Sequence[lambda_.ILayerVersion] = (),
-        reserved_concurrency: int | None = None,
+        **properties: Any,
     ) -> None:
+        """`properties`: those of `lambda_.Function` that differ from one function to the next."""
         super().__init__(scope, name)
+        # A rare event's function would only cost the snapshot's price.
+        snapshots = settings.snap_start and module != "on_stopped"
         # Not the managed policy AWSLambdaBasicExecutionRole, which allows creating log groups
         # and writing to all of them.
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
@@ -76,24 +89,47 @@ class Function(Construct):
         self.function = lambda_.Function(
             self,
             "Function",
-            description=description,
-            runtime=lambda_.Runtime(settings.runtime, lambda_.RuntimeFamily.PYTHON),
+            runtime=lambda_.Runtime(
+                settings.runtime, lambda_.RuntimeFamily.PYTHON, supports_snap_start=snapshots
+            ),
             architecture=(
                 lambda_.Architecture.ARM_64
                 if settings.architecture == "arm64"
                 else lambda_.Architecture.X86_64
             ),
             handler=f"lambdas.{module}.handler",
-            code=code,
             role=self.role,
             log_group=log_group,
             memory_size=settings.memory_mb[module],
-            timeout=timeout,
-            environment=environment,
-            reserved_concurrent_executions=reserved_concurrency,
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else None,
-            layers=list(layers),
+            snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if snapshots else None,
+            **properties,
         )
+        self.invoked: lambda_.IFunction = (
+            self.function.add_alias("live") if snapshots else self.function
+        )
+        """What others invoke. Only published versions have snapshots, and running executions go on
+        with an alias when its version is replaced."""
+        if settings.vpc is not None:
+            self._connect(settings.vpc, settings)
+
+    def _connect(self, vpc: str, settings: Settings) -> None:
+        """Connect the function to a VPC, by ids: CDK's own way would look the VPC up.
+
+        IAM has no resources for some of the actions that Lambda needs, so the conditions limit
+        them: to this VPC, and to Lambda itself, since the function's own calls have the key.
+        """
+        function = cast("lambda_.CfnFunction", self.function.node.default_child)
+        function.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+            subnet_ids=list(settings.subnets), security_group_ids=list(settings.security_groups)
+        )
+        # A VPC that is shared with the account has another account's ARN.
+        arn = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:*:vpc/{vpc}"
+        conditions = {
+            "ArnLikeIfExists": {"ec2:Vpc": arn},
+            "Null": {"lambda:SourceFunctionArn": "true"},
+        }
+        allow(self.role, "ConnectToVpc", CONNECT_TO_VPC, ["*"], conditions)
 
 
 class Functions(Construct):
@@ -122,7 +158,7 @@ class Functions(Construct):
         step_timeout = Duration.seconds(settings.timeout_seconds)
         stops_early = variables.for_stopping_early(settings)
         with tempfile.TemporaryDirectory() as folder:
-            bundle(Path(folder))
+            bundle(Path(folder), settings.runtime)
             code_bytes = sum(path.stat().st_size for path in Path(folder).rglob("*"))
             layers = Layers(self, "Layers", settings=settings, code_bytes=code_bytes).versions
             self._code = lambda_.Code.from_asset(folder)
@@ -142,7 +178,7 @@ class Functions(Construct):
             timeout=step_timeout,
             more=stops_early,
             layers=layers,
-            reserved_concurrency=settings.import_concurrency,
+            reserved_concurrent_executions=settings.import_concurrency,
         )
         self.report = self.make(
             self,
@@ -151,8 +187,31 @@ class Functions(Construct):
             timeout=REPORT_TIMEOUT,
         )
         self._allow_preflight(storage)
-        self._allow_import_chunk(storage)
-        self.allow_reporting(self.report.role)
+        for each in self.importing:
+            self._allow_importing(each.role)
+        for each in self.reporting:
+            self.allow_reporting(each.role)
+        check = {*CHECK_TABLES, *(WRITE_TABLES if settings.small_bytes else ())}
+        # Long statements come last: CDK moves those that do not fit into managed policies.
+        self.allow_tables(self.preflight.role, check)
+        self.allow_tables(self.import_chunk.role, WRITE_TABLES)
+        self.allow_tables(self.report.role, DESCRIBE_TABLES)
+        for each in (self.preflight, self.import_chunk):
+            self._allow_sources(each.role, storage)
+
+    @property
+    def importing(self) -> list[Function]:
+        """The functions that write rows."""
+        return [self.import_chunk, *self._finishing]
+
+    @property
+    def reporting(self) -> list[Function]:
+        """The functions of the state machine that report runs, and send their event."""
+        return [self.report, *self._finishing]
+
+    @property
+    def _finishing(self) -> list[Function]:
+        return [self.preflight] if self._settings.small_bytes else []
 
     def make(
         self,
@@ -162,13 +221,9 @@ class Functions(Construct):
         *,
         timeout: Duration,
         more: Mapping[str, str] | None = None,
-        layers: Sequence[lambda_.ILayerVersion] = (),
-        reserved_concurrency: int | None = None,
+        **properties: Any,
     ) -> Function:
-        """Make a function from the asset, with the common environment and `more`.
-
-        `layers`: for those that read sources.
-        """
+        """Make a function from the asset, with the common environment and `more`."""
         made = Function(
             scope,
             module.title().replace("_", ""),
@@ -179,15 +234,10 @@ class Functions(Construct):
             log_group=self._log_groups[module],
             timeout=timeout,
             environment={**self._environment, **(more or {})},
-            layers=layers,
-            reserved_concurrency=reserved_concurrency,
+            **properties,
         )
         self._storage.allow_key(made.role)
         return made
-
-    @property
-    def _tables(self) -> list[str]:
-        return [table_arn(table) for table in self._settings.tables]
 
     def _allow_preflight(self, storage: Storage) -> None:
         role = self.preflight.role
@@ -220,29 +270,26 @@ class Functions(Construct):
         # for these two actions.
         limits = ["cloudwatch:GetMetricStatistics", "lambda:GetAccountSettings"]
         allow(role, "ReadLimits", limits, ["*"])
-        # Long statements come last: CDK moves those that do not fit into managed policies.
-        check = ["dynamodb:DescribeContinuousBackups", "dynamodb:DescribeTable"]
-        allow(role, "CheckTables", check, self._tables)
-        self._allow_sources(role, storage)
 
-    def _allow_import_chunk(self, storage: Storage) -> None:
-        role = self.import_chunk.role
+    def _allow_importing(self, role: iam.Role) -> None:
+        """Allow a role what importing a chunk needs, but for reading its source."""
+        work = self._storage.work
         allow(
             role,
-            "ReadLedger",
+            "ReadChunks",
             ["s3:GetObject"],
             objects(
-                storage.work,
+                work,
                 *("runs/*/chunks/*", "runs/*/control.json", "runs/*/parts/*", "runs/*/rejects/*"),
                 *("runs/*/manifest.json", "runs/*/run.json", "runs/*/seek/*"),
             ),
         )
         allow(
             role,
-            "WriteLedger",
+            "WriteChunks",
             ["s3:PutObject"],
             objects(
-                storage.work,
+                work,
                 *("runs/*/attempts/*", "runs/*/chunks/*", "runs/*/failures/*"),
                 *("runs/*/progress/*", "runs/*/rejects/*", "runs/*/seek/*"),
             ),
@@ -252,32 +299,26 @@ class Functions(Construct):
             role,
             "RenewProgress",
             ["s3:DeleteObject"],
-            objects(storage.work, "runs/*/progress/*"),
+            objects(work, "runs/*/progress/*"),
         )
-        # BatchWriteItem needs no permission for single items. Conditional writes need PutItem and
-        # DeleteItem, updates UpdateItem, and the statements of mode insert PartiQLInsert. Each
-        # invocation checks that the table is still the one that the run began with.
-        actions = (
-            *("BatchWriteItem", "DeleteItem", "DescribeTable"),
-            *("PartiQLInsert", "PutItem", "UpdateItem"),
-        )
-        write = [f"dynamodb:{action}" for action in actions]
-        allow(role, "WriteTables", write, self._tables)
         keys = self._settings.kms_keys
         use_keys(role, "WriteEncryptedTables", keys, TABLE_KEY, f"dynamodb.{Aws.REGION}")
-        self._allow_sources(role, storage)
 
     def allow_reporting(self, role: iam.Role) -> None:
         """Allow a role what reconciling a run's ledger needs."""
         work = self._storage.work
-        allow(role, "ReadLedger", ["s3:GetObject"], objects(work, "runs/*", f"{HISTORY}*"))
+        allow(role, "ReadRuns", ["s3:GetObject"], objects(work, "runs/*", f"{HISTORY}*"))
         allow(role, "ListLedger", ["s3:ListBucket"], [work.bucket_arn])
         allow(role, "WriteHistory", ["s3:PutObject"], objects(work, f"{HISTORY}*"))
         reports = ("runs/*/report-parts/*", "runs/*/report.html", "runs/*/report.json")
         # The error of a run that failed before it had a record.
         written = (*reports, "runs/*/request.json")
         allow(role, "WriteReport", ["s3:PutObject"], objects(work, *written))
-        allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
+
+    def allow_tables(self, role: iam.Role, actions: Iterable[str]) -> None:
+        """Allow a role these actions of DynamoDB on the tables that the settings name."""
+        tables = [table_arn(table) for table in self._settings.tables]
+        allow(role, "UseTables", [f"dynamodb:{each}" for each in sorted(actions)], tables)
 
     def _allow_sources(self, role: iam.Role, storage: Storage) -> None:
         sources = self._settings.source_buckets

@@ -12,7 +12,7 @@ from constructs import Construct
 
 from ddbload.contracts.states import EVENT_SOURCE, RUN_COMPLETED
 from infra import variables
-from infra.functions import REPORT_TIMEOUT, Functions
+from infra.functions import DESCRIBE_TABLES, REPORT_TIMEOUT, Functions
 from infra.policy_statements import allow, objects
 from infra.storage import NOTICES, Storage
 from infra.workflow import Workflow
@@ -49,9 +49,10 @@ class Notice(Construct):
         )
         role = self.on_stopped.role
         functions.allow_reporting(role)
+        functions.allow_tables(role, DESCRIBE_TABLES)
         allow(role, "CancelRuns", ["s3:PutObject"], objects(storage.work, "runs/*/control.json"))
         allow(role, "DescribeRuns", ["states:DescribeExecution"], [workflow.executions])
-        for each in (functions.report.role, role):
+        for each in (*(each.role for each in functions.reporting), role):
             _allow_events(each, storage.work)
         self.undelivered = sqs.Queue(
             self,

@@ -125,22 +125,20 @@ def objects(bucket: s3.IBucket, *keys: str) -> list[str]:
 
 
 def check_policy_sizes(settings: Settings) -> None:
-    """Raise `TooManySettings` if the role of import_chunk would need more policies.
+    """Raise `TooManySettings` if the role of preflight would need more policies.
 
-    Those of preflight and report need no more: each has at most as many tables, objects and
-    buckets, in as many statements. The inline policy holds the statements that are always there and
-    the first that depends on the settings; each of the others needs at most one managed policy, and
-    smaller ones share some.
+    The others need no more: each has at most as many tables, objects and buckets. Preflight's
+    inline policy may have no room but for the statements that are always there.
     """
     sources = settings.source_buckets
     others = sum(1 for each in sources if each.owner is None and not each.prefix)
     # Tables, objects of the inbox and the other buckets, and these buckets with the work bucket.
     arns = (len(settings.tables), others + 1, others + 2)
-    statements = sum(len(_split([""] * each)) for each in arns)
-    statements += _policies_for(limited_source_statements(sources))
-    if statements > MANAGED_POLICIES + 1:
+    named = [Statement("", (), [""] * each, {}) for each in arns]
+    policies = _policies_for([*named, *limited_source_statements(sources)])
+    if policies > MANAGED_POLICIES:
         raise TooManySettings(
-            f"the role of import_chunk would have up to {statements - 1} managed policies, and"
+            f"the role of preflight would have up to {policies} managed policies, and"
             f" AWS allows {MANAGED_POLICIES}: name fewer tables or source_buckets, or deploy a"
             " second stack (stack_name) for some of them"
         )

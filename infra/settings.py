@@ -17,7 +17,9 @@ from ddbload.contracts.payload import TABLE_NAME
 from ddbload.contracts.upload_rule import (
     DEFAULT_MEMORY_MB,
     DEFAULT_RESERVE_SECONDS,
+    DEFAULT_SMALL_BYTES,
     DEFAULT_TIMEOUT_SECONDS,
+    IMPORT_MEMORY_MB,
     SourceBucket,
     UploadRule,
 )
@@ -34,6 +36,8 @@ from infra.wheels import PACKAGES
 
 FUNCTIONS = ("preflight", "import_chunk", "report", "on_upload", "on_stopped")
 RUNTIMES = ("python3.11", "python3.12", "python3.13", "python3.14")
+NO_SNAPSHOTS = "python3.11"
+"""The runtime that SnapStart does not support."""
 ARCHITECTURES = ("arm64", "x86_64")
 LOG_RETENTION_DAYS = (
     *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731),
@@ -43,6 +47,7 @@ LOG_RETENTION_DAYS = (
 MEMORY_MB = range(128, 10241)
 TIMEOUT_SECONDS = range(2, 901)
 """Up to Lambda's limit, which is below TimeoutSeconds of the state machine's tasks."""
+MAX_SMALL_BYTES = 16 * 1024 * 1024
 IMPORT_CONCURRENCY = range(1, 10_001)
 """At 0 no chunk would be imported; more than a run's `workers` would never be used."""
 
@@ -57,9 +62,20 @@ _KEY = re.compile(
     re.ASCII,
 )
 _TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}", re.ASCII)
+_VPC, _SUBNET, _GROUP = (
+    re.compile(rf"{kind}-[0-9a-f]{{8,17}}", re.ASCII) for kind in ("vpc", "subnet", "sg")
+)
 MOST_LAYERS = 5
 """Lambda's limit for the layers of a function."""
-_DEFAULT_MEMORY = {**dict.fromkeys(FUNCTIONS, DEFAULT_MEMORY_MB), "on_upload": 512}
+NETWORK = ("vpc", "subnets", "security_groups")
+"""Settings of which there are all or none."""
+MOST_SUBNETS, MOST_SECURITY_GROUPS = 16, 5
+"""Lambda's limits for the network interfaces of a function."""
+_DEFAULT_MEMORY = {
+    **dict.fromkeys(FUNCTIONS, DEFAULT_MEMORY_MB),
+    "import_chunk": IMPORT_MEMORY_MB,
+    "on_upload": 512,
+}
 
 
 def _knob(default: Any, read: Callable[[str, Any], Any]) -> Any:
@@ -100,7 +116,7 @@ class Settings:
         ),
     )
     """Formats whose packages these functions get in layers that synthesis makes."""
-    runtime: str = _knob("python3.14", lambda where, value: _one_of(where, value, RUNTIMES))
+    runtime: str = _knob("python3.13", lambda where, value: _one_of(where, value, RUNTIMES))
     architecture: str = _knob("arm64", lambda where, value: _one_of(where, value, ARCHITECTURES))
     memory_mb: Mapping[str, int] = field(
         default_factory=lambda: dict(_DEFAULT_MEMORY),
@@ -121,10 +137,26 @@ class Settings:
     dashboard: bool = _flag()
     tracing: bool = _flag()
     """Trace functions and state machine with X-Ray."""
+    snap_start: bool = _flag()
+    """Start functions from snapshots of their initialized environment."""
     import_concurrency: int | None = _knob(
         None, lambda where, value: _whole(where, value, IMPORT_CONCURRENCY)
     )
     """Concurrency reserved for import_chunk; None to share the account's."""
+    vpc: str | None = _knob(
+        None, lambda where, value: _matching(where, value, _VPC) if value else None
+    )
+    """Id of the VPC that the functions connect to; None for none. Goes with the two below."""
+    subnets: tuple[str, ...] = _knob(
+        (), lambda where, value: _ids(where, value, _SUBNET, MOST_SUBNETS)
+    )
+    security_groups: tuple[str, ...] = _knob(
+        (), lambda where, value: _ids(where, value, _GROUP, MOST_SECURITY_GROUPS)
+    )
+    small_bytes: int = _knob(
+        DEFAULT_SMALL_BYTES, lambda where, value: _whole(where, value, range(MAX_SMALL_BYTES + 1))
+    )
+    """Size up to which preflight imports a source itself; 0 to have it only cut sources."""
     require_backup: bool = _flag()
     """Refuse tables without point-in-time recovery."""
 
@@ -170,6 +202,15 @@ class Settings:
                 given.get("layers", ()),
                 f"at most {MOST_LAYERS} with those of extras, which is Lambda's limit",
             )
+        network = {name: getattr(found, name) for name in NETWORK}
+        if any(network.values()) and not all(network.values()):
+            missing = " and ".join(name for name, ids in network.items() if not ids)
+            raise InvalidSetting(
+                f"{', '.join(NETWORK)} belong together, and {missing} is missing: set all three,"
+                " or none of them"
+            )
+        if found.snap_start and found.runtime == NO_SNAPSHOTS:
+            raise _wrong("snap_start", True, f"false with {NO_SNAPSHOTS}, without Lambda SnapStart")
         uploads = _uploads(given.get("uploads", ()), found.tables, found.source_buckets)
         return replace(found, uploads=uploads)
 
@@ -287,6 +328,13 @@ def _layer(where: str, arn: str) -> str:
         wanted = "the ARN of a layer's version, arn:aws:lambda:...:layer:NAME:1"
         raise _wrong(where, arn, wanted)
     return arn
+
+
+def _ids(where: str, value: object, pattern: re.Pattern[str], most: int) -> tuple[str, ...]:
+    found = tuple(_matching(where, each, pattern) for each in _texts(where, value))
+    if len(found) > most:
+        raise _wrong(where, value, f"at most {most}, which is Lambda's limit")
+    return found
 
 
 def _memory(value: object) -> dict[str, int]:

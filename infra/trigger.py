@@ -113,7 +113,7 @@ class Trigger(Construct):
         lambda_.EventSourceMapping(
             self,
             "ReadUploads",
-            target=self.on_upload.function,
+            target=self.on_upload.invoked,
             event_source_arn=self.queue.queue_arn,
             batch_size=BATCH,
             max_concurrency=CONCURRENCY,

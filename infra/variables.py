@@ -15,6 +15,7 @@ from ddbload.contracts.upload_rule import (
     INBOX,
     REQUIRE_BACKUP,
     RESERVE_SECONDS,
+    SMALL_BYTES,
     SOURCE_BUCKETS,
     STATE_MACHINE,
     TABLES,
@@ -58,7 +59,7 @@ def for_stopping_early(settings: Settings) -> dict[str, str]:
 
 def for_preflight(settings: Settings) -> dict[str, str]:
     """Return the additional variables of preflight, which settles a run's limits."""
-    found = {}
+    found = {SMALL_BYTES: str(settings.small_bytes)}
     if settings.import_concurrency is not None:
         found[IMPORT_CONCURRENCY] = str(settings.import_concurrency)
     if settings.require_backup:

@@ -38,9 +38,9 @@ class Workflow(Construct):
         super().__init__(scope, name)
         work = storage.work
         steps = {
-            "PreflightFunctionArn": functions.preflight.function.function_arn,
-            "ImportChunkFunctionArn": functions.import_chunk.function.function_arn,
-            "ReportFunctionArn": functions.report.function.function_arn,
+            "PreflightFunctionArn": functions.preflight.invoked.function_arn,
+            "ImportChunkFunctionArn": functions.import_chunk.invoked.function_arn,
+            "ReportFunctionArn": functions.report.invoked.function_arn,
         }
         self.role = role = iam.Role(
             self,

@@ -20,6 +20,7 @@ from ddbload.contracts.upload_rule import (
     INBOX,
     REQUIRE_BACKUP,
     RESERVE_SECONDS,
+    SMALL_BYTES,
     SOURCE_BUCKETS,
     STATE_MACHINE,
     TABLES,
@@ -52,6 +53,7 @@ class Deployment:
     state_machine: str | None = None
     uploads: tuple[UploadRule, ...] = ()
     import_concurrency: int | None = None
+    small_bytes: int = 0
     require_backup: bool = False
     clients: Clients = field(default_factory=_make_clients)
     manifests: ManifestCache = field(default_factory=ManifestCache)
@@ -80,6 +82,7 @@ class Deployment:
                     for rule in json.loads(environment.get(UPLOADS, "[]"))
                 ),
                 import_concurrency=None if limit is None else int(limit),
+                small_bytes=int(environment.get(SMALL_BYTES, 0)),
                 require_backup=environment.get(REQUIRE_BACKUP) == "true",
             )
         except KeyError as missing:
@@ -110,6 +113,7 @@ class Deployment:
             access=self.access,
             import_concurrency=self.import_concurrency,
             in_account=True,
+            small_bytes=self.small_bytes,
             require_backup=self.require_backup,
             deadline=self._deadline(remaining_seconds),
             manifests=self.manifests,

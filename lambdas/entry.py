@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from typing import Any
@@ -15,7 +16,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from ddbload.context import Context
 from ddbload.contracts.messages import json_type_name
 from ddbload.contracts.payload import is_run_id
-from ddbload.contracts.results import MAX_CAUSE
+from ddbload.contracts.results import MAX_CAUSE, Failure
 from ddbload.contracts.states import METRICS_NAMESPACE
 from ddbload.errors import DdbloadError, InvalidPayload, unexpected, visible
 from lambdas.deployment import Deployment
@@ -47,16 +48,20 @@ Handler = Callable[[Any, LambdaContext], dict[str, Any]]
 @cache
 def deployment() -> Deployment:
     """Return the function's settings, read once. Raises `AwsConfiguration`."""
+    # botocore backs off by this generator, whose seed a SnapStart snapshot would repeat.
+    random.seed()
     return Deployment.of(os.environ)
 
 
 def function(
     make_context: Callable[[Deployment, float], Context],
+    failed: Callable[[Mapping[str, Any], Failure], dict[str, Any]] | None = None,
 ) -> Callable[[Callable[[Any, Context], dict[str, Any]]], Handler]:
     """Make a Lambda handler of a step, which gets its event and the context from `make_context`.
 
     The handler raises named errors only, and none of them holds row data: Lambda would log the
-    text of any other exception, and the state machine would keep it as a cause.
+    text of any other exception, and the state machine would keep it as a cause. With `failed` an
+    error that would come again is no exception, which the state machine retries, but a result.
     """
 
     def decorate(step: Callable[[Any, Context], dict[str, Any]]) -> Handler:
@@ -80,16 +85,17 @@ def function(
             except DdbloadError as error:
                 named = _shortened(error)
                 log_failure(named)
-                raise named from None
             except Exception as error:  # noqa: BLE001 - its text may hold row data: its place may not
                 named = unexpected(error, f"function {step.__module__}")
                 logger.error("failed", extra={"error": named.name, "cause": named.message})  # noqa: TRY400 - without the trace: it would show the text
-                raise named from None
             finally:
                 logger.remove_keys(keys)
                 # Powertools warns if it flushes no metric.
                 if metrics.metric_set:
                     metrics.flush_metrics()
+            if failed is None or not named.permanent or not isinstance(event, Mapping):
+                raise named
+            return failed(event, Failure.of(named))
 
         return handler
 

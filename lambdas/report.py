@@ -6,14 +6,14 @@ from typing import Any
 
 from ddbload.context import Context
 from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput
-from ddbload.contracts.states import ReportCursor, ReportRequest
+from ddbload.contracts.states import ReportCursor, ReportRequest, failed_report
 from ddbload.steps.report import report_execution
 from ddbload.steps.run_end import announce
 from lambdas.deployment import Deployment
 from lambdas.entry import function, log_notice, logger
 
 
-@function(Deployment.ledger_context)
+@function(Deployment.ledger_context, failed=failed_report)
 def handler(event: Any, context: Context) -> dict[str, Any]:
     """Report on a run: `ReportRequest` to `ExecutionOutput`, or to the state to continue from."""
     context.notice = log_notice

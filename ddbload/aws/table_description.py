@@ -185,11 +185,11 @@ NEW_TABLE_READS = 12_000
 TABLE_QUOTA = 40_000
 """Write units a second of a table, by AWS's default quota."""
 STANDARD_IA = "STANDARD_INFREQUENT_ACCESS"
-UNITS_PER_WORKER = PARTITION_WRITE_UNITS
+UNITS_PER_WORKER = 4 * PARTITION_WRITE_UNITS
 """Write units a second for which `workers: auto` adds a worker.
 
-One worker could send many times as many. But a partition accepts this many, and workers on
-different parts of a source spread their writes over partitions.
+One function of the deployed memory writes as many: those of four partitions, and as many as a new
+on-demand table accepts. More functions would wait for the table, and waiting is paid.
 """
 
 
@@ -294,16 +294,15 @@ def write_price(
 
 
 def choose_workers(
-    capacity: float, max_wcu: float | None = None, concurrency: int | None = None
+    capacity: float, max_wcu: float | None = None, *, each: int = UNITS_PER_WORKER
 ) -> int:
     """Choose the number of workers of `workers: auto`, before the chunks are counted.
 
-    One worker for each 1,000 write units a second that the run may use: the table's capacity or
-    the lower `max_wcu`. Never more than `concurrency`, the functions that may run at once.
+    One worker for `each` write units a second that the run may use: the table's capacity or the
+    lower `max_wcu`.
     """
     units = capacity if max_wcu is None else min(capacity, max_wcu)
-    wanted = max(1, math.ceil(units / UNITS_PER_WORKER))
-    return wanted if concurrency is None else max(1, min(wanted, concurrency))
+    return max(1, math.ceil(units / each))
 
 
 RECOVERY_PERMISSION = "dynamodb:DescribeContinuousBackups"

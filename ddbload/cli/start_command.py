@@ -56,7 +56,7 @@ def start_command(
         type=options.WORKERS,
         default=AUTO,
         show_default=True,
-        help="Chunks imported at once, one Lambda invocation each. auto: one for each 1,000 write"
+        help="Chunks imported at once, one Lambda invocation each. auto: one for each 4,000 write"
         " units a second that the table accepts or --max-wcu allows, within the account's"
         " concurrency limit.",
     ),

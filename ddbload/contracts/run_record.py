@@ -179,6 +179,8 @@ class RunRecord(Message):
     """Most workers that the payload, or for `auto` the table, and the account allow. `workers` is
     lower if there are fewer chunks."""
     write_price: WritePrice | None = None
+    capacity: Annotated[float | None, SPARSE] = None
+    """Write units a second that the table takes, as far as its description says."""
     """Price by which the run's write units become dollars."""
     padded: Annotated[bool, SPARSE] = False
     """True if some objects were not read by preflight, and only importing tells their size. Their
@@ -221,7 +223,11 @@ class RunRecord(Message):
         return self.loaded_before is not None and not self.objects
 
     def with_limits(
-        self, later: Payload, most_workers: int, write_price: WritePrice | None
+        self,
+        later: Payload,
+        most_workers: int,
+        write_price: WritePrice | None,
+        capacity: float | None,
     ) -> Self:
         """Return the run with the limits, workers and price of a later call."""
         expansion = later.source.max_expansion
@@ -232,6 +238,7 @@ class RunRecord(Message):
             workers=self.workers if most_workers == self.most_workers else most_workers,
             most_workers=most_workers,
             write_price=write_price,
+            capacity=capacity,
         )
 
     @property

@@ -11,7 +11,7 @@ from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import RUN_ID, Payload, check_run_id, is_run_id
-from ddbload.contracts.results import ExecutionAttempt, Failure, Segment
+from ddbload.contracts.results import FAILED, ExecutionAttempt, Failure, Segment
 from ddbload.contracts.row_counts import OUTCOMES, RowCounts
 from ddbload.contracts.run_record import Cursor, LoadedBefore
 
@@ -20,8 +20,11 @@ def _read_run(f: JsonObjectReader) -> str:
     return check_run_id(f.text("run"))
 
 
-def _read_caught(f: JsonObjectReader) -> Failure | None:
+def _read_failed(f: JsonObjectReader) -> Failure | None:
+    """Read the error of a state: as the state machine caught it, or as a function returned it."""
     error = f.raw("error")
+    if isinstance(error, Mapping) and "name" in error:
+        return Failure.from_json(error, f.path("error"))
     return None if error is None else Failure.caught(error)
 
 
@@ -67,8 +70,34 @@ class PreflightTask(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class PreflightRequest(Message):
+    """Payload of the function preflight.
+
+    The state is kept when an execution is redriven, so the count stands beside it.
+    """
+
+    PATH = "payload"
+
+    state: PreflightTask
+    redrives: int
+    """Number of times that the execution was redriven."""
+
+    @property
+    def attempt(self) -> ExecutionAttempt | None:
+        """The attempt that the function works on; None in a state without an execution."""
+        return _attempt(self.state.execution, self.redrives)
+
+
+def _attempt(execution: str | None, redrives: int) -> ExecutionAttempt | None:
+    return None if execution is None else ExecutionAttempt(execution, redrives)
+
+
+@dataclass(frozen=True, slots=True)
 class PreflightResult(Message):
-    """Output of the Preflight state. Without a `cursor` the manifest is complete."""
+    """Output of the Preflight state. Without a `cursor` the manifest is complete.
+
+    The output of a run that Preflight has also imported is its `ExecutionOutput`.
+    """
 
     run: str
     cursor: PreflightCursor | None
@@ -91,7 +120,7 @@ class ImportTask(Message):
     cursor: Cursor | None = None
     stalled: int = 0
     """Number of continuations in a row that settled no row."""
-    error: Annotated[Failure | None, JsonRule(read=_read_caught, sparse=True)] = None
+    error: Annotated[Failure | None, JsonRule(read=_read_failed, sparse=True)] = None
     """Error that ended the step for good, to be recorded in the ledger."""
 
 
@@ -142,8 +171,8 @@ class ReportTask(Message):
     run: str
     input: object = None
     """The execution's input, where Preflight failed."""
-    error: Annotated[Failure | None, JsonRule(read=_read_caught)] = None
-    """Error that the state machine caught."""
+    error: Annotated[Failure | None, JsonRule(read=_read_failed)] = None
+    """Error that the state machine caught, or that the function preflight returned."""
     planned: Annotated[bool, JsonRule(read=_read_is_cut)] = True
     """True if Preflight finished, so that a caught error came from a later state."""
     execution: str | None = None
@@ -163,10 +192,7 @@ class ReportTask(Message):
 
 @dataclass(frozen=True, slots=True)
 class ReportRequest(Message):
-    """Payload of the function report.
-
-    The state is kept when an execution is redriven, so the count stands beside it.
-    """
+    """Payload of the function report, in the form of a `PreflightRequest`."""
 
     PATH = "payload"
 
@@ -174,15 +200,30 @@ class ReportRequest(Message):
     redrives: int
     """Number of times that the execution was redriven."""
 
-    def check_rules(self, f: JsonObjectReader) -> None:
-        """Allow the state machine's word that it continues with the cursor that it gets."""
-        f.raw("continues")
-
     @property
     def attempt(self) -> ExecutionAttempt | None:
         """The attempt that the function reports on; None in a state without an execution."""
-        execution = self.state.execution
-        return None if execution is None else ExecutionAttempt(execution, self.redrives)
+        return _attempt(self.state.execution, self.redrives)
+
+
+# Results of functions that ended by an error which a retry would meet again.
+
+
+def failed_preflight(request: Mapping[str, Any], failure: Failure) -> dict[str, Any]:
+    """Return the state that Report gets: that of Preflight, with the error."""
+    state = request.get("state")
+    return {**(state if isinstance(state, Mapping) else {}), "error": failure.to_json()}
+
+
+def failed_import(task: Mapping[str, Any], failure: Failure) -> dict[str, Any]:
+    """Return the result of a chunk that failed. It has no cursor: a null one means the end."""
+    kept = {name: task[name] for name in ("run", "chunk") if name in task}
+    return {**kept, "error": failure.to_json()}
+
+
+def failed_report(_: Mapping[str, Any], failure: Failure) -> dict[str, Any]:
+    """Return the output of an execution whose run could not be reported."""
+    return {"status": FAILED, "error": failure.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +237,8 @@ class RunRequest(Message):
     """Seconds since the epoch."""
     folder: str | None = None
     """Working directory, which local paths of the source are relative to; None on AWS."""
+    execution: Annotated[str | None, SPARSE] = None
+    """ARN of the execution that asked; None for a command."""
     failure: Failure | None = None
     """Error that ended the run before it had a record."""
 

@@ -27,7 +27,10 @@ METADATA = "ddbload"
 """Key of the template's metadata that holds the version and the settings."""
 _DESCRIPTION = "ddbload: "
 """Beginning of the description of every ddbload stack."""
-_LISTS = ("tables", "source_buckets", "kms_keys", "layers", "extras")
+_LISTS = (
+    *("tables", "source_buckets", "kms_keys", "layers", "extras"),
+    *("subnets", "security_groups"),
+)
 _ABSENT = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE")
 """CloudFormation states of a stack without resources, which the next deployment creates."""
 

@@ -305,7 +305,8 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
     """
     sums, rows = found.sums, found.sums.rows
     open_chunks = set(sums.open)
-    failures = [each for each in ledger.failures() if each.chunk in open_chunks]
+    recorded = ledger.failures() if open_chunks else []
+    failures = [each for each in recorded if each.chunk in open_chunks]
     error = _first_error(record, found, failures) or sums.damaged
     causes = dict(sorted(sums.causes.items(), key=lambda each: (-each[1], each[0])))
     size = read = record.data_start.byte + sums.bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -73,6 +74,8 @@ class RunObjects:
         self._store = store
         self._root = f"runs/{run}/"
         self._known_stamp = None if record is None else record.stamp
+        self.asked_now = False
+        """True if this object has written the first request of the run."""
 
     @property
     def in_bucket(self) -> bool:
@@ -82,6 +85,11 @@ class RunObjects:
     def put_request(self, request: RunRequest) -> None:
         """Write the run's request, replacing an earlier one of a run without a record."""
         self._put("request.json", request.to_json())
+
+    def put_new_request(self, request: RunRequest) -> bool:
+        """Write the first request of the run; return whether there was none before."""
+        self.asked_now = self._put_new("request.json", request.to_json())
+        return self.asked_now
 
     def find_request(self) -> RunRequest | None:
         """Read the run's request; None if missing."""
@@ -156,7 +164,9 @@ class RunObjects:
 
     def find_report(self) -> Report | None:
         """Read the last report; None if missing or damaged."""
-        return self.last_report().report
+        with suppress(LedgerDamaged):
+            return self._read("report.json", Report.from_json)
+        return None
 
     def put_page(self, page: str, report: Report, attempts: int) -> None:
         """Write the page of a report, unless another report was written since.
@@ -181,8 +191,14 @@ class RunObjects:
         self._put("execution.json", {"execution": arn})
 
     def find_execution(self) -> str | None:
-        """Read the ARN of the run's last execution; None for a local run."""
-        return self._read("execution.json", lambda value: str(value["execution"]))
+        """Read the ARN of the run's last execution; None for a local run.
+
+        The request names the first one.
+        """
+        found = self._read("execution.json", lambda value: str(value["execution"]))
+        if found is None and (request := self.find_request()) is not None:
+            return request.execution
+        return found
 
     def put_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Replace the heartbeat of a local run."""

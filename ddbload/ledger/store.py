@@ -28,7 +28,6 @@ MAX_OBJECT_BYTES = 512 * 1024 * 1024
 
 PAGE_NAMES = 1000
 """Maximum number of names that S3 returns per request."""
-_FIRST_NUMBER = 10**9 - 1
 _ATTEMPTS = 30
 
 
@@ -343,34 +342,34 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-# State that several runs change concurrently, without locks. It is the first object of a folder.
-# Names are numbers that count down, and each is written once, so a writer of the next number has
-# read the previous state. Of two concurrent changes one fails, and is repeated on the other's
-# result.
+# State that several runs change concurrently, without locks: an object that is only replaced by a
+# writer that has read it. Of two concurrent changes one fails, and is repeated on the result of
+# the other.
 
 
-def read_state(store: Store, folder: str, kind: type[S], *, unless: str) -> S | None:
-    """Return the state in a folder, whose name ends with a slash; None if it has none.
+def read_state(store: Store, name: str, kind: type[S], *, unless: str) -> S | None:
+    """Return the state under a name; None if there is none.
 
     `unless`: see `change_state`. Raises `LedgerDamaged` and errors of the store.
     """
-    return _newest(store, folder, kind, unless)[1]
+    data = store.get(name)
+    return None if data is None else _decode_state(store, name, data, kind, unless)
 
 
 def change_state(
     store: Store,
-    folder: str,
+    name: str,
     kind: type[S],
     change: Callable[[S | None], S | None],
     *,
     unless: str,
     wait: Callable[[int], object] = lambda _: None,
 ) -> None:
-    """Replace the state in a folder, whose name ends with a slash, by the result of `change`.
+    """Replace the state under a name by the result of `change`.
 
     Args:
         store: Store of the ledger.
-        folder: Folder of the state.
+        name: Name of the state.
         kind: Class of the state.
         change: Receives the state (None at first) and returns the new one; None keeps the state.
             Called again if another write came first.
@@ -386,29 +385,18 @@ def change_state(
     for attempt in range(_ATTEMPTS):
         if attempt:
             wait(attempt)
-        name, state = _newest(store, folder, kind, unless)
-        number = _FIRST_NUMBER
-        if name is not None:
-            if state is None:
-                continue
-            number = int(name.rpartition("/")[2].removesuffix(".json")) - 1
+        found = store.get_version(name)
+        state = None if found is None else _decode_state(store, name, found.data, kind, unless)
         changed = change(state)
         if changed is None:
             return
-        if store.put_new(f"{folder}{number:09d}.json", encode_json(changed.to_json())):
+        version = None if found is None else found.version
+        if store.put_over(name, encode_json(changed.to_json()), version):
             return
     raise ServiceUnavailable(
-        f"the state in {store.uri(folder)} was changed {_ATTEMPTS} times meanwhile; try again"
+        f"the state in {store.uri(name)} was changed {_ATTEMPTS} times meanwhile; try again"
     )
 
 
-def _newest(store: Store, folder: str, kind: type[S], unless: str) -> tuple[str | None, S | None]:
-    """Return name and content of the latest state; no state if it was deleted meanwhile."""
-    for name in store.first_names(folder, 1):
-        data = store.get(name)
-        if data is None:
-            return name, None
-        return name, decode_json(
-            store.uri(name), data, kind.from_json, f"delete it, unless {unless}"
-        )
-    return None, None
+def _decode_state(store: Store, name: str, data: bytes, kind: type[S], unless: str) -> S:
+    return decode_json(store.uri(name), data, kind.from_json, f"delete it, unless {unless}")

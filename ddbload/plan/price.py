@@ -43,7 +43,7 @@ METRICS = 7
 LOG_BYTES = 2000
 """Bytes of logs per function invocation."""
 RUN_TRANSITIONS = 8
-"""State transitions of a run apart from its chunks, including a second Preflight."""
+"""State transitions of a run apart from its chunks: seven states, and its start."""
 CHUNK_TRANSITIONS = 4
 """State transitions of a chunk's child execution, including its start."""
 _LEAST_EXPANSION = 1.05
@@ -158,16 +158,12 @@ class Workload:
         return max(1, math.ceil(self.preflight.seconds / _INVOCATION_SECONDS))
 
     @property
-    def function_seconds(self) -> float:
-        """Total seconds of all functions. ImportChunk mostly waits for the table."""
-        return (
-            self.workers * self.seconds + self.preflight.seconds + self.invocations * SHORT_SECONDS
-        )
-
-    @property
     def gb_seconds(self) -> float:
-        """GB-seconds that Lambda bills."""
-        return self.function_seconds * upload_rule.DEFAULT_MEMORY_MB / 1024
+        """GB-seconds that Lambda bills; ImportChunk mostly waits for the table."""
+        importing = self.workers * self.seconds + self.segments * SHORT_SECONDS
+        others = self.preflight.seconds + (self.invocations - self.segments) * SHORT_SECONDS
+        megabytes = upload_rule.IMPORT_MEMORY_MB, upload_rule.DEFAULT_MEMORY_MB
+        return (importing * megabytes[0] + others * megabytes[1]) / 1024
 
     @property
     def invocations(self) -> int:

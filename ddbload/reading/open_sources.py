@@ -5,6 +5,7 @@ Every object, path and prefix is checked here against the deployment's `AccessPo
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -44,7 +45,7 @@ from ddbload.source.s3_requests import ObjectRange, read_ranges
 if TYPE_CHECKING:
     from ddbload.source.parquet.parquet_lines import ParquetLines
 
-SMALL_BYTES = 1024 * 1024
+READ_WHOLE_BYTES = 1024 * 1024
 """Objects up to this size are read whole, many at once."""
 HEAD_BYTES, ZSTD_HEAD_BYTES = 16 * 1024, 64 * 1024
 """Bytes of each of many objects that are read for its header: most need no more. Zstandard is
@@ -84,16 +85,23 @@ def _open_object(
     context: Context,
     version_id: str | None = None,
     etag: str | None = None,
-) -> S3Object:
+) -> ByteSource:
     context.access.check_object(bucket, key)
-    return open_s3(
+    found = open_s3(
         context.clients.s3,
         bucket,
         key,
         version_id=version_id,
         etag=etag,
         retry_policy=context.retry_policy,
+        head_bytes=context.small_bytes,
     )
+    if not found.head:
+        return found
+    source = HeadCachingSource(found, found.head)
+    if len(found.head) == found.size:
+        context.opened[json.dumps(found.pinned)] = source
+    return source
 
 
 def reopen(pinned: Pinned, context: Context) -> ByteSource:
@@ -104,6 +112,8 @@ def reopen(pinned: Pinned, context: Context) -> ByteSource:
         # The absolute path: a later attempt may run in another folder.
         return open_local(str(pinned["path"]), version)
     context.access.check_object(str(pinned["bucket"]), str(pinned["key"]))
+    if (known := context.opened.get(json.dumps(dict(pinned)))) is not None:
+        return known
     return S3Object(context.clients.s3, pinned, context.retry_policy)
 
 
@@ -166,7 +176,7 @@ def open_each(
     """
 
     def is_read_ahead(pinned: Pinned) -> bool:
-        return several and not _is_local(pinned) and (heads or size_of(pinned) <= SMALL_BYTES)
+        return several and not _is_local(pinned) and (heads or size_of(pinned) <= READ_WHOLE_BYTES)
 
     def size_of(pinned: Pinned) -> int:
         size = int(pinned["size"])

@@ -48,6 +48,7 @@ class S3Object:
         client: S3Client,
         pinned: Mapping[str, Any],
         retry_policy: RetryPolicy = DEFAULT_POLICY,
+        head: bytes = b"",
     ) -> None:
         self.name = uri_of(pinned)
         """s3:// URI of the object."""
@@ -55,6 +56,8 @@ class S3Object:
         """Size in bytes."""
         self.pinned = dict(pinned)
         """Bucket, key, version id, ETag and size."""
+        self.head = head
+        """First bytes, if they were read when the object was opened."""
         self._client = client
         self._retry_policy = retry_policy
 
@@ -184,10 +187,12 @@ def open_s3(
     version_id: str | None = None,
     etag: str | None = None,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
+    head_bytes: int = 0,
 ) -> S3Object:
     """Pin an object's current version, or the one with `version_id`.
 
-    Raises `SourceNotFound`, `SourceChanged` (the ETag is not `etag`), `SourceUnreadable`,
+    Up to `head_bytes` of its first bytes are read, too, unless S3 refuses to return any. Raises
+    `SourceNotFound`, `SourceChanged` (the ETag is not `etag`), `SourceUnreadable`,
     `AccessDenied` and `ServiceUnavailable`.
     """
     name = f"s3://{bucket}/{key}"
@@ -220,12 +225,23 @@ def open_s3(
             )
         return None
 
-    head: Any = call_with_retries(
-        lambda: client.head_object(Bucket=bucket, Key=key, **version),
-        f"reading {name}",
-        policy=retry_policy,
-        expected=absent,
-    )
+    data = b""
+
+    def look() -> Any:
+        nonlocal data
+        if head_bytes:
+            # What GET refuses (an empty object, an archived one, a missing one) HEAD explains.
+            with suppress(client.exceptions.ClientError):
+                first = f"bytes=0-{head_bytes - 1}"
+                found: Any = client.get_object(Bucket=bucket, Key=key, Range=first, **version)
+                data = found["Body"].read()
+                size = _CONTENT_RANGE.fullmatch(found.get("ContentRange") or "")
+                if size is not None and len(data) == int(size[2]) + 1:
+                    return {**found, "ContentLength": int(size[3])}
+                data = b""
+        return client.head_object(Bucket=bucket, Key=key, **version)
+
+    head = call_with_retries(look, f"reading {name}", policy=retry_policy, expected=absent)
     if not head.get("ETag") or "ContentLength" not in head:
         raise SourceUnreadable(f"{name}: the answer has no ETag or size; check the endpoint")
     if _is_archived(head):
@@ -248,7 +264,7 @@ def open_s3(
         "etag": head["ETag"],
         "size": int(head["ContentLength"]),
     }
-    return S3Object(client, pinned, retry_policy)
+    return S3Object(client, pinned, retry_policy, data)
 
 
 def _is_archived(head: Mapping[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import call_if_possible
 from ddbload.aws.table_description import (
+    UNITS_PER_WORKER,
     WriteCapacity,
     choose_workers,
     describe_table_with_response,
@@ -64,6 +65,8 @@ from ddbload.source.decoding.decoded_source import DecodedSource
 if TYPE_CHECKING:
     from ddbload.aws.clients import Clients
 
+SINGLE_ROW_SHARE = 4
+"""A worker writes this part of the rows if each is a request of its own, as conditions need."""
 SHARE_OF_ACCOUNT = 2
 """A run takes at most one part in this many: other functions of the account need the rest."""
 
@@ -88,7 +91,8 @@ def check_settings(payload: Payload) -> None:
 
 def check_request(payload: Payload, ledger: Ledger, context: Context) -> None:
     """Check cancellation, permission and settings, in this order."""
-    require_not_cancelled(ledger)
+    if not ledger.asked_now:
+        require_not_cancelled(ledger)
     context.access.check_table(payload.table)
     check_settings(payload)
 
@@ -115,6 +119,8 @@ class RunLimits:
     """Workers, if there are as many chunks."""
     write_price: WritePrice | None
     """Price of the run's write units; None for work without a table."""
+    capacity: float | None = None
+    """Write units a second that the table takes; None for work without a table."""
 
 
 def resolve_limits(
@@ -140,16 +146,20 @@ def resolve_limits(
     if options.max_wcu_percent is not None:
         share = capacity.share(options.max_wcu_percent)
         options = replace(options, max_wcu=share, max_wcu_percent=None)
-    return RunLimits(options, _count_workers(options, capacity, context), price)
+    workers = _count_workers(options, capacity, context)
+    return RunLimits(options, workers, price, capacity.units)
 
 
 def _count_workers(options: Options, capacity: WriteCapacity, context: Context) -> int:
     """Return the given number of workers, or choose one; the reserved concurrency limits both."""
     reserved = context.import_concurrency
     if options.workers is None:
-        if reserved is None and context.in_account:
+        batched = options.write_mode.batch is not None and options.condition is None
+        each = UNITS_PER_WORKER if batched else UNITS_PER_WORKER // SINGLE_ROW_SHARE
+        wanted = choose_workers(capacity.units, options.max_wcu, each=each)
+        if reserved is None and context.in_account and wanted > 1:
             reserved = _account_concurrency(context.clients)
-        return choose_workers(capacity.units, options.max_wcu, reserved)
+        return wanted if reserved is None else max(1, min(wanted, reserved))
     if reserved is not None and reserved < options.workers:
         if context.notice is not None:
             context.notice(

@@ -308,14 +308,16 @@ def on_upload(
     if payload is None:
         return {"outcome": OF_AN_EXPORT, "run": None, "execution": None}
     ledger = context.ledger(upload.run)
-    if ledger.find_record() is not None:
+    is_new, newer = claim_upload(upload, context)
+    # A run has no record before its upload was claimed.
+    if not is_new and ledger.find_record() is not None:
         return {"outcome": _outcome(ledger), "run": upload.run, "execution": None}
-    if claim_upload(upload, context) is not None:
+    if newer is not None:
         return {"outcome": OLDER, "run": upload.run, "execution": None}
     try:
         started = executions.start(upload.run, payload)
     except ExecutionExists:
-        return {"outcome": STARTED_BEFORE, "run": upload.run, "execution": None}
+        return {"outcome": _outcome(ledger), "run": upload.run, "execution": None}
     return {"outcome": STARTED, "run": upload.run, "execution": started}
 
 
@@ -335,26 +337,29 @@ CLAIM_SECONDS = 120.0
 """Seconds after its claim for which a run may start although Step Functions does not know it."""
 
 
-def claim_upload(upload: Upload, context: Context) -> UploadClaim | None:
-    """Enter an upload that shall be loaded; return the newer one that makes it too late, if any.
+def claim_upload(upload: Upload, context: Context) -> tuple[bool, UploadClaim | None]:
+    """Enter an upload that shall be loaded.
 
-    An upload that was entered before stays. Without a sequencer uploads have no order.
+    Returns true if it was entered now, and the newer upload that makes it too late, if any. An
+    upload that was entered before stays. Without a sequencer uploads have no order.
     """
     if upload.sequencer is None or not is_sequencer(upload.sequencer):
-        return None
+        return False, None
+    is_new = False
     claim = UploadClaim(upload.sequencer, upload.run, context.now())
     newer: UploadClaim | None = None
 
     def change(order: UploadOrder) -> UploadOrder | None:
-        nonlocal newer
-        newer = None
+        nonlocal is_new, newer
+        is_new, newer = False, None
         if order.has(claim.run) and order.begun_after(claim) is None:
             return None
         newer = order.newer_than(claim)
-        return order.with_claim(claim) if newer is None else None
+        is_new = newer is None
+        return order.with_claim(claim) if is_new else None
 
     _change(context.store, upload.bucket, upload.key, change)
-    return newer
+    return is_new, newer
 
 
 def wait_for_turn(
@@ -426,11 +431,11 @@ def _change(
     store: Store, bucket: str, key: str, change: Callable[[UploadOrder], UploadOrder | None]
 ) -> None:
     """Replace the state of a key by what `change` makes of it, unless it returns None."""
-    folder = f"uploads/{hashlib.sha256(f'{bucket}/{key}'.encode()).hexdigest()[:40]}/"
+    name = f"uploads/{hashlib.sha256(f'{bucket}/{key}'.encode()).hexdigest()[:40]}.json"
 
     def change_known(order: UploadOrder | None) -> UploadOrder | None:
         return change(UploadOrder(bucket, key) if order is None else order)
 
     change_state(
-        store, folder, UploadOrder, change_known, unless="an upload of its key is being loaded"
+        store, name, UploadOrder, change_known, unless="an upload of its key is being loaded"
     )

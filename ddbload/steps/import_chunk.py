@@ -94,7 +94,12 @@ def import_chunk(
         if segment is not None:
             return _result(task, segment, adopted=True)
         control = context.control
-        with nullcontext() if control is None else control.importing(ledger, record) as session:
+        alone = context.is_whole_run
+        with (
+            nullcontext()
+            if control is None
+            else control.importing(ledger, record, alone=alone) as session
+        ):
             return _import(task, start, reader, ledger, context, session)
     except Cancelled:
         raise
@@ -294,6 +299,8 @@ class _ChunkImport:
         Other errors of its description are ignored: Report checks again.
         """
         context = self._context
+        if context.is_whole_run:
+            return
         policy = replace(context.retry_policy, attempts=TABLE_CHECK_ATTEMPTS)
         try:
             require_same_table(context.clients, self._record.table, retry_policy=policy)

@@ -214,7 +214,7 @@ class _OwnObjects:
         self._record, self._ledger, self._context = record, ledger, context
         table = record.table
         root = f"once/{load_folder(table.name, table.id)}{record.asked}/"
-        self._objects, self._several = f"{root}object/", f"{root}several/"
+        self._objects, self._several = f"{root}object/", f"{root}several.json"
         self._shared: dict[LoadClaim, ObjectVersion | None] = {}
 
     @cached_property
@@ -228,9 +228,9 @@ class _OwnObjects:
 
     @property
     def state(self) -> str:
-        """The folder of the state that has the claim."""
+        """Name of the state that has the claim."""
         version = self.claim.version
-        return self._several if version is None else f"{self._objects}{version}/"
+        return self._several if version is None else f"{self._objects}{version}/state.json"
 
     @cached_property
     def _versions(self) -> dict[str, ObjectVersion]:
@@ -266,7 +266,7 @@ class _OwnObjects:
         context = self._context
         if self.claim.version is None:
             claimed = self._versions.keys() & context.store.folders(self._objects)
-            states = [f"{self._objects}{version}/" for version in sorted(claimed)]
+            states = [f"{self._objects}{version}/state.json" for version in sorted(claimed)]
             for _, others in map_in_threads(self.alive_in, states, _PARALLEL_READS, len(states)):
                 self.refuse_shared(others)
             return
@@ -282,9 +282,9 @@ class _OwnObjects:
             else:
                 return
 
-    def alive_in(self, folder: str) -> list[LoadClaim]:
+    def alive_in(self, name: str) -> list[LoadClaim]:
         """Return the claims in a state whose runs have not ended."""
-        state = read_state(self._context.store, folder, LoadClaims, unless=_UNLESS)
+        state = read_state(self._context.store, name, LoadClaims, unless=_UNLESS)
         return _alive(state, self._context)
 
 

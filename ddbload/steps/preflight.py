@@ -74,7 +74,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult | Prefli
             record = take_up_run(earlier, payload, ledger, context)
         _warn(record, context)
         context.begun()
-        if task.execution is not None:
+        if task.execution is not None and not ledger.asked_now:
             ledger.put_execution(task.execution)
         first = record.data_start
         cursor = PreflightCursor(first.byte, first.line, 0)
@@ -114,7 +114,12 @@ def keep_request(
     if record is not None:
         return record
     folder = None if execution is not None else str(Path.cwd())
-    request = RunRequest(ledger.run, payload, context.now(), folder)
+    request = RunRequest(ledger.run, payload, context.now(), folder, execution)
+    if execution is not None:
+        # First the index, so that every run that has a request is in it.
+        ledger.put_start(request.created)
+        if ledger.put_new_request(request):
+            return None
     found = None
     with suppress(LedgerDamaged):
         found = ledger.find_request()
@@ -145,6 +150,9 @@ def resumed_payload(resume: Resume, ledger: Ledger) -> Payload:
 def _warn(record: RunRecord, context: Context) -> None:
     """Report warnings about the table to `context.notice`, if set."""
     if context.notice is None or record.loads_nothing:
+        return
+    if record.size is not None and record.size <= context.small_bytes:
+        # Each warning takes a request: as many as the rows of a small source.
         return
     options = record.payload.options
     # A function may not send statements in preflight, and AWS knows them.
@@ -361,7 +369,8 @@ def take_up_run(
     options = _kept_options(payload.options, existing.payload.options)
     limits = resolve_limits(options, table.name, described, context)
     record = existing.with_limits(
-        replace(payload, options=limits.options), limits.most_workers, limits.write_price
+        replace(payload, options=limits.options),
+        *(limits.most_workers, limits.write_price, limits.capacity),
     )
     if record == existing:
         return existing

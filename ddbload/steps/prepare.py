@@ -214,6 +214,7 @@ def _make_record(
         listing=None if listing is None else listing.name,
         most_workers=limits.most_workers,
         write_price=limits.write_price,
+        capacity=limits.capacity,
     )
 
 

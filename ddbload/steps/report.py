@@ -115,9 +115,10 @@ def report_execution(
 
     while True:
         last = ledger.last_report()
-        # Read after the report: whoever takes up the run is noticed here, or by the report's write.
-        is_own = task.execution in (None, ledger.find_execution())
-        if caught is not None and not is_own and not ledger.is_cancelled:
+        # Asked after the report is read: whoever takes up the run is noticed here, or by the
+        # report's write. What succeeded is true, whoever says it.
+        is_own = cache(lambda: task.execution in (None, ledger.find_execution()))
+        if caught is not None and not is_own() and not ledger.is_cancelled:
             return _failed(run, caught, aborted=aborted)
         parts = _parts_name(attempt, last, stopped=stopped is not None)
         found = CountedChunks(
@@ -132,15 +133,16 @@ def report_execution(
             return cursor
         ending = replace(ended, failure=caught, planned=task.planned, attempt=attempt)
         report, state = _judged(found, record, ledger, context, ending, last.report)
-        is_kept = not is_own or _is_later(last.report, attempt)
-        if state.recorded or (is_kept and not state.done):
+        if state.recorded:
+            break
+        if not state.done and (not is_own() or _is_later(last.report, attempt)):
             break
         report = replace(report, attempt=attempt)
         if _put_report(report, last, record, ledger, context, found, tally):
             break
     if report.status in DONE and report.warning and context.notice is not None:
         context.notice(f"run {run}: {report.warning}")
-    status, error = judge_attempt(state, ending, own=is_own)
+    status, error = judge_attempt(state, ending, own=caught is None or is_own())
     if status == CANCELLED and not aborted:
         error = Failure.of(Cancelled.of(run))
     return ExecutionOutput(
@@ -165,7 +167,8 @@ def _judged(
         began=record.created,
         counted=counted,
         last=last,
-        cancelled=ledger.is_cancelled,
+        # A run that is complete is done, whoever cancelled it meanwhile.
+        cancelled=counted.status not in DONE and ledger.is_cancelled,
         ending=ending,
     )
     if last is not None:

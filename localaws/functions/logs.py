@@ -72,7 +72,11 @@ class LogShipper:
 
     def _create(self, function: Function, stream: str) -> None:
         backend = logs_backends[ACCOUNT][function.region]
-        backend.ensure_log_group(function.log_group)
+        if function.log_group not in backend.groups:
+            # The group was deleted with its stack, or the role has to be allowed to make it.
+            if not self._is_allowed(function, "CreateLogGroup", stream):
+                return
+            backend.ensure_log_group(function.log_group)
         if not self._is_allowed(function, "CreateLogStream", stream):
             return
         backend.create_log_stream(function.log_group, stream)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import moto.cloudformation.parsing as parsing_module
@@ -28,6 +30,7 @@ def apply(endpoint: str) -> None:
     """Patch stacks and change sets. `endpoint`: base URL that a TemplateURL may have."""
     _patch_template_urls(endpoint)
     _patch_change_sets()
+    _patch_creations()
     _patch_previous_values()
     _patch_refusals()
     _patch_deletions()
@@ -40,18 +43,21 @@ def _patch_change_sets() -> None:
     moto computes a stack's outputs when the change set is created, before any resource exists.
     """
     execute = original(CloudFormationBackend, "execute_change_set")
+    describe = original(CloudFormationBackend, "describe_change_set")
 
     def execute_change_set(
         self: CloudFormationBackend, change_set_name: str, stack_name: str | None = None
     ) -> None:
-        execute(self, change_set_name, stack_name=stack_name)
+        change_set = describe(self, change_set_name)
+        made = self.stacks[change_set.stack_id]
+        with _creation(made) if change_set.change_set_type == "CREATE" else nullcontext():
+            execute(self, change_set_name, stack_name=stack_name)
         for stack in self.stacks.values():
             # Like an update: from the deployed template and its resources.
             stack._parse_template()  # noqa: SLF001 - moto has no public name
             stack.output_map = stack._create_output_map()  # noqa: SLF001 - the same
 
     replace(CloudFormationBackend, "execute_change_set", execute_change_set)
-    describe = original(CloudFormationBackend, "describe_change_set")
 
     def describe_change_set(self: CloudFormationBackend, change_set_name: str) -> Any:
         try:
@@ -70,6 +76,36 @@ def _patch_change_sets() -> None:
             delete(self, change_set_name)
 
     replace(CloudFormationBackend, "delete_change_set", delete_change_set)
+
+
+@contextmanager
+def _creation(stack: Stack) -> Iterator[None]:
+    """Show a stack as being created while it is, and as failed if that fails."""
+    stack.status = "CREATE_IN_PROGRESS"
+    try:
+        yield
+    except Exception:
+        stack.status = "CREATE_FAILED"
+        raise
+
+
+def _patch_creations() -> None:
+    """Have stacks show no outputs while they are created, as on AWS.
+
+    moto would make what an output names a second time, at the same time as the creation.
+    """
+    create, outputs = original(Stack, "create_resources"), original(Stack, "outputs")
+
+    def create_resources(self: Stack) -> None:
+        with _creation(self):
+            create(self)
+
+    def outputs_if_made(self: Stack) -> Any:
+        is_made = self.status not in ("CREATE_PENDING", "CREATE_IN_PROGRESS", "CREATE_FAILED")
+        return outputs.fget(self) if is_made else None
+
+    replace(Stack, "create_resources", create_resources)
+    replace(Stack, "outputs", property(outputs_if_made))
 
 
 def _patch_previous_values() -> None:
@@ -155,6 +191,16 @@ def _patch_deletions() -> None:
         delete(self)
 
     replace(parsing_module.ResourceMap, "delete", delete_resources)
+    delete_stack = original(CloudFormationBackend, "delete_stack")
+
+    def delete_exporting_stack(self: CloudFormationBackend, name_or_stack_id: str) -> None:
+        # moto registers no exports of a stack that a change set made, and fails without them.
+        for stack in self.stacks.values():
+            for export in stack.exports:
+                self.exports.setdefault(export.name, export)
+        delete_stack(self, name_or_stack_id)
+
+    replace(CloudFormationBackend, "delete_stack", delete_exporting_stack)
 
 
 def _patch_log_group_arn() -> None:

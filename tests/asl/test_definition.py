@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import subprocess
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from ddbload import errors
 from ddbload.contracts import results
 from infra import ROOT
 from tests.asl.definition import CHILD, MACHINE, TEXT, states, successors, tasks
@@ -87,11 +85,11 @@ def test_task_passes_the_whole_state_and_returns_the_payload():
     for name, task in found.items():
         assert task["Resource"] == "arn:${Partition}:states:::lambda:invoke"
         payload: dict[str, Any] = {"Payload.$": "$"}
-        if name == "Report":
+        if name in ("Preflight", "Report"):
             # "Accessing execution data from the Context object in Step Functions": Execution has
             # "RedriveCount": Number. A redrive keeps the state, so that no earlier state can tell.
             count = "$$.Execution.RedriveCount"
-            payload = {"Payload": {"state.$": "$", "redrives.$": count, "continues": True}}
+            payload = {"Payload": {"state.$": "$", "redrives.$": count}}
         assert task["Parameters"] == {"FunctionName": FUNCTIONS[name][0], **payload}
         assert task["OutputPath"] == "$.Payload"
 
@@ -105,34 +103,32 @@ def test_task_timeout_exceeds_the_functions(template: Template, name: str):
     assert tasks()[name]["TimeoutSeconds"] > 900
 
 
-def permanent() -> set[str]:
-    """Return the names of tasks' errors that a retry cannot fix, from ddbload/errors.py."""
-    return {
-        name
-        for name, error in inspect.getmembers(errors, inspect.isclass)
-        if issubclass(error, errors.DdbloadError)
-        and error is not errors.DdbloadError
-        and error.permanent
-        and error.raised_by_tasks
-    }
-
-
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_task_retries_all_but_permanent_errors(name: str):
-    first, _, last = tasks()[name]["Retry"]
-    assert set(first) == {"ErrorEquals", "MaxAttempts"}
-    assert first["MaxAttempts"] == 0
-    assert set(first["ErrorEquals"]) == permanent()
-    assert first["ErrorEquals"] == sorted(first["ErrorEquals"])
-    assert len(permanent()) > 30
-    assert last == {
-        "ErrorEquals": ["States.ALL"],
-        "IntervalSeconds": 2,
-        "MaxAttempts": 6,
-        "BackoffRate": 2.0,
-        "MaxDelaySeconds": 60,
-        "JitterStrategy": "FULL",
-    }
+def test_task_retries_every_exception(name: str):
+    """An error that no retry mends is a result of the function, and no exception."""
+    assert tasks()[name]["Retry"][1:] == [
+        {
+            "ErrorEquals": ["States.ALL"],
+            "IntervalSeconds": 2,
+            "MaxAttempts": 6,
+            "BackoffRate": 2.0,
+            "MaxDelaySeconds": 60,
+            "JitterStrategy": "FULL",
+        }
+    ]
+
+
+def test_result_with_an_error_is_looked_at_first():
+    more, chunk = MACHINE["States"]["MorePreflight?"], CHILD["States"]["MoreToImport?"]
+    is_given = {"Variable": "$.error", "IsPresent": True}
+    # The output of a run that Preflight has finished has an error, too, which is null.
+    finished = {"Variable": "$.status", "IsPresent": True, "Next": "Outcome?"}
+    assert more["Choices"][:2] == [finished, {**is_given, "Next": "Report"}]
+    assert chunk["Choices"][0] == {**is_given, "Next": "ChunkFailed"}
+
+
+def test_definition_has_under_270_lines():
+    assert len(TEXT.splitlines()) < 270
 
 
 def test_errors_lead_to_the_report():
@@ -201,7 +197,7 @@ def test_definition_uses_only_emulated_features():
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_task_retries_for_hours_when_lambda_throttles(name: str):
     """An import occupies an environment for up to 15 minutes; others wait instead of failing."""
-    waiting = tasks()[name]["Retry"][1]
+    waiting = tasks()[name]["Retry"][0]
     assert waiting["ErrorEquals"] == [
         # By "Handle transient Lambda service exceptions" of Step Functions' best practices.
         "Lambda.AWSLambdaException",
@@ -263,7 +259,8 @@ def test_failed_chunk_is_recorded_then_fails():
 
 def test_execution_succeeds_only_by_the_reports_status():
     outcome = MACHINE["States"]["Outcome?"]
-    (choice,) = outcome["Choices"]
+    again, choice = outcome["Choices"]
+    assert again == {"Variable": "$.report", "IsPresent": True, "Next": "Report"}
     assert choice["Next"] == "Succeeded"
     assert {each["Variable"] for each in choice["Or"]} == {"$.status"}
     assert {each["StringEquals"] for each in choice["Or"]} == results.DONE

@@ -187,17 +187,8 @@ REPORTED = set(LEDGER) - {
     "once/books/id/load/object/0/999999999.json",
 }
 READ = {
-    "preflight": {
-        "runs/r/control.json",
-        "runs/r/run.json",
-        "runs/r/listing/l/00000.json",
-        "runs/r/manifest.json",
-        "runs/r/manifest/0.json",
-        "runs/r/report.json",
-        "history/books/id/object/0-0/r.jsonl",
-        "uploads/0/999999999.json",
-        "once/books/id/load/object/0/999999999.json",
-    },
+    # It reports small sources, and so may read whatever Report reads.
+    "preflight": {*LEDGER} - {"started/99999999999999-r"},
     "import_chunk": {
         "runs/r/control.json",
         "runs/r/manifest.json",
@@ -211,6 +202,13 @@ READ = {
     "on_upload": {"runs/r/run.json", "runs/r/report.json", "uploads/0/999999999.json"},
     MACHINE: {"runs/r/manifest.json", RESULTS},
 }
+IMPORTED = {
+    PROGRESS,
+    "runs/r/chunks/00000/1.json",
+    "runs/r/rejects/00000/1-2.jsonl",
+    "runs/r/failures/00000.json",
+}
+REPORT = {"runs/r/report.json", "history/books/id/object/0-0/r.jsonl", NOTICE}
 WRITTEN = {
     "preflight": {
         "runs/r/run.json",
@@ -222,14 +220,12 @@ WRITTEN = {
         "started/99999999999999-r",
         "uploads/0/999999999.json",
         "once/books/id/load/object/0/999999999.json",
+        # It imports and reports small sources.
+        *IMPORTED,
+        *REPORT,
     },
-    "import_chunk": {
-        PROGRESS,
-        "runs/r/chunks/00000/1.json",
-        "runs/r/rejects/00000/1-2.jsonl",
-        "runs/r/failures/00000.json",
-    },
-    "report": {"runs/r/report.json", "history/books/id/object/0-0/r.jsonl", NOTICE},
+    "import_chunk": IMPORTED,
+    "report": REPORT,
     "on_stopped": {
         "runs/r/control.json",
         "runs/r/report.json",
@@ -252,14 +248,14 @@ def forbidden_to(granted: Granted, role: str) -> set[Call]:
         *_all("s3", ("PutObject",), [f"{work}/{key}" for key in files - WRITTEN[role]]),
         *_all("s3", ("GetObjectVersion",), [f"{work}/{key}" for key in files]),
     }
-    if role != "import_chunk":
+    if role not in READS_SOURCES:
         found.add(_renewal(granted))
     if role not in READS_SOURCES:
         objects = [f"{bucket}/a.csv" for bucket in (inbox, sources)]
         found |= _all("s3", ("GetObject", "GetObjectVersion"), objects)
         found |= _all("s3", ("ListBucket",), [inbox, sources])
     table = [granted.arn("dynamodb", f"table/{granted.stack.cloud.tables[0]}")]
-    if role != "import_chunk":
+    if role not in READS_SOURCES:
         found |= _all("dynamodb", WRITES, table)
     if role not in {"preflight", "import_chunk", "report", "on_stopped"}:
         found |= _all("dynamodb", ("DescribeTable",), table)

@@ -205,7 +205,7 @@ def test_invalid_payload_fails_run(runs, name):
 def test_invalid_file_fails_run(runs, name):
     run = fails(runs, name, *BAD_FILES[name][1:])
     assert sorted(run.names()) == [
-        *("execution.json", "report.html", "report.json", "request.json", "run.json"),
+        *("report.html", "report.json", "request.json", "run.json"),
     ]
     report = run.json("report.json")
     assert (report["status"], report["error"]["name"]) == ("FAILED", BAD_FILES[name][1])

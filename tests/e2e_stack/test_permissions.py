@@ -32,6 +32,8 @@ MODES = {
     "dynamodb:DeleteItem": {"mode": "delete", "condition": "#none = {id}"},
 }
 """Options of a run that needs an action."""
+LARGE = {"max_wcu": 1000}
+"""Options by which preflight does not import a small source itself."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,9 @@ def exercised(stack):
     assert again["outcome"] == "loaded before"
     uploads_of_one_key(stack, "permitted/slowly/a.csv")
     for mode in MODES.values():
-        assert load(stack, plain(5), run=f"permitted-by-{mode['mode']}", **mode).run.ended.events
+        for limit in ({}, LARGE):
+            run = f"permitted-by-{mode['mode']}-{len(limit)}"
+            assert load(stack, plain(5), run=run, **mode, **limit).run.ended.events
     damaged(stack, "permitted-damaged")
     stopped(stack, "permitted-stopped")
 
@@ -208,6 +212,8 @@ TAKEN_AWAY = {
     # Who may not list a bucket is not told that an object is missing.
     ("preflight", "s3:ListBucket"): "AccessDenied",
     ("preflight", "s3:PutObject"): "AccessDenied",
+    # It imports small sources.
+    ("preflight", "dynamodb:BatchWriteItem"): "AccessDenied",
     ("import_chunk", "dynamodb:BatchWriteItem"): "AccessDenied",
     ("import_chunk", "dynamodb:PartiQLInsert"): "AccessDenied",
     ("import_chunk", "dynamodb:PutItem"): "AccessDenied",
@@ -251,8 +257,7 @@ def test_missing_permission_is_named(stack, granted, role, action):
     )
     try:
         payload = {"source": {"bucket": SOURCES, "key": key}, "target": {"table": table}}
-        if action in MODES:
-            payload["options"] = MODES[action]
+        payload["options"] = {**MODES.get(action, {}), **({} if role == "preflight" else LARGE)}
         ended = Run(stack, name, stack.start(payload, name)).ended
     finally:
         client.delete_role_policy(RoleName=role_name, PolicyName=REFUSED)
@@ -282,15 +287,23 @@ DONE = {
         "states:DescribeExecution": {"execution:*"},
         "dynamodb:DescribeContinuousBackups": {"table"},
         "dynamodb:DescribeTable": {"table"},
+        **{action: {"table"} for action in ("dynamodb:BatchWriteItem", *MODES)},
+        "events:PutEvents": {"bus"},
         "lambda:GetAccountSettings": {"*"},
         "s3:GetObject": {
             "inbox/*",
             "sources/*",
             "work/history/*",
+            "work/notices/*",
+            "work/once/*",
+            "work/runs/*/chunks/*",
             "work/runs/*/control.json",
+            "work/runs/*/execution.json",
             "work/runs/*/listing/*",
             "work/runs/*/manifest.json",
             "work/runs/*/manifest/*",
+            "work/runs/*/rejects/*",
+            "work/runs/*/report.html",
             "work/runs/*/report.json",
             "work/runs/*/request.json",
             "work/runs/*/run.json",
@@ -299,12 +312,21 @@ DONE = {
         "s3:GetObjectVersion": {"inbox/*", "sources/*"},
         "s3:ListBucket": {"inbox", "sources", "work"},
         "s3:PutObject": {
+            "work/history/*",
+            "work/notices/*",
             "work/once/*",
+            "work/runs/*/attempts/*",
+            "work/runs/*/chunks/*",
             "work/runs/*/execution.json",
+            "work/runs/*/failures/*",
             "work/runs/*/listing/*",
             "work/runs/*/manifest.json",
             "work/runs/*/manifest/*",
             "work/runs/*/parts/*",
+            "work/runs/*/progress/*",
+            "work/runs/*/rejects/*",
+            "work/runs/*/report.html",
+            "work/runs/*/report.json",
             "work/runs/*/request.json",
             "work/runs/*/run.json",
             "work/runs/*/seek/*",
@@ -380,6 +402,7 @@ DONE = {
             "work/runs/*/progress.json",
             "work/runs/*/report.html",
             "work/runs/*/report.json",
+            "work/runs/*/request.json",
             "work/runs/*/run.json",
         },
         "s3:ListBucket": {"work"},
@@ -438,9 +461,7 @@ DELIVERIES = "AWS has no narrower resource for a state machine's own log."
 CHILDREN = "Step Functions watches and stops a Map's children by it; here they are threads."
 RESULTS = "Step Functions writes large results in parts; here each file is written at once."
 LISTED = "Read on after an object vanished, it is missing and not forbidden."
-CLAIMED = (
-    "For a load that another run has claimed and is not in the history, which other tests try."
-)
+OTHERS = "Read by an invocation after the one that wrote it."
 LONG = (
     "For a compressed object that one invocation does not get through, which takes too long here."
 )
@@ -448,7 +469,10 @@ SEGMENTS = "For more segments than one invocation reads, which are too many here
 NOT_SEEN_HERE = {
     "preflight": {
         ("s3:GetObject", "work/runs/*/seek/*"): LONG,
-        ("s3:GetObject", "work/once/*"): CLAIMED,
+        ("s3:GetObject", "work/runs/*/listing/*"): OTHERS,
+        ("s3:GetObject", "work/runs/*/parts/*"): OTHERS,
+        ("s3:DeleteObject", "work/runs/*/progress/*"): "For an import that takes some seconds.",
+        ("s3:PutObject", "work/runs/*/report-parts/*"): SEGMENTS,
         ("cloudwatch:GetMetricStatistics", "*"): (
             "Metrics are not read from another server than the table's."
         ),

@@ -140,7 +140,7 @@ def test_upload_before_its_table_fails_and_resumes(stack, console):
     arn = stack.execution_of("early/a.csv", version)
     run = run_of(stack, arn)
     assert (run.ended.status, run.ended.error) == ("FAILED", "TableNotFound")
-    assert sorted(run.names()) == ["execution.json", "request.json"]
+    assert sorted(run.names()) == ["request.json"]
     shown = console.ddbload("status", run.id)
     assert (shown.code, "TableNotFound" in shown.out) == (0, True)
 

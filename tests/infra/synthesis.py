@@ -40,6 +40,11 @@ PACKS = ("AwsSolutions", "Serverless")
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 BUCKET_KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ac"
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:ops"
+NETWORK = {
+    "vpc": "vpc-0a1b2c3d",
+    "subnets": "subnet-0a1b2c3d4e5f60718,subnet-0a1b2c3d4e5f60719",
+    "security_groups": "sg-0a1b2c3d4e5f60718",
+}
 EXTRAS = {
     "source_buckets": json.dumps(
         [
@@ -56,7 +61,9 @@ EXTRAS = {
     "alarm_topic": TOPIC,
     "dashboard": "true",
     "tracing": "true",
+    "snap_start": "true",
     "import_concurrency": "20",
+    **NETWORK,
 }
 """Knobs for all that is off by default."""
 
@@ -65,6 +72,8 @@ KEPT = ("HOME", "XDG_CACHE_HOME", "JSII_RUNTIME_PACKAGE_CACHE_ROOT")
 
 _HASH = re.compile(r"(?<=[a-z])[0-9A-F]{8}(?=[.>])")
 """Hash at the end of a logical id in a finding."""
+_OVERFLOW = re.compile(r"/OverflowPolicy[0-9]+/")
+"""A role's managed policy, to which CDK moves what does not fit into its inline policy."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +110,9 @@ class Synthesized:
         return {
             (
                 _HASH.sub("", finding["ruleName"]),
-                construct["constructPath"].removeprefix(f"{STACK}/"),
+                _OVERFLOW.sub("/DefaultPolicy/", construct["constructPath"]).removeprefix(
+                    f"{STACK}/"
+                ),
             )
             for plugin in report["pluginReports"]
             if plugin["pluginName"] in PACKS

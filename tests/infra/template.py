@@ -28,11 +28,17 @@ class Template:
             if resource["Type"] == kind
         }
 
+    @property
+    def policies(self) -> list[dict[str, Any]]:
+        """Roles' policies, those included into which CDK moves what does not fit."""
+        kinds = ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+        return [each for kind in kinds for each in self.of_type(kind).values()]
+
     def statements(self, role: str) -> dict[str, dict[str, Any]]:
         """What a role may do, by Sid."""
         found = [
             statement
-            for policy in self.of_type("AWS::IAM::Policy").values()
+            for policy in self.policies
             if policy["Roles"] == [f"${{{role}}}"]
             for statement in policy["PolicyDocument"]["Statement"]
         ]
@@ -60,6 +66,9 @@ def text(value: Any) -> Any:
             return f"${{{short(argument[0])}.{argument[1]}}}"
         if name == "Fn::Join":
             return argument[0].join(text(part) for part in argument[1])
+        if name == "Fn::Select":
+            # A part of an ARN, of which this form keeps the resource.
+            return text(argument[1]["Fn::Split"][1])
         if name == "Fn::Sub":
             return argument
     return {name: text(each) for name, each in value.items()}

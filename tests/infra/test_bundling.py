@@ -9,30 +9,27 @@ import shutil
 import subprocess
 import sys
 from importlib.metadata import Distribution, distribution
+from importlib.util import MAGIC_NUMBER, cache_from_source
 from pathlib import Path
 
 import pytest
 
+from bench.start import IN_RUNTIME
 from infra import ROOT, bundling
 from infra.bundling import REQUIREMENTS
 from infra.errors import DistributionDamaged, DistributionNotPure
+from infra.settings import Settings
 
 MODULES = ("preflight", "import_chunk", "report", "on_upload")
-RUNTIME = {
-    "boto3": "boto3",
-    "botocore": "botocore",
-    "python-dateutil": "dateutil",
-    "s3transfer": "s3transfer",
-    "six": "six.py",
-    "urllib3": "urllib3",
-}
-"""Packages of Lambda's runtime, except jmespath, which the asset must provide here."""
+THIS = f"python{sys.version_info.major}.{sys.version_info.minor}"
+"""The runtime of the Python that runs the tests, which can compile for it."""
+DEFAULT = Settings().runtime
 
 
 @pytest.fixture(scope="module")
 def asset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("asset")
-    bundling.bundle(folder)
+    bundling.bundle(folder, THIS)
     return folder
 
 
@@ -50,7 +47,7 @@ def contents(folder: Path) -> dict[str, tuple[int, str]]:
 def test_asset_is_the_same_each_time(asset: Path, tmp_path: Path):
     before = os.umask(0o077)
     try:
-        bundling.bundle(tmp_path)
+        bundling.bundle(tmp_path, THIS)
     finally:
         os.umask(before)
     assert contents(tmp_path) == contents(asset)
@@ -59,15 +56,50 @@ def test_asset_is_the_same_each_time(asset: Path, tmp_path: Path):
 def test_asset_is_pure_python(asset: Path):
     names = contents(asset)
     kinds = {Path(name).suffix for name in names if ".dist-info/" not in name}
-    assert kinds == {".py", ".typed"}
-    assert not [name for name in names if "__pycache__" in name]
+    assert kinds == {".py", ".pyc", ".typed"}
     metadata = {name.partition("/")[2] for name in names if ".dist-info/" in name}
     # What an installer writes differs between machines.
     assert not metadata & {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 
 
+def test_asset_has_unchecked_bytecode_of_each_source(asset: Path):
+    sources = list(asset.rglob("*.py"))
+    assert len(list(asset.rglob("*.pyc"))) == len(sources) > 200
+    for source in sources:
+        compiled = Path(cache_from_source(str(source))).read_bytes()
+        assert compiled[:8] == MAGIC_NUMBER + b"\1\0\0\0", "hashed, and not checked"
+        assert f"/var/task/{source.relative_to(asset).as_posix()}".encode() in compiled
+
+
+def test_default_runtime_is_compiled_by_its_python_on_the_path(tmp_path: Path):
+    if bundling.interpreter(DEFAULT) is None:
+        pytest.skip(f"no {DEFAULT} here, which is the default runtime")
+    for name in ("a", "another"):
+        bundling.bundle(tmp_path / name, DEFAULT)
+    found = contents(tmp_path / "a")
+    assert found == contents(tmp_path / "another")
+    tag = DEFAULT.replace("python", "cpython-").replace(".", "")
+    assert f"lambdas/__pycache__/preflight.{tag}.pyc" in found
+
+
+@pytest.mark.parametrize("said", [None, "exit 127", "echo cpython-312"])
+def test_asset_without_a_python_of_the_runtime_has_no_bytecode_and_says_so(
+    said: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+):
+    monkeypatch.setattr(sys.implementation, "cache_tag", "cpython-310")
+    if said is not None:
+        (tmp_path / DEFAULT).write_text(f"#!/bin/sh\n{said}\n")
+        (tmp_path / DEFAULT).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    bundling.bundle(tmp_path / "asset", DEFAULT)
+    assert not list(tmp_path.rglob("*.pyc"))
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"ddbload: {DEFAULT} was not found, so the functions' asset has no byte")
+
+
 def test_asset_has_the_handlers_without_the_command_line(asset: Path):
     assert {path.name for path in asset.iterdir() if path.suffix != ".dist-info"} == {
+        "__pycache__",
         "aws_lambda_powertools",
         "ddbload",
         "jmespath",
@@ -101,18 +133,18 @@ def test_asset_has_every_module_that_it_imports(asset: Path):
 
 def test_asset_is_small(asset: Path):
     sizes = [path.stat().st_size for path in asset.rglob("*") if path.is_file()]
-    assert sum(sizes) < 3_600_000
-    assert len(sizes) < 600
+    assert sum(sizes) < 5_500_000
+    assert len(sizes) < 700
 
 
-@pytest.mark.parametrize("python", [sys.executable, "python3.14"], ids=["this", "3.14"])
+@pytest.mark.parametrize("python", [sys.executable, DEFAULT], ids=["this", "default"])
 def test_handlers_import_with_boto3_alone(asset: Path, tmp_path: Path, python: str):
     """As in Lambda: the asset, the standard library, and the runtime's boto3."""
     if not runs(python):
         pytest.skip(f"no {python} here, which is the default runtime")
     runtime = tmp_path / "runtime"
     runtime.mkdir()
-    for name, top in RUNTIME.items():
+    for name, top in IN_RUNTIME.items():
         (runtime / top).symlink_to(str(distribution(name).locate_file(top)))
     program = (
         "import sys; sys.path[:0] = sys.argv[1:3]\n"
@@ -182,11 +214,11 @@ def test_bundle_refuses_a_changed_file(installed: Path, tmp_path: Path):
     with (installed / "jmespath" / "parser.py").open("a") as file:
         file.write("# changed\n")
     with pytest.raises(DistributionDamaged, match=r"jmespath has a changed jmespath/parser\.py"):
-        bundling.bundle(tmp_path / "asset")
+        bundling.bundle(tmp_path / "asset", THIS)
 
 
 def test_bundle_refuses_compiled_code(installed: Path, tmp_path: Path):
     with (installed / "jmespath-1.1.0.dist-info" / "RECORD").open("a") as file:
         file.write("jmespath/fast.cpython-313-aarch64-linux-gnu.so,,\n")
     with pytest.raises(DistributionNotPure, match="compiled code"):
-        bundling.bundle(tmp_path / "asset")
+        bundling.bundle(tmp_path / "asset", THIS)

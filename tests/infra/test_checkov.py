@@ -68,7 +68,7 @@ ACCEPTED = {
         FUNCTIONS,
         "only asynchronous invocations use a dead-letter queue of a function, and it has none",
     ),
-    "CKV_AWS_117": (FUNCTIONS, "it reaches AWS's own endpoints only, and no network of anybody's"),
+    "CKV_AWS_117": (FUNCTIONS, "it reaches AWS's own endpoints only: a knob (vpc)"),
     "CKV_AWS_158": (LOG_GROUPS, "CloudWatch Logs encrypts by its own keys: a knob (log_key)"),
     "CKV_AWS_173": (FUNCTIONS, "the environment holds names of buckets and tables, and no secret"),
 }

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from infra.bundling import interpreter
+from infra.settings import Settings
 from tests.infra.synthesis import CDK, Synthesized, attempt, run
 
 
@@ -16,8 +18,8 @@ from tests.infra.synthesis import CDK, Synthesized, attempt, run
 def untouched(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     """What `cdk synth` makes of cdk.json as it is.
 
-    There is nothing on its PATH but node, sh and a python3, no credentials, no git, and a proxy
-    where nothing listens.
+    There is nothing on its PATH but node, sh, a python3, and the runtime's Python if there is one:
+    no credentials, no git, and a proxy where nothing listens.
     """
     folder = tmp_path_factory.mktemp("untouched")
     path = folder / "bin"
@@ -28,6 +30,9 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     python = path / "python3"
     python.write_text(f'#!{path / "sh"}\nexec "{sys.executable}" "$@"\n', "utf-8")
     python.chmod(0o755)
+    runtime = Settings().runtime
+    if compiler := interpreter(runtime):
+        (path / runtime).symlink_to(str(shutil.which(compiler)))
     out = folder / "out"
     run(str(CDK), "synth", "--quiet", "--output", str(out), PATH=str(path))
     return Synthesized(out)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from tests.infra.synthesis import BUCKET_KEY, KEY
+from tests.infra.synthesis import BUCKET_KEY, KEY, NETWORK
 from tests.infra.template import Template, listed
 
 ARN = "arn:${AWS::Partition}"
@@ -25,8 +26,43 @@ READ_SOURCES = (
 )
 LIST_SOURCES = (["s3:ListBucket"], [*SOURCES, WORK])
 
+IMPORTING = {
+    "ReadChunks": (
+        ["s3:GetObject"],
+        [
+            f"{WORK}/runs/*/chunks/*",
+            f"{WORK}/runs/*/control.json",
+            f"{WORK}/runs/*/parts/*",
+            f"{WORK}/runs/*/rejects/*",
+            f"{WORK}/runs/*/manifest.json",
+            f"{WORK}/runs/*/run.json",
+            f"{WORK}/runs/*/seek/*",
+        ],
+    ),
+    "WriteChunks": (
+        ["s3:PutObject"],
+        [
+            f"{WORK}/runs/*/attempts/*",
+            f"{WORK}/runs/*/chunks/*",
+            f"{WORK}/runs/*/failures/*",
+            f"{WORK}/runs/*/progress/*",
+            f"{WORK}/runs/*/rejects/*",
+            f"{WORK}/runs/*/seek/*",
+        ],
+    ),
+    "RenewProgress": (["s3:DeleteObject"], [f"{WORK}/runs/*/progress/*"]),
+}
+WRITES = [
+    "dynamodb:BatchWriteItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:DescribeTable",
+    "dynamodb:PartiQLInsert",
+    "dynamodb:PutItem",
+    "dynamodb:UpdateItem",
+]
+DESCRIBES = (["dynamodb:DescribeTable"], TABLES)
 REPORTING = {
-    "ReadLedger": (["s3:GetObject"], [f"{WORK}/runs/*", f"{WORK}/history/*"]),
+    "ReadRuns": (["s3:GetObject"], [f"{WORK}/runs/*", f"{WORK}/history/*"]),
     "WriteHistory": (["s3:PutObject"], [f"{WORK}/history/*"]),
     "ListLedger": (["s3:ListBucket"], [WORK]),
     "WriteReport": (
@@ -38,7 +74,6 @@ REPORTING = {
             f"{WORK}/runs/*/request.json",
         ],
     ),
-    "CheckTables": (["dynamodb:DescribeTable"], TABLES),
     "AnnounceRuns": (["events:PutEvents"], [f"{ARN}:events:{HERE}:event-bus/default"]),
     "MarkAnnounced": (["s3:GetObject", "s3:PutObject"], [f"{WORK}/notices/*"]),
 }
@@ -49,10 +84,10 @@ ANNOUNCE_ONLY = {
 ALLOWED = {
     "FunctionsPreflightRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityPreflight.Arn}"]),
-        "CheckTables": (
-            ["dynamodb:DescribeContinuousBackups", "dynamodb:DescribeTable"],
-            TABLES,
-        ),
+        # It imports and reports small sources.
+        **IMPORTING,
+        **REPORTING,
+        "UseTables": (sorted([*WRITES, "dynamodb:DescribeContinuousBackups"]), TABLES),
         "ReadLimits": (
             ["cloudwatch:GetMetricStatistics", "lambda:GetAccountSettings"],
             ["*"],
@@ -95,51 +130,20 @@ ALLOWED = {
     },
     "FunctionsImportChunkRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityImportChunk.Arn}"]),
-        "WriteTables": (
-            [
-                "dynamodb:BatchWriteItem",
-                "dynamodb:DeleteItem",
-                "dynamodb:DescribeTable",
-                "dynamodb:PartiQLInsert",
-                "dynamodb:PutItem",
-                "dynamodb:UpdateItem",
-            ],
-            TABLES,
-        ),
-        "ReadLedger": (
-            ["s3:GetObject"],
-            [
-                f"{WORK}/runs/*/chunks/*",
-                f"{WORK}/runs/*/control.json",
-                f"{WORK}/runs/*/parts/*",
-                f"{WORK}/runs/*/rejects/*",
-                f"{WORK}/runs/*/manifest.json",
-                f"{WORK}/runs/*/run.json",
-                f"{WORK}/runs/*/seek/*",
-            ],
-        ),
-        "WriteLedger": (
-            ["s3:PutObject"],
-            [
-                f"{WORK}/runs/*/attempts/*",
-                f"{WORK}/runs/*/chunks/*",
-                f"{WORK}/runs/*/failures/*",
-                f"{WORK}/runs/*/progress/*",
-                f"{WORK}/runs/*/rejects/*",
-                f"{WORK}/runs/*/seek/*",
-            ],
-        ),
-        "RenewProgress": (["s3:DeleteObject"], [f"{WORK}/runs/*/progress/*"]),
+        **IMPORTING,
+        "UseTables": (WRITES, TABLES),
         "ReadSources": READ_SOURCES,
         "ListSources": LIST_SOURCES,
     },
     "FunctionsReportRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityReport.Arn}"]),
         **REPORTING,
+        "UseTables": DESCRIBES,
     },
     "NoticeOnStoppedRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityOnStopped.Arn}"]),
         **REPORTING,
+        "UseTables": DESCRIBES,
         "CancelRuns": (["s3:PutObject"], [f"{WORK}/runs/*/control.json"]),
         "DescribeRuns": (["states:DescribeExecution"], [f"{EXECUTION}:*"]),
         "KeepFailures": (["sqs:SendMessage"], ["${NoticeUndelivered.Arn}"]),
@@ -248,6 +252,33 @@ def test_limited_sources_are_read_and_listed_within_their_limits(template_with_a
         }
 
 
+def test_only_functions_in_a_vpc_may_make_network_interfaces_and_only_by_lambda(
+    template: Template, template_with_all: Template
+):
+    assert "ec2:" not in json.dumps(template.plain)
+    for role in set(ALLOWED) - {"WorkflowRole"}:
+        assert template_with_all.statements(role)["ConnectToVpc"] == {
+            "Sid": "ConnectToVpc",
+            "Effect": "Allow",
+            # Those of AWSLambdaVPCAccessExecutionRole, without the ones on logs.
+            "Action": [
+                "ec2:AssignPrivateIpAddresses",
+                "ec2:CreateNetworkInterface",
+                "ec2:DeleteNetworkInterface",
+                "ec2:DescribeNetworkInterfaces",
+                "ec2:DescribeSubnets",
+                "ec2:UnassignPrivateIpAddresses",
+            ],
+            "Resource": "*",
+            "Condition": {
+                "ArnLikeIfExists": {
+                    "ec2:Vpc": f"{ARN}:ec2:${{AWS::Region}}:*:vpc/{NETWORK['vpc']}"
+                },
+                "Null": {"lambda:SourceFunctionArn": "true"},
+            },
+        }
+
+
 def test_keys_are_granted_where_they_are_used_and_through_the_service_only(
     template_with_all: Template,
 ):
@@ -256,7 +287,7 @@ def test_keys_are_granted_where_they_are_used_and_through_the_service_only(
             statement["Resource"],
             statement["Condition"],
         )
-        for policy in template_with_all.of_type("AWS::IAM::Policy").values()
+        for policy in template_with_all.policies
         for role in policy["Roles"]
         for statement in policy["PolicyDocument"]["Statement"]
         if any(action.startswith("kms:") for action in listed(statement["Action"]))
@@ -271,10 +302,10 @@ def test_keys_are_granted_where_they_are_used_and_through_the_service_only(
         **{(role, "UseBucketKey"): (BUCKET_KEY, s3_here) for role in ALLOWED},
         ("FunctionsPreflightRole", "ReadEncryptedSources"): (KEY, through("s3.*")),
         ("FunctionsImportChunkRole", "ReadEncryptedSources"): (KEY, through("s3.*")),
-        ("FunctionsImportChunkRole", "WriteEncryptedTables"): (
-            KEY,
-            through("dynamodb.${AWS::Region}"),
-        ),
+        **{
+            (role, "WriteEncryptedTables"): (KEY, through("dynamodb.${AWS::Region}"))
+            for role in ("FunctionsPreflightRole", "FunctionsImportChunkRole")
+        },
     }
 
 

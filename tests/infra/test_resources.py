@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from ddbload import __version__
-from tests.infra.synthesis import CONTEXT, Synthesized
+from tests.infra.synthesis import CONTEXT, NETWORK, Synthesized
 from tests.infra.template import Template
 
 INBOX = "${StorageInbox}"
 FUNCTIONS = {
     "FunctionsPreflightFunction": ("preflight", 900, 1769, "ObservabilityPreflight"),
-    "FunctionsImportChunkFunction": ("import_chunk", 900, 1769, "ObservabilityImportChunk"),
+    "FunctionsImportChunkFunction": ("import_chunk", 900, 768, "ObservabilityImportChunk"),
     "FunctionsReportFunction": ("report", 900, 1769, "ObservabilityReport"),
     "TriggerOnUploadFunction": ("on_upload", 60, 512, "ObservabilityOnUpload"),
     "NoticeOnStoppedFunction": ("on_stopped", 900, 1769, "ObservabilityOnStopped"),
@@ -142,10 +142,11 @@ CHARGED = {
     "AWS::CloudWatch::Alarm",
     "AWS::CloudWatch::Dashboard",
     "AWS::KMS::Key",
+    "AWS::Lambda::Alias",
     "AWS::Lambda::Version",
     "AWS::SecretsManager::Secret",
 }
-"""Types with a monthly price, or that provisioned concurrency needs."""
+"""Types with a monthly price, or that snapshots and provisioned concurrency need."""
 
 
 def test_default_stack_has_no_standing_charge(template: Template, template_with_all: Template):
@@ -155,8 +156,33 @@ def test_default_stack_has_no_standing_charge(template: Template, template_with_
         assert "TracingConfig" not in function
     # What is off by default is all that the other template has besides.
     extra = set(template_with_all.resources) - set(template.resources)
-    assert {template_with_all.resources[name]["Type"] for name in extra} <= CHARGED
+    # Longer policies are split, which costs nothing.
+    kinds = {template_with_all.resources[name]["Type"] for name in extra}
+    assert kinds - {"AWS::IAM::ManagedPolicy"} <= CHARGED
     assert set(template.resources) <= set(template_with_all.resources)
+
+
+def test_snapshots_are_made_and_invoked_by_alias(template: Template, template_with_all: Template):
+    assert "SnapStart" not in json.dumps(template.plain)
+    functions = template_with_all.of_type("AWS::Lambda::Function")
+    made = {name for name, each in functions.items() if "SnapStart" in each}
+    # on_stopped is hardly ever invoked, and its snapshot would have a price.
+    assert made == set(functions) - {"NoticeOnStoppedFunction"}
+    aliases = template_with_all.of_type("AWS::Lambda::Alias")
+    assert {name: each["Name"] for name, each in aliases.items()} == {
+        f"{name}Aliaslive": "live" for name in made
+    }
+    machine = template_with_all.resources["WorkflowStateMachine"]["Properties"]
+    steps = [
+        f"${{Functions{name}FunctionAliaslive}}" for name in ("Preflight", "ImportChunk", "Report")
+    ]
+    substituted = machine["DefinitionSubstitutions"].items()
+    assert [arn for name, arn in substituted if name.endswith("FunctionArn")] == steps
+    statements = [each["PolicyDocument"]["Statement"] for each in template_with_all.policies]
+    (call,) = (each for all_ in statements for each in all_ if each.get("Sid") == "CallSteps")
+    assert call["Resource"] == steps
+    (mapping,) = template_with_all.of_type("AWS::Lambda::EventSourceMapping").values()
+    assert mapping["FunctionName"] == "${TriggerOnUploadFunctionAliaslive}:live"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -176,7 +202,7 @@ def test_function_has_the_settings_of_its_step(template: Template, name: str):
         "LoggingConfig": {"LogGroup": f"${{{group}}}"},
         "MemorySize": memory,
         "Role": f"${{{name[: -len('Function')]}Role.Arn}}",
-        "Runtime": "python3.14",
+        "Runtime": "python3.13",
         "Timeout": timeout,
     }
     expected = {
@@ -189,6 +215,8 @@ def test_function_has_the_settings_of_its_step(template: Template, name: str):
     }
     if module in ("preflight", "import_chunk"):
         expected["DDBLOAD_RESERVE_SECONDS"] = "30"
+    if module == "preflight":
+        expected["DDBLOAD_SMALL_BYTES"] = "1048576"
     if module == "on_stopped":
         expected["DDBLOAD_STATE_MACHINE"] = "${WorkflowStateMachine}"
     if module == "on_upload":
@@ -201,6 +229,21 @@ def test_function_has_the_settings_of_its_step(template: Template, name: str):
             {"bucket": "other-source", "prefix": "old/", "table": "films"},
         ]
     assert variables == expected
+
+
+def test_all_functions_connect_to_a_vpc_if_one_is_set(
+    template: Template, template_with_all: Template
+):
+    config = {name: NETWORK[name].split(",") for name in ("subnets", "security_groups")}
+    for name in FUNCTIONS:
+        assert "VpcConfig" not in template.resources[name]["Properties"]
+        assert template_with_all.resources[name]["Properties"]["VpcConfig"] == {
+            "SubnetIds": config["subnets"],
+            "SecurityGroupIds": config["security_groups"],
+        }
+    for role in template_with_all.of_type("AWS::IAM::Role").values():
+        # CDK's own way would add AWSLambdaVPCAccessExecutionRole, which may write any log.
+        assert "vpc" not in json.dumps(role.get("ManagedPolicyArns", ())).lower()
 
 
 def test_state_machine_has_role_and_logs(template: Template):

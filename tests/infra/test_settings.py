@@ -33,6 +33,7 @@ from ddbload.errors import DdbloadError
 from infra import ROOT
 from infra.errors import DeploymentError, InvalidSetting
 from infra.settings import FUNCTIONS, Settings
+from tests.infra.synthesis import NETWORK
 
 KEY = f"arn:aws:kms:eu-west-1:123456789012:key/mrk-{'12ab' * 8}"
 OTHER_KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -237,7 +238,7 @@ def test_upload_rule_is_written_completely():
             {
                 "memory_mb": {
                     "preflight": 1769,
-                    "import_chunk": 1769,
+                    "import_chunk": 768,
                     "report": 3008,
                     "on_upload": 512,
                     "on_stopped": 1769,
@@ -255,16 +256,26 @@ def test_upload_rule_is_written_completely():
         ({"log_key": "false"}, {"log_key": False}),
         ({"log_key": None}, {"log_key": False}),
         ({"runtime": "python3.11"}, {"runtime": "python3.11"}),
+        ({"snap_start": "true"}, {"snap_start": True}),
         ({"architecture": "x86_64"}, {"architecture": "x86_64"}),
         ({"stack_name": "loader-2"}, {"stack_name": "loader-2"}),
         (
             {"tables": "books", "uploads": json.dumps([BOOKS])},
             {"tables": ("books",), "uploads": (UploadRule("books/", "books"),)},
         ),
+        (
+            NETWORK,
+            {
+                "vpc": NETWORK["vpc"],
+                "subnets": tuple(NETWORK["subnets"].split(",")),
+                "security_groups": (NETWORK["security_groups"],),
+            },
+        ),
+        ({"vpc": "", "subnets": [], "security_groups": ""}, {"vpc": None, "subnets": ()}),
         # null in cdk.json is as if it were not there.
         ({"tables": None}, {"tables": ()}),
         # Keys of others: CDK's own, and those of other apps in ~/.cdk.json.
-        ({"@aws-cdk/core:x": True, "aws:cdk:bundling-stacks": ["**"], "vpc": "x"}, {}),
+        ({"@aws-cdk/core:x": True, "aws:cdk:bundling-stacks": ["**"], "cluster": "x"}, {}),
     ],
 )
 def test_knob_is_read(context: dict[str, Any], expected: dict[str, Any]):
@@ -332,8 +343,26 @@ def test_knob_is_read(context: dict[str, Any], expected: dict[str, Any]):
         ({"import_concurrency": 0}, "InvalidSetting", "import_concurrency is 0"),
         ({"import_concurrency": "all"}, "InvalidSetting", "from 1 to 10000"),
         ({"runtime": "python3.8"}, "InvalidSetting", "one of python3.11"),
+        (
+            {"runtime": "python3.11", "snap_start": True},
+            *("InvalidSetting", "snap_start is true, and must be false with python3.11"),
+        ),
         ({"architecture": "arm"}, "InvalidSetting", "one of arm64, x86_64"),
         ({"stack_name": "my_stack"}, "InvalidSetting", "stack_name"),
+        ({**NETWORK, "vpc": ""}, "InvalidSetting", "and vpc is missing: set all three, or none"),
+        ({"vpc": NETWORK["vpc"]}, "InvalidSetting", "subnets and security_groups is missing"),
+        ({**NETWORK, "security_groups": []}, "InvalidSetting", "set all three, or none of them"),
+        ({**NETWORK, "vpc": "main"}, "InvalidSetting", 'vpc is "main"'),
+        ({**NETWORK, "subnets": "sg-0a1b2c3d"}, "InvalidSetting", "subnets is"),
+        (
+            {**NETWORK, "subnets": [f"subnet-{each:08x}" for each in range(17)]},
+            *("InvalidSetting", "at most 16"),
+        ),
+        (
+            {**NETWORK, "security_groups": [f"sg-{each:08x}" for each in range(6)]},
+            *("InvalidSetting", "at most 5"),
+        ),
+        ({"subnet": "subnet-0a1b2c3d"}, "UnknownSetting", "'subnets' is meant"),
     ],
 )
 def test_wrong_knob_is_named(context: dict[str, Any], error: str, says: str):

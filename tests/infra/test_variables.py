@@ -12,7 +12,7 @@ import pytest
 from infra.errors import DeploymentError, TooManySettings
 from infra.settings import Settings
 from infra.variables import check
-from tests.infra.synthesis import STACK, run
+from tests.infra.synthesis import NETWORK, STACK, run
 from tests.infra.template import Template
 
 OWN = 2600
@@ -42,9 +42,9 @@ def mapped(number: int, prefix: str) -> list[dict[str, str]]:
             {"tables": "books", "uploads": mapped(40, "p/")},
             "the environment of on_upload",
         ),
-        ({"tables": named(325)}, "the role of import_chunk would have up to 11 managed policies"),
-        ({"tables": "books", "source_buckets": named(179)}, "the role of import_chunk"),
-        ({"tables": named(253), "source_buckets": named(36)}, "the role of import_chunk"),
+        ({"tables": named(357)}, "the role of preflight would have up to 11 managed policies"),
+        ({"tables": named(36), "source_buckets": named(161)}, "the role of preflight"),
+        ({"tables": named(289), "source_buckets": named(36)}, "the role of preflight"),
         (
             {"tables": "books", "uploads": mapped(5, "p" * 400)},
             "the event pattern for uploads to the inbox",
@@ -75,8 +75,14 @@ def fits(tables: list[str]) -> bool:
     return True
 
 
-def test_long_permissions_are_split_over_valid_policies(tmp_path: Path):
-    context = {"tables": named(216), "source_buckets": named(35)}
+@pytest.mark.parametrize(
+    ("tables", "buckets"),
+    [(216, 35), (36, 160)],
+    ids=["both", "as many buckets as are allowed"],
+)
+def test_long_permissions_are_split_over_valid_policies(tables: int, buckets: int, tmp_path: Path):
+    context = {"tables": named(tables), "source_buckets": named(buckets), **NETWORK}
+    check(Settings.from_context(context))
     variables = {"CDK_OUTDIR": str(tmp_path), "CDK_CONTEXT_JSON": json.dumps(context)}
     run(sys.executable, "-m", "tests.infra.unvalidated_app", **variables)
     template = Template(json.loads((tmp_path / f"{STACK}.template.json").read_text("utf-8")))

@@ -31,8 +31,6 @@ REFUSED = "StepFunctions.Refused"
 """A made-up name, since none is documented: only States.ALL matches it."""
 NEXT = {"Preflight": "ImportChunks", "ImportChunk": "Report", "Report": None}
 SECONDS = {"Preflight": (0.3, 1.2), "Report": (0.2, 0.8)}
-ASYNC_RETRIES = (60.0, 120.0)
-"""Waits before Lambda's two retries of an event for which a function failed."""
 
 
 @dataclass(frozen=True)
@@ -294,43 +292,6 @@ class Invocation:
             account.after(0.0, self.handle)
 
 
-class DirectInvocation:
-    """The design without a queue: EventBridge invokes on_upload for each event, asynchronously.
-
-    Lambda retries throttled events for six hours, and events for which the function failed twice.
-    """
-
-    def __init__(self, account: Account) -> None:
-        self._account = account
-
-    def send(self, version: int) -> None:
-        self._invoke(version, 0, self._account.now, 1.0)
-
-    def _invoke(self, version: int, failures: int, since: float, pause: float) -> None:
-        account = self._account
-        if account.take_function():
-            account.after(account.rng.uniform(0.02, 0.1), self._start, version, 1, failures)
-        elif account.now - since < 6 * 3600:
-            account.after(pause, self._invoke, version, failures, since, min(300.0, 2 * pause))
-        else:
-            account.burst.dead_letters.add(version)
-
-    def _start(self, version: int, attempt: int, failures: int) -> None:
-        account = self._account
-        if account.start_execution(version):
-            account.free_function()
-        elif attempt < ATTEMPTS:
-            pause = full_jitter(attempt, account.rng, base=CALL_BASE_SECONDS, cap=CALL_CAP_SECONDS)
-            account.after(0.02 + pause, self._start, version, attempt + 1, failures)
-        else:
-            account.free_function()
-            if failures == len(ASYNC_RETRIES):
-                account.burst.dead_letters.add(version)
-                return
-            wait = ASYNC_RETRIES[failures]
-            account.after(wait, self._invoke, version, failures + 1, account.now, 1.0)
-
-
 def simulate(
     versions: int,
     quotas: Quotas,
@@ -338,14 +299,13 @@ def simulate(
     *,
     seconds: float = 120.0,
     settings: BurstSettings | None = None,
-    queued: bool = True,
 ) -> Burst:
     """Upload `versions` objects within `seconds`; every hundredth event arrives twice."""
     account = Account(quotas, settings or BurstSettings.read(), seed)
-    trigger = Queue(account) if queued else DirectInvocation(account)
+    queue = Queue(account)
     for version in range(versions):
         at = account.rng.uniform(0.0, seconds)
-        account.after(at, trigger.send, version)
+        account.after(at, queue.send, version)
         if version % 100 == 0:
-            account.after(at + account.rng.uniform(0.0, 5.0), trigger.send, version)
+            account.after(at + account.rng.uniform(0.0, 5.0), queue.send, version)
     return account.run()

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from ddbload.aws.table_description import UNITS_PER_WORKER, choose_workers
 from ddbload.context import Context
 from ddbload.contracts import run_record as prices
 from ddbload.contracts.results import Segment
@@ -28,6 +29,7 @@ from ddbload.contracts.row_counts import RowCounts as Counts
 from ddbload.contracts.row_counts import WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import PreflightResult, PreflightTask
+from ddbload.contracts.upload_rule import DEFAULT_MEMORY_MB, IMPORT_MEMORY_MB
 from ddbload.plan import price
 from ddbload.source.decoding.decoded_source import FIRST_BYTES
 from ddbload.steps.preflight import preflight
@@ -42,12 +44,13 @@ TB = 10**12
 ROW_BYTES = 100
 TABLE_RATE = 40_000.0
 """Write units a second: the default quota of a table."""
-WORKERS = 40
+WORKERS = choose_workers(TABLE_RATE)
 WORKER_RATE = 20_000.0
-"""Rows a second of one function: 50 processor microseconds a row, ten times what is measured."""
+"""Rows a second of one function: a third of what its memory's processor could encode."""
 TEXT_BYTES_PER_SECOND = 150e6 / scale_aws.PROCESSOR
 """Text that a function decompresses."""
-MEMORY_GB = 1769 / 1024
+MEMORY_GB = DEFAULT_MEMORY_MB / 1024
+IMPORT_MEMORY_GB = IMPORT_MEMORY_MB / 1024
 WHOLE_PART = 50
 """Part of a million objects over which a scan of everything is simulated."""
 UPLOADS_PER_SECOND = 150.0
@@ -283,16 +286,14 @@ def _encoded(segment: Segment, record: Any) -> bytes:
 
 def _dollars(scenario: Scenario, outcome: Outcome) -> float:
     """Return the price of all but the table's write units."""
-    seconds = outcome.import_seconds + scenario.runs * (
-        outcome.preflight_seconds + outcome.report_seconds
-    )
+    seconds = scenario.runs * (outcome.preflight_seconds + outcome.report_seconds)
     requests = outcome.preflight_requests
     # An import reads ranges of 8 MiB, and writes a segment and its progress.
     stored = scenario.objects.count * scenario.objects.size
     reads = scenario.runs * (requests["GET"] + stored / (8 << 20) + scenario.objects.count)
     writes = scenario.runs * (requests["PUT"] + requests["LIST"]) + 3 * outcome.invocations
     return (
-        seconds * MEMORY_GB * prices.GB_SECOND
+        (outcome.import_seconds * IMPORT_MEMORY_GB + seconds * MEMORY_GB) * prices.GB_SECOND
         + outcome.invocations * prices.INVOCATION
         + reads * prices.S3_READ
         + writes * prices.S3_WRITE
@@ -329,9 +330,8 @@ the Map. Of the million small objects, where requests take the time, reading a f
 **What remains is the table.** At {TABLE_RATE:,.0f} write units a second, the default quota of a table, {1e12 / ROW_BYTES:,.0f} rows take {1e12 / ROW_BYTES / TABLE_RATE / 3600:.0f} hours, whatever reads them. A
 higher quota, and a table that is warmed up for it (`--prewarm`), shortens that in proportion; `auto` then uses more functions.
 
-The 100 uploads go into one table. Each run wants {WORKERS} functions, and all together may have {scale_imports.CONCURRENCY:,}: the first runs take them, and others wait
-until chunks are imported. Most of their price is functions that wait for the table: with `workers` of 1 or 2 in the rule of such uploads all
-begin at once, and cost a fraction.
+The 100 uploads go into one table. Each run wants {WORKERS} functions, and all together may have {scale_imports.CONCURRENCY:,}. Most of their price is functions that wait
+for the table: with `workers` of 1 in the rule of such uploads they take as long, and cost a tenth.
 
 ## Assumptions
 
@@ -340,16 +340,16 @@ begin at once, and cost a fraction.
 | first byte of an answer of S3 | {scale_aws.FIRST_BYTE_SECONDS * 1000:.0f} ms, also for pages of a listing and objects of the ledger | "consistent small object latencies (and first-byte-out latencies for larger objects) of roughly 100–200 milliseconds" ([Amazon S3 user guide](https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html)) |
 | bytes that a function receives | {scale_aws.BYTES_PER_SECOND / 1e6:.0f} MB a second | AWS documents no figure; 400 to 700 Mbit/s were measured by others for large objects. Not measured here |
 | requests to a prefix | not limited: preflight makes {_most_requests(outcomes):,.0f} a second, where it makes the most | "at least 3,500 PUT/COPY/POST/DELETE or 5,500 GET/HEAD requests per second per partitioned Amazon S3 prefix" (the same page) |
-| processor of a function | {1 / scale_aws.PROCESSOR:.2f} times the one that made this page | 1,769 MB is ddbload's default: "At 1,769 MB, a function has the equivalent of one vCPU" ([AWS Lambda developer guide](https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html)). The factor is a guess |
+| processor of a function | {1 / scale_aws.PROCESSOR:.2f} times the one that made this page | {DEFAULT_MEMORY_MB:,} MB is ddbload's default for preflight and report: "At 1,769 MB, a function has the equivalent of one vCPU" ([AWS Lambda developer guide](https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html)). The factor is a guess |
 | HTTP and TLS of a request | {scale_aws.HTTP_SECONDS * 1e6:.0f} µs by ddbload's client, {scale_aws.BOTO_SECONDS * 1000:.0f} ms by boto3 | 32 µs and 1.2 ms without TLS ([benchmarks.md](contributing/benchmarks.md#many-small-objects)), rounded up. Listings, sources and segments go by the first, other objects of the ledger by the second |
 | time of an invocation | {scale_imports.INVOCATION_SECONDS:.0f} s | Lambda's 15 minutes, less the reserve of 30 seconds |
 | functions at once | {scale_imports.CONCURRENCY:,}, of which {scale_imports.STARTS_PER_SECOND:.0f} new ones a second | the default quota of an account; "for each function, your concurrency scaling rate is 1,000 execution environment instances every 10 seconds" ([AWS Lambda developer guide](https://docs.aws.amazon.com/lambda/latest/dg/scaling-behavior.html)) |
 | cold start, and a continuation | {scale_imports.START_SECONDS:.0f} s | guessed |
 | from Preflight to the first child of the Map | {scale_imports.MAP_SECONDS:.0f} s | guessed: AWS documents no figure |
 | table | {TABLE_RATE:,.0f} write units a second from the beginning, shared evenly by all functions of all runs | "40,000 read request units and 40,000 write request units" per table ([Amazon DynamoDB developer guide](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html)). A new on-demand table begins with 4,000, and takes longer |
-| workers of a run | {WORKERS} | `auto`: one for each 1,000 write units |
+| workers of a run | {WORKERS} | `auto`: one for each {UNITS_PER_WORKER:,} write units |
 | rows | {ROW_BYTES} bytes of text, one write unit each; new keys; none is throttled, rejected or sent twice | – |
-| rows of one function | {WORKER_RATE:,.0f} a second at most | 5 s of processor for a million ([cost.md](cost.md)), a tenth of that rate |
+| rows of one function | {WORKER_RATE:,.0f} a second at most | 5 s of processor for a million ([cost.md](cost.md)) would be {IMPORT_MEMORY_MB / DEFAULT_MEMORY_MB / 5e-6 / scale_aws.PROCESSOR:,.0f} a second of import_chunk's {IMPORT_MEMORY_MB} MB |
 | text of gzip | {TEXT_BYTES_PER_SECOND / 1e6:.0f} MB a second | 150 MB for each second of the processor ([decision 0011](contributing/decisions/0011-gzip-seek-points.md)), by the factor above |
 | prices of us-east-1, {prices.LIST_PRICE_DATE} | Lambda on arm64: ${prices.GB_SECOND:.10f} a GB-second, ${prices.INVOCATION * 1e6:.2f} a million requests. Step Functions: ${prices.TRANSITION * 1e3:.3f} a thousand transitions. S3: ${prices.S3_WRITE * 1e3:.3f} a thousand PUT and LIST, ${prices.S3_READ * 1e3:.4f} a thousand GET. DynamoDB: ${price.US_EAST_1_PRICE.dollars_per_million:.3f} a million write units on demand | AWS's price lists, as in `ddbload/contracts/run_record.py` ([cost.md](cost.md)) |
 | requests that are priced | those of preflight as they were made; for imports one GET for each 8 MiB and for each object, and three PUT for each invocation | – |

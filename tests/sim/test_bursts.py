@@ -34,13 +34,8 @@ def scaled(quotas: Quotas, divisor: int) -> Quotas:
     )
 
 
-def test_burst_is_lost_without_the_queue():
-    """The simulation can fail: the earlier design loses some percent of 50,000 uploads."""
-    burst = simulate(5000, scaled(Quotas(), 10), queued=False)
-    assert 50 < burst.lost(5000) <= len(burst.dead_letters) < 500
-
-
 def test_burst_is_lost_if_map_runs_are_refused_and_not_tried_again():
+    """The simulation can fail."""
     retriers = {**SETTINGS.retriers, "ImportChunks": []}
     quotas = Quotas(map_runs=5, refuses_map_runs=True)
     burst = simulate(500, quotas, settings=replace(SETTINGS, retriers=retriers))

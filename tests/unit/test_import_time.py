@@ -22,6 +22,17 @@ def modules(start: str) -> set[str]:
     return set(json.loads(shown.stdout))
 
 
+INSTALLED_AT_START = {
+    name.partition(".")[0]
+    for name in json.loads(
+        subprocess.run(
+            [sys.executable, "-c", "import json, sys; print(json.dumps([*sys.modules]))"],
+            check=True,
+            capture_output=True,
+        ).stdout
+    )
+}
+"""What the environment imports in every process of Python."""
 ANYWHERE = {"boto3", "botocore.session", "urllib3", "rich", "asyncio", "multiprocessing"}
 """botocore itself, though next to nothing of it, is loaded by Powertools."""
 
@@ -35,6 +46,57 @@ def test_ledger_function_loads_few_modules(function, step):
     loaded = {name for name in modules(f"lambdas.{function}") if name.startswith("ddbload.")}
     assert f"ddbload.steps.{step}" in loaded
     assert len(loaded) <= MAX_LEDGER_MODULES, sorted(loaded)
+
+
+LEDGER = {"aws", "context", "contracts", "dynamodb", "errors", "ledger", "steps"}
+REPORTING = LEDGER | {"parallel", "report_page", "source"}
+READING = LEDGER | {"items", "parallel", "reading", "rows", "source"}
+
+
+@pytest.mark.parametrize(
+    ("function", "parts", "steps"),
+    [
+        ("on_upload", LEDGER, {"executions"}),
+        ("report", REPORTING, {"executions", "load_history", "report", "run_end"}),
+        ("on_stopped", REPORTING, {"executions", "load_history", "report", "run_end"}),
+        (
+            *("import_chunk", READING | {"run_worker", "write"}),
+            {"executions", "import_chunk", "row_feeder"},
+        ),
+        # What importing and reporting a small source needs is imported for one.
+        (
+            *("preflight", READING),
+            {
+                *("checks", "chunker", "executions", "find_objects", "load_history", "preflight"),
+                *("prepare", "small_run"),
+            },
+        ),
+    ],
+)
+def test_handler_imports_these_parts_only(function, parts, steps):
+    loaded = modules(f"lambdas.{function}")
+    assert {name.split(".")[1] for name in loaded if name.startswith("ddbload.")} == parts
+    assert {name[14:] for name in loaded if name.startswith("ddbload.steps.")} == steps
+    others = {"aws_lambda_powertools", "botocore", "ddbload", "jmespath", "lambdas"}
+    tops = {name.partition(".")[0] for name in loaded} - INSTALLED_AT_START
+    assert tops - sys.stdlib_module_names - {"__main__"} == others | {"typing_extensions"}
+
+
+@pytest.mark.parametrize(
+    "function", ["on_upload", "report", "on_stopped", "import_chunk", "preflight"]
+)
+def test_snapshot_has_nothing_of_an_invocation(function):
+    """Environments that start from one snapshot share no worker's name, connection or seed."""
+    program = (
+        "import gc, random\n"
+        f"import lambdas.{function}, lambdas.deployment\n"
+        "from ddbload.aws.clients import Clients\n"
+        "lambdas.deployment._run_worker.cache_info().currsize == 0 or exit(1)\n"
+        "lambdas.entry.deployment.cache_info().currsize == 0 or exit(2)\n"
+        "own = [each for each in gc.get_objects() if type(each) in (Clients, random.Random)]\n"
+        "own == [random._inst] or exit(3)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ class ByteSource(Protocol):
 
     @property
     def name(self) -> str:
-        """Path or s3:// URI."""
+        """Path or s3:// URI of the source."""
 
     @property
     def size(self) -> int:

@@ -67,8 +67,8 @@ class Canned:
 
 
 def isolate(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
-    """Hide all AWS settings of this machine, and set these variables."""
-    for name in _SETTINGS:
+    """Hide the AWS settings and the proxies of this machine, and set these variables."""
+    for name in (*_SETTINGS, *_PROXIES, *map(str.lower, _PROXIES)):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "no-such-file")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "no-such-file")
@@ -78,6 +78,7 @@ def isolate(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
 
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "made-up", "AWS_SECRET_ACCESS_KEY": "made-up"}
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE")
 _SETTINGS = (
     *CREDENTIALS,
     "AWS_CA_BUNDLE",

@@ -18,15 +18,10 @@ from ddbload.aws.signing.signers import DynamoDBSigner
 from ddbload.errors import AccessDenied, AwsConfiguration
 from tests.unit.aws.response_helpers import CREDENTIALS, isolate, parse_request_head
 
-PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
-
 
 @pytest.fixture(autouse=True)
 def settings(monkeypatch) -> None:
     isolate(monkeypatch, **CREDENTIALS, AWS_REGION="eu-central-1")
-    for name in (*PROXIES, "REQUESTS_CA_BUNDLE"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
 
 
 class Clock:

@@ -13,15 +13,10 @@ from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.signing.signers import S3Signer, s3_signer_for
 from tests.unit.aws.response_helpers import CREDENTIALS, Canned, isolate
 
-PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
-
 
 @pytest.fixture(autouse=True)
 def settings(monkeypatch) -> None:
     isolate(monkeypatch, **CREDENTIALS, AWS_REGION="eu-central-1")
-    for name in (*PROXIES, "REQUESTS_CA_BUNDLE"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
 
 
 @pytest.fixture(scope="module")

@@ -45,6 +45,9 @@ def test_app_records_what_the_next_deployment_starts_from():
         "memory_mb": {"report": 512},
         "dashboard": True,
         "import_concurrency": 20,
+        "vpc": "vpc-0a1b2c3d",
+        "subnets": ["subnet-0a1b2c3d", "subnet-0a1b2c3e"],
+        "security_groups": ["sg-0a1b2c3d"],
     }
     settings = Settings.from_context(context)
     recorded = json.loads(json.dumps(settings.to_context()))

@@ -61,14 +61,6 @@ def test_type_is_inferred_from_cells(cells: list[str], kind: str, why: str) -> N
     assert why in inferred.why
 
 
-def test_guess_covers_all_blocks() -> None:
-    guess = guessed("1", "2")
-    guess.add(["x"])
-    guess.add(["3"])
-    assert guess.inferred().type == "S"
-    assert (guess.filled, guess.empty, guess.longest) == (4, 0, 1)
-
-
 def test_types_are_inferred_after_the_mapping() -> None:
     changes = ColumnChanges.of(rename={"n": "count"}, drop=["zip"], set={"pk": "{n}", "one": "1"})
     layout = ItemLayout.of(["n", "zip", "ok"], changes, ["-"])

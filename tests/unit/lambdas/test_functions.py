@@ -13,10 +13,10 @@ import pytest
 from ddbload.context import AccessPolicy
 from ddbload.contracts import states as measures
 from ddbload.contracts import upload_rule as deployed
-from ddbload.contracts.results import STATUSES, ExecutionOutput
+from ddbload.contracts.results import STATUSES, ExecutionOutput, Failure
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.upload_rule import SourceBucket
-from ddbload.errors import AwsConfiguration, InvalidPayload, TableNotFound, UnexpectedError
+from ddbload.errors import AwsConfiguration, InvalidPayload, ServiceUnavailable
 from ddbload.ledger.bucket_store import BucketStore
 from lambdas import entry, import_chunk, on_stopped, on_upload, preflight, report
 from lambdas.deployment import Deployment
@@ -82,7 +82,15 @@ def log(monkeypatch) -> io.StringIO:
 
 def begin(world: World, **changes: Any) -> dict[str, Any]:
     given = {**world.payload, **changes}
-    return {"input": given, "run": RUN, "execution": "arn:x", "cursor": None}
+    state = {"input": given, "run": RUN, "execution": "arn:x", "cursor": None}
+    return {"state": state, "redrives": 0}
+
+
+def failed(handler: Any, event: Any) -> Failure:
+    """Error that a function returns, since no retry can mend it."""
+    result = handler(event, Invocation())
+    assert "cursor" not in result or result["cursor"] is None
+    return Failure.from_json(result["error"])
 
 
 def test_handlers_pass_the_state_on(world, capsys, log):
@@ -168,25 +176,32 @@ def test_on_upload_returns_the_messages_that_must_come_again(world, log):
     assert SECRET not in log.getvalue()
 
 
-def test_handler_raises_named_errors(world, log):
+def test_handler_returns_errors_that_no_retry_mends(world, log):
     world.dynamodb.delete_table(TableName=TABLE)
-    with pytest.raises(TableNotFound):
-        preflight.handler(begin(world), Invocation())
+    assert failed(preflight.handler, begin(world)).name == "TableNotFound"
     logged = json.loads(log.getvalue().splitlines()[-1])
     assert (logged["error"], logged["level"]) == ("TableNotFound", "WARNING")
+
+
+@pytest.mark.parametrize("handler", [preflight, import_chunk, report])
+def test_handler_raises_errors_that_a_retry_may_mend(world, log, monkeypatch, handler):
+    def unavailable(*_: object) -> None:
+        raise ServiceUnavailable("later")
+
+    monkeypatch.setattr(entry, "deployment", unavailable)
+    with pytest.raises(ServiceUnavailable, match="later"):
+        handler.handler(begin(world), Invocation())
 
 
 def test_handler_hides_the_text_of_other_exceptions(world, log, monkeypatch):
     def broken(*_: object) -> None:
         raise ValueError(SECRET)
 
-    monkeypatch.setattr(preflight, "preflight", broken)
-    with pytest.raises(UnexpectedError) as raised:
-        preflight.handler(begin(world), Invocation())
-    assert SECRET not in str(raised.value)
-    assert "ValueError at test_functions.py" in str(raised.value)
-    assert raised.value.__cause__ is None
-    assert raised.value.__suppress_context__
+    monkeypatch.setattr(preflight, "preflight_or_run", broken)
+    error = failed(preflight.handler, begin(world))
+    assert error.name == "UnexpectedError"
+    assert SECRET not in error.message
+    assert "ValueError at test_functions.py" in error.message
     assert "UnexpectedError" in log.getvalue()
     assert SECRET not in log.getvalue()
 
@@ -228,17 +243,16 @@ def test_deployment_names_wrong_variables(changes, words):
 
 def test_handler_shortens_a_long_error(world, log):
     long = "x" * 200_000
-    with pytest.raises(InvalidPayload, match="unknown field 'xxx") as raised:
-        preflight.handler(begin(world, **{long: 1}), Invocation())
-    assert len(raised.value.message) < 2100
+    error = failed(preflight.handler, begin(world, **{long: 1}))
+    assert "unknown field 'xxx" in error.message
+    assert len(error.message) < 2100
     assert len(log.getvalue()) < 4000
 
 
 def test_each_line_of_a_failed_invocation_names_its_run_and_chunk(world, log):
     state = preflight.handler(begin(world), Invocation())
     chunk = {"chunk": 7, "start": 1}
-    with pytest.raises(InvalidPayload):
-        import_chunk.handler({"run": state["run"], "chunk": chunk}, Invocation())
+    assert failed(import_chunk.handler, {"run": state["run"], "chunk": chunk})
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert [(line["message"], line["run"], line.get("chunk")) for line in lines] == [
         ("began", RUN, None),
@@ -250,8 +264,7 @@ def test_each_line_of_a_failed_invocation_names_its_run_and_chunk(world, log):
 
 @pytest.mark.parametrize("run", ["\ud800", "a b", 7, None, ["r"]])
 def test_run_that_is_none_is_not_logged(log, world, run):
-    with pytest.raises(InvalidPayload):
-        import_chunk.handler({"run": run}, Invocation())
+    assert failed(import_chunk.handler, {"run": run}).name == "InvalidPayload"
     (line,) = map(json.loads, log.getvalue().splitlines())
     assert line["message"] == "failed"
     assert "run" not in line
@@ -274,5 +287,5 @@ def test_handler_refuses_an_event_that_is_not_an_object(handler, world, log, eve
 )
 def test_version_that_no_header_may_have_is_refused(world, log, name, text):
     source = {"bucket": BUCKET, "key": KEY, name: text}
-    with pytest.raises(InvalidPayload, match=f"'source.{name}' must be as S3 gives it"):
-        preflight.handler(begin(world, source=source), Invocation())
+    error = failed(preflight.handler, begin(world, source=source))
+    assert f"'source.{name}' must be as S3 gives it" in error.message

@@ -20,17 +20,6 @@ def read(data: str, count: int = 2, dialect: Dialect | None = None) -> Columns:
     return reader.read(block)
 
 
-def good(columns: Columns) -> list[tuple[str, ...]]:
-    return list(zip(*columns.cells, strict=True))
-
-
-@pytest.mark.parametrize("end", ["", "\n"])
-def test_extra_field_does_not_make_up_for_a_missing_one(end: str) -> None:
-    columns = read(f"a,1,x\nb\nc,3{end}")
-    assert columns.odd == {0, 1}
-    assert good(columns) == [("c", "3")]
-
-
 @pytest.mark.parametrize("said", ["\x1f", "\\", "\0", "\t"])
 def test_cells_are_not_plain_when_json_escapes_them(said: str) -> None:
     assert not read(f"a,{said}\n").plain

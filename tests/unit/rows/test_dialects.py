@@ -32,41 +32,6 @@ def _columns(data: str, dialect: Dialect, *markers: str) -> list[list[str]]:
     return [[from_octets(cell) for cell in cells] for cells in columns.cells]
 
 
-def test_escape_makes_the_next_character_text() -> None:
-    assert _records('a\\,b,\\"c\n"d\\"e\\\\","f""\ng\\\n"\n', BACKSLASH) == [
-        ["a,b", '"c'],
-        ['d"e\\', 'f"\ng\n'],
-    ]
-    assert _records("a\\\nb,\\é\\\r\n", BACKSLASH) == [["a\nb", "é\r"]]
-    assert _records("a^|b|^^\n", Dialect("|", None, "^")) == [["a|b", "^"]]
-
-
-def test_delimiter_can_have_several_characters() -> None:
-    assert _records('a||b|c\n"x||""y"||z|||\n|\n', Dialect("||")) == [
-        ["a", "b|c"],
-        ['x||"y', "z", "|"],
-        ["|"],
-    ]
-    assert _records("1, 2,3\n", Dialect(", ")) == [["1", "2,3"]]
-    assert _records('1é€"a""é€"\n', Dialect("é€")) == [["1", 'a"é€']]
-
-
-def test_comments_are_skipped() -> None:
-    dialect = Dialect(comment="#")
-    rows = _rows('#"x\na,#1\n\n# y\r\n"#\n#",2\n#z', dialect)
-    assert rows.records == [["a", "#1"], ["#\n#", "2"]]
-    assert [rows.position(row) for row in range(2)] == [Cursor(1004, 51), Cursor(1015, 54)]
-    assert [rows.raw(row) for row in range(2)] == ["a,#1", '"#\n#",2']
-    assert _columns("#a\n1,2\n#b,c\n", dialect) == [["1"], ["2"]]
-
-
-def test_malformed_row_among_comments_has_its_position() -> None:
-    rows = _rows('#"x\n"a"b\n#\nc\n', Dialect(comment="#"))
-    assert isinstance(rows.records[0], Defect)
-    assert rows.records[1] == ["c"]
-    assert rows.position(1) == Cursor(1011, 53)
-
-
 @pytest.mark.parametrize(
     ("data", "dialect"),
     [

@@ -8,27 +8,6 @@ from ddbload.contracts.column_mapping import Dialect
 from ddbload.rows.blocks import count_line_ends
 from ddbload.rows.dialect_grammar import dialect_boundaries
 
-ENDS = dialect_boundaries(Dialect())
-
-
-def test_line_ends_inside_quotes_end_no_row() -> None:
-    assert ENDS.all(b'1,"a\nb\r\n""\r"\n2\n') == [13, 15]
-
-
-def test_cr_at_the_end_is_no_certain_row_end() -> None:
-    assert ENDS.last(b"a\nb\r", final=False) == 2
-    assert ENDS.last(b"a\nb\r", final=True) == 4
-    assert ENDS.first_from(b"a\nb\r", 3, final=False) == 0
-    assert ENDS.first_from(b"a\nb\r", 3, final=True) == 4
-
-
-def test_search_does_not_split_a_crlf() -> None:
-    data = b"a\r\nb\r\n"
-    assert [ENDS.first_from(data, offset, final=True) for offset in range(1, 7)] == [
-        *(3, 3, 3),
-        *(6, 6, 6),
-    ]
-
 
 @pytest.mark.parametrize(
     ("data", "lines"),

@@ -57,16 +57,6 @@ def test_defect_shows_the_undecodable_byte() -> None:
     assert defect == Defect("bad_encoding", f"byte 0xE9 is not UTF-8 here; {CP1252}", 0)
 
 
-def test_position_is_that_in_the_source() -> None:
-    rows = _rows('\na\n"b\r\nc"\r\n\nd')
-    assert [rows.position(row) for row in range(3)] == [
-        Cursor(1001, 51),
-        Cursor(1003, 52),
-        Cursor(1012, 55),
-    ]
-    assert rows.position(0) == Cursor(1001, 51)
-
-
 def test_positions_of_all_rows_take_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = []
 

@@ -146,7 +146,7 @@ def test_several_objects_are_cut_each(monkeypatch, continued):
     world.s3.put_object(Bucket=BUCKET, Key="in/3.csv", Body=plain)
     if continued:
         monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 600)
-        monkeypatch.setattr("ddbload.reading.open_sources.SMALL_BYTES", 0)
+        monkeypatch.setattr("ddbload.reading.open_sources.READ_WHOLE_BYTES", 0)
         world.s3.faults.decide = lambda operation, _: (
             Fault(before=lambda: world.clock.sleep(1.0)) if operation == "get_object" else None
         )

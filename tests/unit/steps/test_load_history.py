@@ -194,7 +194,7 @@ def test_once_loads_the_new_objects_alone():
         assert single["status"] == "ALREADY_LOADED"
 
 
-@pytest.mark.parametrize("moment", ["put_new", "done"])
+@pytest.mark.parametrize("moment", ["put_over", "done"])
 def test_load_that_ends_while_another_begins_is_noticed(moment):
     """The other run begins and ends before this one's claim can be seen, or just after."""
     world = several(2)

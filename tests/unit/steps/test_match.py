@@ -64,7 +64,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch, rng: random.Random) -> None:
     monkeypatch.setattr("ddbload.rows.blocks.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.steps.chunker.BLOCK_BYTES", 32)
     small = rng.choice((0, 50, 10**6))
-    monkeypatch.setattr("ddbload.reading.open_sources.SMALL_BYTES", small)
+    monkeypatch.setattr("ddbload.reading.open_sources.READ_WHOLE_BYTES", small)
 
 
 @pytest.mark.parametrize("seed", range(8))

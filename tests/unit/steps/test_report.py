@@ -249,6 +249,9 @@ def test_interrupted_run_has_no_error_and_no_success(world):
 def test_damaged_object_is_named(world, name, damage):
     if (name, damage) == ("manifest.json", b"[]"):
         return  # that is a manifest, and the report notices it
+    if name.startswith("failures/"):
+        # Failures of chunks that are whole are of no interest.
+        del world.store.objects[f"runs/{RUN}/{world.in_ledger('chunks/')[-1]}"]
     world.store.objects[f"runs/{RUN}/{name}"] = damage
     with pytest.raises(errors.LedgerDamaged, match=f"memory:runs/{RUN}/{name} is not what"):
         world.report()

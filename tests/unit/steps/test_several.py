@@ -21,7 +21,7 @@ def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch
     monkeypatch.setattr("ddbload.steps.chunker.MAX_OBJECTS", rng.choice((2, 400)))
     # Moments come one after the other, not from several threads.
     monkeypatch.setattr("ddbload.steps.chunker._WRITES_AHEAD", 0)
-    monkeypatch.setattr("ddbload.reading.open_sources.SMALL_BYTES", rng.choice((0, 50, 10**6)))
+    monkeypatch.setattr("ddbload.reading.open_sources.READ_WHOLE_BYTES", rng.choice((0, 50, 10**6)))
     monkeypatch.setattr("ddbload.ledger.object_listing.PAGE_OBJECTS", rng.choice((2, 1000)))
     files = files_of(seed, 8, compressed=rng.random() < 0.5)
     world = ManyObjects(files=files, options={"chunk_bytes": rng.choice((20, 200, 10**6))})

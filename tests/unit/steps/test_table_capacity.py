@@ -45,25 +45,36 @@ def test_write_capacity_of_a_described_table(described, units, how):
 
 
 @pytest.mark.parametrize(
-    ("capacity", "max_wcu", "concurrency", "workers"),
+    ("capacity", "max_wcu", "workers"),
     [
-        (4000, None, None, 4),
-        (4001, None, None, 5),
-        (40_000, None, None, 40),
-        (5, None, None, 1),
-        (0, None, None, 1),
+        (4000, None, 1),
+        (4001, None, 2),
+        (40_000, None, 10),
+        (5, None, 1),
+        (0, None, 1),
         # A small budget needs few workers; one above the table's capacity changes nothing.
-        (40_000, 300, None, 1),
-        (40_000, 2500, None, 3),
-        (4000, 9000, None, 4),
-        # Functions that may run at once.
-        (40_000, None, 500, 40),
-        (40_000, None, 5, 5),
-        (4000, None, 1, 1),
+        (40_000, 300, 1),
+        (40_000, 9000, 3),
+        (4000, 9000, 1),
     ],
 )
-def test_workers_auto_follows_the_documented_rule(capacity, max_wcu, concurrency, workers):
-    assert choose_workers(capacity, max_wcu, concurrency) == workers
+def test_workers_auto_follows_the_documented_rule(capacity, max_wcu, workers):
+    assert choose_workers(capacity, max_wcu) == workers
+
+
+@pytest.mark.parametrize(
+    ("options", "workers"),
+    [
+        ({}, 1),
+        ({"mode": "insert"}, 1),
+        ({"mode": "last-wins", "position_attribute": "at"}, 4),
+        ({"mode": "update"}, 4),
+    ],
+)
+def test_rows_with_requests_of_their_own_take_more_workers(options, workers):
+    context = context_with(dynamodb())
+    found = resolve_limits(Options.from_json(options), "books", ON_DEMAND, context)
+    assert found.most_workers == workers
 
 
 def context_with(clients, **settings):
@@ -90,7 +101,7 @@ def test_account_gives_a_run_half_of_its_unreserved_concurrency():
         assert resolve_limits(Options(), "books", described, context).most_workers == 5
     # On a machine the account's functions do not matter.
     here = context_with(clients)
-    assert resolve_limits(Options(), "books", described, here).most_workers == 40
+    assert resolve_limits(Options(), "books", described, here).most_workers == 10
 
 
 @pytest.mark.parametrize(
@@ -100,7 +111,8 @@ def test_reserved_concurrency_limits_workers(workers, most, notices):
     said = []
     context = context_with(dynamodb(), import_concurrency=3, notice=said.append, in_account=True)
     options = Options(workers=workers)
-    assert resolve_limits(options, "books", ON_DEMAND, context).most_workers == most
+    described = {**ON_DEMAND, **warm(40_000)}
+    assert resolve_limits(options, "books", described, context).most_workers == most
     assert len(said) == notices
 
 

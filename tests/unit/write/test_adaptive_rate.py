@@ -60,13 +60,6 @@ def test_rate_settles_where_the_due_share_is_returned(capacity):
     assert mean == pytest.approx(capacity * (1 + due_share(capacity)), rel=0.03)
 
 
-def test_rate_falls_within_a_second_when_little_is_taken():
-    rate = AdaptiveRate(0.0, 20_000.0)
-    now = report(rate, 0.0, 2.0, 0.0)
-    follow(rate, now, 1.5, 500.0)
-    assert rate.units_per_second <= 650.0
-
-
 def test_overload_does_not_lower_the_rate_below_the_units_taken():
     """Return everything in the last quarter of each second, as a table that counts by the second
     does."""
@@ -80,15 +73,6 @@ def test_overload_does_not_lower_the_rate_below_the_units_taken():
         if tick == 80:
             break
     assert lowest >= 0.8 * 900.0
-
-
-def test_rate_recovers_soon_after_an_outage():
-    rate = AdaptiveRate(0.0, 4000.0)
-    now = follow(rate, 0.0, 30.0, 4000.0)
-    now = report(rate, now, 10.0, 1.0)
-    assert rate.units_per_second < 40.0
-    follow(rate, now, 40.0, 4000.0)
-    assert rate.units_per_second >= 3600.0
 
 
 def test_answer_without_evidence_changes_nothing():

@@ -130,33 +130,22 @@ def test_unprocessed_items_match_their_rows_in_any_number_notation(dynamodb, spe
     assert len(dynamodb.items(TABLE)) == 7
 
 
-def test_unprocessed_items_match_text_keys_by_their_characters(dynamodb):
+@pytest.mark.parametrize(
+    ("kind", "texts", "written"),
+    [("S", ("1.0", "1"), "1.0"), ("B", ("AA==", "/w=="), b"\x00")],
+)
+def test_unprocessed_items_match_keys_of_text_and_bytes(dynamodb, kind, texts, written):
     dynamodb.create_table(
-        TableName="texts",
+        TableName="others",
         KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": kind}],
         BillingMode="PAY_PER_REQUEST",
     )
     dynamodb.faults.add("batch_write_item", processed_first(1))
-    items = [{"id": {"S": "1.0"}}, {"id": {"S": "1"}}]
-    answer = send_rows(dynamodb, items, "texts", ("id",))
+    answer = send_rows(dynamodb, [{"id": {kind: text}} for text in texts], "others", ("id",))
     assert isinstance(answer, Accepted)
     assert list(answer.unprocessed) == [1]
-
-
-def test_unprocessed_items_match_binary_keys(dynamodb):
-    dynamodb.create_table(
-        TableName="binaries",
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "B"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    dynamodb.faults.add("batch_write_item", processed_first(1))
-    items = [{"id": {"B": "AA=="}}, {"id": {"B": "/w=="}}]
-    answer = send_rows(dynamodb, items, "binaries", ("id",))
-    assert isinstance(answer, Accepted)
-    assert list(answer.unprocessed) == [1]
-    assert dynamodb.items("binaries") == [{"id": {"B": b"\x00"}}]
+    assert dynamodb.items("others") == [{"id": {kind: written}}]
 
 
 def test_binary_values_are_sent_as_bytes_at_any_depth(dynamodb):

@@ -8,7 +8,7 @@ import pytest
 
 from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.dynamodb.modes import RowOrder, position
+from ddbload.dynamodb.modes import position
 from ddbload.errors import AccessDenied, TableNotFound
 from ddbload.write.requests import WriteRequests
 from ddbload.write.scheduler.answers import (
@@ -69,16 +69,6 @@ def send(dynamodb: FakeDynamoDB, options: Options, item: Item, *faults: Fault) -
     answer = send_rows(dynamodb, options, [item])
     assert dynamodb.faults.left() == {}
     return answer
-
-
-def test_order_of_equal_keys_depends_on_the_mode():
-    modes = (Options(), INSERT, LAST_WINS, DELETE)
-    assert [WriteRequests(each, TABLE).order for each in modes] == [
-        RowOrder.LAST_WINS,
-        RowOrder.FIRST_WINS,
-        RowOrder.LAST_WINS,
-        RowOrder.LAST_WINS,
-    ]
 
 
 # insert

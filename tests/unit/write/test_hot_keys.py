@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
-from ddbload.write.pacing.pacing import TokenBucket
 from ddbload.write.scheduler.answers import Accepted
 from ddbload.write.scheduler.single_rows import (
     MAX_HOT_KEYS,
@@ -48,26 +47,6 @@ def test_key_is_not_hot_when_other_keys_are_returned_too():
 def test_hot_keys_are_limited_in_number():
     hot, _ = with_hot_keys("hijklmno", "abcdefgpqrstuvw")
     assert len(hot.by_key) == MAX_HOT_KEYS
-
-
-def test_hot_key_rows_are_sent_at_the_rate_of_the_key():
-    hot, now = with_hot_keys()
-    made = rows(*"h" * 60)
-    for row in made:
-        hot.by_key[row.key[0]].queue.push(row)
-    assert "a" not in hot.by_key
-    hot.by_key["h"].rate.units_per_second = 100.0
-    hot.by_key["h"].rate._bucket = TokenBucket(now)
-    sent = 0
-    for _ in range(1000):
-        sent += len(hot.take(now, 25, 25))
-        due = hot.ready_at(now)
-        if sent == 60:
-            break
-        assert due > now
-        now = due
-    assert now - 10.0 - 2 * SUSPECT_SECONDS >= 0.3
-    assert hot.ready_at(now) == float("inf")
 
 
 def test_scheduler_sends_other_keys_while_a_hot_key_waits():

@@ -14,25 +14,6 @@ def tracker_of(rows: int) -> OutcomeTracker:
     return tracker
 
 
-def test_frontier_is_the_first_unsettled_row():
-    tracker = tracker_of(4)
-    tracker.settle(1, RowOutcome.WRITTEN)
-    tracker.settle(3, RowOutcome.WRITTEN)
-    assert (tracker.frontier, tracker.ahead) == (0, 4)
-    tracker.settle(0, RowOutcome.WRITTEN)
-    assert (tracker.frontier, tracker.ahead) == (2, 2)
-    tracker.settle(2, RowOutcome.WRITTEN)
-    assert (tracker.frontier, tracker.ahead) == (4, 0)
-
-
-def test_counts_include_only_rows_before_the_frontier():
-    tracker = tracker_of(3)
-    tracker.settle(1, RowOutcome.REJECTED)
-    assert tracker.counts == RowCounts()
-    tracker.settle(0, RowOutcome.WRITTEN)
-    assert tracker.counts == RowCounts(read=2, written=1, rejected=1)
-
-
 @pytest.mark.parametrize("others", [0, 1])
 def test_settle_raises_for_a_settled_row(others):
     tracker = tracker_of(2)

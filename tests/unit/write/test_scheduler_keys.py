@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import TableNotFound
-from ddbload.write.scheduler.answers import Accepted, Fatal, Refused, Throttled, Unsure
+from ddbload.write.scheduler.answers import Accepted, Fatal, Throttled, Unsure
 from tests.unit.write.manual_driver import ManualDriver, object_keys
 
 NOT_WRITTEN = [
@@ -14,13 +14,6 @@ NOT_WRITTEN = [
     pytest.param(Throttled("ThrottlingException"), id="throttled"),
     pytest.param(Unsure("no answer"), id="unsure"),
 ]
-
-
-def test_batch_holds_different_keys_in_order():
-    driver = ManualDriver()
-    driver.offer("a", "b", "c")
-    assert driver.finish() == [(0, 1, 2)]
-    assert driver.counts == RowCounts(read=3, written=3)
 
 
 def test_waiting_row_is_sent_in_its_turn_after_the_answer():
@@ -73,17 +66,6 @@ def test_queued_rows_of_one_key_are_written_once():
     assert driver.counts == RowCounts(read=1000, written=1, superseded=999)
 
 
-def test_row_waits_for_the_answer_to_an_earlier_one():
-    driver = ManualDriver()
-    driver.offer("a")
-    first = driver.batch()
-    driver.offer("a")
-    assert driver.idle()
-    driver.accept(first)
-    assert driver.finish() == [(1,)]
-    assert driver.counts == RowCounts(read=2, written=2)
-
-
 @pytest.mark.parametrize("answer", NOT_WRITTEN)
 def test_new_row_replaces_a_returned_row(answer):
     driver = ManualDriver()
@@ -94,37 +76,9 @@ def test_new_row_replaces_a_returned_row(answer):
     assert driver.counts == RowCounts(read=3, written=1, superseded=2)
 
 
-def test_superseded_row_is_settled_when_the_later_is_written():
-    driver = ManualDriver()
-    driver.offer("a", "a")
-    batch = driver.batch()
-    assert batch.handles == (1,)
-    assert driver.counts == RowCounts()
-    assert driver.released == []
-    driver.accept(batch, 1)
-    assert driver.counts == RowCounts()
-    driver.accept(driver.batch())
-    assert driver.counts == RowCounts(read=2, written=1, superseded=1)
-    assert sorted(driver.released) == [0, 1]
-
-
 def test_fatal_answer_settles_nothing():
     driver = ManualDriver()
     driver.offer("a", "a", "b")
     driver.answer(driver.batch(), Fatal(TableNotFound("gone")))
     assert driver.counts == RowCounts()
     assert driver.released == []
-
-
-def test_order_of_a_key_is_kept_through_returns_and_refusals():
-    # Row 1 replaces 0 and is sent; 3 replaces 2 and waits; 1 is returned; 3 is invalid.
-    driver = ManualDriver()
-    driver.offer("a", "a")
-    batch = driver.batch()
-    driver.offer("a", "a")
-    driver.accept(batch, 1)
-    for refused in (3, 2, 1):
-        batch = driver.batch()
-        assert batch.handles == (refused,)
-        driver.answer(batch, Refused("bad"))
-    assert driver.finish() == [(0,)]

@@ -8,7 +8,6 @@ import random
 import pytest
 
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
 from ddbload.dynamodb.modes import RowOrder
 from ddbload.errors import AccessDenied, RequestRefused, TableNotFound
 from ddbload.write.pacing.pacing import Pacing, WcuBudget
@@ -27,11 +26,6 @@ from tests.unit.write.manual_driver import ManualDriver, object_keys
 MEGABYTE = 1024 * 1024
 
 # Batches
-
-
-def test_limits_match_dynamodb():
-    assert MAX_BATCH_ROWS == 25
-    assert 8 * MEGABYTE < MAX_BATCH_BYTES < 16 * MEGABYTE
 
 
 @pytest.mark.parametrize("rows", [1, 24, 25, 26, 50, 51])

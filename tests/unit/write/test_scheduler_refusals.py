@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
-from ddbload.write.scheduler.answers import Accepted, Finished, Refused, Throttled, Unsure, Wait
+from ddbload.write.scheduler.answers import Accepted, Finished, Refused, Wait
 from tests.unit.write.manual_driver import ManualDriver, object_keys
 
 REFUSED = Refused("The provided key element does not match the schema")
@@ -48,36 +48,6 @@ def test_invalid_row_is_found_by_halving(bad):
     assert list(driver.scheduler.refused) == [bad]
     # Halving takes at most two requests on each of five levels.
     assert len(sent) <= 11
-
-
-@pytest.mark.parametrize("answer", [Throttled("ThrottlingException"), Unsure("no answer")])
-def test_invalid_row_is_found_when_its_halves_are_returned(answer):
-    driver = ManualDriver()
-    driver.offer(*object_keys(MAX_BATCH_ROWS))
-    driver.answer(driver.batch(), REFUSED)
-    driver.answer(driver.batch(), answer)
-    driver.answer(driver.batch(), answer)
-    finish(driver, 7)
-    assert driver.counts == RowCounts(read=25, written=24, rejected=1)
-
-
-def test_superseded_row_is_sent_when_the_later_is_refused():
-    driver = ManualDriver()
-    driver.offer("a", "a")
-    assert finish(driver, 1) == [(1,), (0,)]
-    assert driver.counts == RowCounts(read=2, written=1, rejected=1)
-
-
-def test_waiting_row_inherits_the_superseded_rows_of_a_refused_one():
-    driver = ManualDriver()
-    driver.offer("a", "a")
-    batch = driver.batch()
-    driver.offer("a", "a")
-    driver.answer(batch, REFUSED)
-    assert driver.scheduler.refused.keys() == {1}
-    # Row 2 is the last valid one of 0, 2 and 3.
-    assert finish(driver, 3) == [(3,), (2,)]
-    assert driver.counts == RowCounts(read=4, written=1, rejected=2, superseded=1)
 
 
 def test_half_with_larger_rows_keeps_to_the_byte_limit():

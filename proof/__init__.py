@@ -1,0 +1,1 @@
+"""The proof on a real AWS account: `make test-aws BUDGET=2` (docs/contributing/proof.md)."""
