@@ -14,7 +14,6 @@ from typing import Any, BinaryIO
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import options, run_setup
 from ddbload.cli.payload import build_payload, check_order, import_options, is_pipe
-from ddbload.cli.plan_command import plan_import
 from ddbload.cli.progress import show_progress, show_record
 from ddbload.cli.run_location import NamedRun
 from ddbload.cli.run_result import Result, already_done, print_run, show_result, source_format
@@ -70,6 +69,9 @@ def import_command(
     imported again.
     """
     if dry_run:
+        # Drawing a plan, and the processes that make one, take as long to import as all the rest.
+        from ddbload.cli.plan_command import plan_import
+
         return plan_import(sources, table, processes, aws, output, given)
     count = processes or options.cores()
     check_order(sources, table)

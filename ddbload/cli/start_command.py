@@ -12,7 +12,6 @@ from ddbload.aws.clients import AwsSettings
 from ddbload.cli import options
 from ddbload.cli.import_command import import_with_progress, with_rejects
 from ddbload.cli.payload import build_payload, check_order, import_options
-from ddbload.cli.plan_command import plan_import
 from ddbload.cli.progress import show_progress, show_record
 from ddbload.cli.run_location import Deployed, NamedRun, RunLocation, find_deployed, run_options
 from ddbload.cli.run_result import Result, finished_result, print_run, show_result
@@ -96,6 +95,9 @@ def start_command(
             "--once refuses what was loaded before, and --force loads it again: give one"
         )
     if dry_run:
+        # Drawing a plan, and the processes that make one, take as long to import as all the rest.
+        from ddbload.cli.plan_command import plan_import
+
         return plan_import(sources, table, None, aws, output, given)
     run = run_id or new_run_id()
     payload = build_payload(sources, table, run, workers, given)

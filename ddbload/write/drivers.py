@@ -8,6 +8,7 @@ that call botocore. The engine's transport makes the requests and interprets the
 from __future__ import annotations
 
 import json
+import math
 import queue
 import threading
 import time
@@ -81,9 +82,13 @@ class Job:
         return scheduler.next(self.clock())
 
     def pause(self, wait: Wait) -> float:
-        """Return the seconds to sleep before the next step, at most `DRIVER_POLL_SECONDS`."""
+        """Return the seconds to sleep before the next step, at most `DRIVER_POLL_SECONDS`.
+
+        They are whole milliseconds, rounded up: requests that may go a few microseconds after one
+        another are sent by one step.
+        """
         left = DRIVER_POLL_SECONDS if wait.until is None else wait.until - self.clock()
-        return min(max(left, 0.0), DRIVER_POLL_SECONDS)
+        return min(math.ceil(max(left, 0.0) * 1000) / 1000, DRIVER_POLL_SECONDS)
 
 
 class Driver:
@@ -109,8 +114,6 @@ class Driver:
                         self._pass_answers(job, job.pause(step))
                     case Wait():
                         job.sleep(job.pause(step))
-                        # The service may have closed idle connections meanwhile.
-                        self._loop.wait(0.0)
                     case batch:
                         handles = batch.handles
                         request, generation = transport.request(job.body(handles), len(handles))
