@@ -103,15 +103,26 @@ class _NullMarkers:
     """
 
     def __init__(self, dialect: Dialect, markers: Collection[str]) -> None:
-        escape = dialect.escape
-        self.texts = frozenset(to_octets(each) for each in markers if escape and escape in each)
-        marks = dialect.delimiter, "\r", "\n"
-        self._ambiguous = [to_octets(f"{escape}{mark}") for mark in marks]
-        if dialect.quote is not None:
-            self._ambiguous.append(to_octets(dialect.quote))
+        escape = to_octets(dialect.escape or "")
+        texts = map(to_octets, markers if escape else ())
+        self.texts = frozenset(each for each in texts if escape in each)
+        if not self.texts:
+            return
+        delimiter = to_octets(dialect.delimiter)
+        self._escaped_ends = [f"{escape}{end}" for end in (delimiter, "\r", "\n")]
+        self._quote = None if dialect.quote is None else to_octets(dialect.quote)
         self._whole_row = self._between(r"\r\n")
-        self._whole_field = self._between(rf"{re.escape(to_octets(dialect.delimiter))}\r\n")
-        self._is_short = len(to_octets(dialect.delimiter)) == 1
+        ends = rf"{re.escape(delimiter)}\r\n"
+        self._whole_field = self._between(ends)
+        either, mark = "|".join(map(re.escape, self.texts)), re.escape(escape)
+        # Escaped characters are matched with all that follow them and the next character, so that
+        # an escaped delimiter or line end is never taken for the end of a field before a marker.
+        self._whole_field_or_escaped = re.compile(
+            rf"(?<![^{ends}])(?:{either})(?![^{ends}])|((?:{mark}[\s\S])++[^{ends}{mark}]?)"
+        )
+        self._is_short = len(delimiter) == 1
+        pairs = re.compile(rf"(?:{mark}[\s\S]|[^{mark}])*+")
+        self._is_short_escape = len(escape) == 1 and all(map(pairs.fullmatch, self.texts))
 
     def _between(self, ends: str) -> re.Pattern[str]:
         # A pattern that begins with literal text is searched fast, so use look-behind instead of a
@@ -127,11 +138,15 @@ class _NullMarkers:
         # Without its marker, a row of one field would become an empty line and be lost.
         if (
             not self._is_short
-            or any(each in octets for each in self._ambiguous)
+            or (self._quote is not None and self._quote in octets)
             or self._whole_row.search(octets) is not None
         ):
             return None
-        return self._whole_field.sub("", octets)
+        if not any(each in octets for each in self._escaped_ends):
+            return self._whole_field.sub("", octets)
+        if self._is_short_escape:
+            return self._whole_field_or_escaped.sub(r"\1", octets)
+        return None
 
 
 ParsedRow = list[str] | Defect

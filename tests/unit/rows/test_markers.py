@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from ddbload.contracts.column_mapping import Dialect
@@ -44,3 +46,12 @@ def test_null_marker_differs_from_text_escaped_to_look_like_it(end: str) -> None
 def test_quoted_field_is_not_a_marker() -> None:
     found = laid_out(QUOTES, '\\N,"\\N"\n"\\\\N",NULL\n"NULL",x\n', "\\N", "NULL")
     assert found == [["", "N"], ["\\N", ""], ["", "x"]]
+
+
+@pytest.mark.parametrize("markers", [["\\N"], ["\\N", "a\\N"], ["\\"], ["\\\\"]], ids=repr)
+def test_blocks_are_parsed_like_single_rows(markers: list[str]) -> None:
+    dialect = Dialect.of(BACKSLASHES)
+    parser = RowParser(dialect, dialect_boundaries(dialect), markers)
+    for parts in itertools.product(("N", "a", "\\", "\t", "\n"), repeat=5):
+        block = Block("".join([*parts, "\n"]).encode(), Cursor(0, 1))
+        assert parser.parse(block).records == parser.parse_rows(block)
