@@ -68,12 +68,14 @@ def test_no_alarm_is_left_when_a_command_has_ended(tmp_path, end, code):
     """It would kill the interpreter, which takes its handlers away before it ends."""
     (tmp_path / "interrupting.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
     program = (
-        "import ddbload.cli.commands as commands, signal, sys\n"
+        "import ddbload.cli.commands as commands, signal, sys, time\n"
         "import ddbload.cli.main as main\n"
         "def run(arguments, interrupted):\n"
         "    import interrupting\n"
         f"    {end}\n"
         "commands.run = run\n"
+        "told = main._print_interrupted\n"
+        "main._print_interrupted = lambda: (time.sleep(0.3), told())\n"
         "try:\n"
         "    main.main()\n"
         "finally:\n"
