@@ -24,7 +24,8 @@ class RememberingStore(Store):
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._run: str | None = None
+        # Folder of the run; empty until it is known.
+        self._run = ""
         self._is_begun = False
         self._known: dict[str, bytes | None] = {}
         # Names whose last write was refused or failed: another may have written them.
@@ -88,7 +89,7 @@ class RememberingStore(Store):
     def _forget(self, name: str) -> None:
         """Forget an object that is about to be written; its run is this invocation's."""
         folder, _, below = name.partition("/")
-        if self._run is None and folder == "runs":
+        if folder == "runs" and not self._run:
             self._run = f"runs/{below.partition('/')[0]}/"
         self._known.pop(name, None)
         self._doubtful.add(name)
@@ -103,9 +104,5 @@ class RememberingStore(Store):
 
     def _is_own(self, name: str) -> bool:
         """Tell whether a name is of this invocation's run, and nobody else has to write it."""
-        run = self._run
-        return (
-            run is not None
-            and name.startswith(run)
-            and not name.removeprefix(run).startswith(_SHARED)
-        )
+        below = name.removeprefix(self._run)
+        return below != name and not below.startswith(_SHARED)
