@@ -25,18 +25,19 @@ def main() -> None:
     except (Exception, KeyboardInterrupt) as error:
         if isinstance(error, Exception) and not (interrupted and interrupted()):
             raise
+        _quit_on_interrupt()
         _print_interrupted()
         status = INTERRUPTED_STATUS
     finally:
         # The command has ended. From here on an interrupt would print a traceback during the
         # interpreter's shutdown, and a pending alarm would kill the process.
-        signal.setitimer(signal.ITIMER_REAL, 0)
         _quit_on_interrupt()
     sys.exit(status)
 
 
 def _quit_on_interrupt() -> None:
-    """Make SIGINT and SIGTERM end the process at once, unless they are ignored."""
+    """Make SIGINT and SIGTERM end the process at once, unless ignored; drop a pending alarm."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) != signal.SIG_IGN:

@@ -1,4 +1,4 @@
-"""Store of one invocation, which reads nothing twice."""
+"""Store of one invocation, which reads nothing of its run twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _SHARED = ("control.json", "execution.json", "attempts/")
 
 
 class RememberingStore(Store):
-    """Store that answers from memory what one invocation has read or written.
+    """Store that answers from memory what one invocation has read or written of its own run.
+
+    Its run is the first that it writes to. All else, such as the claims and the reports of other
+    runs, is read anew, since an invocation may wait until they have changed it.
 
     If the invocation writes `run.json` first, it begins the run, and nothing else that follows
     the record exists yet: names below the run are answered from memory, too. That is what an
@@ -21,10 +24,12 @@ class RememberingStore(Store):
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        # Folder of the run; empty until it is known.
+        self._run = ""
+        self._is_begun = False
         self._known: dict[str, bytes | None] = {}
         # Names whose last write was refused or failed: another may have written them.
         self._doubtful: set[str] = set()
-        self._begun: str | None = None
 
     def get(self, name: str) -> bytes | None:
         """Read an object, from memory if it is known."""
@@ -35,14 +40,14 @@ class RememberingStore(Store):
         if self._is_known(name) and self._known.get(name) is None:
             return None
         found = self._store.get_version(name)
-        self._known[name] = None if found is None else found.data
+        self._remember(name, None if found is None else found.data)
         return found
 
     def put(self, name: str, data: bytes) -> None:
         """Write or replace an object."""
         self._forget(name)
         self._store.put(name, data)
-        self._known[name] = data
+        self._remember(name, data)
 
     def put_over(
         self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
@@ -51,14 +56,14 @@ class RememberingStore(Store):
         self._forget(name)
         if not self._store.put_over(name, data, version, attempts=attempts):
             return False
-        self._known[name] = data
-        if version is None and name.endswith("/run.json"):
-            self._begun = name.removesuffix("run.json")
+        self._remember(name, data)
+        if version is None and name == f"{self._run}run.json":
+            self._is_begun = True
         return True
 
     def pages(self, prefix: str, after: str = "", *, most: int = PAGE_NAMES) -> Iterator[AgesPage]:
         """List names, of a run that was begun here from memory."""
-        if self._begun is None or not self._follows(prefix):
+        if not (self._is_begun and self._is_own(prefix)):
             return self._store.pages(prefix, after, most=most)
         names = sorted(
             name
@@ -75,28 +80,29 @@ class RememberingStore(Store):
         """Delete an object."""
         self._forget(name)
         self._store.delete(name)
-        self._known[name] = None
+        self._remember(name, None)
 
     def uri(self, name: str) -> str:
         """Return the URI of an object in the store."""
         return self._store.uri(name)
 
     def _forget(self, name: str) -> None:
+        """Forget an object that is about to be written; its run is this invocation's."""
+        folder, _, below = name.partition("/")
+        if folder == "runs" and not self._run:
+            self._run = f"runs/{below.partition('/')[0]}/"
         self._known.pop(name, None)
         self._doubtful.add(name)
 
+    def _remember(self, name: str, data: bytes | None) -> None:
+        if self._is_own(name):
+            self._known[name] = data
+
     def _is_known(self, name: str) -> bool:
-        if self._is_shared(name):
-            return False
-        is_absent = name not in self._doubtful and self._follows(name)
+        is_absent = self._is_begun and name not in self._doubtful and self._is_own(name)
         return name in self._known or is_absent
 
-    def _follows(self, name: str) -> bool:
-        """Tell whether a name is of what follows the record of the run that began here."""
-        return (
-            self._begun is not None and name.startswith(self._begun) and not self._is_shared(name)
-        )
-
-    def _is_shared(self, name: str) -> bool:
-        path = name.split("/", 2)
-        return path[0] == "runs" and path[-1].startswith(_SHARED)
+    def _is_own(self, name: str) -> bool:
+        """Tell whether a name is of this invocation's run, and nobody else has to write it."""
+        below = name.removeprefix(self._run)
+        return below != name and not below.startswith(_SHARED)

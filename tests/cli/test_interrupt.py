@@ -63,16 +63,19 @@ def test_interrupts_wait_until_processes_are_started(number):
     assert started
 
 
-def test_no_alarm_is_left_when_a_command_has_ended(tmp_path):
+@pytest.mark.parametrize(("end", "code"), [("return 1", 1), ("raise KeyboardInterrupt", 130)])
+def test_no_alarm_is_left_when_a_command_has_ended(tmp_path, end, code):
     """It would kill the interpreter, which takes its handlers away before it ends."""
     (tmp_path / "interrupting.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
     program = (
-        "import ddbload.cli.commands as commands, signal, sys\n"
+        "import ddbload.cli.commands as commands, signal, sys, time\n"
         "import ddbload.cli.main as main\n"
         "def run(arguments, interrupted):\n"
         "    import interrupting\n"
-        "    return 1\n"
+        f"    {end}\n"
         "commands.run = run\n"
+        "told = main._print_interrupted\n"
+        "main._print_interrupted = lambda: (time.sleep(0.3), told())\n"
         "try:\n"
         "    main.main()\n"
         "finally:\n"
@@ -85,7 +88,7 @@ def test_no_alarm_is_left_when_a_command_has_ended(tmp_path):
         text=True,
         check=False,
     )
-    assert (ended.returncode, ended.stdout) == (1, "0.0\n"), ended.stderr
+    assert (ended.returncode, ended.stdout) == (code, "0.0\n"), ended.stderr
 
 
 def test_interrupt_is_raised_after_a_module_has_loaded(tmp_path, monkeypatch):

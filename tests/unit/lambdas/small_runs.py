@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 from ddbload.context import AccessPolicy
 from ddbload.contracts.upload_rule import SourceBucket, UploadRule
 from ddbload.ledger.bucket_store import BucketStore
+from ddbload.ledger.ledger import ManifestCache
 from lambdas import deployment, entry, import_chunk, on_upload, preflight, report
 from lambdas.deployment import Deployment
 from tests.fakes.stepfunctions import FakeStepFunctions
@@ -39,7 +41,7 @@ class Stack:
             s3_signer=lambda _: None,
             renew=lambda: None,
         )
-        settings = Deployment(
+        self.settings = Deployment(
             work_bucket=WORK,
             access=AccessPolicy((SourceBucket(BUCKET),), frozenset([TABLE])),
             state_machine=self.machine.machine,
@@ -48,7 +50,7 @@ class Stack:
             clients=clients,
         )
         for module in (entry, on_upload):
-            monkeypatch.setattr(module, "deployment", lambda: settings)
+            monkeypatch.setattr(module, "deployment", lambda: self.settings)
         self.requests: list[tuple[str, str]] = []
         self.states: list[str] = []
         self.before: Callable[[int], None] = lambda _: None
@@ -85,6 +87,7 @@ class Stack:
     def invoke(self, function: Any, event: Any) -> Any:
         """Invoke a function once, in a new environment."""
         deployment._run_worker.cache_clear()
+        self.settings = replace(self.settings, manifests=ManifestCache())
         context = SimpleNamespace(aws_request_id="r", get_remaining_time_in_millis=lambda: 900_000)
         return function.handler(event, context)
 

@@ -14,9 +14,11 @@ from ddbload.errors import ServiceUnavailable
 from ddbload.steps.import_chunk import import_chunk
 from lambdas import preflight
 from tests.unit.lambdas.small_runs import Killed, Stack
+from tests.unit.steps.world import KEY
 
 DATA = b"id,n\n" + b"".join(b"k%d,%d\n" % (n, n) for n in range(60)) + b",7\nz,x\n"
 ROWS = {"read": 62, "written": 60, "rejected": 2, "superseded": 0, "skipped": 0}
+S3_REQUESTS = ("get_object", "put_object", "delete_object", "list_objects_v2")
 MODES = [{}, {"mode": "insert"}, {"mode": "last-wins", "position_attribute": "at"}]
 
 
@@ -46,6 +48,20 @@ def test_tiny_upload_takes_26_requests_and_6_transitions(monkeypatch):
     assert len(stack.states) <= 6, stack.states
     assert [each for each, _ in stack.requests].count("describe_table") == 2
     assert "list_objects_v2" not in {each for each, _ in stack.requests}
+
+
+def test_chunk_takes_8_ledger_requests(monkeypatch):
+    """Each in an environment of its own; with what the run takes for itself left out."""
+
+    def requests(chunks: int) -> int:
+        rows = b"".join(b"k%03d,1\n" % n for n in range(2 * chunks))
+        stack = Stack(monkeypatch, b"id,n\n" + rows, small_bytes=0, chunk_bytes=8)
+        assert stack.execute(stack.upload())["status"] == "SUCCEEDED"
+        assert stack.states.count("ImportChunk") == chunks
+        own = [key for what, key in stack.requests if what in S3_REQUESTS and key != KEY]
+        return len(own)
+
+    assert requests(60) - requests(10) <= 8 * 50
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

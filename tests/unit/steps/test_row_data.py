@@ -72,6 +72,12 @@ def deny(world: World) -> None:
     world.dynamodb.faults.decide = writes(fails("AccessDeniedException"))
 
 
+def miss_the_table(world: World) -> None:
+    """As a proxy says it that quotes the request."""
+    missing = ServiceError("ResourceNotFoundException", 400, f"no table for {SECRET}")
+    world.dynamodb.faults.decide = writes(Fault(raises=missing))
+
+
 def raise_what_nobody_knows(world: World) -> None:
     world.dynamodb.faults.decide = writes(Fault(raises=RuntimeError(f"odd: {SECRET}")))
 
@@ -131,6 +137,7 @@ def steps(world: World) -> list[ImportResult | DdbloadError]:
         (take_nothing, {}, "NoProgress"),
         (return_what_was_not_sent, {}, "NoProgress"),
         (deny, {}, "AccessDenied"),
+        (miss_the_table, {}, "TableNotFound"),
         (raise_what_nobody_knows, {}, "UnexpectedError"),
         (throttle_reads, {}, "ServiceUnavailable"),
         (damage_a_segment, {}, "LedgerDamaged"),

@@ -15,6 +15,8 @@ from ddbload.contracts.row_counts import WorkTotals as Totals
 from ddbload.contracts.run_record import Cursor, WritePrice
 from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.run_worker import RunWorker
+from ddbload.source.decoding.decoded_source import SeekTrail
+from ddbload.steps.row_feeder import write_segment
 from tests.unit.steps.world import TABLE, World
 
 DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(100))
@@ -103,6 +105,18 @@ def test_worker_tells_what_it_has_settled(scene):
         assert (told.chunk, told.current) == (None, Totals())
         assert (told.settled.rows, told.settled.bytes) == (rows, 20)
     assert len(list(scene.ledger.workers())) == 1
+
+
+def test_worker_does_not_count_the_segment_of_another(scene):
+    own, others = (
+        Segment(1, Cursor(5, 2), Cursor(25, 5), True, RowCounts(n, n), WriteStats(requests=1), None)
+        for n in (3, 4)
+    )
+    scene.ledger.put_segment(others)
+    with scene.worker.importing(scene.ledger, scene.record) as session:
+        assert write_segment(own, ([], {}), SeekTrail(), scene.ledger, session) == others
+        scene.after(5)
+        assert scene.told().settled == Totals()
 
 
 @pytest.mark.parametrize("forfeited", [0, 400])

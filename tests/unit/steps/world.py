@@ -116,6 +116,11 @@ class MemoryStore:
         found = {name: ages[name] for name in names[: self.page_names]}
         return AgesPage(found, len(names) > self.page_names)
 
+    def pages(self, prefix: str, after: str = "", *, most: int = 1000) -> Iterator[AgesPage]:
+        self.hook("names", prefix, b"")
+        ages = {name: age for name, age in self._ages(prefix).items() if name > prefix + after}
+        yield AgesPage(dict(sorted(ages.items())), more=False)
+
     def read_folder(self, folder: str, after: str = "") -> Generator[tuple[str, bytes | None]]:
         more = True
         while more:
