@@ -7,6 +7,7 @@ names, or a check whether the run has ended. No object is read per worker or seg
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ddbload.contracts.chunks import Chunk
@@ -51,38 +52,29 @@ def _lacks_size(record: RunRecord) -> bool:
     return record.size is None and not record.padded
 
 
+@dataclass(slots=True)
 class RequestPace:
     """Pace of requests: a burst, then one at a time with long pauses."""
 
-    def __init__(
-        self,
-        clock: Callable[[], float],
-        sleep: Callable[[float], None],
-        *,
-        burst: int = BURST_REQUESTS,
-        seconds: float = REQUEST_SECONDS,
-        least: float = LEAST_REQUEST_SECONDS,
-    ) -> None:
-        self._clock = clock
-        self._sleep = sleep
-        self._seconds = seconds
-        self._least = least
-        self._most = float(burst)
-        self._tokens = self._most
-        self._last: float | None = None
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
+    burst: int = BURST_REQUESTS
+    seconds: float = REQUEST_SECONDS
+    """Seconds between two requests after the burst."""
+    least: float = LEAST_REQUEST_SECONDS
+    """Seconds between two requests of the burst."""
+    _spent: float = field(default=0.0, init=False)
+    """Requests of the burst that were made, and are not available again."""
+    _last: float | None = field(default=None, init=False)
 
     def wait(self) -> None:
         """Sleep until the next request may be made."""
         if self._last is not None:
-            self._sleep(max(0.0, self._last + self._pause() - self._clock()))
-            now = self._clock()
-            self._tokens = min(self._most, self._tokens + (now - self._last) / self._seconds)
-        self._tokens -= 1
-        self._last = self._clock()
-
-    def _pause(self) -> float:
-        """Return the seconds between the last request and the next one."""
-        return max(self._least, (1 - self._tokens) * self._seconds)
+            pause = max(self.least, (self._spent + 1 - self.burst) * self.seconds)
+            self.sleep(max(0.0, self._last + pause - self.clock()))
+            self._spent = max(0.0, self._spent - (self.clock() - self._last) / self.seconds)
+        self._spent += 1
+        self._last = self.clock()
 
 
 def follow_progress(

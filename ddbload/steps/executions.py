@@ -354,9 +354,12 @@ def claim_upload(upload: Upload, context: Context) -> tuple[bool, UploadClaim | 
         is_new, newer = False, None
         if order.has(claim.run) and order.begun_after(claim) is None:
             return None
-        newer = order.newer_than(claim)
-        is_new = newer is None
-        return order.with_claim(claim) if is_new else None
+        newest = max(order.claims, key=lambda each: each.rank, default=claim)
+        is_new = newest.rank <= claim.rank
+        if is_new:
+            return replace(order, waiting=(*order.waiting, claim))
+        newer = newest
+        return None
 
     _change(context.store, upload.bucket, upload.key, change)
     return is_new, newer
@@ -390,11 +393,8 @@ def wait_for_turn(
                 " would do so)"
             )
         if order.loaded is not None and order.loaded.run == run:
-            return (
-                None
-                if order.execution == task.execution
-                else order.with_loaded(claim, task.execution)
-            )
+            is_known = order.execution == task.execution
+            return None if is_known else order.with_loaded(claim, task.execution)
         must_wait = task.execution is not None and _is_older_alive(
             order, claim, task.execution, context
         )
@@ -418,7 +418,9 @@ def _is_older_alive(
         loading = executions.find(order.execution)
         if loading is not None and loading.running:
             return True
-    for older in order.ahead_of(claim):
+    for older in order.waiting:
+        if older.rank >= claim.rank or older.run == claim.run:
+            continue
         found = executions.find(executions.arn_of(older.run))
         if found is None and context.now() - older.at < CLAIM_SECONDS:
             return True

@@ -370,7 +370,8 @@ class _ChunkImport:
             rejects=None,
             times=self._samples.times(self._context.clock()),
             padding=self._feeder.padding_before(end.byte) or None,
-            repeated=self._repeated(),
+            # Rows whose key came before count only where the last request to arrive wins.
+            repeated=self._scheduler.repeated if self._record.mode.last_request_wins else 0,
         )
         if not segment.rows.conserved:
             raise ConservationViolated(
@@ -378,10 +379,6 @@ class _ChunkImport:
                 " add up: please report it"
             )
         return segment
-
-    def _repeated(self) -> int:
-        """Count the rows whose key came before, in modes where the last request to arrive wins."""
-        return self._scheduler.repeated if self._record.mode.last_request_wins else 0
 
     def _count_own_items(self, segment: Segment) -> Segment:
         """Count identical items as written where another invocation may have written them.

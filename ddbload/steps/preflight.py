@@ -15,14 +15,13 @@ from ddbload.contracts.column_mapping import HMAC_KEY, key_fingerprint
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import Payload, asked_hash, check_run_id, differing
 from ddbload.contracts.results import DONE
-from ddbload.contracts.run_record import Cursor, LoadedBefore, Resume, RunRecord, Table
+from ddbload.contracts.run_record import Cursor, Resume, RunRecord, Table
 from ddbload.contracts.source import AUTO
 from ddbload.contracts.states import PreflightResult, PreflightTask, RunRequest
 from ddbload.errors import InvalidPayload, LedgerDamaged, RunMismatch, SourceChanged
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import (
     ObjectListing,
-    PinnedObject,
     iter_listing,
     write_object_listing,
 )
@@ -297,7 +296,24 @@ def _new_record_of_once(
         loaded = found.summary
         left = listing
         if loaded is not None and found.has_all:
-            return _empty_record(run, payload, pinned, listing, table, asked, loaded, context)
+            # There is nothing to load: the source is not even read.
+            return RunRecord(
+                run=run,
+                payload=replace(payload, run=run),
+                pinned=dict(pinned or {}) if listing is None else listing.pinned,
+                size=0,
+                data_start=Cursor(0, 1),
+                columns=(),
+                types=(),
+                table=table,
+                chunk_bytes=payload.options.chunk_bytes,
+                workers=1,
+                created=context.now(),
+                asked=asked,
+                objects=0,
+                listing=None if listing is None else listing.name,
+                loaded_before=loaded,
+            )
         if loaded is not None and listing is not None:
             left = write_object_listing(found.left, ledger, payload.source.uri, listing.format)
         prepared = prepare_run(
@@ -310,36 +326,6 @@ def _new_record_of_once(
         if found.is_current:
             warn_of_header(prepared, context)
             return replace(prepared.record, loaded_before=loaded)
-
-
-def _empty_record(
-    run: str,
-    payload: Payload,
-    pinned: PinnedObject | None,
-    listing: ObjectListing | None,
-    table: Table,
-    asked: str,
-    loaded: LoadedBefore,
-    context: Context,
-) -> RunRecord:
-    """Return the record of a run that has nothing to load; its source is not even read."""
-    return RunRecord(
-        run=run,
-        payload=replace(payload, run=run),
-        pinned=dict(pinned or {}) if listing is None else listing.pinned,
-        size=0,
-        data_start=Cursor(0, 1),
-        columns=(),
-        types=(),
-        table=table,
-        chunk_bytes=payload.options.chunk_bytes,
-        workers=1,
-        created=context.now(),
-        asked=asked,
-        objects=0,
-        listing=None if listing is None else listing.name,
-        loaded_before=loaded,
-    )
 
 
 # The same run again.
