@@ -205,7 +205,7 @@ class ProgressReader:
         """Show a chunk without an active worker, judged by its last position and segment."""
         states = self._meter.chunks
         reached = self._workers.reached.get(number)
-        start = self._chunks.last_start(number)
+        start = self._chunks.last.get(number)
         if reached is not None and (start is None or start < reached):
             states.set_position(number, reached)
         else:
@@ -282,7 +282,8 @@ class _Chunks:
         """True once all segments that existed at first are listed."""
         self._clock = clock
         self._failures: dict[int, float] = {}
-        self._last: dict[int, int] = {}
+        self.last: dict[int, int] = {}
+        """First byte of each chunk's last segment."""
         self._folder, self._after = "chunks", ""
         self._passes = 0
 
@@ -302,17 +303,13 @@ class _Chunks:
                 self._failures[int(chunk)] = now - age
             elif start.isdecimal():
                 self.starts.setdefault(int(chunk), {})[int(start)] = now - age
-                self._last[int(chunk)] = max(int(start), self._last.get(int(chunk), 0))
+                self.last[int(chunk)] = max(int(start), self.last.get(int(chunk), 0))
         self._after = next(reversed(page.ages), "") if page.more else ""
         if not page.more:
             self.all_listed = True
             self._passes += self._folder == "chunks"
             look = self._folder == "chunks" and self._passes % PASSES_FOR_FAILURES == 1
             self._folder = "failures" if look else "chunks"
-
-    def last_start(self, chunk: int) -> int | None:
-        """Return the first byte of a chunk's last segment; None if it has no segment."""
-        return self._last.get(chunk)
 
     def has_failed(self, chunk: int, since: float) -> bool:
         """Return whether a chunk's last invocation failed: no segment is newer than the failure."""

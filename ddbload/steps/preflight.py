@@ -12,7 +12,6 @@ from ddbload.aws.table_description import has_statements, table_notices
 from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk, ListingCursor, ManifestPart, PreflightCursor
 from ddbload.contracts.column_mapping import HMAC_KEY, key_fingerprint
-from ddbload.contracts.options import Options
 from ddbload.contracts.payload import Payload, asked_hash, check_run_id, differing
 from ddbload.contracts.results import DONE
 from ddbload.contracts.run_record import Cursor, Resume, RunRecord, Table
@@ -352,11 +351,21 @@ def take_up_run(
         _check_same_source(existing, payload, ledger, context)
         if existing.payload.once:
             claim_load(existing, ledger, context)
-    options = _kept_options(payload.options, existing.payload.options)
+    options = payload.options
+    if options.scan == AUTO:
+        # The way of scanning that preflight chose for the run stays, unless one is asked for.
+        options = replace(options, scan=existing.payload.options.scan)
+    options = replace(options, max_row_bytes=options.row_limit)
     limits = resolve_limits(options, table.name, described, context)
-    record = existing.with_limits(
-        replace(payload, options=limits.options),
-        *(limits.most_workers, limits.write_price, limits.capacity),
+    expansion, most_workers = payload.source.max_expansion, limits.most_workers
+    source = replace(existing.payload.source, max_expansion=expansion)
+    record = replace(
+        existing,
+        payload=replace(existing.payload, source=source, options=limits.options),
+        workers=existing.workers if most_workers == existing.most_workers else most_workers,
+        most_workers=most_workers,
+        write_price=limits.write_price,
+        capacity=limits.capacity,
     )
     if record == existing:
         return existing
@@ -410,10 +419,3 @@ def _changed(existing: RunRecord) -> SourceChanged:
         f"run {existing.run} began with another version of {existing.payload.source.uri} (or"
         " another source); start a new run for this one"
     )
-
-
-def _kept_options(asked: Options, settled: Options) -> Options:
-    """Keep the way of scanning that preflight chose for the run, unless one is asked for."""
-    if asked.scan == AUTO:
-        asked = replace(asked, scan=settled.scan)
-    return replace(asked, max_row_bytes=asked.row_limit)
