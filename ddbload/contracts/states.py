@@ -16,6 +16,10 @@ from ddbload.contracts.row_counts import OUTCOMES, RowCounts
 from ddbload.contracts.run_record import Cursor, LoadedBefore
 
 
+def _read_run(f: JsonObjectReader) -> str:
+    return check_run_id(f.text("run"))
+
+
 def _read_failed(f: JsonObjectReader) -> Failure | None:
     """Read the error of a state: as the state machine caught it, or as a function returned it."""
     error = f.raw("error")
@@ -111,7 +115,7 @@ class ImportTask(Message):
 
     PATH = "state"
 
-    run: Annotated[str, JsonRule(read=lambda f: check_run_id(f.text("run")))]
+    run: Annotated[str, JsonRule(read=_read_run)]
     chunk: Chunk
     cursor: Cursor | None = None
     stalled: int = 0
