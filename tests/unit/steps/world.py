@@ -279,14 +279,18 @@ class World:
             count += 1
         return count
 
+    def import_all(self, seconds: float = float("inf")) -> None:
+        """Import all chunks, one after the other."""
+        for chunk in self.manifest:
+            self.import_one(chunk, seconds)
+
     def report(self, *, interrupted: bool = False) -> Report:
         return write_report(RUN, self.context(), interrupted=interrupted)
 
     def run(self, seconds: float = float("inf")) -> Report:
         """All three steps."""
         self.preflight(seconds)
-        for chunk in self.manifest:
-            self.import_one(chunk, seconds)
+        self.import_all(seconds)
         return self.report()
 
     def overwrite(self, data: bytes) -> None:
