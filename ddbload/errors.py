@@ -433,7 +433,7 @@ def nearest_name(name: str, names: Iterable[str]) -> str | None:
     close = get_close_matches(asked[:_LONGEST], known, 1, _ALIKE)
     if close:
         return known[close[0]]
-    with_word = [each for folded, each in known.items() if asked in _WORDS.findall(_spaced(folded))]
+    with_word = [each for folded, each in known.items() if asked in _WORDS.findall(folded)]
     return with_word[0] if len(with_word) == 1 else None
 
 
@@ -445,7 +445,3 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 def _folded(name: str) -> str:
     return name.strip().casefold()
-
-
-def _spaced(name: str) -> str:
-    return name.replace("_", " ")

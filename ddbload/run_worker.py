@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 from ddbload.contracts.control import (
     IDLE,
@@ -81,9 +82,7 @@ class RunWorker:
         if session is None:
             # A worker whose totals are forgotten must not count them from zero under its name.
             worker = secrets.token_hex(8) if self._forgets else self.worker
-            session = WorkerSession(
-                worker, ledger, record, lingers=self._lingers, clock=self._clock
-            )
+            session = WorkerSession(worker, ledger, record, self._lingers, self._clock)
         if len(self._sessions) == MAX_SESSIONS:
             # The one that was used longest ago. It is idle: an environment imports one chunk.
             del self._sessions[next(iter(self._sessions))]
@@ -117,30 +116,26 @@ class RunWorker:
             session.close()
 
 
+@dataclass(eq=False)
 class WorkerSession:
     """The work of one worker for one run, kept from one chunk to the next."""
 
-    def __init__(
-        self,
-        worker: str,
-        ledger: Ledger,
-        record: RunRecord,
-        *,
-        lingers: bool,
-        clock: Callable[[], float],
-    ) -> None:
-        self.budget = WcuBudget(None, clock())
+    worker: str
+    """Name of the worker in this run's progress and segments."""
+    ledger: Ledger
+    record: RunRecord
+    lingers: bool
+    clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
+        ledger, record = self.ledger, self.record
+        self.budget = WcuBudget(None, self.clock())
         """Limits and debts of the worker, kept from chunk to chunk so that no debt is forgiven."""
         self.stopped = False
         """True if no further request may be sent; `raise_pending` says why."""
         self.alone = False
         """True if no other worker takes part in the run."""
-        self.worker = worker
-        """Name of the worker in this run's progress and segments."""
-        self._ledger = ledger
         self._run = record.run
-        self._lingers = lingers
-        self._clock = clock
         self._shared = SharedBudget(record.workers)
         self._price = record.write_price
         self._payload_control = Control.of(record.payload.options)
@@ -175,7 +170,7 @@ class WorkerSession:
     def enter(self, ledger: Ledger) -> None:
         """Begin a chunk. Raises `Cancelled`, and errors of the ledger."""
         with self._lock:
-            self._ledger = ledger
+            self.ledger = ledger
             self._busy = True
             try:
                 if self._state == IDLE or self._end.is_set():
@@ -198,8 +193,8 @@ class WorkerSession:
         # Without a segment, its rows are read again; but its write units are consumed.
         self._figures = settled + WorkTotals(work=lost.work), None, 0, WorkTotals()
         self._busy = False
-        self._left_at = self._clock()
-        if not self._lingers or self.stopped:
+        self._left_at = self.clock()
+        if not self.lingers or self.stopped:
             self.close()
 
     def close(self) -> None:
@@ -272,7 +267,7 @@ class WorkerSession:
                 self._stop(unexpected(error, "controlling a worker"))
 
     def _tick(self) -> None:
-        now = self._clock()
+        now = self.clock()
         if self._state == IDLE:
             return
         if not self._busy:
@@ -302,13 +297,13 @@ class WorkerSession:
         In this order: who cancels the run either finds the worker in the listing, or the worker
         finds the run cancelled. A function without a limit reads only, and is seen later.
         """
-        now = self._clock()
+        now = self.clock()
         self.stopped, self._error, self._failure = False, None, None
         self.budget.valid_until = -math.inf
         self._shared.rejoin()
         self._take_limits()
         self._state, self._seen, self._first_number = WORKING, False, self._number
-        if self._lingers or self._shared.limited:
+        if self.lingers or self._shared.limited:
             self._claim()
             self._publish(WORKING)
         changed = self._read_control()
@@ -323,13 +318,13 @@ class WorkerSession:
             self._renew_at = self._control_at
             return
         self._control_at = now + self._control_every
-        self._renew_at = now + (self._renew_every if self._seen else self._ledger.progress_seconds)
+        self._renew_at = now + (self._renew_every if self._seen else self.ledger.progress_seconds)
         self._confirm(now)
 
     def _read_control(self) -> bool:
         """Read `control.json`; return whether the limits changed."""
         before = self._control
-        self._control = self._ledger.find_control() or self._payload_control
+        self._control = self.ledger.find_control() or self._payload_control
         if self._control == before:
             return False
         self._take_limits()
@@ -349,7 +344,7 @@ class WorkerSession:
 
     def _list(self, now: float) -> None:
         """List the others, and use what they leave of the limits."""
-        seen = self._ledger.workers()
+        seen = self.ledger.workers()
         others = [each for each in seen if each.progress.worker != self.worker]
         self._shared.listed([OtherWorker(each.progress, each.alive) for each in others])
         self._apply()
@@ -357,7 +352,7 @@ class WorkerSession:
             self._stop(self._spent_error())
         ages = [each.age for each in seen]
         self._control_every = control_seconds(ages)
-        self._renew_every = renewal_seconds(self._ledger.progress_seconds, ages)
+        self._renew_every = renewal_seconds(self.ledger.progress_seconds, ages)
         self._renew_at = now + self._renew_every
         self._control_at = now + min(self._control_every, self._renew_every)
         self._confirm(now)
@@ -416,7 +411,7 @@ class WorkerSession:
         )
         # Counted before writing: an object may exist although writing it failed.
         self._number += 1
-        self._ledger.put_worker(progress, self._published)
+        self.ledger.put_worker(progress, self._published)
         self._published = progress
         self._seen = True
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from aws_cdk import Aws, Duration, RemovalPolicy
+from aws_cdk import Aws, Duration
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from ddbload.contracts.states import EVENT_SOURCE, RUN_COMPLETED
 from infra import variables
 from infra.functions import DESCRIBE_TABLES, REPORT_TIMEOUT, Functions
 from infra.policy_statements import allow, objects
-from infra.storage import NOTICES, Storage
+from infra.storage import NOTICES, Storage, encrypted_queue
 from infra.workflow import Workflow
 
 ENDED_BADLY = ("ABORTED", "FAILED", "TIMED_OUT")
@@ -54,14 +53,7 @@ class Notice(Construct):
         allow(role, "DescribeRuns", ["states:DescribeExecution"], [workflow.executions])
         for each in (*(each.role for each in functions.reporting), role):
             _allow_events(each, storage.work)
-        self.undelivered = sqs.Queue(
-            self,
-            "Undelivered",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=Duration.days(14),
-            removal_policy=RemovalPolicy.DESTROY,
-        )
+        self.undelivered = encrypted_queue(self, "Undelivered", Duration.days(14))
         self._keep_failures()
         self._invoke_by_rule(machine)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -9,31 +11,6 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.settings import FUNCTIONS
-
-_RETENTION = {
-    1: logs.RetentionDays.ONE_DAY,
-    3: logs.RetentionDays.THREE_DAYS,
-    5: logs.RetentionDays.FIVE_DAYS,
-    7: logs.RetentionDays.ONE_WEEK,
-    14: logs.RetentionDays.TWO_WEEKS,
-    30: logs.RetentionDays.ONE_MONTH,
-    60: logs.RetentionDays.TWO_MONTHS,
-    90: logs.RetentionDays.THREE_MONTHS,
-    120: logs.RetentionDays.FOUR_MONTHS,
-    150: logs.RetentionDays.FIVE_MONTHS,
-    180: logs.RetentionDays.SIX_MONTHS,
-    365: logs.RetentionDays.ONE_YEAR,
-    400: logs.RetentionDays.THIRTEEN_MONTHS,
-    545: logs.RetentionDays.EIGHTEEN_MONTHS,
-    731: logs.RetentionDays.TWO_YEARS,
-    1096: logs.RetentionDays.THREE_YEARS,
-    1827: logs.RetentionDays.FIVE_YEARS,
-    2192: logs.RetentionDays.SIX_YEARS,
-    2557: logs.RetentionDays.SEVEN_YEARS,
-    2922: logs.RetentionDays.EIGHT_YEARS,
-    3288: logs.RetentionDays.NINE_YEARS,
-    3653: logs.RetentionDays.TEN_YEARS,
-}
 
 _ADMINISTRATION = [
     "kms:CancelKeyDeletion",
@@ -95,14 +72,17 @@ class Observability(Construct):
         )
 
     def _group(self, name: str, group: str, retention_days: int) -> logs.LogGroup:
-        return logs.LogGroup(
+        made = logs.LogGroup(
             self,
             name,
             log_group_name=group,
             encryption_key=self._key,
-            retention=_RETENTION[retention_days],
             removal_policy=RemovalPolicy.DESTROY,
         )
+        # The L2 construct takes names of numbers. The settings allow those that CloudWatch has.
+        resource = cast("logs.CfnLogGroup", made.node.default_child)
+        resource.retention_in_days = retention_days
+        return made
 
 
 def _key_policy(groups: list[str]) -> iam.PolicyDocument:

@@ -1,7 +1,7 @@
-"""The work bucket and the inbox.
+"""The work bucket, the inbox, and the form of all queues.
 
-Both outlive the stack, since they hold the ledgers of runs and users' files. They are deleted only
-if the first deployment fails, so that each attempt does not leave two more buckets.
+Both buckets outlive the stack, since they hold the ledgers of runs and users' files. They are
+deleted only if the first deployment fails, so that each attempt does not leave two more buckets.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.policy_statements import use_keys
@@ -103,6 +104,19 @@ class Storage(Construct):
             # The policy refuses unencrypted connections as long as the bucket exists.
             bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         return bucket
+
+
+def encrypted_queue(scope: Construct, name: str, retention: Duration, **more: Any) -> sqs.Queue:
+    """Make a queue that is removed with the stack, and takes requests by TLS only."""
+    return sqs.Queue(
+        scope,
+        name,
+        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        enforce_ssl=True,
+        retention_period=retention,
+        removal_policy=RemovalPolicy.DESTROY,
+        **more,
+    )
 
 
 def _abort_uploads() -> s3.LifecycleRule:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -21,7 +21,7 @@ from infra import variables
 from infra.functions import Functions
 from infra.policy_statements import allow, objects
 from infra.settings import Settings
-from infra.storage import UPLOAD_ORDER, Storage
+from infra.storage import UPLOAD_ORDER, Storage, encrypted_queue
 
 TIMEOUT = Duration.seconds(60)
 """Timeout of on_upload, which begins no message in the last 30 seconds."""
@@ -52,25 +52,10 @@ class Trigger(Construct):
         machine: sfn.StateMachine,
     ) -> None:
         super().__init__(scope, name)
-        self.dead_letters = sqs.Queue(
-            self,
-            "DeadLetters",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=LOST,
-            removal_policy=RemovalPolicy.DESTROY,
-        )
-        self.queue = sqs.Queue(
-            self,
-            "Uploads",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=WAITING,
-            visibility_timeout=VISIBILITY,
-            dead_letter_queue=sqs.DeadLetterQueue(
-                queue=self.dead_letters, max_receive_count=RECEIVES
-            ),
-            removal_policy=RemovalPolicy.DESTROY,
+        self.dead_letters = encrypted_queue(self, "DeadLetters", LOST)
+        letters = sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=RECEIVES)
+        self.queue = encrypted_queue(
+            self, "Uploads", WAITING, visibility_timeout=VISIBILITY, dead_letter_queue=letters
         )
         inbox = storage.inbox.bucket_name
         self.on_upload = functions.make(

@@ -86,14 +86,11 @@ class Workflow(Construct):
             ),
             tracing_enabled=tracing,
         )
-        self.executions = (
-            f"arn:{Aws.PARTITION}:states:{Aws.REGION}:{Aws.ACCOUNT_ID}:execution"
-            f":{self.machine.state_machine_name}:*"
-        )
+        self.executions = f"{self._executions}:*"
         """Pattern of the ARNs of the machine's executions, without the Map's children."""
         self._allow_map_runs(role)
         policy = iam.Policy(self, "AwaitTurns", roles=[functions.preflight.role])
-        allow(policy, "WatchUploads", ["states:DescribeExecution"], [f"{self._executions}:*"])
+        allow(policy, "WatchUploads", ["states:DescribeExecution"], [self.executions])
 
     @property
     def _executions(self) -> str:
@@ -119,5 +116,5 @@ class Workflow(Construct):
             policy,
             "WatchChildren",
             ["states:DescribeExecution", "states:StopExecution"],
-            [f"{execution}:*", f"{execution}/{MAP_LABEL}:*"],
+            [self.executions, f"{execution}/{MAP_LABEL}:*"],
         )

@@ -238,7 +238,23 @@ def deploy_command(
         show(f"deploying stack {place.stack} ...")
         with cdk.deploy(place.environment) as deploy:
             deploy.wait(_show_event)
-    _print_deployed(place, settings, aws, output)
+    made = find_stack(place.clients.cloudformation, place.stack)
+    value = {
+        **place.to_json(),
+        "version": __version__,
+        "state_machine": made.state_machine,
+        "inbox_bucket": made.inbox_bucket,
+        "work_bucket": made.work_bucket,
+        "settings": settings,
+    }
+    output.show(
+        value,
+        f"stack {made.name}: deployed by ddbload {__version__}",
+        f"  inbox     s3://{made.inbox_bucket}",
+        f"  work      s3://{made.work_bucket}",
+        f"  machine   {made.state_machine}",
+        *_next_commands(made, settings, aws),
+    )
 
 
 def agree_to_tools(tools: toolchain.ToolSet, *, yes: bool) -> None:
@@ -282,28 +298,6 @@ def _show_event(line: str) -> None:
     """Print cdk's lines about resources; its other lines do not concern the deployment."""
     if " | " in line:
         print_stderr(f"  {line}")
-
-
-def _print_deployed(
-    place: StackPlace, settings: Mapping[str, Any], aws: AwsSettings, output: Output
-) -> None:
-    stack = find_stack(place.clients.cloudformation, place.stack)
-    value = {
-        **place.to_json(),
-        "version": __version__,
-        "state_machine": stack.state_machine,
-        "inbox_bucket": stack.inbox_bucket,
-        "work_bucket": stack.work_bucket,
-        "settings": settings,
-    }
-    output.show(
-        value,
-        f"stack {stack.name}: deployed by ddbload {__version__}",
-        f"  inbox     s3://{stack.inbox_bucket}",
-        f"  work      s3://{stack.work_bucket}",
-        f"  machine   {stack.state_machine}",
-        *_next_commands(stack, settings, aws),
-    )
 
 
 def _next_commands(stack: Stack, settings: Mapping[str, Any], aws: AwsSettings) -> Iterator[str]:

@@ -164,7 +164,8 @@ def refuse_foreign_source(source: str) -> None:
         path = unquote(path.removeprefix("//").removeprefix("localhost"))
         raise InvalidUsage(f"SOURCE {source} is a URL: write the path alone, {shlex.quote(path)}")
     if scheme in ("http", "https"):
-        raise InvalidUsage(f"SOURCE {_without_query(source)} is a URL: {_of_url(source)}")
+        # The query of a presigned URL is a credential.
+        raise InvalidUsage(f"SOURCE {source.partition('?')[0]} is a URL: {_of_url(source)}")
     raise InvalidUsage(
         f"SOURCE {source}: ddbload reads local files, s3://bucket/key and standard input ('-'), and"
         f" not {scheme}://; copy the data to S3 or to this machine first"
@@ -197,8 +198,3 @@ def _of_url(url: str) -> str:
         bucket = path.rpartition("/")[2]
         return f"write {shlex.quote(f's3://{bucket}/{key}')}"
     return "ddbload does not fetch it: curl -fsSL URL | ddbload import - TABLE"
-
-
-def _without_query(url: str) -> str:
-    # The query of a presigned URL is a credential.
-    return url.partition("?")[0]

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import options, terminal
-from ddbload.cli.run_location import Deployed, NamedRun, RunLocation, find_runs, run_options
+from ddbload.cli.run_location import Deployed, NamedRun, find_runs, run_options
 from ddbload.cli.tables import STATUS_STYLES, draw, make_table
 from ddbload.cli.terminal import Output
 from ddbload.contracts.results import ALREADY_LOADED, STATUSES
@@ -88,7 +88,11 @@ def runs_command(
         return
     if not found:
         none = "no such run" if statuses or table or source else "no runs"
-        terminal.print_stderr(f"ddbload: {none} in {_where(there)}")
+        uri = there.context.store.uri("")
+        where = f"the ledger at {uri}; --stack NAME lists those of a deployed stack"
+        if isinstance(there, Deployed):
+            where = f"stack {there.stack.name}"
+        terminal.print_stderr(f"ddbload: {none} in {where}")
         return
     _draw_runs(found)
 
@@ -127,13 +131,6 @@ def _source(run: RunSummary) -> str:
     if run.retry_of is not None:
         return f"corrected rejects of {run.retry_of}"
     return "" if run.source is None else name_for_user(run.source)
-
-
-def _where(there: RunLocation) -> str:
-    if isinstance(there, Deployed):
-        return f"stack {there.stack.name}"
-    uri = there.context.store.uri("")
-    return f"the ledger at {uri}; --stack NAME lists those of a deployed stack"
 
 
 def _moment(seconds: float | None) -> str:
@@ -179,7 +176,9 @@ def ls_command(
     Prints one URI per line, in key order, for all keys below the prefix. In a pattern, * and ?
     match characters except /, ** matches any characters, and [..] one of the listed characters.
     """
-    bucket, name = _parse_place(place)
+    bucket, _, name = place.removeprefix("s3://").partition("/")
+    if not place.startswith("s3://") or not bucket:
+        raise InvalidUsage(f"{place} is not an S3 URI: write s3://bucket or s3://bucket/prefix")
     found = _list(bucket, name, folders, after, requests, aws)
     try:
         if only_count:
@@ -191,13 +190,6 @@ def ls_command(
     finally:
         found.close()
     return terminal.EXIT_DONE
-
-
-def _parse_place(place: str) -> tuple[str, str]:
-    bucket, _, name = place.removeprefix("s3://").partition("/")
-    if not place.startswith("s3://") or not bucket:
-        raise InvalidUsage(f"{place} is not an S3 URI: write s3://bucket or s3://bucket/prefix")
-    return bucket, name
 
 
 def _list(

@@ -453,17 +453,12 @@ aws_options: Any = Gathered(
 )
 
 
-def complete_files(
-    context: click.Context,  # noqa: ARG001 - click's signature
-    parameter: click.Parameter,  # noqa: ARG001 - click's signature
-    incomplete: str,
-) -> list[CompletionItem]:
-    """Make the shell complete file names."""
-    return [CompletionItem(incomplete, type="file")]
-
-
 sources_argument = argument(
-    nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_files
+    nargs=-1,
+    required=True,
+    metavar="SOURCE...",
+    # The shell completes file names.
+    shell_complete=lambda _context, _parameter, text: [CompletionItem(text, type="file")],
 )
 
 

@@ -259,10 +259,6 @@ class Report(Message):
         return value
 
 
-def _read_boot(f: JsonObjectReader) -> str:
-    return f.text("boot") if f.raw("boot") else ""
-
-
 @dataclass(frozen=True, slots=True)
 class Heartbeat(Message):
     """`progress.json`: proof that a local run is alive, and its progress."""
@@ -272,7 +268,7 @@ class Heartbeat(Message):
     step: str
     """`spool`, `preflight` or `import`."""
     host: str
-    boot: Annotated[str, JsonRule(read=_read_boot)]
+    boot: Annotated[str, JsonRule(read=lambda f: f.text("boot") if f.raw("boot") else "")]
     """Identity of the host's boot and process id namespace; empty if unknown."""
     pid: int
     at: float

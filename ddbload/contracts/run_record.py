@@ -222,25 +222,6 @@ class RunRecord(Message):
         """True if the table had loaded every object before, and the run shall load each once."""
         return self.loaded_before is not None and not self.objects
 
-    def with_limits(
-        self,
-        later: Payload,
-        most_workers: int,
-        write_price: WritePrice | None,
-        capacity: float | None,
-    ) -> Self:
-        """Return the run with the limits, workers and price of a later call."""
-        expansion = later.source.max_expansion
-        source = replace(self.payload.source, max_expansion=expansion)
-        return replace(
-            self,
-            payload=replace(self.payload, source=source, options=later.options),
-            workers=self.workers if most_workers == self.most_workers else most_workers,
-            most_workers=most_workers,
-            write_price=write_price,
-            capacity=capacity,
-        )
-
     @property
     def mode(self) -> WriteMode:
         """Write mode of the run."""

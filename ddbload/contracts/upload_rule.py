@@ -319,11 +319,6 @@ class UploadOrder(Message):
         """Uploads that wait, and the one that is loaded."""
         return self.waiting if self.loaded is None else (*self.waiting, self.loaded)
 
-    def newer_than(self, claim: UploadClaim) -> UploadClaim | None:
-        """Return the newest upload that was claimed, if it is newer."""
-        newest = max(self.claims, key=lambda each: each.rank, default=claim)
-        return newest if newest.rank > claim.rank else None
-
     def begun_after(self, claim: UploadClaim) -> UploadClaim | None:
         """Return the upload that has begun to load, if it is newer."""
         loaded = self.loaded
@@ -332,14 +327,6 @@ class UploadOrder(Message):
     def has(self, run: str) -> bool:
         """Tell whether the upload of a run is loaded or waits."""
         return any(each.run == run for each in self.claims)
-
-    def with_claim(self, claim: UploadClaim) -> Self:
-        """Add an upload that waits."""
-        return replace(self, waiting=(*self.waiting, claim))
-
-    def ahead_of(self, claim: UploadClaim) -> list[UploadClaim]:
-        """Return the older uploads that wait, which load first."""
-        return [each for each in self.waiting if each.rank < claim.rank and each.run != claim.run]
 
     def with_loaded(self, claim: UploadClaim, execution: str | None) -> Self:
         """Let an upload begin; older ones that wait are dropped."""

@@ -117,41 +117,36 @@ DEFAULT_PART_BYTES = 64 * 1024 * 1024
 _WRITE_BYTES = 64 * 1024
 
 
+@dataclass(eq=False)
 class ShardedSink:
     """Sink that writes items in random order into parts, once all items are known."""
 
-    def __init__(
-        self,
-        target: ShardTarget,
-        *,
-        compression: str,
-        seed: int,
-        part_bytes: int = DEFAULT_PART_BYTES,
-        threads: int = 1,
-    ) -> None:
-        """Create temporary files. `part_bytes`: approximate size of a part, uncompressed.
+    target: ShardTarget
+    compression: str
+    seed: int
+    part_bytes: int = DEFAULT_PART_BYTES
+    """Approximate size of a part, uncompressed."""
+    threads: int = 1
+    """Number of threads that compress."""
 
-        `threads` compress them. Discards the target, and raises `OutputUnwritable` or
-        `ExtraMissing`, if that fails.
+    def __post_init__(self) -> None:
+        """Create temporary files.
+
+        Discards the target, and raises `OutputUnwritable` or `ExtraMissing`, if that fails.
         """
-        self.bytes = 0
-        self.parts = 0
-        self._target = target
-        self._compression = compression
-        self._part_bytes = part_bytes
-        self._threads = threads
+        self.bytes = self.parts = 0
         self._rest = ""
         try:
             # A missing zstd package is reported before the source is read.
-            open_compressor(io.BytesIO(), compression).close()
+            open_compressor(io.BytesIO(), self.compression).close()
             with _disk_errors():
                 self._folder = Path(tempfile.mkdtemp(prefix="ddbload-convert-"))
                 lines = self._folder / "lines"
                 lines.mkdir()
         except DdbloadError:
-            target.discard()
+            self.target.discard()
             raise
-        self._shuffle = Shuffle(lines, random.Random(seed))
+        self._shuffle = Shuffle(lines, random.Random(self.seed))
 
     def write(self, data: bytes) -> None:
         """Write lines to the temporary files; calls may split a line. Raises as `finish`."""
@@ -165,7 +160,7 @@ class ShardedSink:
 
         def upload(path: Path) -> None:
             try:
-                self._target.put(path.name, path)
+                self.target.put(path.name, path)
             finally:
                 path.unlink(missing_ok=True)
 
@@ -176,28 +171,28 @@ class ShardedSink:
         ):
             for _ in uploads:
                 pass
-        self._target.publish()
+        self.target.publish()
         self._remove_folder()
 
     def abandon(self) -> None:
         """Remove the temporary files and the uploaded parts."""
         self._remove_folder()
         with contextlib.suppress(DdbloadError):
-            self._target.discard()
+            self.target.discard()
 
     def _write_parts(self) -> Iterator[Path]:
         """Write each part to a file and yield its path. There is at least one part."""
         total = self._shuffle.bytes
-        count = max(1, -(-total // self._part_bytes))
+        count = max(1, -(-total // self.part_bytes))
         lines = chain.from_iterable(self._shuffle.shuffled())
         taken = 0
         for number in range(count):
-            path = self._folder / f"part-{number:05d}.json{SUFFIXES[self._compression]}"
+            path = self._folder / f"part-{number:05d}.json{SUFFIXES[self.compression]}"
             # Parts of equal size, so that the last one is not small.
             until = total * (number + 1) // count
             with path.open("wb") as file:
                 os.fchmod(file.fileno(), 0o600)
-                out = open_compressor(file, self._compression, self._threads)
+                out = open_compressor(file, self.compression, self.threads)
                 while taken < until:
                     data = _take(lines, min(until - taken, _WRITE_BYTES))
                     taken += len(data)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -34,34 +34,25 @@ READERS = 16
 """Maximum objects read from S3 concurrently."""
 
 
+@dataclass(eq=False)
 class BucketStore(Store):
     """Store below a prefix of an S3 bucket."""
 
-    def __init__(
-        self,
-        client: S3Client,
-        bucket: str,
-        prefix: str = "",
-        *,
-        retry_policy: RetryPolicy = DEFAULT_POLICY,
-        read_many: KeyReader | None = None,
-    ) -> None:
-        """Make a store.
+    client: S3Client
+    bucket: str
+    prefix: str = ""
+    retry_policy: RetryPolicy = DEFAULT_POLICY
+    read_many: KeyReader | None = None
+    """Reader of a folder's objects, concurrently. By default, threads read them with `client`."""
 
-        `read_many` reads the objects of a folder concurrently. By default, threads read them with
-        `client`.
-        """
-        self._client = client
-        self._read_many = read_many
-        self._bucket = bucket
-        self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
-        self._retry_policy = retry_policy
+    def __post_init__(self) -> None:
+        self.prefix = f"{self.prefix.strip('/')}/".removeprefix("/")
 
     def get_version(self, name: str) -> VersionedObject | None:
         """Read an object together with its ETag; None if it does not exist."""
 
         def read() -> VersionedObject:
-            answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
+            answer = self.client.get_object(Bucket=self.bucket, Key=self.prefix + name)
             if answer["ContentLength"] > store.MAX_OBJECT_BYTES:
                 raise LedgerDamaged(f"{self.uri(name)}: {too_large(answer['ContentLength'])}")
             data = answer["Body"].read()
@@ -73,7 +64,7 @@ class BucketStore(Store):
             read,
             f"reading {self.uri(name)}",
             lambda failure: failure.code in _NO_KEY,
-            policy=self._retry_policy,
+            policy=self.retry_policy,
             expected=self._no_bucket,
         )
 
@@ -84,14 +75,14 @@ class BucketStore(Store):
 
     def put(self, name: str, data: bytes) -> None:
         """Write or replace an object."""
-        self._put(name, data, {}, self._retry_policy)
+        self._put(name, data, {}, self.retry_policy)
 
     def put_over(
         self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
     ) -> bool:
         """Write with If-Match, or with If-None-Match if `version` is None."""
         condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
-        policy = self._retry_policy
+        policy = self.retry_policy
         policy = policy if attempts is None else replace(policy, attempts=attempts)
         return self._put(name, data, condition, policy)
 
@@ -107,8 +98,8 @@ class BucketStore(Store):
         def write() -> bool:
             nonlocal tries
             tries += 1
-            self._client.put_object(
-                Bucket=self._bucket, Key=self._prefix + name, Body=data, **more, **condition
+            self.client.put_object(
+                Bucket=self.bucket, Key=self.prefix + name, Body=data, **more, **condition
             )
             return True
 
@@ -128,7 +119,7 @@ class BucketStore(Store):
             date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
             now = datetime.now(UTC) if date is None else parsedate_to_datetime(date)
             ages = {
-                each["Key"][len(self._prefix) :]: max(
+                each["Key"][len(self.prefix) :]: max(
                     0.0, (now - each["LastModified"]).total_seconds()
                 )
                 for each in answer.get("Contents", ())
@@ -137,7 +128,7 @@ class BucketStore(Store):
 
     def folders(self, prefix: str) -> list[str]:
         """List common prefixes, up to 1,000 per request."""
-        start = len(self._prefix + prefix)
+        start = len(self.prefix + prefix)
         return [
             each["Prefix"][start:].rstrip("/")
             for page in self._answers(prefix, delimiter="/")
@@ -146,10 +137,10 @@ class BucketStore(Store):
 
     def read_folder(self, folder: str, after: str = "") -> Generator[tuple[str, bytes | None]]:
         """List keys after a name page by page, and read their objects concurrently."""
-        if self._read_many is None:
+        if self.read_many is None:
             yield from super().read_folder(folder, after)
             return
-        start = len(self._prefix + folder)
+        start = len(self.prefix + folder)
         listed: deque[str] = deque()
 
         def each() -> Iterator[ListedKey]:
@@ -158,16 +149,16 @@ class BucketStore(Store):
                     listed.append(key["Key"][start:])
                     yield key["Key"], key["ETag"], int(key["Size"])
 
-        with closing(self._read_many(self._bucket, each())) as contents:
+        with closing(self.read_many(self.bucket, each())) as contents:
             for data in contents:
                 yield listed.popleft(), data
 
     def delete(self, name: str) -> None:
         """Delete an object."""
         call_with_retries(
-            lambda: self._client.delete_object(Bucket=self._bucket, Key=self._prefix + name),
+            lambda: self.client.delete_object(Bucket=self.bucket, Key=self.prefix + name),
             f"deleting {self.uri(name)}",
-            policy=self._retry_policy,
+            policy=self.retry_policy,
         )
 
     def _answers(
@@ -177,15 +168,15 @@ class BucketStore(Store):
         more: Any = {} if delimiter is None else {"Delimiter": delimiter}
         if most < PAGE_NAMES:
             more["MaxKeys"] = most
-        start: Any = {"StartAfter": self._prefix + prefix + after} if after else {}
+        start: Any = {"StartAfter": self.prefix + prefix + after} if after else {}
 
         def read() -> Any:
-            return self._client.list_objects_v2(
-                Bucket=self._bucket, Prefix=self._prefix + prefix, **more, **start
+            return self.client.list_objects_v2(
+                Bucket=self.bucket, Prefix=self.prefix + prefix, **more, **start
             )
 
         while True:
-            page = call_with_retries(read, f"listing {self.uri(prefix)}", policy=self._retry_policy)
+            page = call_with_retries(read, f"listing {self.uri(prefix)}", policy=self.retry_policy)
             yield page
             if not page.get("IsTruncated"):
                 return
@@ -193,9 +184,9 @@ class BucketStore(Store):
 
     def uri(self, name: str) -> str:
         """Return the s3:// URI of an object."""
-        return f"s3://{self._bucket}/{self._prefix}{name}"
+        return f"s3://{self.bucket}/{self.prefix}{name}"
 
     def _no_bucket(self, failure: AwsFailure) -> Exception | None:
         if failure.code != "NoSuchBucket":
             return None
-        return SourceNotFound(f"the ledger's bucket {self._bucket} does not exist")
+        return SourceNotFound(f"the ledger's bucket {self.bucket} does not exist")

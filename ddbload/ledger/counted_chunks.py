@@ -117,10 +117,6 @@ def _linked_segments(chunk: Chunk, segments: dict[int, Segment]) -> Chain:
     return chain
 
 
-def _read_open(f: JsonObjectReader) -> list[int]:
-    return [int(each) for each in f.items("open")]
-
-
 def _read_causes(f: JsonObjectReader) -> Counter[str]:
     return Counter({str(cause): int(rows) for cause, rows in f.mapping("causes").items()})
 
@@ -142,7 +138,9 @@ class SegmentSums(Message):
     bytes: int = 0
     done: int = 0
     """Number of chunks proven to be imported to their end."""
-    open: Annotated[list[int], JsonRule(read=_read_open)] = field(default_factory=list)
+    open: Annotated[list[int], JsonRule(read=lambda f: list(map(int, f.items("open"))))] = field(
+        default_factory=list
+    )
     """Numbers of the other chunks."""
     stopped: Chunk | None = None
     """Number of the first chunk that is not imported to its end."""
@@ -362,11 +360,13 @@ def _first_error(
         return Failure.of(ConservationViolated(law))
     incomplete = _incomplete(record, found)
     if rows.all_rejected and not incomplete:
+        most = found.sums.causes.most_common(2)
+        causes = ", ".join(f"{count:,} {cause}" for cause, count in most) + ("; " if most else "")
         return Failure.of(
             NothingWritten.of(
                 rows.read,
-                f"{_causes(found)}ddbload rejects {record.run} --summary says why",
-                next(iter(dict(found.sums.causes.most_common(1))), None),
+                f"{causes}ddbload rejects {record.run} --summary says why",
+                most[0][0] if most else None,
                 record.mode.written,
             )
         )
@@ -381,12 +381,6 @@ def _first_error(
         advice = f"look at them, then mend the file, or allow more and {TAKE_UP}"
         return Failure.of(TooManyRejects(f"{described}: {advice}"))
     return Failure.of(IncompleteRun(incomplete)) if incomplete else None
-
-
-def _causes(found: CountedChunks) -> str:
-    """Return the most frequent causes of rejects, for an error; empty if unknown."""
-    causes = found.sums.causes.most_common(2)
-    return ", ".join(f"{count:,} {cause}" for cause, count in causes) + ("; " if causes else "")
 
 
 def _rows_before(failure: Failure, record: RunRecord, rows: RowCounts) -> str:

@@ -6,7 +6,7 @@ import heapq
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure
@@ -156,7 +156,7 @@ LATE_SECONDS = 60.0
 """Seconds by which an event may appear late in CloudWatch Logs."""
 _REQUEST = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 # Executions of a resumed run are named by the run id and a suffix.
-_RESUMED = re.compile("-r[0-9a-f]{8}")
+_RESUMED = re.compile("(-r[0-9a-f]{8})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,34 +173,20 @@ class LogEvent:
     """Fields of the message if it is a JSON object."""
 
 
+@dataclass(slots=True)
 class RunLogs:
     """Reader of one run's logs."""
 
-    def __init__(
-        self,
-        client: Any,
-        groups: Sequence[str],
-        run: str,
-        *,
-        retry_policy: RetryPolicy = DEFAULT_POLICY,
-        missing: Callable[[str], object] = lambda _: None,
-    ) -> None:
-        """Make a reader.
-
-        Args:
-            client: Client of CloudWatch Logs.
-            groups: Log groups of the functions.
-            run: Run id.
-            retry_policy: Back-off of the requests.
-            missing: Called with the name of a log group that no longer exists.
-        """
-        self._client = client
-        self._groups = list(groups)
-        self._run = run
-        self._retry_policy = retry_policy
-        self._missing = missing
-        self._requests: set[str] = set()
-        self._seen: dict[str, float] = {}
+    client: Any
+    """Client of CloudWatch Logs."""
+    groups: Sequence[str]
+    """Log groups of the functions, as far as they exist."""
+    run: str
+    retry_policy: RetryPolicy = DEFAULT_POLICY
+    missing: Callable[[str], object] = lambda _: None
+    """Called with the name of a log group that no longer exists."""
+    _requests: set[str] = field(default_factory=set, init=False)
+    _seen: dict[str, float] = field(default_factory=dict, init=False)
 
     def events(self, since: float) -> Iterator[LogEvent]:
         """Return the run's events since a time (in seconds since the epoch), sorted by time.
@@ -209,7 +195,7 @@ class RunLogs:
         errors.
         """
         self._seen = {each: at for each, at in self._seen.items() if at >= since}
-        groups = [self._events_of(group, since) for group in list(self._groups)]
+        groups = [self._events_of(group, since) for group in self.groups]
         for event in heapq.merge(*groups, key=lambda event: event.at):
             if event.id not in self._seen:
                 self._seen[event.id] = event.at
@@ -231,11 +217,11 @@ class RunLogs:
     def _pages(self, group: str, since: float) -> Iterator[Any]:
         # "Enclose exact phrases and terms that include non-alphanumeric characters in double
         # quotation marks", and "?" matches any of several terms (FilterAndPatternSyntax).
-        pattern = " ".join(f'?"{term}"' for term in (self._run, *FAULTS))
+        pattern = " ".join(f'?"{term}"' for term in (self.run, *FAULTS))
         token: dict[str, str] = {}
 
         def read() -> Any:
-            return self._client.filter_log_events(
+            return self.client.filter_log_events(
                 logGroupName=group,
                 startTime=max(0, int(since * 1000)),
                 filterPattern=pattern,
@@ -247,11 +233,11 @@ class RunLogs:
                 read,
                 f"reading the log group {group}",
                 lambda failure: failure.code == "ResourceNotFoundException",
-                policy=self._retry_policy,
+                policy=self.retry_policy,
             )
             if page is None:
-                self._groups.remove(group)
-                self._missing(group)
+                self.groups = [each for each in self.groups if each != group]
+                self.missing(group)
                 return
             yield page
             # "This operation can return empty results while there are more log events available
@@ -264,15 +250,13 @@ class RunLogs:
         """Return whether an event belongs to the run; other run ids may have the same beginning."""
         if fields is not None:
             named = fields.get("run")
-            if not isinstance(named, str) or not self._is_name(named):
+            if not isinstance(named, str) or not named.startswith(self.run):
+                return False
+            if not _RESUMED.fullmatch(named.removeprefix(self.run)):
                 return False
             self._requests.update(_REQUEST.findall(message))
             return True
         return any(request in self._requests for request in _REQUEST.findall(message))
-
-    def _is_name(self, name: str) -> bool:
-        rest = name.removeprefix(self._run)
-        return name == self._run or (rest != name and bool(_RESUMED.fullmatch(rest)))
 
 
 def _json_object(message: str) -> dict[str, Any] | None:

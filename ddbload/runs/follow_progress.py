@@ -7,6 +7,7 @@ names, or a check whether the run has ended. No object is read per worker or seg
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ddbload.contracts.chunks import Chunk
@@ -51,38 +52,29 @@ def _lacks_size(record: RunRecord) -> bool:
     return record.size is None and not record.padded
 
 
+@dataclass(slots=True)
 class RequestPace:
     """Pace of requests: a burst, then one at a time with long pauses."""
 
-    def __init__(
-        self,
-        clock: Callable[[], float],
-        sleep: Callable[[float], None],
-        *,
-        burst: int = BURST_REQUESTS,
-        seconds: float = REQUEST_SECONDS,
-        least: float = LEAST_REQUEST_SECONDS,
-    ) -> None:
-        self._clock = clock
-        self._sleep = sleep
-        self._seconds = seconds
-        self._least = least
-        self._most = float(burst)
-        self._tokens = self._most
-        self._last: float | None = None
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
+    burst: int = BURST_REQUESTS
+    seconds: float = REQUEST_SECONDS
+    """Seconds between two requests after the burst."""
+    least: float = LEAST_REQUEST_SECONDS
+    """Seconds between two requests of the burst."""
+    _spent: float = field(default=0.0, init=False)
+    """Requests of the burst that were made, and are not available again."""
+    _last: float | None = field(default=None, init=False)
 
     def wait(self) -> None:
         """Sleep until the next request may be made."""
         if self._last is not None:
-            self._sleep(max(0.0, self._last + self._pause() - self._clock()))
-            now = self._clock()
-            self._tokens = min(self._most, self._tokens + (now - self._last) / self._seconds)
-        self._tokens -= 1
-        self._last = self._clock()
-
-    def _pause(self) -> float:
-        """Return the seconds between the last request and the next one."""
-        return max(self._least, (1 - self._tokens) * self._seconds)
+            pause = max(self.least, (self._spent + 1 - self.burst) * self.seconds)
+            self.sleep(max(0.0, self._last + pause - self.clock()))
+            self._spent = max(0.0, self._spent - (self.clock() - self._last) / self.seconds)
+        self._spent += 1
+        self._last = self.clock()
 
 
 def follow_progress(
@@ -213,7 +205,7 @@ class ProgressReader:
         """Show a chunk without an active worker, judged by its last position and segment."""
         states = self._meter.chunks
         reached = self._workers.reached.get(number)
-        start = self._chunks.last_start(number)
+        start = self._chunks.last.get(number)
         if reached is not None and (start is None or start < reached):
             states.set_position(number, reached)
         else:
@@ -290,7 +282,8 @@ class _Chunks:
         """True once all segments that existed at first are listed."""
         self._clock = clock
         self._failures: dict[int, float] = {}
-        self._last: dict[int, int] = {}
+        self.last: dict[int, int] = {}
+        """First byte of each chunk's last segment."""
         self._folder, self._after = "chunks", ""
         self._passes = 0
 
@@ -310,17 +303,13 @@ class _Chunks:
                 self._failures[int(chunk)] = now - age
             elif start.isdecimal():
                 self.starts.setdefault(int(chunk), {})[int(start)] = now - age
-                self._last[int(chunk)] = max(int(start), self._last.get(int(chunk), 0))
+                self.last[int(chunk)] = max(int(start), self.last.get(int(chunk), 0))
         self._after = next(reversed(page.ages), "") if page.more else ""
         if not page.more:
             self.all_listed = True
             self._passes += self._folder == "chunks"
             look = self._folder == "chunks" and self._passes % PASSES_FOR_FAILURES == 1
             self._folder = "failures" if look else "chunks"
-
-    def last_start(self, chunk: int) -> int | None:
-        """Return the first byte of a chunk's last segment; None if it has no segment."""
-        return self._last.get(chunk)
 
     def has_failed(self, chunk: int, since: float) -> bool:
         """Return whether a chunk's last invocation failed: no segment is newer than the failure."""

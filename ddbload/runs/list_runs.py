@@ -7,8 +7,8 @@ work, and which executions failed before they had a record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import islice
@@ -22,6 +22,7 @@ from ddbload.errors import LedgerDamaged, RunNotFound
 from ddbload.ledger.history import History
 from ddbload.ledger.run_objects import newest_runs
 from ddbload.ledger.run_state import StateFacts, judge
+from ddbload.parallel import map_in_threads
 from ddbload.steps.executions import EXECUTION_RUNNING, Execution, Executions
 from ddbload.steps.report import SeenRun, read_run
 
@@ -90,33 +91,19 @@ def list_runs(
         return is_of_source and is_of_status and table in (None, found.table)
 
     is_filtered = bool(statuses) or table is not None or loaded is not None
-    running: dict[str, str] = {}
-    unrecorded: list[RunSummary] = []
-    with ThreadPoolExecutor(RUN_READERS) as pool:
-        if executions is not None:
-            running = executions.newest(1000, EXECUTION_RUNNING)
-        summarize = partial(_summarize, context=context, executions=executions, running=running)
-        runs = newest_runs(context.store, None if is_filtered else limit)
-        runs = [each for each in runs if loaded is None or each in loaded]
-        shown = list(islice(filter(wanted, _each(pool, summarize, runs, limit)), limit))
-        if executions is not None:
-            unrecorded = _without_record(pool, context, executions, limit, set(runs))
-    both = [*shown, *filter(wanted, unrecorded)]
-    return sorted(both, key=lambda each: each.began or 0.0, reverse=True)[:limit]
-
-
-def _each(
-    pool: ThreadPoolExecutor,
-    summarize: Callable[[str], RunSummary | None],
-    runs: Sequence[str],
-    limit: int,
-) -> Iterator[RunSummary]:
-    """Yield summaries of runs, reading a few runs at a time so that a filter can stop early."""
-    size = max(RUN_READERS, limit)
-    for first in range(0, len(runs), size):
-        for found in pool.map(summarize, runs[first : first + size]):
-            if found is not None:
-                yield found
+    running = {} if executions is None else executions.newest(1000, EXECUTION_RUNNING)
+    runs = newest_runs(context.store, None if is_filtered else limit)
+    runs = [each for each in runs if loaded is None or each in loaded]
+    summarize = partial(_summarize, context=context, executions=executions, running=running)
+    # Read a few runs at a time, so that a filter can stop early.
+    each_run = map_in_threads(summarize, runs, RUN_READERS, max(RUN_READERS, limit))
+    with closing(each_run) as summaries:
+        found = (summary for _, summary in summaries if summary is not None)
+        shown = list(islice(filter(wanted, found), limit))
+    if executions is not None:
+        unrecorded = _without_record(context, executions, limit, set(runs))
+        shown += filter(wanted, unrecorded)
+    return sorted(shown, key=lambda each: each.began or 0.0, reverse=True)[:limit]
 
 
 def _summarize(
@@ -166,15 +153,12 @@ def _summary(seen: SeenRun) -> RunSummary:
 
 
 def _without_record(
-    pool: ThreadPoolExecutor,
-    context: Context,
-    executions: Executions,
-    limit: int,
-    known: Collection[str],
-) -> list[RunSummary]:
+    context: Context, executions: Executions, limit: int, known: Collection[str]
+) -> Iterator[RunSummary]:
     """Summarize the newest executions without a request: invalid input, or just started."""
 
-    def summarize(arn: str, name: str) -> RunSummary | None:
+    def summarize(named: tuple[str, str]) -> RunSummary | None:
+        arn, name = named
         execution = executions.find(arn)
         if execution is None:
             return None
@@ -185,8 +169,9 @@ def _without_record(
         return _of_execution(run, execution)
 
     newest = [each for each in executions.newest(limit).items() if each[1] not in known]
-    found = pool.map(lambda each: summarize(*each), newest)
-    return [each for each in found if each is not None]
+    for _, found in map_in_threads(summarize, newest, RUN_READERS, limit):
+        if found is not None:
+            yield found
 
 
 def _of_execution(run: str, execution: Execution) -> RunSummary:

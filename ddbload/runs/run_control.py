@@ -81,7 +81,11 @@ def cancel_run(
     cancelled = ledger.change_control(lambda known: (known or first or Control()).cancel())
     stop_refused = None
     if executions is not None and execution is not None and execution.running:
-        stop_refused = _stop(executions, execution, run)
+        error = Cancelled.of(run)
+        try:
+            executions.stop(execution.arn, error.name, error.message)
+        except AccessDenied as refused:
+            stop_refused = refused.message
     silent = _wait_until_stopped(ledger, context, functions=executions is not None)
     process = _process_still_there(run, context) if executions is None else None
     if record is None:
@@ -231,16 +235,6 @@ def _units_a_second(max_wcu: float | str, record: RunRecord, context: Context) -
         context.clients.dynamodb, record.table.name, retry_policy=context.retry_policy
     )
     return capacity.share(percent)
-
-
-def _stop(executions: Executions, execution: Execution, run: str) -> str | None:
-    """Stop an execution; return the error if that is not permitted."""
-    error = Cancelled.of(run)
-    try:
-        executions.stop(execution.arn, error.name, error.message)
-    except AccessDenied as refused:
-        return refused.message
-    return None
 
 
 def _wait_until_stopped(ledger: Ledger, context: Context, *, functions: bool) -> list[str]:

@@ -286,10 +286,32 @@ def _import_tasks(
             tasks.clear()
         return enough
 
-    count = min(processes, len(tasks))
-    results = _iter_results(tasks, count, totals, context, settings, run, look)
-    with closing(results):
-        for task, result in results:
+    def results() -> Generator[tuple[ImportTask, ImportResult | DdbloadError]]:
+        """Yield tasks with their results from the processes, until no task is left."""
+        count = min(processes, len(tasks))
+        if look() or not tasks:
+            return
+        if count == 1:
+            with closing(ChunkWorker(settings, context, run)) as worker:
+                while tasks:
+                    task = tasks.popleft()
+                    yield task, worker(task)
+                    look()
+            return
+        # Imported here because multiprocessing is slow to load, and one process does not need it.
+        from ddbload.reading.processes import ProcessPool
+
+        pool = ProcessPool[ImportTask, ImportResult | DdbloadError](
+            count,
+            partial(make_chunk_worker, settings, run),
+            tasks_each=TASKS_OF_PROCESS,
+            report=totals.progress,
+            advice="resume the run",
+        )
+        yield from pool.map_as_done(tasks, look)
+
+    with closing(results()) as found:
+        for task, result in found:
             totals.finished(task.chunk.chunk)
             if isinstance(result, Cancelled):
                 enough = True
@@ -309,38 +331,6 @@ def _import_tasks(
                     again = ImportTask(run, result.chunk, result.cursor, result.stalled)
                     tasks.appendleft(again)
     return failed
-
-
-def _iter_results(
-    tasks: deque[ImportTask],
-    count: int,
-    totals: LocalProgress,
-    context: Context,
-    settings: LocalSettings,
-    run: str,
-    look: Callable[[], bool],
-) -> Generator[tuple[ImportTask, ImportResult | DdbloadError]]:
-    """Yield tasks with their results from `count` processes, until no task is left."""
-    if look() or not tasks:
-        return
-    if count == 1:
-        with closing(ChunkWorker(settings, context, run)) as worker:
-            while tasks:
-                task = tasks.popleft()
-                yield task, worker(task)
-                look()
-        return
-    # Imported here because multiprocessing is slow to load, and one process does not need it.
-    from ddbload.reading.processes import ProcessPool
-
-    pool = ProcessPool[ImportTask, ImportResult | DdbloadError](
-        count,
-        partial(make_chunk_worker, settings, run),
-        tasks_each=TASKS_OF_PROCESS,
-        report=totals.progress,
-        advice="resume the run",
-    )
-    yield from pool.map_as_done(tasks, look)
 
 
 def _remaining_tasks(

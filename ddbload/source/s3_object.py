@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,26 +41,23 @@ class BrokenRead(ConnectionError):
     """Raised for a response that is not the requested range."""
 
 
+@dataclass(eq=False)
 class S3Object:
     """Object pinned by its ETag, and in a versioned bucket by its version id."""
 
-    def __init__(
-        self,
-        client: S3Client,
-        pinned: Mapping[str, Any],
-        retry_policy: RetryPolicy = DEFAULT_POLICY,
-        head: bytes = b"",
-    ) -> None:
-        self.name = uri_of(pinned)
+    client: S3Client
+    pinned: Mapping[str, Any]
+    """Bucket, key, version id, ETag and size."""
+    retry_policy: RetryPolicy = DEFAULT_POLICY
+    head: bytes = b""
+    """First bytes, if they were read when the object was opened."""
+
+    def __post_init__(self) -> None:
+        self.pinned = dict(self.pinned)
+        self.name = uri_of(self.pinned)
         """s3:// URI of the object."""
-        self.size = int(pinned["size"])
+        self.size = int(self.pinned["size"])
         """Size in bytes."""
-        self.pinned = dict(pinned)
-        """Bucket, key, version id, ETag and size."""
-        self.head = head
-        """First bytes, if they were read when the object was opened."""
-        self._client = client
-        self._retry_policy = retry_policy
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
         """Yield a range; see `ByteSource.stream`. A broken read continues where it stopped."""
@@ -77,7 +75,7 @@ class S3Object:
                 failures += 1
                 doing = f"reading {self.name} from byte {position}"
                 known = partial(expected, pinned=self.pinned)
-                self._retry_policy.wait(failure, failures, doing, known)
+                self.retry_policy.wait(failure, failures, doing, known)
 
     def close(self) -> None:
         """Do nothing, because no connection is kept between reads."""
@@ -85,7 +83,7 @@ class S3Object:
     def _read(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
         pinned = self.pinned
         version = {"VersionId": pinned["version_id"]} if pinned.get("version_id") else {}
-        answer: Any = self._client.get_object(
+        answer: Any = self.client.get_object(
             Bucket=pinned["bucket"],
             Key=pinned["key"],
             Range=f"bytes={start}-{end - 1}",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -207,7 +207,7 @@ class Chunker:
             self._reader.boundaries,
             lambda windows: read_windows(raw, windows, self._context),
             object_slice.end + offset,
-            self._record.payload.options.row_limit,
+            self._record.payload.options.row_limit + 1,
             self._undecided,
         )
         with closing(probe.find(wished)) as found:
@@ -415,29 +415,25 @@ USELESS_WINDOWS = 8
 once."""
 
 
+@dataclass(slots=True)
 class EdgeProbe:
     """Finder of row ends near given offsets of one source, in windows of it."""
 
-    def __init__(
-        self,
-        boundaries: RowBoundaries,
-        read_windows: Callable[[Iterable[tuple[int, int]]], Generator[bytes]],
-        size: int,
-        max_row_bytes: int,
-        undecided: int,
-    ) -> None:
-        """Make a finder for a source of `size` bytes.
+    boundaries: RowBoundaries
+    read_windows: Callable[[Iterable[tuple[int, int]]], Generator[bytes]]
+    """Reader of ranges of the source, in order."""
+    size: int
+    """Bytes of the source."""
+    longest: int
+    """Bytes of a window that proves a row end, if there is one: more than the longest row has."""
+    undecided: int
+    """Offsets in a row, the last ones of those that were returned, without a row end."""
+    _useless: int = field(default=0, init=False)
 
-        `read_windows` reads ranges of it, in order.
-        """
-        self.undecided = undecided
-        """Offsets in a row, the last ones of those that were returned, without a row end."""
-        self._boundaries = boundaries
-        self._read_windows = read_windows
-        self._size = size
-        self._longest = max_row_bytes + 1
-        self._first = min(FIRST_WINDOW_BYTES, self._longest)
-        self._useless = 0
+    @property
+    def _first(self) -> int:
+        """Bytes of the window that is asked first."""
+        return min(FIRST_WINDOW_BYTES, self.longest)
 
     def gave_up(self) -> bool:
         """Return true if so many windows proved nothing that others are not asked."""
@@ -465,17 +461,17 @@ class EdgeProbe:
         """Look for row ends in the first windows, and where these prove none in longer ones."""
         windows = dict.fromkeys(offsets, b"")
         if self._useless < USELESS_WINDOWS:
-            ranges = [(offset, min(self._size, offset + self._first)) for offset in offsets]
-            windows = dict(zip(offsets, self._read_windows(ranges), strict=True))
+            ranges = [(offset, min(self.size, offset + self._first)) for offset in offsets]
+            windows = dict(zip(offsets, self.read_windows(ranges), strict=True))
         found = {offset: self._prove(offset, window) for offset, window in windows.items()}
         longer = {
             offset: (offset + len(window), end)
             for offset, window in windows.items()
             if found[offset] is None
-            and offset + len(window) < (end := min(self._size, offset + self._longest))
+            and offset + len(window) < (end := min(self.size, offset + self.longest))
         }
         # Read in order, and only as far as they are asked for.
-        with closing(self._read_windows(longer.values())) as rest:
+        with closing(self.read_windows(longer.values())) as rest:
             for offset in offsets:
                 first_suffices = True
                 if offset in longer:
@@ -486,9 +482,9 @@ class EdgeProbe:
                 yield offset, found[offset]
 
     def _prove(self, offset: int, window: bytes) -> int | None:
-        end = self._boundaries.edge(
+        end = self.boundaries.edge(
             window,
-            final=offset + len(window) >= self._size,
-            longest=len(window) >= self._longest,
+            final=offset + len(window) >= self.size,
+            longest=len(window) >= self.longest,
         )
         return offset + end if end else None

@@ -107,19 +107,13 @@ def _check_size(size: int) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class Executions:
     """Executions of one state machine."""
 
-    def __init__(
-        self,
-        client: SFNClient,
-        machine: str,
-        *,
-        retry_policy: RetryPolicy = DEFAULT_POLICY,
-    ) -> None:
-        self._client = client
-        self._machine = machine
-        self._retry_policy = retry_policy
+    client: SFNClient
+    machine: str
+    retry_policy: RetryPolicy = DEFAULT_POLICY
 
     @classmethod
     def beside(cls, arn: str, client: SFNClient, *, retry_policy: RetryPolicy) -> Self:
@@ -141,12 +135,12 @@ class Executions:
             return None
 
         answer: Any = call_with_retries(
-            lambda: self._client.start_execution(
-                stateMachineArn=self._machine, name=name, input=text
+            lambda: self.client.start_execution(
+                stateMachineArn=self.machine, name=name, input=text
             ),
             f"starting execution {name}",
             expected=taken,
-            policy=self._retry_policy,
+            policy=self.retry_policy,
         )
         return str(answer["executionArn"])
 
@@ -154,25 +148,25 @@ class Executions:
         """Return the newest executions, at most 1,000, or those of one status: ARNs and names."""
         more: Any = {} if status is None else {"statusFilter": status}
         answer: Any = call_with_retries(
-            lambda: self._client.list_executions(
-                stateMachineArn=self._machine, maxResults=min(most, 1000), **more
+            lambda: self.client.list_executions(
+                stateMachineArn=self.machine, maxResults=min(most, 1000), **more
             ),
             "listing executions",
-            policy=self._retry_policy,
+            policy=self.retry_policy,
         )
         return {each["executionArn"]: each["name"] for each in answer["executions"]}
 
     def stop(self, arn: str, error: str, cause: str) -> None:
         """Stop an execution; do nothing if it has ended. Raises `AccessDenied`."""
         call_with_retries(
-            lambda: self._client.stop_execution(executionArn=arn, error=error, cause=cause),
+            lambda: self.client.stop_execution(executionArn=arn, error=error, cause=cause),
             f"stopping execution {arn}",
-            policy=self._retry_policy,
+            policy=self.retry_policy,
         )
 
     def arn_of(self, name: str) -> str:
         """Return the ARN that an execution with this name has."""
-        return f"{self._machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
+        return f"{self.machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
 
     def describe(self, arn: str) -> Execution:
         """Describe an execution. Raises `RunNotFound`."""
@@ -188,10 +182,10 @@ class Executions:
         its start.
         """
         answer: Any = find_with_retries(
-            lambda: self._client.describe_execution(executionArn=arn),
+            lambda: self.client.describe_execution(executionArn=arn),
             "asking after the execution",
             lambda failure: failure.code in ("ExecutionDoesNotExist", "InvalidArn"),
-            policy=self._retry_policy,
+            policy=self.retry_policy,
         )
         if answer is None:
             return None
@@ -354,9 +348,12 @@ def claim_upload(upload: Upload, context: Context) -> tuple[bool, UploadClaim | 
         is_new, newer = False, None
         if order.has(claim.run) and order.begun_after(claim) is None:
             return None
-        newer = order.newer_than(claim)
-        is_new = newer is None
-        return order.with_claim(claim) if is_new else None
+        newest = max(order.claims, key=lambda each: each.rank, default=claim)
+        is_new = newest.rank <= claim.rank
+        if is_new:
+            return replace(order, waiting=(*order.waiting, claim))
+        newer = newest
+        return None
 
     _change(context.store, upload.bucket, upload.key, change)
     return is_new, newer
@@ -390,11 +387,8 @@ def wait_for_turn(
                 " would do so)"
             )
         if order.loaded is not None and order.loaded.run == run:
-            return (
-                None
-                if order.execution == task.execution
-                else order.with_loaded(claim, task.execution)
-            )
+            is_known = order.execution == task.execution
+            return None if is_known else order.with_loaded(claim, task.execution)
         must_wait = task.execution is not None and _is_older_alive(
             order, claim, task.execution, context
         )
@@ -418,7 +412,9 @@ def _is_older_alive(
         loading = executions.find(order.execution)
         if loading is not None and loading.running:
             return True
-    for older in order.ahead_of(claim):
+    for older in order.waiting:
+        if older.rank >= claim.rank or older.run == claim.run:
+            continue
         found = executions.find(executions.arn_of(older.run))
         if found is None and context.now() - older.at < CLAIM_SECONDS:
             return True

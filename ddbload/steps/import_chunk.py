@@ -6,7 +6,7 @@ An invocation writes one segment to the ledger: the rows that have an outcome, c
 from __future__ import annotations
 
 from contextlib import closing, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ddbload.aws.table_description import require_same_table
 from ddbload.context import Context
@@ -131,7 +131,7 @@ def _import(
 
         segment = plan_chunk(task.chunk, start, reader, ledger, context, session)
     else:
-        work = _ChunkImport(task, start, reader, ledger, context, session)
+        work = _ChunkImport(task.chunk, start, reader, ledger, context, session)
         segment = work.run()
     if session is not None and (segment is None or not segment.proven):
         session.raise_pending()
@@ -197,37 +197,37 @@ def worker_pacing(record: RunRecord, context: Context) -> Pacing:
     return Pacing(context.rng, share, context.clock())
 
 
+@dataclass(eq=False)
 class _ChunkImport:
     """Work of one invocation on a chunk."""
 
-    def __init__(
-        self,
-        task: ImportTask,
-        start: Cursor,
-        reader: RunReader,
-        ledger: Ledger,
-        context: Context,
-        session: WorkerSession | None,
-    ) -> None:
-        self._session = session
-        self._chunk = task.chunk
-        self._start = start
-        self._reader = reader
+    chunk: Chunk
+    start: Cursor
+    reader: RunReader
+    ledger: Ledger
+    context: Context
+    session: WorkerSession | None
+
+    def __post_init__(self) -> None:
+        context, session, reader = self.context, self.session, self.reader
         self._record = record = reader.record
-        self._ledger = ledger
-        self._context = context
         self._report_at = float("-inf")
         self._samples = ProgressSamples(
             context.worker if session is None else session.worker, context.now(), context.clock()
         )
         options = record.payload.options
         # Only conditions need attempts.
-        self._attempt = Attempt(ledger, task.chunk, start) if record.keeps_attempts else None
+        self._attempt = None
+        if record.keeps_attempts:
+            self._attempt = Attempt(self.ledger, self.chunk, self.start)
         identical = RowOutcome.WRITTEN if self._attempt is None else RowOutcome.IDENTICAL
         writes = row_writes(record.payload, record.table)
         merging = writes if writes is not None and writes.merges else None
         self._feeder = RowFeeder(
-            reader, task.chunk, start, clock=context.clock, attempt=self._attempt, writes=merging
+            *(reader, self.chunk, self.start),
+            clock=context.clock,
+            attempt=self._attempt,
+            writes=merging,
         )
         endpoint = context.endpoint or EndpointFeatures()
         self._requests = WriteRequests(
@@ -283,10 +283,10 @@ class _ChunkImport:
             if segment.work.requests:
                 self._require_same_table()
             counted = None
-            if segment.end.byte > self._start.byte:
+            if segment.end.byte > self.start.byte:
                 rejects = self._feeder.rejects(segment.rows.read - segment.rows.filtered)
                 own = self._count_own_items(segment)
-                counted = write_segment(own, rejects, self._trail, self._ledger, self._session)
+                counted = write_segment(own, rejects, self._trail, self.ledger, self.session)
             self._trim_attempt(segment, counted)
             self._raise_pending_error()
             return counted
@@ -298,7 +298,7 @@ class _ChunkImport:
 
         Other errors of its description are ignored: Report checks again.
         """
-        context = self._context
+        context = self.context
         if context.is_whole_run:
             return
         policy = replace(context.retry_policy, attempts=TABLE_CHECK_ATTEMPTS)
@@ -311,10 +311,10 @@ class _ChunkImport:
 
     def _write_rows(self) -> None:
         """Run a driver: it gets rows from the feeder, and asks the scheduler which to send when."""
-        context, feeder = self._context, self._feeder
+        context, feeder = self.context, self._feeder
         options = self._record.payload.options
         blocks = read_chunk(
-            *(self._reader, self._chunk, self._start, self._ledger, context, FEED_READ_BYTES),
+            *(self.reader, self.chunk, self.start, self.ledger, context, FEED_READ_BYTES),
             trail=self._trail,
         )
         with closing(blocks), rare_gc():
@@ -337,23 +337,23 @@ class _ChunkImport:
 
     def _report_progress_and_check_stop(self) -> bool:
         # Called thousands of times a second.
-        now = self._context.clock()
+        now = self.context.clock()
         if now >= self._report_at:
             self._report_at = now + PROGRESS_SECONDS
             self._report_progress()
-        return self._context.should_stop()
+        return self.context.should_stop()
 
     def _report_progress(self) -> None:
         counts, work = self._feeder.counts(self._scheduler), self._scheduler.stats
         # Rows beyond the frontier, too: their write units are consumed now.
         answered = self._scheduler.outcomes.answered + self._feeder.pending.filtered
-        self._samples.add(self._context.clock(), answered, work.consumed_wcu, work.throttled)
+        self._samples.add(self.context.clock(), answered, work.consumed_wcu, work.throttled)
         settled, block_start = self._feeder.settled_bytes(self._scheduler.outcomes.frontier)
         self._trail.discard_before(block_start)
         totals = WorkTotals(counts, work, settled)
-        self._context.progress((self._chunk.chunk, totals))
-        if self._session is not None:
-            self._session.progress(self._chunk.chunk, self._start.byte, totals)
+        self.context.progress((self.chunk.chunk, totals))
+        if self.session is not None:
+            self.session.progress(self.chunk.chunk, self.start.byte, totals)
 
     def _make_segment(self) -> Segment:
         """Count the rows before the first one without an outcome."""
@@ -361,16 +361,17 @@ class _ChunkImport:
         end = self._feeder.cursor(outcomes.frontier)
         all_rows = self._feeder.exhausted and not outcomes.ahead
         segment = Segment(
-            chunk=self._chunk.chunk,
-            start=self._start,
+            chunk=self.chunk.chunk,
+            start=self.start,
             end=end,
-            proven=all_rows and end.byte == self._chunk.end,
+            proven=all_rows and end.byte == self.chunk.end,
             rows=self._feeder.counts(self._scheduler),
             work=self._scheduler.stats,
             rejects=None,
-            times=self._samples.times(self._context.clock()),
+            times=self._samples.times(self.context.clock()),
             padding=self._feeder.padding_before(end.byte) or None,
-            repeated=self._repeated(),
+            # Rows whose key came before count only where the last request to arrive wins.
+            repeated=self._scheduler.repeated if self._record.mode.last_request_wins else 0,
         )
         if not segment.rows.conserved:
             raise ConservationViolated(
@@ -378,10 +379,6 @@ class _ChunkImport:
                 " add up: please report it"
             )
         return segment
-
-    def _repeated(self) -> int:
-        """Count the rows whose key came before, in modes where the last request to arrive wins."""
-        return self._scheduler.repeated if self._record.mode.last_request_wins else 0
 
     def _count_own_items(self, segment: Segment) -> Segment:
         """Count identical items as written where another invocation may have written them.
@@ -424,12 +421,12 @@ class _ChunkImport:
             raise self._scheduler.fatal
         error = self._feeder.error
         # A request that was given up at the deadline is repeated by the next invocation.
-        if error is not None and (error.permanent or not self._context.must_end()):
+        if error is not None and (error.permanent or not self.context.must_end()):
             raise error
         if self._feeder.has_too_many_rejects:
             rejected, read = self._feeder.rejected, self._feeder.pending.rows
             of_rows = "" if limit.percent is None else f", {rejected:,} of the {read:,} rows read"
             raise TooManyRejects(
-                f"chunk {self._chunk.chunk} has more rejects than max_rejects allows ({limit}"
+                f"chunk {self.chunk.chunk} has more rejects than max_rejects allows ({limit}"
                 f"{of_rows}): look at them, then mend the file, or allow more and {TAKE_UP}"
             )

@@ -12,17 +12,15 @@ from ddbload.aws.table_description import has_statements, table_notices
 from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk, ListingCursor, ManifestPart, PreflightCursor
 from ddbload.contracts.column_mapping import HMAC_KEY, key_fingerprint
-from ddbload.contracts.options import Options
 from ddbload.contracts.payload import Payload, asked_hash, check_run_id, differing
 from ddbload.contracts.results import DONE
-from ddbload.contracts.run_record import Cursor, LoadedBefore, Resume, RunRecord, Table
+from ddbload.contracts.run_record import Cursor, Resume, RunRecord, Table
 from ddbload.contracts.source import AUTO
 from ddbload.contracts.states import PreflightResult, PreflightTask, RunRequest
 from ddbload.errors import InvalidPayload, LedgerDamaged, RunMismatch, SourceChanged
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import (
     ObjectListing,
-    PinnedObject,
     iter_listing,
     write_object_listing,
 )
@@ -297,7 +295,24 @@ def _new_record_of_once(
         loaded = found.summary
         left = listing
         if loaded is not None and found.has_all:
-            return _empty_record(run, payload, pinned, listing, table, asked, loaded, context)
+            # There is nothing to load: the source is not even read.
+            return RunRecord(
+                run=run,
+                payload=replace(payload, run=run),
+                pinned=dict(pinned or {}) if listing is None else listing.pinned,
+                size=0,
+                data_start=Cursor(0, 1),
+                columns=(),
+                types=(),
+                table=table,
+                chunk_bytes=payload.options.chunk_bytes,
+                workers=1,
+                created=context.now(),
+                asked=asked,
+                objects=0,
+                listing=None if listing is None else listing.name,
+                loaded_before=loaded,
+            )
         if loaded is not None and listing is not None:
             left = write_object_listing(found.left, ledger, payload.source.uri, listing.format)
         prepared = prepare_run(
@@ -310,36 +325,6 @@ def _new_record_of_once(
         if found.is_current:
             warn_of_header(prepared, context)
             return replace(prepared.record, loaded_before=loaded)
-
-
-def _empty_record(
-    run: str,
-    payload: Payload,
-    pinned: PinnedObject | None,
-    listing: ObjectListing | None,
-    table: Table,
-    asked: str,
-    loaded: LoadedBefore,
-    context: Context,
-) -> RunRecord:
-    """Return the record of a run that has nothing to load; its source is not even read."""
-    return RunRecord(
-        run=run,
-        payload=replace(payload, run=run),
-        pinned=dict(pinned or {}) if listing is None else listing.pinned,
-        size=0,
-        data_start=Cursor(0, 1),
-        columns=(),
-        types=(),
-        table=table,
-        chunk_bytes=payload.options.chunk_bytes,
-        workers=1,
-        created=context.now(),
-        asked=asked,
-        objects=0,
-        listing=None if listing is None else listing.name,
-        loaded_before=loaded,
-    )
 
 
 # The same run again.
@@ -366,11 +351,21 @@ def take_up_run(
         _check_same_source(existing, payload, ledger, context)
         if existing.payload.once:
             claim_load(existing, ledger, context)
-    options = _kept_options(payload.options, existing.payload.options)
+    options = payload.options
+    if options.scan == AUTO:
+        # The way of scanning that preflight chose for the run stays, unless one is asked for.
+        options = replace(options, scan=existing.payload.options.scan)
+    options = replace(options, max_row_bytes=options.row_limit)
     limits = resolve_limits(options, table.name, described, context)
-    record = existing.with_limits(
-        replace(payload, options=limits.options),
-        *(limits.most_workers, limits.write_price, limits.capacity),
+    expansion, most_workers = payload.source.max_expansion, limits.most_workers
+    source = replace(existing.payload.source, max_expansion=expansion)
+    record = replace(
+        existing,
+        payload=replace(existing.payload, source=source, options=limits.options),
+        workers=existing.workers if most_workers == existing.most_workers else most_workers,
+        most_workers=most_workers,
+        write_price=limits.write_price,
+        capacity=limits.capacity,
     )
     if record == existing:
         return existing
@@ -424,10 +419,3 @@ def _changed(existing: RunRecord) -> SourceChanged:
         f"run {existing.run} began with another version of {existing.payload.source.uri} (or"
         " another source); start a new run for this one"
     )
-
-
-def _kept_options(asked: Options, settled: Options) -> Options:
-    """Keep the way of scanning that preflight chose for the run, unless one is asked for."""
-    if asked.scan == AUTO:
-        asked = replace(asked, scan=settled.scan)
-    return replace(asked, max_row_bytes=asked.row_limit)

@@ -115,7 +115,14 @@ def prepare_run(
             chain([raw], objects), payload, table, several=listing is not None
         )
     if first.detected.source.kind.is_container:
-        listing = _list_row_groups(first, listing, ledger, context)
+        # List each row group of Parquet files as an object, unless one file has at most one.
+        files: Iterable[Pinned] = [first.pinned]
+        if listing is not None:
+            files = iter_listing(ledger, listing.name, 0, listing.objects)
+        groups = row_groups(files, context)
+        first_two = list(islice(groups, 2))
+        if listing is not None or len(first_two) == 2:
+            listing = write_object_listing(chain(first_two, groups), ledger, first.name, PARQUET)
     payload = replace(payload, run=run)
     record = _make_record(payload, asked, first, listing, table, described, context)
     for notice in first.cells.notices:
@@ -216,23 +223,6 @@ def _make_record(
         write_price=limits.write_price,
         capacity=limits.capacity,
     )
-
-
-def _list_row_groups(
-    first: _FirstObject,
-    listing: ObjectListing | None,
-    ledger: Ledger,
-    context: Context,
-) -> ObjectListing | None:
-    """List each row group of Parquet files as an object; None for one file with at most one."""
-    files: Iterable[Pinned] = [first.pinned]
-    if listing is not None:
-        files = iter_listing(ledger, listing.name, 0, listing.objects)
-    groups = row_groups(files, context)
-    first_two = list(islice(groups, 2))
-    if listing is None and len(first_two) < 2:
-        return None
-    return write_object_listing(chain(first_two, groups), ledger, first.name, PARQUET)
 
 
 def _open_objects(

@@ -205,7 +205,7 @@ def _cancel(ledger: Ledger, record: RunRecord, stopped: str, context: Context) -
     # Functions may send before they are seen.
     least, most = begun + UNSEEN_SECONDS + _POLL_SECONDS, begun + WORKER_STOP_SECONDS
     while context.clock() < most and not context.must_end():
-        if context.clock() >= least and not _are_working(ledger):
+        if context.clock() >= least and not any(each.working for each in ledger.workers()):
             return
         context.sleep(_POLL_SECONDS)
 
@@ -219,7 +219,3 @@ def _is_taken_up(ledger: Ledger, stopped: str) -> bool:
 
 def _is_resumed(control: Control | None, stopped: str) -> bool:
     return control is not None and not control.cancelled and control.resumed_after == stopped
-
-
-def _are_working(ledger: Ledger) -> bool:
-    return any(each.working for each in ledger.workers())

@@ -70,16 +70,11 @@ class RawReads:
         body: bytes = answer["Body"]
         return body
 
-    def _keep_body(
-        self,
-        operation_model: Any,
-        response_dict: dict[str, Any],
-        customized_response_dict: dict[str, Any],
-        **_: object,
-    ) -> None:
-        if operation_model.name in _METHODS and response_dict["status_code"] < 300:
-            customized_response_dict["Body"] = response_dict["body"]
-            response_dict["body"] = b"{}"
+    def _keep_body(self, **event: Any) -> None:
+        response = event["response_dict"]
+        if event["operation_model"].name in _METHODS and response["status_code"] < 300:
+            event["customized_response_dict"]["Body"] = response["body"]
+            response["body"] = b"{}"
 
 
 @dataclass(slots=True)

@@ -159,25 +159,13 @@ def estimate_reads(
         units = weight * keys * max(1, math.ceil(each / READ_UNIT_BYTES))
     billed = is_on_demand(described)
     price = READ_UNIT_PRICE_IA if table_class_of(described) == STANDARD_IA else READ_UNIT_PRICE
-    return ReadEstimate(
-        items,
-        counted,
-        units,
-        price,
-        billed,
-        _rate_limit(described, settings.max_rcu, on_demand=billed),
-    )
-
-
-def _rate_limit(
-    described: Mapping[str, Any], max_rcu: float | str | None, *, on_demand: bool
-) -> float | None:
+    max_rcu, rate = settings.max_rcu, None
     if isinstance(max_rcu, float | int):
-        return float(max_rcu)
-    if max_rcu is None and on_demand:
-        return None
-    percent = DEFAULT_PERCENT if max_rcu is None else parse_percent(max_rcu)
-    return max(1.0, read_capacity(described) * (percent or DEFAULT_PERCENT) / 100)
+        rate = float(max_rcu)
+    elif max_rcu is not None or not billed:
+        percent = DEFAULT_PERCENT if max_rcu is None else parse_percent(max_rcu)
+        rate = max(1.0, read_capacity(described) * (percent or DEFAULT_PERCENT) / 100)
+    return ReadEstimate(items, counted, units, price, billed, rate)
 
 
 EXPLAINED_ITEMS = 100

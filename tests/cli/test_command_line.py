@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,11 +23,12 @@ from ddbload.cli.terminal import Output, ask_to_agree
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.row_counts import WorkTotals
-from ddbload.contracts.run_record import Cursor, RunRecord, Table
+from ddbload.contracts.run_record import Cursor
 from ddbload.errors import InvalidPayload, InvalidUsage
 from ddbload.runs.progress import ChunkStates, RunProgress
 from ddbload.steps.report import empty_report
 from tests.cli.console import PROGRAM
+from tests.unit.contracts.message_samples import RECORD
 
 EXAMPLES = [(name, each) for name in commands.commands for each in commands.commands[name].examples]
 
@@ -231,13 +233,13 @@ def test_bash_completes_commands_and_options():
 
 def test_start_prints_each_step_once_it_has_a_record(monkeypatch, capsys):
     found = Payload.from_json({"source": {"path": "a"}, "target": {"table": "books"}})
-    record = RunRecord(
-        *("run", found, {"size": 9}, 9, Cursor(3, 2), ("CANARY",), ("S",)),
-        table=Table("books", "id", ()),
-        chunk_bytes=5,
-        workers=1,
-        created=0.0,
-        asked="asked",
+    record = replace(
+        RECORD,
+        payload=found,
+        size=9,
+        data_start=Cursor(3, 2),
+        columns=("CANARY",),
+        types=("S",),
     )
     chunks = ChunkStates([Chunk(0, 3, 9, 2)])
     records = iter([None, record])

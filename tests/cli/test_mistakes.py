@@ -21,6 +21,7 @@ from ddbload.aws.clients import Clients
 from ddbload.cli.commands import commands, run
 from ddbload.errors import AwsConfiguration
 from tests.fakes.dynamodb import FakeDynamoDB
+from tests.fakes.dynamodb_tables import keyed
 from tests.fakes.s3 import FakeS3
 
 USAGE, FAILED, REJECTS = 2, 1, 3
@@ -294,12 +295,7 @@ def _refuse(_: Clients, service: str, **__: object) -> None:
 
 def _services() -> dict[str, Any]:
     dynamodb, s3 = Tables(), FakeS3()
-    dynamodb.create_table(
-        TableName="books",
-        KeySchema=[{"AttributeName": "isbn", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "isbn", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    dynamodb.create_table(**keyed("books", isbn="S"))
     s3.create_bucket(Bucket="data")
     s3.put_object(Bucket="data", Key="in/books.csv", Body=b"isbn,name\n1,a\n")
     return {"dynamodb": dynamodb, "s3": s3}

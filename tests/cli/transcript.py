@@ -23,6 +23,7 @@ from itertools import takewhile
 from typing import Any
 
 from tests.cli.console import Console, Ended
+from tests.fakes.dynamodb_tables import keyed
 
 _VARYING = (
     (re.compile(r"\b\d{8}T\d{6}Z-[0-9a-f]{6}\b"), "RUN"),
@@ -121,15 +122,7 @@ def _parts(uri: str) -> tuple[str, str]:
 def make_table(dynamodb: Any, name: str, *keys: str) -> None:
     """Create a table with the keys `id:N`, or `id:N` and `year:S`."""
     pairs = [key.split(":") for key in keys]
-    dynamodb.create_table(
-        TableName=name,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": key, "AttributeType": of} for key, of in pairs],
-        KeySchema=[
-            {"AttributeName": key, "KeyType": role}
-            for (key, _), role in zip(pairs, ("HASH", "RANGE"), strict=False)
-        ],
-    )
+    dynamodb.create_table(**keyed(name, **dict(pairs)))
     while dynamodb.describe_table(TableName=name)["Table"]["TableStatus"] != "ACTIVE":
         pass
 

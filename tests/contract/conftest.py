@@ -15,6 +15,7 @@ from moto import mock_aws
 
 from tests.dynamodb_local.server import dynamodb_local
 from tests.fakes.dynamodb import FakeDynamoDB
+from tests.fakes.dynamodb_tables import keyed
 from tests.fakes.s3 import FakeS3
 
 NAMES = (f"contract-{os.getpid()}-{number}" for number in itertools.count())
@@ -91,18 +92,9 @@ def make_table(dynamodb) -> Iterator[Callable[..., str]]:
 
     def make(pk: str = "S", sk: str | None = None, **more: Any) -> str:
         name = next(NAMES)
-        keys = [("pk", pk, "HASH")] + ([("sk", sk, "RANGE")] if sk else [])
-        extra = more.pop("AttributeDefinitions", [])
-        dynamodb.create_table(
-            TableName=name,
-            KeySchema=[{"AttributeName": n, "KeyType": kind} for n, _, kind in keys],
-            AttributeDefinitions=[
-                *({"AttributeName": n, "AttributeType": of} for n, of, _ in keys),
-                *extra,
-            ],
-            BillingMode="PAY_PER_REQUEST",
-            **more,
-        )
+        table = keyed(name, pk=pk, **({"sk": sk} if sk else {}))
+        table["AttributeDefinitions"] += more.pop("AttributeDefinitions", [])
+        dynamodb.create_table(**table, **more)
         made.append(name)
         deadline = time.monotonic() + 10
         while dynamodb.describe_table(TableName=name)["Table"]["TableStatus"] != "ACTIVE":

@@ -184,15 +184,6 @@ def test_pinned_object_version_stays_readable(versioned):
 # What only S3 can be asked for.
 
 
-@pytest.fixture(params=["fake", "moto"])
-def s3(request) -> Iterator[Any]:
-    if request.param == "fake":
-        yield FakeS3()
-    else:
-        with mock_aws():
-            yield request.getfixturevalue("moto_s3")
-
-
 @pytest.mark.parametrize(
     ("bucket", "key"), [("nowhere", "k"), ("bucket", "nothing"), ("bucket", "k/")]
 )

@@ -12,6 +12,7 @@ import pytest
 from botocore.config import Config
 
 from tests.dynamodb_local.server import dynamodb_local
+from tests.fakes.dynamodb_tables import keyed
 
 collect_ignore_glob = [] if os.environ.get("DDBLOAD_DYNAMODB_LOCAL") else ["test_*.py"]
 
@@ -50,13 +51,7 @@ def make_table() -> Callable[..., str]:
 
     def make(client: Any, pk: str = "S", sk: str | None = None) -> str:
         name = next(_names)
-        keys = [("pk", pk, "HASH")] + ([("sk", sk, "RANGE")] if sk else [])
-        client.create_table(
-            TableName=name,
-            KeySchema=[{"AttributeName": n, "KeyType": kind} for n, _, kind in keys],
-            AttributeDefinitions=[{"AttributeName": n, "AttributeType": of} for n, of, _ in keys],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        client.create_table(**keyed(name, pk=pk, **({"sk": sk} if sk else {})))
         return name
 
     return make

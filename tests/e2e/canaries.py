@@ -14,6 +14,7 @@ import pytest
 from tests.cli.console import Console
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault
+from tests.fakes.dynamodb_tables import keyed
 from tests.faults import catalogue
 from tests.faults.catalogue import Named
 from tests.faults.server import FaultServer
@@ -21,12 +22,7 @@ from tests.faults.server import FaultServer
 MARK = "Ary7f3aQz"
 """In every cell: `cañAry7f3aQz-17-name/+"`, which JSON, URLs and base64 write differently."""
 ROWS = 600
-TABLE = {
-    "TableName": "birds",
-    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+TABLE = keyed("birds", id="S")
 
 
 def cell(row: int | str, column: str) -> str:

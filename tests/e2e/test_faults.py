@@ -6,16 +6,12 @@ import json
 
 import pytest
 
+from tests.fakes.dynamodb_tables import keyed
 from tests.faults.catalogue import SURVIVABLE
 from tests.faults.server import FaultServer
 
 ROWS = 1500
-TABLE = {
-    "TableName": "faults",
-    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "N"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+TABLE = keyed("faults", id="N")
 
 
 @pytest.mark.parametrize(("engine", "seed"), [("threads", 11), ("sync", 12), ("async", 13)])

@@ -15,6 +15,7 @@ from tests.cli.console import PROGRAM, without_progress
 from tests.cli.transcript import make_table
 from tests.e2e.interrupted import ARRAY, FILE, ROWS, SLOWLY, LongRun
 from tests.e2e.processes import alive, command_of, started, until
+from tests.fakes.dynamodb_tables import keyed
 from tests.faults.server import FaultServer
 
 NUMBERS = count()
@@ -117,12 +118,7 @@ def test_run_of_a_pipe_cannot_be_resumed(long):
 def test_second_ctrl_c_ends_run_at_once(console):
     console.write("a.csv", "id,name\n" + "".join(f"{n},name\n" for n in range(500)))
     with FaultServer(stall_seconds=60) as server:
-        server.dynamodb.create_table(
-            TableName="stalled",
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        server.dynamodb.create_table(**keyed("stalled", id="N"))
         server.fail_at_random(1, ["stall"], 1.0)
         command = [PROGRAM, "import", "a.csv", "stalled", "--processes", "2"]
         options = ["--chunk-bytes", "2000", "--run-id", "long"]
@@ -270,12 +266,7 @@ def test_ctrl_c_counts_every_row_that_was_written(console, engine, mode):
     """Rows come back and answers get lost, so that written rows lie beyond those that are left."""
     console.write(FILE, "id,name\n" + "".join(f"{number},name\n" for number in range(20_000)))
     with FaultServer(stall_seconds=0.1) as server:
-        server.dynamodb.create_table(
-            TableName="slow",
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        server.dynamodb.create_table(**keyed("slow", id="N"))
         faults = ["InternalServerError", "late", "ThrottlingException"]
         operations = ["BatchWriteItem", "BatchExecuteStatement", "PutItem", "UpdateItem"]
         server.fail_at_random(7, faults, 0.3, operations)

@@ -21,6 +21,21 @@ SCHEMA_MISMATCH = "The provided key element does not match the schema"
 _INVALID = "One or more parameter values were invalid: "
 
 
+def keyed(name: str, /, **keys: str) -> dict[str, Any]:
+    """Return the parameters of CreateTable for a table with these keys, given with their types."""
+    return {
+        "TableName": name,
+        "KeySchema": [
+            {"AttributeName": key, "KeyType": role}
+            for key, role in zip(keys, ("HASH", "RANGE"), strict=False)
+        ],
+        "AttributeDefinitions": [
+            {"AttributeName": key, "AttributeType": kind} for key, kind in keys.items()
+        ],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+
+
 @dataclass(frozen=True)
 class Index:
     """A secondary index; ``projected`` is ``None`` for whole items."""

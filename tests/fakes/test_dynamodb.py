@@ -11,20 +11,25 @@ from botocore.exceptions import ClientError
 
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.dynamodb_faults import Fault, fails
+from tests.fakes.dynamodb_tables import keyed
 
 TABLE = "table"
 
 
-def make(key_type: str = "S", latency: float = 0.0, **more: Any) -> FakeDynamoDB:
-    dynamodb = FakeDynamoDB(latency=latency)
-    defined = [{"AttributeName": "id", "AttributeType": key_type}, *more.pop("defined", [])]
-    dynamodb.create_table(
-        TableName=TABLE,
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        AttributeDefinitions=defined,
-        BillingMode="PAY_PER_REQUEST",
-        **more,
-    )
+def make(key_type: str = "S") -> FakeDynamoDB:
+    dynamodb = FakeDynamoDB()
+    dynamodb.create_table(**keyed(TABLE, id=key_type))
+    return dynamodb
+
+
+def make_indexed() -> FakeDynamoDB:
+    """Make a table with an index by `x`."""
+    dynamodb, index = FakeDynamoDB(), keyed("by-x", x="S")
+    table = keyed(TABLE, id="S")
+    table["AttributeDefinitions"] += index["AttributeDefinitions"]
+    schema, held = index["KeySchema"], {"ProjectionType": "KEYS_ONLY"}
+    indexes = [{"IndexName": "by-x", "KeySchema": schema, "Projection": held}]
+    dynamodb.create_table(**table, GlobalSecondaryIndexes=indexes)
     return dynamodb
 
 
@@ -52,13 +57,7 @@ def test_items_are_measured_in_utf8(extra, accepted):
 
 
 def test_empty_index_keys_are_refused():
-    index = {
-        "IndexName": "by-x",
-        "KeySchema": [{"AttributeName": "x", "KeyType": "HASH"}],
-        "Projection": {"ProjectionType": "KEYS_ONLY"},
-    }
-    defined = [{"AttributeName": "x", "AttributeType": "S"}]
-    dynamodb = make(defined=defined, GlobalSecondaryIndexes=[index])
+    dynamodb = make_indexed()
     for text in ("", "x" * 2049):
         with pytest.raises(ClientError) as raised:
             write(dynamodb, put("a", x={"S": text}))
@@ -66,13 +65,7 @@ def test_empty_index_keys_are_refused():
 
 
 def test_index_capacity_is_counted():
-    index = {
-        "IndexName": "by-x",
-        "KeySchema": [{"AttributeName": "x", "KeyType": "HASH"}],
-        "Projection": {"ProjectionType": "KEYS_ONLY"},
-    }
-    defined = [{"AttributeName": "x", "AttributeType": "S"}]
-    dynamodb = make(defined=defined, GlobalSecondaryIndexes=[index])
+    dynamodb = make_indexed()
 
     def cost(**more: Any) -> tuple[float, float, dict[str, Any]]:
         answer = write(dynamodb, put("a", **more), ReturnConsumedCapacity="INDEXES")

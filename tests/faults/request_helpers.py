@@ -11,16 +11,12 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from tests.fakes.dynamodb_tables import keyed
 from tests.faults.server import FaultServer
 
 TABLE = "table"
 KEYS = ["a", "b", "c"]
-DEFINITION = {
-    "TableName": TABLE,
-    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+DEFINITION = keyed(TABLE, id="S")
 
 
 def client_of(port: int, **config: Any) -> Any:

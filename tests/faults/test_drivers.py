@@ -21,6 +21,7 @@ from ddbload.errors import AccessDenied, TableNotFound
 from ddbload.write.drivers import Driver, Job, concurrency_for, transport_for
 from ddbload.write.requests import WriteRequests
 from ddbload.write.scheduler.scheduler import Scheduler
+from tests.fakes.dynamodb_tables import keyed
 from tests.faults.catalogue import FATAL, LIES, SURVIVABLE
 from tests.faults.request_helpers import ShortPauses, wait_for_writes
 from tests.faults.server import FaultServer
@@ -109,12 +110,7 @@ def _load(
     **more: Any,
 ) -> Loaded:
     table = f"table{next(_table_numbers)}"
-    server.dynamodb.create_table(
-        TableName=table,
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    server.dynamodb.create_table(**keyed(table, id="N"))
     scheduler = Scheduler(
         concurrency=1 if engine == "sync" else CONCURRENCY, deadline=deadline, rng=ShortPauses(seed)
     )

@@ -21,6 +21,7 @@ from ddbload.contracts.states import ImportTask, PreflightTask
 from ddbload.steps.import_chunk import import_chunk
 from ddbload.steps.preflight import preflight
 from ddbload.steps.report import write_report
+from tests.fakes.dynamodb_tables import keyed
 from tests.faults.catalogue import LIES, SURVIVABLE
 from tests.faults.certificates import Certificate, make
 from tests.faults.request_helpers import ShortPauses
@@ -83,12 +84,7 @@ def _import(
     server: FaultServer, folder: Path, engine: str, rows: int, options: dict[str, Any]
 ) -> Imported:
     table = f"table{next(_tables)}"
-    server.dynamodb.create_table(
-        TableName=table,
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    server.dynamodb.create_table(**keyed(table, id="N"))
     file = folder / "rows.csv"
     file.write_text("id,name\n" + "".join(f"{row},row {row}\n" for row in range(rows)))
     context = Context(

@@ -152,11 +152,11 @@ def test_unexpected_data_end_a_connection(wire):
     assert server.accepted == 2
 
 
-def until_readable(loop: HttpLoop) -> None:
-    """Wait until the idle connection has received data."""
+def until_idle_has(loop: HttpLoop, event: int) -> None:
+    """Wait until the idle connection has received data, or broken."""
     ((_, connection),) = loop._idle
     poll = select.poll()
-    poll.register(connection.fd, select.POLLIN)
+    poll.register(connection.fd, event)
     assert poll.poll(10_000)
 
 
@@ -176,7 +176,7 @@ def test_repeated_response_is_not_taken_for_the_next(wire):
         # The TLS session ticket has arrived.
         loop.wait(0.05)
         go_on.set()
-        until_readable(loop)
+        until_idle_has(loop, select.POLLIN)
         assert said(loop) == 200
     assert server.accepted == 2
 
@@ -245,11 +245,8 @@ def test_connection_end_noticed_while_sending_is_resent(wire):
     server = Scripted(script, answers(), tls=wire[0])
     with server, looping(server.port, tls=wire[1]) as loop:
         assert said(loop) == 200
-        ((_, connection),) = loop._idle
         go_on.set()
-        poll = select.poll()
-        poll.register(connection.fd, select.POLLERR)
-        assert poll.poll(10_000)
+        until_idle_has(loop, select.POLLERR)
         assert said(loop) == 200
     assert len(server.requests) == 2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -79,6 +79,18 @@ def test_read_objects_by_threads_returns_the_same(bucket, clients):
     assert read(clients, bucket.pinned(), signers=None) == list(OBJECTS.values())
 
 
+def once(fault: str) -> Callable[[str], str | None]:
+    """Make the first request for each target meet a fault."""
+    asked: set[str] = set()
+
+    def decide(target: str) -> str | None:
+        is_new = target not in asked
+        asked.add(target)
+        return fault if is_new else None
+
+    return decide
+
+
 @pytest.mark.parametrize(
     ("fault", "way"),
     [
@@ -87,14 +99,7 @@ def test_read_objects_by_threads_returns_the_same(bucket, clients):
     ],
 )
 def test_read_objects_repeats_after_a_transient_fault(bucket, clients, fault, way):
-    asked: set[str] = set()
-
-    def once(target: str) -> str | None:
-        is_new = target not in asked
-        asked.add(target)
-        return fault if is_new else None
-
-    bucket.decide = once
+    bucket.decide = once(fault)
     signers = clients.s3_signer if way == "async" else None
     # On one connection, so that each offset meets the fault.
     found = read(clients, bucket.pinned(), signers=signers, concurrency=3)
@@ -222,14 +227,7 @@ def test_expired_credentials_are_replaced(bucket, clients, monkeypatch):
 @pytest.mark.parametrize("fault", [*PASSING, "chunked"])
 @pytest.mark.parametrize("requests", [1, 16])
 def test_list_objects_repeats_a_page_after_a_transient_fault(bucket, clients, fault, requests):
-    asked: set[str] = set()
-
-    def once(target: str) -> str | None:
-        is_new = target not in asked
-        asked.add(target)
-        return fault if is_new else None
-
-    bucket.decide = once
+    bucket.decide = once(fault)
     bucket.page = 2
     assert keys(clients, requests=requests) == sorted(OBJECTS)
 

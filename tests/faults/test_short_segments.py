@@ -5,6 +5,7 @@ from __future__ import annotations
 from ddbload.aws.clients import AwsSettings
 from ddbload.runs.local_runs import LocalSettings
 from ddbload.runs.run_import import run_import
+from tests.fakes.dynamodb_tables import keyed
 from tests.faults.server import FaultServer
 
 ROWS, UNITS_A_SECOND, SECONDS = 2000, 300, 2.5
@@ -17,12 +18,7 @@ def test_short_invocations_write_few_rows_twice(tmp_path, monkeypatch):
     source = tmp_path / "a.csv"
     source.write_text("id,n\n" + "".join(f"{number},x\n" for number in range(ROWS)))
     with FaultServer() as server:
-        server.dynamodb.create_table(
-            TableName="short",
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        server.dynamodb.create_table(**keyed("short", id="N"))
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", server.endpoint)
         settings = LocalSettings(
             str(tmp_path / "ledger"), AwsSettings(region="us-east-1"), segment_seconds=SECONDS

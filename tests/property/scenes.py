@@ -32,9 +32,7 @@ class Scene:
         world = self.case.world(self.chunk_bytes)
         chaos = Chaos(world, self.plan)
         with self.sizes():
-            chaos.run()
-            chaos.finish()
-            return chaos, world.report()
+            return chaos, chaos.conclude()
 
     def undisturbed(self) -> Report:
         """Return the report of a run without interruptions."""

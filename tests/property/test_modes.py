@@ -33,9 +33,7 @@ def survive(scene: Scene, world: World) -> Report:
     """Run to the end with all interruptions, and return the report."""
     chaos = Chaos(world, scene.plan)
     with scene.sizes():
-        chaos.run()
-        chaos.finish()
-        return world.report()
+        return chaos.conclude()
 
 
 def without_positions(table: Mapping[Key, Values]) -> dict[Key, Values]:

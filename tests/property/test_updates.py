@@ -98,9 +98,7 @@ def test_table_is_the_merge_of_all_rows(rows, one_row_a_key, is_json, removes, c
     chaos = Chaos(world, events)
     sizes = Sizes(16, 64, batch_rows=2, ready_rows=5, spread_rows=1, attempt_rows=3)
     with sizes():
-        chaos.run()
-        chaos.finish()
-        report = world.report()
+        report = chaos.conclude()
     counts = report.rows
     # Rows that were merged into a later one of their key are superseded.
     assert counts == RowCounts(

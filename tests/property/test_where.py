@@ -244,7 +244,5 @@ def test_kills_doubles_and_late_writes_change_nothing(
     world = prepared(sheet)
     chaos = Chaos(world, plan(recipe))
     with at_once():
-        chaos.run()
-        chaos.finish()
-        report = world.report()
+        report = chaos.conclude()
     check(sheet, world, report)

@@ -10,6 +10,7 @@ import urllib.request
 import boto3
 import pytest
 
+from tests.fakes.dynamodb_tables import keyed
 from tests.servers.dynalite import ROOT
 
 OWNER = """
@@ -58,12 +59,7 @@ def test_failed_condition_returns_the_item_on_request(dynalite_endpoint):
         aws_access_key_id="a",
         aws_secret_access_key="b",
     )
-    client.create_table(
-        TableName="shown",
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    client.create_table(**keyed("shown", id="S"))
     client.get_waiter("table_exists").wait(TableName="shown", WaiterConfig={"Delay": 1})
     item = {"id": {"S": "k"}, "n": {"N": "1.50"}, "b": {"B": b"\xff"}}
     put = {

@@ -82,10 +82,6 @@ def _uuids(array: Any) -> list[str]:
     ]
 
 
-def _nulls(array: Any) -> list[str]:
-    return [_NULL] * len(array)
-
-
 def _booleans(array: Any) -> list[str]:
     written = {None: _NULL, True: '{"BOOL":true}', False: '{"BOOL":false}'}
     return [written[value] for value in array.to_pylist()]
@@ -280,7 +276,7 @@ _KINDS: Sequence[tuple[Callable[[Any], list[str]], _Tests]] = (
     (_times, (kinds.is_time,)),
     (_binaries, (*_BINARIES, kinds.is_fixed_size_binary)),
     (lambda array: _numbers(array.view(pa.int64())), (kinds.is_duration,)),
-    (_nulls, (kinds.is_null,)),
+    (lambda array: [_NULL] * len(array), (kinds.is_null,)),
     (_uuids, (lambda kind: isinstance(kind, pa.BaseExtensionType),)),
 )
 

@@ -14,6 +14,7 @@ import pytest
 from bench.checksum import ItemChecksum
 from bench.clients import ROOT, TABLE
 from tests.e2e.processes import alive, until
+from tests.fakes.dynamodb_tables import keyed
 from tests.trials.bench.sink_client import sink_client
 
 STARTER = """
@@ -83,12 +84,7 @@ def request(number, head=SIGNED):
 
 
 def create_books(dynamodb, name):
-    return dynamodb.create_table(
-        TableName=name,
-        AttributeDefinitions=[{"AttributeName": "isbn", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "isbn", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    return dynamodb.create_table(**keyed(name, isbn="S"))
 
 
 def test_sink_counts_each_table_by_itself(sink_process, scenario):

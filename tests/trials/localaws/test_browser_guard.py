@@ -12,6 +12,7 @@ import pytest
 from localaws import LocalAws
 from localaws.functions.runtime_api import Invocation, RuntimeApi
 from tests.e2e.processes import children
+from tests.fakes.dynamodb_tables import keyed
 from tests.trials.localaws.conftest import Deployed
 
 HERE = "127.0.0.1"
@@ -210,12 +211,7 @@ def test_every_port_refuses_a_foreign_host(listening, name, host):
 
 def create_table(port, headers):
     """Send CreateTable; return whether the table exists afterwards, and the response."""
-    table = {
-        "TableName": "forged",
-        "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-    }
+    table = keyed("forged", id="S")
     sent = signed("dynamodb", **{"Content-Type": "application/x-amz-json-1.0"})
     target = {"X-Amz-Target": "DynamoDB_20120810.CreateTable"}
     answer = ask(port, "POST", "/", json.dumps(table).encode(), {**sent, **target, **headers})

@@ -28,10 +28,22 @@ def by_botocore(
     service: str = "dynamodb",
 ) -> dict[str, str]:
     """Sign a request with botocore; returns its headers by lower-case name."""
-    stamp = dt.datetime.fromtimestamp(int(now), dt.UTC).replace(tzinfo=None)
     request = AWSRequest("POST", url, headers=dict(headers), data=body)
+    return signed(request, auth.SigV4Auth, credentials, service, region, now)
+
+
+def signed(
+    request: AWSRequest,
+    kind: type[auth.SigV4Auth],
+    credentials: Credentials,
+    service: str,
+    region: str,
+    now: float,
+) -> dict[str, str]:
+    """Sign a request by a class of botocore; return its headers by lower-case name."""
+    stamp = dt.datetime.fromtimestamp(int(now), dt.UTC).replace(tzinfo=None)
     keys = BotocoreCredentials(credentials.access_key, credentials.secret_key, credentials.token)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auth, "get_current_datetime", lambda: stamp)
-        auth.SigV4Auth(keys, service, region).add_auth(request)
+        kind(keys, service, region).add_auth(request)
     return {name.lower(): value for name, value in request.headers.items()}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from botocore import auth
 from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials as BotocoreCredentials
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +20,7 @@ from ddbload.aws.signing.sigv4 import (
     encoded_query,
 )
 from ddbload.errors import AwsConfiguration, RequestRefused
+from tests.unit.aws.botocore_signatures import signed
 
 NOW = 1_795_300_000.25
 PLAIN = Credentials("AKIAEXAMPLE", "secret/key+x")
@@ -32,13 +31,8 @@ HOST = "bucket.s3.eu-west-1.amazonaws.com"
 def by_botocore(
     path: str, query: dict[str, str], headers: dict[str, str], credentials: Credentials, now: float
 ) -> dict[str, str]:
-    stamp = dt.datetime.fromtimestamp(int(now), dt.UTC).replace(tzinfo=None)
     request = AWSRequest("GET", f"https://{HOST}{path}", headers=headers, params=query)
-    keys = BotocoreCredentials(credentials.access_key, credentials.secret_key, credentials.token)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(auth, "get_current_datetime", lambda: stamp)
-        auth.S3SigV4Auth(keys, "s3", "eu-west-1").add_auth(request)
-    return {name.lower(): value for name, value in request.headers.items()}
+    return signed(request, auth.S3SigV4Auth, credentials, "s3", "eu-west-1", now)
 
 
 def signer(*, headers: dict[str, str] | None = None, **how: Any) -> RequestSigner:

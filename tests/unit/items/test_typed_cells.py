@@ -69,8 +69,7 @@ def told(cells: list[str], types: Mapping[str, str]) -> tuple[World, list[str]]:
 
 
 def loaded(world: World) -> list[Any]:
-    for chunk in world.manifest:
-        world.import_one(chunk)
+    world.import_all()
     assert world.report().rows.read == world.report().rows.written
     return [item.get("c") for item in sorted(world.items, key=lambda item: item["id"]["S"])]
 

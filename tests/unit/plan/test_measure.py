@@ -9,6 +9,7 @@ import random
 import pytest
 
 from ddbload.plan.make_plan import make_plan
+from tests.fakes.dynamodb_tables import keyed
 from tests.fakes.dynamodb_values import item_size
 from tests.unit.steps.world import TABLE, World
 
@@ -24,25 +25,19 @@ TEXTS = ["", "a", "é" * 40, "x" * 700, "y" * 1024, "日本", 'say "no"', "line\
 NUMBERS = ["", "0", "-1", "1815", "1e3", "+7", "0.50", "10", "100", "12345678.912", "-12"]
 
 
-def key_schema(names: list[str]) -> list[dict[str, str]]:
-    kinds = zip(names, ("HASH", "RANGE"), strict=False)
-    return [{"AttributeName": name, "KeyType": kind} for name, kind in kinds]
-
-
 def make_table(world: World) -> None:
     names = {"id": "S", "team": "S", "year": "N", "nowhere": "S"}
-    world.dynamodb.create_table(
-        TableName=TABLE,
-        KeySchema=key_schema(["id"]),
-        AttributeDefinitions=[
-            {"AttributeName": name, "AttributeType": kind} for name, kind in names.items()
-        ],
-        BillingMode="PAY_PER_REQUEST",
-        GlobalSecondaryIndexes=[
-            {"IndexName": name, "KeySchema": key_schema(keys), "Projection": projection}
-            for name, (keys, projection) in INDEXES.items()
-        ],
-    )
+    table = keyed(TABLE, **names)
+    table["KeySchema"] = table["KeySchema"][:1]
+    indexes = [
+        {
+            "IndexName": name,
+            "KeySchema": keyed("", **dict.fromkeys(keys, ""))["KeySchema"],
+            "Projection": projection,
+        }
+        for name, (keys, projection) in INDEXES.items()
+    ]
+    world.dynamodb.create_table(**table, GlobalSecondaryIndexes=indexes)
 
 
 def file_of(seed: int) -> bytes:

@@ -39,16 +39,6 @@ def _start(golden: Golden) -> Cursor:
 
 
 @each_file
-def test_first_row_end_is_found_from_every_offset(golden: Golden) -> None:
-    data = golden.data[_start(golden).byte :]
-    ends = ends_of(_dialect(golden))
-    terminated = terminated_ends(data, golden.delimiter, golden.quote)
-    for offset in range(1, len(data) + 2):
-        expected = min((end for end in terminated if end >= offset), default=0)
-        assert ends.first_from(data, offset, final=True) == expected
-
-
-@each_file
 def test_rows_are_the_same_when_pieces_part_at_any_byte(golden: Golden) -> None:
     start = _start(golden)
     data = golden.data[start.byte :]

@@ -65,8 +65,7 @@ def test_report_names_chunk_and_cause_when_function_was_killed(world, error):
 def test_run_is_done_when_all_rows_are_imported_whatever_was_caught(world):
     """The Map may fail to write its results."""
     result = preflight(PreflightTask(named(world), RUN), world.context())
-    for chunk in world.manifest:
-        world.import_one(chunk)
+    world.import_all()
     error = {"Error": "States.ResultWriterFailed", "Cause": "words"}
     outcome = report(world, {**result.to_json(), "error": error})
     assert (outcome["status"], outcome["rows"]["written"]) == ("SUCCEEDED", ROWS)

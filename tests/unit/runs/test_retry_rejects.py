@@ -9,30 +9,20 @@ from dataclasses import replace
 import pytest
 
 from ddbload.contracts.payload import NullHandling, Payload
-from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
+from ddbload.contracts.run_record import KeyAttribute, RunRecord, Table
 from ddbload.contracts.source import Source
 from ddbload.errors import BadRetryFile
 from ddbload.runs.retry_rejects import payload_for, write_rows
+from tests.unit.contracts.message_samples import RECORD
 
 TABLE = Table("books", "id", (KeyAttribute("id", "N", 2048),))
 
 
 def record(source: Source | None = None) -> RunRecord:
     read = source or Source(bucket="b", key="k", version_id="v", etag="e")
-    return RunRecord(
-        run="r",
-        payload=Payload(read, "books", {"year": "N"}, run="r", infer_types=True),
-        pinned={},
-        size=1,
-        data_start=Cursor(0, 1),
-        columns=("id", "year"),
-        types=("N", "N"),
-        table=TABLE,
-        chunk_bytes=1,
-        workers=1,
-        created=0.0,
-        asked="0123456789abcdef",
-    )
+    payload = Payload(read, "books", {"year": "N"}, run="r", infer_types=True)
+    columns, types = ("id", "year"), ("N", "N")
+    return replace(RECORD, run="r", payload=payload, columns=columns, types=types, table=TABLE)
 
 
 def rows(*raws: object, source: Source | None = None) -> bytes:

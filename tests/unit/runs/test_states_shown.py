@@ -110,34 +110,33 @@ def imported(rejects: bool = False) -> Shown:
     return shown
 
 
+def begun(shown: Shown, chunks: int | None = 1) -> Shown:
+    """Import some chunks of a run, or all."""
+    shown.preflight(execution=None if shown.stepfunctions is None else ARN)
+    shown.load(chunks)
+    return shown
+
+
 def killed() -> Shown:
-    shown = local()
-    shown.preflight(execution=None)
-    shown.load(1)
+    shown = begun(local())
     heartbeat_of_a_dead_process(shown)
     return shown
 
 
 def failed() -> Shown:
-    shown = local()
-    shown.preflight(execution=None)
-    shown.load(1)
+    shown = begun(local())
     shown.world.report()
     return shown
 
 
 def interrupted() -> Shown:
-    shown = local()
-    shown.preflight(execution=None)
-    shown.load(1)
+    shown = begun(local())
     shown.world.report(interrupted=True)
     return shown
 
 
 def cancelled() -> Shown:
-    shown = local()
-    shown.preflight(execution=None)
-    shown.load(1)
+    shown = begun(local())
     cancel_run(RUN, shown.world.context())
     return shown
 
@@ -156,9 +155,7 @@ def killed_in_preflight() -> Shown:
 
 
 def table_replaced() -> Shown:
-    shown = local()
-    shown.preflight(execution=None)
-    shown.load()
+    shown = begun(local(), None)
     shown.world.dynamodb.delete_table(TableName=TABLE)
     shown.world.create_table()
     shown.world.report()
@@ -169,9 +166,7 @@ def table_replaced() -> Shown:
 
 
 def executed() -> Shown:
-    shown = deployed()
-    shown.preflight()
-    shown.load()
+    shown = begun(deployed(), None)
     shown.report()
     shown.end("SUCCEEDED")
     return shown
@@ -179,42 +174,22 @@ def executed() -> Shown:
 
 def complete_and_failed() -> Shown:
     """The run is done, and then its last execution failed."""
-    shown = deployed()
-    shown.preflight()
-    shown.load()
+    shown = begun(deployed(), None)
     shown.report()
     shown.end("FAILED", "States.Runtime")
     return shown
 
 
-def complete_without_report(status: str, error: str | None = None) -> Callable[[], Shown]:
-    """The execution ended when all was imported, and nobody has reported it yet."""
+def unreported(status: str, error: str | None = None, chunks: int | None = 1) -> Any:
+    """The execution ended when some or all was imported, and nobody has reported it yet."""
 
     def make() -> Shown:
-        shown = deployed()
-        shown.preflight()
-        shown.load()
+        shown = begun(deployed(), chunks)
         shown.end(status, error)
         return shown
 
-    make.__name__ = f"complete_without_report_{status.lower()}"
+    make.__name__ = f"unreported_{status.lower()}_after_{chunks or 'all'}"
     return make
-
-
-def failed_uncaught() -> Shown:
-    shown = deployed()
-    shown.preflight()
-    shown.load(1)
-    shown.end("FAILED", "States.Runtime")
-    return shown
-
-
-def aborted() -> Shown:
-    shown = deployed()
-    shown.preflight()
-    shown.load(1)
-    shown.end("ABORTED")
-    return shown
 
 
 def refused_execution() -> Shown:
@@ -234,10 +209,7 @@ def aborted_in_preflight() -> Shown:
 
 
 def running() -> Shown:
-    shown = deployed()
-    shown.preflight()
-    shown.load(1)
-    return shown
+    return begun(deployed())
 
 
 SCENES: list[tuple[Callable[[], Shown], str, str | None]] = [
@@ -252,9 +224,9 @@ SCENES: list[tuple[Callable[[], Shown], str, str | None]] = [
     (table_replaced, "FAILED", "TableReplaced"),
     (executed, "SUCCEEDED", None),
     (complete_and_failed, "SUCCEEDED", None),
-    (complete_without_report("FAILED", "States.Runtime"), "SUCCEEDED", None),
-    (failed_uncaught, "FAILED", "States.Runtime"),
-    (aborted, "CANCELLED", None),
+    (unreported("FAILED", "States.Runtime", None), "SUCCEEDED", None),
+    (unreported("FAILED", "States.Runtime"), "FAILED", "States.Runtime"),
+    (unreported("ABORTED"), "CANCELLED", None),
     (refused_execution, "FAILED", "TableNotFound"),
     (aborted_in_preflight, "CANCELLED", None),
     (running, "RUNNING", None),

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
+from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import Interrupted, NoProgress, ServiceUnavailable
 from tests.fakes.client import ServiceError, read_timeout
@@ -160,6 +161,12 @@ class Chaos:
         self._events.clear()
         while self._late:
             self._late.pop()()
+
+    def conclude(self) -> Report:
+        """Run to the end with all interruptions, and report."""
+        self.run()
+        self.finish()
+        return self.world.report()
 
     # Moments.
 

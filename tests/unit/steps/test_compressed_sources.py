@@ -109,8 +109,7 @@ def test_preflight_of_compressed_object_continues_at_seek_point(monkeypatch, kin
         assert requested(world, before) <= 8 * 600
         steps += 1
     assert world.manifest == once.manifest
-    for chunk in world.manifest:
-        world.import_one(chunk)
+    world.import_all()
     assert_loaded(world)
 
 
@@ -152,8 +151,7 @@ def test_several_objects_are_cut_each(monkeypatch, continued):
         )
     world.preflight(10.0)
     assert len(world.manifest) > 8
-    for chunk in world.manifest:
-        world.import_one(chunk)
+    world.import_all()
     # None for the object that is not compressed.
     begin_of_plain = sum(len(text) - len(HEADER) for text in texts)
     seek = [int(name.removesuffix(".json").rpartition("/")[2]) for name in world.in_ledger("seek")]
@@ -240,8 +238,7 @@ def test_source_without_rows_succeeds_and_warns(text, pack, scan):
     said: list[str] = []
     world = World(pack(text), source={"format": "csv"}, options={"scan": scan})
     world.preflight()
-    for chunk in world.manifest:
-        world.import_one(chunk)
+    world.import_all()
     context = world.context()
     context.notice = said.append
     made = report_execution(ReportTask(RUN), context)

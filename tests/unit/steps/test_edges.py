@@ -99,9 +99,7 @@ def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch
     options = {**EDGES, "chunk_bytes": rng.choice((20, 200, 10**6))}
     world = ManyObjects(files=files, options=options)
     chaos = Chaos(world, plan(rng.randbytes(1 + 3 * 16)))
-    chaos.run()
-    chaos.finish()
-    report = world.report()
+    report = chaos.conclude()
     assert_imported(files, world, report)
 
 

@@ -66,9 +66,7 @@ def ranges(world: World) -> list[ledger_module.Range]:
 
 def survive(world: World, *events: tuple[int, Event, int]) -> tuple[Chaos, Report]:
     chaos = Chaos(world, Plan(events, backwards=False, spares_preflight=True))
-    chaos.run()
-    chaos.finish()
-    report = world.report()
+    report = chaos.conclude()
     assert report.status == "SUCCEEDED"
     assert report.rows.conserved
     return chaos, report

@@ -25,8 +25,7 @@ def world() -> World:
     """A run that is done, but for its report."""
     world = World(DATA, types={"n": "N"}, options={"chunk_bytes": 60})
     world.preflight()
-    for chunk in world.manifest:
-        world.import_one(chunk)
+    world.import_all()
     return world
 
 
@@ -74,8 +73,7 @@ def test_report_fails_when_every_row_was_rejected(allowed, chunk_bytes):
     options = {"max_rejects": allowed, "chunk_bytes": chunk_bytes}
     world = World(data, types={"n": "N"}, options=options)
     world.preflight()
-    for chunk in world.manifest:
-        world.import_one(chunk)
+    world.import_all()
     found = failed(world, "NothingWritten", "all 90 rows were rejected")
     assert found.rows == RowCounts(90, 0, 90)
     assert found.chunks_done == found.chunks

@@ -129,8 +129,7 @@ def world() -> World:
     """Import a file with rejects, but do not report it yet."""
     world = World(ROWS, types={"n": "N"}, options={"chunk_bytes": 200})
     world.preflight()
-    for chunk in world.manifest:
-        world.import_one(chunk)
+    world.import_all()
     return world
 
 

@@ -116,9 +116,7 @@ def test_own_writes_are_never_skipped_when_killed_at_any_moment(mode, event):
         how = 3 if event is Event.FAIL else 0
         plan = Plan(((moment, event, how),), backwards=False, spares_preflight=True)
         chaos = Chaos(it, plan)
-        chaos.run()
-        chaos.finish()
-        report = it.report()
+        report = chaos.conclude()
         assert report.rows == RowCounts(read=3, written=3), moment
         assert len(it.items) == (0 if mode == "delete" else 3)
         happened += len(chaos.happened)

@@ -26,9 +26,7 @@ def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch
     files = files_of(seed, 8, compressed=rng.random() < 0.5)
     world = ManyObjects(files=files, options={"chunk_bytes": rng.choice((20, 200, 10**6))})
     chaos = Chaos(world, plan(rng.randbytes(1 + 3 * 16)))
-    chaos.run()
-    chaos.finish()
-    report = world.report()
+    report = chaos.conclude()
     assert_imported(files, world, report)
 
 

@@ -22,6 +22,7 @@ from ddbload.steps.import_chunk import import_chunk
 from ddbload.steps.preflight import preflight
 from ddbload.steps.report import write_report
 from tests.fakes.dynamodb import FakeDynamoDB
+from tests.fakes.dynamodb_tables import keyed
 from tests.fakes.events import FakeEvents
 from tests.fakes.s3 import FakeS3
 
@@ -198,20 +199,14 @@ class World:
             more["GlobalSecondaryIndexes"] = [
                 {
                     "IndexName": f"index-{number}",
-                    "KeySchema": _schema(index),
+                    "KeySchema": keyed("", **dict(index))["KeySchema"],
                     "Projection": {"ProjectionType": "ALL"},
                 }
                 for number, index in enumerate(self.indexes)
             ]
-        self.dynamodb.create_table(
-            TableName=TABLE,
-            KeySchema=_schema(self.keys),
-            AttributeDefinitions=[
-                {"AttributeName": name, "AttributeType": kind} for name, kind in used.items()
-            ],
-            BillingMode="PAY_PER_REQUEST",
-            **more,
-        )
+        table = keyed(TABLE, **dict(self.keys))
+        more["AttributeDefinitions"] = keyed(TABLE, **used)["AttributeDefinitions"]
+        self.dynamodb.create_table(**table | more)
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -289,14 +284,18 @@ class World:
             count += 1
         return count
 
+    def import_all(self, seconds: float = float("inf")) -> None:
+        """Import all chunks, one after the other."""
+        for chunk in self.manifest:
+            self.import_one(chunk, seconds)
+
     def report(self, *, interrupted: bool = False) -> Report:
         return write_report(RUN, self.context(), interrupted=interrupted)
 
     def run(self, seconds: float = float("inf")) -> Report:
         """All three steps."""
         self.preflight(seconds)
-        for chunk in self.manifest:
-            self.import_one(chunk, seconds)
+        self.import_all(seconds)
         return self.report()
 
     def overwrite(self, data: bytes) -> None:
@@ -331,14 +330,6 @@ class World:
     def rejects(self) -> list[dict[str, Any]]:
         """The reject lines of the segments that count, as they are shown."""
         return [json.loads(line) for line in counted_rejects(self.ledger)]
-
-
-def _schema(keys: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
-    kinds = ("HASH", "RANGE")
-    return [
-        {"AttributeName": name, "KeyType": kind}
-        for (name, _), kind in zip(keys, kinds, strict=False)
-    ]
 
 
 def by_value(item: Item) -> dict[str, tuple[str, Any]]:

@@ -34,6 +34,7 @@ from tests.fakes.dynamodb_faults import (
     processed_first,
     scientific,
 )
+from tests.fakes.dynamodb_tables import keyed
 from tests.unit.items.expected_bodies import write_body
 from tests.unit.write.fake_transports import send_through
 
@@ -50,18 +51,7 @@ def made(count: int = 3, **more: Any) -> list[dict[str, Any]]:
 @pytest.fixture
 def dynamodb() -> FakeDynamoDB:
     fake = FakeDynamoDB()
-    fake.create_table(
-        TableName=TABLE,
-        KeySchema=[
-            {"AttributeName": "id", "KeyType": "HASH"},
-            {"AttributeName": "sort", "KeyType": "RANGE"},
-        ],
-        AttributeDefinitions=[
-            {"AttributeName": "id", "AttributeType": "S"},
-            {"AttributeName": "sort", "AttributeType": "N"},
-        ],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    fake.create_table(**keyed(TABLE, id="S", sort="N"))
     return fake
 
 
@@ -135,12 +125,7 @@ def test_unprocessed_items_match_their_rows_in_any_number_notation(dynamodb, spe
     [("S", ("1.0", "1"), "1.0"), ("B", ("AA==", "/w=="), b"\x00")],
 )
 def test_unprocessed_items_match_keys_of_text_and_bytes(dynamodb, kind, texts, written):
-    dynamodb.create_table(
-        TableName="others",
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": kind}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    dynamodb.create_table(**keyed("others", id=kind))
     dynamodb.faults.add("batch_write_item", processed_first(1))
     answer = send_rows(dynamodb, [{"id": {kind: text}} for text in texts], "others", ("id",))
     assert isinstance(answer, Accepted)

@@ -23,6 +23,7 @@ from ddbload.write.scheduler.answers import (
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.dynamodb_faults import Fault, empty_answer, error, fails
+from tests.fakes.dynamodb_tables import keyed
 from tests.unit.items.expected_bodies import write_body
 from tests.unit.write.fake_transports import send_through
 
@@ -38,12 +39,7 @@ Item = dict[str, dict[str, Any]]
 @pytest.fixture
 def dynamodb() -> FakeDynamoDB:
     fake = FakeDynamoDB()
-    fake.create_table(
-        TableName="table",
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    fake.create_table(**keyed("table", id="S"))
     return fake
 
 

@@ -26,6 +26,7 @@ from ddbload.errors import AccessDenied
 from ddbload.write.requests import EndpointFeatures, WriteRequests
 from ddbload.write.scheduler.answers import Accepted, Answer, Unsure
 from tests.fakes.dynamodb import FakeDynamoDB
+from tests.fakes.dynamodb_tables import keyed
 from tests.unit.items.expected_bodies import write_body
 from tests.unit.write.fake_transports import send_through
 
@@ -138,12 +139,7 @@ def test_refused_batch_is_sent_row_by_row():
 
 def test_existing_items_stay_and_are_told_apart_by_put_item():
     dynamodb = FakeDynamoDB()
-    dynamodb.create_table(
-        TableName="table",
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    dynamodb.create_table(**keyed("table", id="S"))
     dynamodb.put_item(TableName="table", Item=item("b", x="theirs"))
     items = [item("a"), item("b"), item("c", x="it's")]
     answer = send_through(dynamodb, make(), items, write_body(INSERT, "table", items))
