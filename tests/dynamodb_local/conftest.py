@@ -11,7 +11,10 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from tests.cli.conftest import console
 from tests.dynamodb_local.server import dynamodb_local
+
+__all__ = ["console"]
 
 collect_ignore_glob = [] if os.environ.get("DDBLOAD_DYNAMODB_LOCAL") else ["test_*.py"]
 
@@ -24,11 +27,21 @@ def endpoint() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def account(endpoint) -> dict[str, str]:
+    """Return the environment variables that point ddbload at DynamoDB Local."""
+    return {
+        "AWS_ACCESS_KEY_ID": "madeup",
+        "AWS_SECRET_ACCESS_KEY": "madeup",
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL_DYNAMODB": endpoint,
+    }
+
+
 @pytest.fixture(autouse=True)
-def credentials(monkeypatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "madeup")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "madeup")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
+def credentials(account, monkeypatch) -> None:
+    for name, value in account.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture(scope="session")
