@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import http.client
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import boto3
 from botocore.config import Config
+
+from tests.e2e.processes import until
 
 HERE = Path(__file__).parent
 PROGRAM = HERE.parents[1] / ".versitygw" / "versitygw"
@@ -25,7 +26,6 @@ ACCOUNT = {
     "aws_access_key_id": "madeup",
     "aws_secret_access_key": "madeup-secret",
 }
-START_SECONDS = 30.0
 WITH_PARENT = '"$@" </dev/null & cat >/dev/null; kill $!; wait $!'
 """Shell script that runs a program until its standard input ends, as it does with its parent."""
 
@@ -59,10 +59,9 @@ def build() -> Path:
 @contextmanager
 def versitygw(folder: Path) -> Iterator[Gateway]:
     """Run a versitygw without buckets, which keeps everything in a folder, until the block ends."""
-    program = build()
-    buckets, versions = folder / "buckets", folder / "versions"
-    for each in (buckets, versions):
-        each.mkdir()
+    buckets, versions, program = folder / "buckets", folder / "versions", build()
+    buckets.mkdir()
+    versions.mkdir()
     with socket.socket() as free:
         free.bind((HOST, 0))
         port = free.getsockname()[1]
@@ -74,9 +73,9 @@ def versitygw(folder: Path) -> Iterator[Gateway]:
     ]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+    endpoint = f"http://{HOST}:{port}"
     try:
-        _wait_until_healthy(port, folder / "log")
-        endpoint = f"http://{HOST}:{port}"
+        until(lambda: _is_healthy(f"{endpoint}/health"), f"versitygw does not answer on {endpoint}")
         config = Config(retries={"total_max_attempts": 1})
         client = boto3.client("s3", endpoint_url=endpoint, config=config, **ACCOUNT)
         yield Gateway(endpoint, client, buckets, versions)
@@ -84,18 +83,7 @@ def versitygw(folder: Path) -> Iterator[Gateway]:
         process.communicate(timeout=20)
 
 
-def _wait_until_healthy(port: int, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while True:
-        connection = http.client.HTTPConnection(HOST, port, timeout=1)
-        try:
-            connection.request("GET", "/health")
-            if connection.getresponse().status == 200:
-                return
-        except OSError:
-            pass
-        finally:
-            connection.close()
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"versitygw does not answer: {log.read_text()[-2000:]}")
-        time.sleep(0.05)
+def _is_healthy(url: str) -> bool:
+    with suppress(OSError), urlopen(url) as answer:
+        return bool(answer.status == 200)
+    return False

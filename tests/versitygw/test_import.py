@@ -52,22 +52,6 @@ def test_killed_import_with_its_ledger_in_the_bucket_is_resumed(console, dynamod
     assert ledger["KeyCount"] >= 10
 
 
-def test_changed_object_is_not_read_on(console, dynamodb, s3):
-    make_table(dynamodb, "gateway-changed", "id:N")
-    put(s3, "in.csv", range(ROWS))
-    command = [PROGRAM, "import", "s3://bucket/in.csv", "gateway-changed", "--run-id", "changed"]
-    with started(console, [*command, *LEDGER, "--max-wcu", "300"]) as running:
-        until(lambda: list(items(dynamodb, "gateway-changed")), "nothing is written")
-        running.kill()
-        running.process.wait()
-    put(s3, "in.csv", range(ROWS + 1))
-    ended = console.run([str(PROGRAM), "resume", "changed", *LEDGER])
-    assert ended.code == 1
-    assert "s3://bucket/in.csv" in ended.err
-    assert "changed" in ended.err
-    assert len(list(items(dynamodb, "gateway-changed"))) < ROWS
-
-
 @pytest.mark.parametrize("source", ["in/", "in/*.csv"])
 def test_long_listing_has_every_object(console, dynamodb, s3, source):
     table = f"gateway-listing-{len(source)}"
