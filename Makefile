@@ -192,8 +192,8 @@ test-dynamodb-local: setup ## Run every write mode against DynamoDB Local; needs
 
 # Go builds it from modules with hashes, for some minutes the first time. It is no part of `.ci/run`.
 .PHONY: test-versitygw
-test-versitygw: setup node_modules ## Run reads, listings and the ledger against versitygw, an S3 server; needs Go 1.26
-	@command -v go >/dev/null || { echo "make: no go here; versitygw needs Go 1.26 or newer" >&2; exit 1; }
+test-versitygw: setup node_modules ## Run reads, listings and the ledger against versitygw, an S3 server; needs Go 1.25
+	@command -v go >/dev/null || { echo "make: no go here; versitygw needs Go 1.25 or newer" >&2; exit 1; }
 	DDBLOAD_VERSITYGW=1 $(BIN)/python -m pytest --quiet $(ARGS) tests/versitygw tests/contract/test_s3_contract.py \
 		tests/contract/test_source_contract.py tests/contract/test_store_contract.py
 

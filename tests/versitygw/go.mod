@@ -1,6 +1,6 @@
 module ddbload/tests/versitygw
 
-go 1.26.0
+go 1.25.0
 
 tool github.com/versity/versitygw/cmd/versitygw
 
