@@ -7,11 +7,12 @@ import json
 import os
 import re
 import subprocess
-import time
+import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import boto3
@@ -21,7 +22,10 @@ from bench.start import IN_RUNTIME
 from ddbload.contracts import upload_rule as deployed
 from infra import ROOT, bundling
 from infra.settings import Settings
-from localaws.functions import runtime_api
+from localaws.functions.function import Function
+from localaws.functions.logs import LogShipper
+from localaws.functions.memory import MemoryWatch
+from localaws.functions.worker import SharedResources, Worker
 from tests.cli.conftest import CREDENTIALS
 from tests.cli.transcript import items, make_table
 from tests.e2e.expected import by_key, expected, read_rejects
@@ -30,18 +34,15 @@ from tests.oracle.csv_machine import read_rows
 RUNTIME = Settings().runtime
 PACKAGES = ("awslambdaric", "simplejson", "snapshot-restore-py", *IN_RUNTIME)
 """Packages that the runtime has, but jmespath, which the asset must have."""
-BOOTSTRAP = Path(runtime_api.__file__).with_name("bootstrap.py")
-ARN = "arn:aws:lambda:us-east-1:123456789012:function:ddbload"
+ROLE = "arn:aws:iam::123456789012:role/ddbload"
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
 DATA = b"id,name\n" + b"".join(
     b"%d,it's \xc3\xa9\n" % number if number % 40 else b",no key\nx,y,z\n" for number in range(900)
 )
 
-Invoke = Callable[..., dict[str, Any]]
-
 
 def as_an_ordinary_user() -> None:
-    """Have root's permissions to write end with the program, so that a folder is read-only."""
+    """Take root's permission to write read-only folders from what this thread starts."""
     ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
 
 
@@ -73,57 +74,42 @@ def asset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def contents(folder: Path) -> set[tuple[str, int]]:
-    return {(str(path), path.stat().st_mtime_ns) for path in folder.rglob("*")}
-
-
 @pytest.fixture
-def invoke(
-    python: str, asset: Path, account: Mapping[str, str], tmp_path: Path
-) -> Iterator[Invoke]:
-    """Invoke a function in a new process; the asset is the same afterwards."""
+def invoke(python: str, asset: Path, account: Mapping[str, str], tmp_path: Path, monkeypatch):
+    """Invoke a function, in a new process each time, as the emulation of AWS does."""
+    monkeypatch.setattr(sys, "executable", python)
+    endpoints = {
+        "AWS_ENDPOINT_URL": account["AWS_ENDPOINT_URL_S3"],
+        "AWS_ENDPOINT_URL_DYNAMODB": account["AWS_ENDPOINT_URL_DYNAMODB"],
+    }
+    shared = SharedResources(tmp_path, tmp_path / "log", endpoints, MemoryWatch(), LogShipper())
 
     def invoke(step: str, event: object, **variables: str) -> dict[str, Any]:
-        messages: SimpleQueue[Any] = SimpleQueue()
-        api = runtime_api.RuntimeApi(messages)
-        call = runtime_api.Invocation("id", json.dumps(event).encode(), time.time() + 600, ARN)
-        with (tmp_path / f"{step}.log").open("ab") as log:
-            process = subprocess.Popen(
-                [python, "-P", "-s", str(BOOTSTRAP), f"lambdas.{step}.handler"],
-                cwd=asset,
-                env={
-                    **account,
-                    **variables,
-                    "AWS_ENDPOINT_URL": account["AWS_ENDPOINT_URL_S3"],
-                    "AWS_LAMBDA_RUNTIME_API": api.address,
-                    "AWS_LAMBDA_FUNCTION_NAME": step,
-                    "LAMBDA_TASK_ROOT": str(asset),
-                    "PYTHONPATH": str(asset),
-                    "TMPDIR": str(tmp_path),
-                    "_HANDLER": f"lambdas.{step}.handler",
-                },
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                preexec_fn=as_an_ordinary_user,  # noqa: PLW1509 - it takes no lock
-            )
-        try:
-            api.send_event(call)
-            found = messages.get(timeout=60)
-            if isinstance(found, runtime_api.ReadyForEvent):
-                found = messages.get(timeout=60)
-        finally:
-            process.kill()
-            process.communicate()
-            api.close()
-        assert isinstance(found, runtime_api.HandlerResult)
-        assert not found.failed, (found.body, (tmp_path / f"{step}.log").read_text())
-        result: dict[str, Any] = json.loads(found.body)
+        function = Function(
+            arn=f"arn:aws:lambda:us-east-1:123456789012:function:{step}",
+            name=step,
+            version="1",
+            handler=f"lambdas.{step}.handler",
+            runtime=RUNTIME,
+            role=ROLE,
+            region="us-east-1",
+            memory_mb=512,
+            timeout_seconds=60,
+            log_group="log",
+            variables=tuple(variables.items()),
+            code_hash="",
+            code=b"",
+        )
+        with ThreadPoolExecutor(1, initializer=as_an_ordinary_user) as thread:
+            assert thread.submit(subprocess.call, ["touch", asset / "new"]).result() != 0
+            worker = thread.submit(Worker, function, asset, tmp_path, shared).result()
+        with closing(worker):
+            outcome = worker.invoke(json.dumps(event).encode())
+        assert not outcome.failed, (outcome.payload, outcome.log_tail)
+        result: dict[str, Any] = json.loads(outcome.payload)
         return result
 
-    before = contents(asset)
-    yield invoke
-    assert contents(asset) == before
+    return invoke
 
 
 @pytest.mark.parametrize(("small_bytes", "options"), [(1 << 20, {}), (0, {"chunk_bytes": 4000})])
@@ -143,7 +129,7 @@ def test_upload_is_imported_by_functions_that_cannot_write_their_folder(
     machine = stepfunctions.create_state_machine(
         name=name,
         definition='{"StartAt": "End", "States": {"End": {"Type": "Succeed"}}}',
-        roleArn="arn:aws:iam::123456789012:role/ddbload",
+        roleArn=ROLE,
     )["stateMachineArn"]
     variables = {
         deployed.WORK_BUCKET: work,
