@@ -12,6 +12,7 @@ import pytest
 from botocore.config import Config
 
 from tests.cli.conftest import console
+from tests.cli.transcript import make_table
 from tests.dynamodb_local.server import dynamodb_local
 
 __all__ = ["console"]
@@ -38,12 +39,6 @@ def account(endpoint) -> dict[str, str]:
     }
 
 
-@pytest.fixture(autouse=True)
-def credentials(account, monkeypatch) -> None:
-    for name, value in account.items():
-        monkeypatch.setenv(name, value)
-
-
 @pytest.fixture(scope="session")
 def local(endpoint) -> Any:
     """Client of DynamoDB Local."""
@@ -58,18 +53,12 @@ def local(endpoint) -> Any:
 
 
 @pytest.fixture
-def make_table() -> Callable[..., str]:
-    """Make a table with a partition key `pk` of a type, and maybe a sort key `sk`."""
+def new_table(local) -> Callable[..., str]:
+    """Make a table with keys such as `pk:S`; return its name."""
 
-    def make(client: Any, pk: str = "S", sk: str | None = None) -> str:
+    def new(*keys: str) -> str:
         name = next(_names)
-        keys = [("pk", pk, "HASH")] + ([("sk", sk, "RANGE")] if sk else [])
-        client.create_table(
-            TableName=name,
-            KeySchema=[{"AttributeName": n, "KeyType": kind} for n, _, kind in keys],
-            AttributeDefinitions=[{"AttributeName": n, "AttributeType": of} for n, of, _ in keys],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        make_table(local, name, *keys)
         return name
 
-    return make
+    return new

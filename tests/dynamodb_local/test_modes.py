@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.console import PROGRAM
+from tests.cli.transcript import items
 from tests.e2e.expected import Reject, read_rejects
 from tests.e2e.processes import started, until
 
@@ -144,13 +145,12 @@ class Case:
         self.read += 1
 
     def found(self) -> dict[tuple[str, int], Row]:
-        pages = self.local.get_paginator("scan").paginate(TableName=self.table)
-        items = [item for page in pages for item in page["Items"]]
-        for item in items:
+        found = list(items(self.local, self.table))
+        for item in found:
             item.pop("position", None)
             if "tags" in item:
                 item["tags"]["SS"].sort()
-        return {(item["pk"]["S"], int(item["sk"]["N"])): item for item in items}
+        return {(item["pk"]["S"], int(item["sk"]["N"])): item for item in found}
 
     def is_loaded(self, words: list[str]) -> None:
         """Run an import to its end, and check table, rejects and counts."""
@@ -186,16 +186,16 @@ def command(case: Case, mode: Mode, engine: str) -> list[str]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.label)
-def test_items_and_rejects_are_exact(console, local, make_table, mode, engine):
+def test_items_and_rejects_are_exact(console, local, new_table, mode, engine):
     number = MODES.index(mode) + ENGINES.index(engine)
-    case = Case(console, local, make_table(local, "S", "N"), mode, FORMATS[number % 2])
+    case = Case(console, local, new_table("pk:S", "sk:N"), mode, FORMATS[number % 2])
     case.is_loaded(command(case, mode, engine))
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.label)
-def test_killed_import_is_exact_after_it_is_resumed(console, local, make_table, mode):
+def test_killed_import_is_exact_after_it_is_resumed(console, local, new_table, mode):
     number = MODES.index(mode)
-    case = Case(console, local, make_table(local, "S", "N"), mode, FORMATS[number % 2])
+    case = Case(console, local, new_table("pk:S", "sk:N"), mode, FORMATS[number % 2])
     before, words = case.found(), command(case, mode, ENGINES[number % 3])
     with started(console, [*words, "--max-wcu", "300", "--processes", "2"]) as running:
         until(lambda: case.found() != before, "nothing is written")
