@@ -167,19 +167,35 @@ simulate-scale: setup ## Write docs/scale.md: loads of a terabyte and of a milli
 
 # KILL_SEED=2 makes other moments; they depend on the machine, too.
 .PHONY: trials
-trials: setup node_modules rivals ## Run what takes longer than CI: property, simulate, KILL_POINTS=1000 kills, a soak
+trials: setup node_modules rivals ## Run what takes longer than CI: property, simulate, KILL_POINTS=1000 kills, a soak, other servers
 	$(MAKE) --no-print-directory property
 	$(MAKE) --no-print-directory simulate
+	$(call if_here,java javac mvn,test-dynamodb-local)
+	$(call if_here,go,test-versitygw)
 	DDBLOAD_TRIALS=1 KILL_POINTS=$(KILL_POINTS) KILL_FUNCTIONS=$(KILL_FUNCTIONS) \
 		$(BIN)/python -m pytest --numprocesses=$(JOBS) --timeout=0 $(ARGS) tests/trials
 	@echo "trials passed: CASES=$(CASES), SEEDS=$(SEEDS), KILL_POINTS=$(KILL_POINTS), KILL_FUNCTIONS=$(KILL_FUNCTIONS)"
 
+# Make a target, or print one line if a program that it needs is missing.
+define if_here
+	@for each in $(1); do command -v $$each >/dev/null || \
+		{ echo "make: left out $(2): no $$each here" >&2; exit 0; }; done; \
+		$(MAKE) --no-print-directory $(2)
+endef
+
 # Maven fetches 50 MB the first time; each jar has a hash. It is no part of `.ci/run`.
 .PHONY: test-dynamodb-local
-test-dynamodb-local: setup ## Run insert, updates and conditions against DynamoDB Local; needs Java 17 and Maven
+test-dynamodb-local: setup ## Run every write mode against DynamoDB Local; needs Java 17 and Maven
 	@command -v java >/dev/null && command -v javac >/dev/null && command -v mvn >/dev/null || \
 		{ echo "make: no java, javac and mvn here; DynamoDB Local needs Java 17 or newer, and Maven" >&2; exit 1; }
 	DDBLOAD_DYNAMODB_LOCAL=1 $(BIN)/python -m pytest --quiet $(ARGS) tests/dynamodb_local tests/contract/test_statements.py tests/contract/test_row_writes.py
+
+# Go builds it from modules with hashes, for some minutes the first time. It is no part of `.ci/run`.
+.PHONY: test-versitygw
+test-versitygw: setup node_modules ## Run reads, listings and the ledger against versitygw, an S3 server; needs Go 1.25
+	@command -v go >/dev/null || { echo "make: no go here; versitygw needs Go 1.25 or newer" >&2; exit 1; }
+	DDBLOAD_VERSITYGW=1 $(BIN)/python -m pytest --quiet $(ARGS) tests/versitygw tests/contract/test_s3_contract.py \
+		tests/contract/test_source_contract.py tests/contract/test_store_contract.py
 
 # Dollars that `make test-aws` may spend.
 BUDGET ?= 2

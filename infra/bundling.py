@@ -67,7 +67,7 @@ def interpreter(runtime: str) -> str | None:
     tag = runtime.replace("python", "cpython-").replace(".", "")
     if sys.implementation.cache_tag == tag:
         return sys.executable
-    show = "import sys; print(sys.implementation.cache_tag)"
+    show = "import sys; print(sys.implementation.cache_tag, sys.executable)"
     try:
         shown = subprocess.run(  # noqa: S603
             [runtime, "-c", show], capture_output=True, text=True, check=False
@@ -75,7 +75,8 @@ def interpreter(runtime: str) -> str | None:
     except OSError:
         return None
     # A version manager's may be there and not run.
-    return runtime if shown.returncode == 0 and shown.stdout.strip() == tag else None
+    found, _, path = shown.stdout.strip().partition(" ")
+    return path if shown.returncode == 0 and found == tag else None
 
 
 def _compile(folder: Path, python: str) -> None:

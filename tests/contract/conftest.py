@@ -6,6 +6,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import boto3
@@ -17,6 +18,7 @@ from tests.dynamodb_local.server import dynamodb_local
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.dynamodb_tables import keyed
 from tests.fakes.s3 import FakeS3
+from tests.versitygw.server import Gateway, versitygw
 
 NAMES = (f"contract-{os.getpid()}-{number}" for number in itertools.count())
 ONCE = Config(retries={"total_max_attempts": 1})
@@ -28,6 +30,7 @@ ACCOUNT = {
 LOCAL_ACCOUNT = {**ACCOUNT, "aws_access_key_id": "madeup", "aws_secret_access_key": "madeup"}
 """DynamoDB Local takes letters and digits only."""
 SERVERS = ["fake", "dynalite"]
+S3_SERVERS = ["versitygw"] if os.environ.get("DDBLOAD_VERSITYGW") else ["fake", "moto"]
 
 
 @pytest.fixture(scope="session")
@@ -36,14 +39,32 @@ def moto_s3() -> Any:
     return boto3.client("s3", config=ONCE, **ACCOUNT)
 
 
-@pytest.fixture(params=["fake", "moto"])
-def s3(request) -> Iterator[Any]:
-    """S3 client without buckets."""
-    if request.param == "fake":
+@pytest.fixture(scope="session")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """Run versitygw, which `make test-versitygw` alone has."""
+    with versitygw(tmp_path_factory.mktemp("versitygw")) as running:
+        yield running
+
+
+@contextmanager
+def s3_server(name: str, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Make an S3 client without buckets, of one of `S3_SERVERS`."""
+    if name == "fake":
         yield FakeS3()
-    else:
+    elif name == "moto":
         with mock_aws():
             yield request.getfixturevalue("moto_s3")
+    else:
+        running = request.getfixturevalue("gateway")
+        running.clear()
+        yield running.client
+
+
+@pytest.fixture(params=S3_SERVERS)
+def s3(request) -> Iterator[Any]:
+    """S3 client without buckets."""
+    with s3_server(request.param, request) as client:
+        yield client
 
 
 @pytest.fixture

@@ -138,15 +138,27 @@ def test_deleted_key_keeps_its_versions(s3, versioned):
     assert refused(s3.head_object, Bucket=versioned, Key="key") == ("404", 404)
     assert "Contents" not in s3.list_objects_v2(Bucket=versioned)
     assert get(s3, versioned, VersionId=version)["Body"].read() == TEN
-    put(s3, versioned, body=b"back", IfNoneMatch="*")
     s3.delete_object(Bucket=versioned, Key="key", VersionId=version)
     code, status_code = refused(s3.get_object, Bucket=versioned, Key="key", VersionId=version)
     assert (code, status_code) == ("NoSuchVersion", 404)
 
 
+def test_deleted_key_can_be_made_anew(s3, versioned, request):
+    put(s3, versioned)
+    s3.delete_object(Bucket=versioned, Key="key")
+    if "versitygw" in request.node.name:
+        # AWS, "How to prevent object overwrites with conditional writes": "For buckets with
+        # versioning enabled, if there's no current object version with the same name, or if the
+        # current object version is a delete marker, the write operation succeeds."
+        pytest.skip("versitygw 1.8.0 refuses If-None-Match: * over a delete marker; AWS does not")
+    put(s3, versioned, body=b"back", IfNoneMatch="*")
+    assert get(s3, versioned)["Body"].read() == b"back"
+
+
 def test_listing_is_sorted(s3, bucket):
-    # By UTF-8 bytes: upper case before lower, U+FF5E before U+1F600.
-    keys = ["B", "a", "a!", "a/b", "aa", "\uff5e", "\U0001f600"]
+    # By UTF-8 bytes: upper case before lower, U+FF5E before U+1F600. No key is another's folder,
+    # which servers that keep objects as files cannot have.
+    keys = ["B", "a ", "a!", "a/b", "aa", "\uff5e", "\U0001f600"]
     for key in reversed(keys):
         put(s3, bucket, key=key, body=key.encode())
     response = s3.list_objects_v2(Bucket=bucket)
@@ -158,7 +170,7 @@ def test_listing_is_sorted(s3, bucket):
 
 def test_listing_has_pages(s3, bucket):
     keys = [f"p/{i}" for i in range(7)]
-    for key in [*keys, "other", "p"]:
+    for key in [*keys, "other", "p!", "p0"]:
         put(s3, bucket, key=key)
     found, token, pages = [], {}, 0
     while True:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import SourceChanged, SourceNotFound
@@ -17,6 +16,7 @@ from ddbload.source import s3_object as s3_module
 from ddbload.source.decoding.decoded_source import ByteSource
 from ddbload.source.local_file import open_local
 from ddbload.source.s3_object import S3Object, open_s3
+from tests.contract.conftest import S3_SERVERS, s3_server
 from tests.fakes.s3 import FakeS3
 
 DATA = bytes(range(256)) * 4
@@ -79,7 +79,7 @@ def _small_ranges(monkeypatch) -> None:
     monkeypatch.setattr(s3_module, "RANGE_BYTES", 100)
 
 
-@pytest.fixture(params=["file", "fake", "moto"])
+@pytest.fixture(params=["file", *S3_SERVERS])
 def place(request, tmp_path, _small_ranges) -> Iterator[Place]:
     """Source without versions."""
     if request.param == "file":
@@ -87,18 +87,14 @@ def place(request, tmp_path, _small_ranges) -> Iterator[Place]:
     elif request.param == "fake":
         yield ObjectPlace(FakeS3(max_read=7))
     else:
-        with mock_aws():
-            yield ObjectPlace(request.getfixturevalue("moto_s3"))
+        with s3_server(request.param, request) as client:
+            yield ObjectPlace(client)
 
 
-@pytest.fixture(params=["fake", "moto"])
-def versioned(request, _small_ranges) -> Iterator[Place]:
+@pytest.fixture
+def versioned(s3, _small_ranges) -> Place:
     """Source with versions."""
-    if request.param == "fake":
-        yield ObjectPlace(FakeS3(), versioned=True)
-    else:
-        with mock_aws():
-            yield ObjectPlace(request.getfixturevalue("moto_s3"), versioned=True)
+    return ObjectPlace(s3, versioned=True)
 
 
 def read(source: ByteSource, start: int, end: int, piece_bytes: int) -> bytes:

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import AccessDenied, LedgerDamaged, LedgerUnwritable, ServiceUnavailable
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.store import FolderStore, Store
+from tests.contract.conftest import S3_SERVERS, s3_server
 from tests.fakes.client import ServiceError, connection_closed, read_timeout
 from tests.fakes.s3 import FakeS3
 from tests.fakes.s3_faults import (
@@ -39,7 +39,7 @@ def bucket_store(s3: Any, prefix: str = "work/ledger") -> BucketStore:
     return BucketStore(s3, "bucket", prefix, retry_policy=RetryPolicy(sleep=lambda _: None))
 
 
-@pytest.fixture(params=["memory", "folder", "fake", "moto"])
+@pytest.fixture(params=["memory", "folder", *S3_SERVERS])
 def store(request, tmp_path) -> Iterator[Store]:
     """Empty store."""
     match request.param:
@@ -47,11 +47,9 @@ def store(request, tmp_path) -> Iterator[Store]:
             yield MemoryStore()
         case "folder":
             yield FolderStore(tmp_path / "not" / "made" / "yet")
-        case "fake":
-            yield bucket_store(FakeS3())
-        case _:
-            with mock_aws():
-                yield bucket_store(request.getfixturevalue("moto_s3"))
+        case server:
+            with s3_server(server, request) as client:
+                yield bucket_store(client)
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"\0\xff\r\n", b"x" * 200_000])
@@ -142,9 +140,8 @@ def test_get_all_keeps_the_requested_order(store):
 
 
 @pytest.mark.parametrize("over", [False, True])
-@pytest.mark.parametrize("kind", ["folder", "fake"])
-def test_conditional_put_has_one_winner_among_many(kind, over, tmp_path):
-    store = FolderStore(tmp_path) if kind == "folder" else bucket_store(FakeS3())
+@pytest.mark.parametrize("store", ["folder", S3_SERVERS[0]], indirect=True)
+def test_conditional_put_has_one_winner_among_many(store, over):
     count = 8
     for number in range(20):
         name, barrier = f"runs/r/{number}", threading.Barrier(count)
@@ -358,8 +355,8 @@ def test_bucket_store_writes_under_its_prefix(s3, prefix, key):
     assert store.uri("runs/r") == f"s3://bucket/{key}"
 
 
-def test_bucket_store_reads_all_pages_of_names(s3):
-    store = bucket_store(s3)
+@pytest.mark.parametrize("store", S3_SERVERS[:1], indirect=True)
+def test_bucket_store_reads_all_pages_of_names(store):
     names = sorted(f"chunks/{number}" for number in range(2001))
     for name in names:
         store.put(name, b"")

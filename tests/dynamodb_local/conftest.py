@@ -11,8 +11,11 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from tests.cli.conftest import console
+from tests.cli.transcript import make_table
 from tests.dynamodb_local.server import dynamodb_local
-from tests.fakes.dynamodb_tables import keyed
+
+__all__ = ["console"]
 
 collect_ignore_glob = [] if os.environ.get("DDBLOAD_DYNAMODB_LOCAL") else ["test_*.py"]
 
@@ -25,11 +28,15 @@ def endpoint() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(autouse=True)
-def credentials(monkeypatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "madeup")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "madeup")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
+@pytest.fixture(scope="session")
+def account(endpoint) -> dict[str, str]:
+    """Return the environment variables that point ddbload at DynamoDB Local."""
+    return {
+        "AWS_ACCESS_KEY_ID": "madeup",
+        "AWS_SECRET_ACCESS_KEY": "madeup",
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL_DYNAMODB": endpoint,
+    }
 
 
 @pytest.fixture(scope="session")
@@ -46,12 +53,12 @@ def local(endpoint) -> Any:
 
 
 @pytest.fixture
-def make_table() -> Callable[..., str]:
-    """Make a table with a partition key `pk` of a type, and maybe a sort key `sk`."""
+def new_table(local) -> Callable[..., str]:
+    """Make a table with keys such as `pk:S`; return its name."""
 
-    def make(client: Any, pk: str = "S", sk: str | None = None) -> str:
+    def new(*keys: str) -> str:
         name = next(_names)
-        client.create_table(**keyed(name, pk=pk, **({"sk": sk} if sk else {})))
+        make_table(local, name, *keys)
         return name
 
-    return make
+    return new

@@ -4,8 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from infra.bundling import interpreter
+from infra.settings import Settings
 from tests.infra.synthesis import EXTRAS, Synthesized, synthesize
 from tests.infra.template import Template
+
+
+@pytest.fixture(scope="session")
+def runtime_python() -> str:
+    """Python of the default runtime's version; without one the test is skipped."""
+    runtime = Settings().runtime
+    found = interpreter(runtime)
+    if found is None:
+        pytest.skip(
+            f"{runtime}, the default runtime, does not run from the PATH: put its bin folder there"
+            " (pyenv's is below ~/.pyenv/versions)"
+        )
+    return found
 
 
 @pytest.fixture(scope="session")

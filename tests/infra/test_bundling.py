@@ -71,9 +71,8 @@ def test_asset_has_unchecked_bytecode_of_each_source(asset: Path):
         assert f"/var/task/{source.relative_to(asset).as_posix()}".encode() in compiled
 
 
+@pytest.mark.usefixtures("runtime_python")
 def test_default_runtime_is_compiled_by_its_python_on_the_path(tmp_path: Path):
-    if bundling.interpreter(DEFAULT) is None:
-        pytest.skip(f"no {DEFAULT} here, which is the default runtime")
     for name in ("a", "another"):
         bundling.bundle(tmp_path / name, DEFAULT)
     found = contents(tmp_path / "a")
@@ -137,11 +136,12 @@ def test_asset_is_small(asset: Path):
     assert len(sizes) < 700
 
 
-@pytest.mark.parametrize("python", [sys.executable, DEFAULT], ids=["this", "default"])
-def test_handlers_import_with_boto3_alone(asset: Path, tmp_path: Path, python: str):
+@pytest.mark.parametrize("which", ["this", "default"])
+def test_handlers_import_with_boto3_alone(
+    asset: Path, tmp_path: Path, which: str, request: pytest.FixtureRequest
+):
     """As in Lambda: the asset, the standard library, and the runtime's boto3."""
-    if not runs(python):
-        pytest.skip(f"no {python} here, which is the default runtime")
+    python = sys.executable if which == "this" else request.getfixturevalue("runtime_python")
     runtime = tmp_path / "runtime"
     runtime.mkdir()
     for name, top in IN_RUNTIME.items():
@@ -164,14 +164,6 @@ def test_handlers_import_with_boto3_alone(asset: Path, tmp_path: Path, python: s
     )
     assert done.returncode == 0, done.stderr
     assert not {"click", "rich", "aws_cdk", "aws_xray_sdk", "pydantic"} & set(done.stdout.split())
-
-
-def runs(python: str) -> bool:
-    """Whether there is such a Python: a version manager's may be there and not run."""
-    try:
-        return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        return False
 
 
 def test_pins_match_the_lock():
