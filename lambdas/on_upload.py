@@ -6,7 +6,7 @@ from typing import Any
 
 from ddbload.context import Context
 from ddbload.errors import DdbloadError
-from ddbload.steps.executions import handle_batch, on_upload
+from ddbload.steps.uploads import handle_batch, on_upload
 from lambdas.deployment import Deployment
 from lambdas.entry import deployment, function, log_failure, logger
 

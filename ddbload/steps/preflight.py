@@ -29,10 +29,11 @@ from ddbload.reading.open_sources import open_source, reopen
 from ddbload.reading.row_blocks import hmac_key
 from ddbload.steps.checks import check_request, describe, require_not_cancelled, resolve_limits
 from ddbload.steps.chunker import Chunker
-from ddbload.steps.executions import check_input, wait_for_turn
+from ddbload.steps.executions import check_input
 from ddbload.steps.find_objects import list_source
 from ddbload.steps.load_history import EarlierLoads, claim_load
 from ddbload.steps.prepare import prepare_run, warn_of_header
+from ddbload.steps.uploads import wait_for_turn
 
 _ONE_START = 3600.0
 """Seconds within which a request that did not fail is replaced without counting as a new start."""

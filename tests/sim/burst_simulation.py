@@ -267,7 +267,7 @@ class Invocation:
         self._dies_at = account.rng.randrange(len(batch)) if dies else -1
 
     def handle(self) -> None:
-        """Handle the next message, as `ddbload.steps.executions` does."""
+        """Handle the next message, as `ddbload.steps.uploads` does."""
         account = self._account
         if len(self._left) == len(self._batch) - self._dies_at and self._dies_at >= 0:
             account.free_function()

@@ -41,7 +41,7 @@ MAX_LEDGER_MODULES = 50
 """Modules and packages of ddbload that a function loads which reads and writes the ledger only."""
 
 
-@pytest.mark.parametrize(("function", "step"), [("report", "report"), ("on_upload", "executions")])
+@pytest.mark.parametrize(("function", "step"), [("report", "report"), ("on_upload", "uploads")])
 def test_ledger_function_loads_few_modules(function, step):
     loaded = {name for name in modules(f"lambdas.{function}") if name.startswith("ddbload.")}
     assert f"ddbload.steps.{step}" in loaded
@@ -56,7 +56,7 @@ READING = LEDGER | {"items", "parallel", "reading", "rows", "source"}
 @pytest.mark.parametrize(
     ("function", "parts", "steps"),
     [
-        ("on_upload", LEDGER, {"executions"}),
+        ("on_upload", LEDGER, {"executions", "uploads"}),
         ("report", REPORTING, {"executions", "load_history", "report", "run_end"}),
         ("on_stopped", REPORTING, {"executions", "load_history", "report", "run_end"}),
         (
@@ -68,7 +68,7 @@ READING = LEDGER | {"items", "parallel", "reading", "rows", "source"}
             *("preflight", READING),
             {
                 *("checks", "chunker", "executions", "find_objects", "load_history", "preflight"),
-                *("prepare", "small_run"),
+                *("prepare", "small_run", "uploads"),
             },
         ),
     ],

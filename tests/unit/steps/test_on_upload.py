@@ -8,14 +8,14 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import UploadRule
 from ddbload.errors import InvalidPayload, ServiceUnavailable
-from ddbload.steps.executions import (
+from ddbload.steps.preflight import preflight
+from ddbload.steps.uploads import (
     LOADED_BEFORE,
     NOT_MAPPED,
     OF_AN_EXPORT,
     STARTED,
     STARTED_BEFORE,
 )
-from ddbload.steps.preflight import preflight
 from tests.fakes.stepfunctions import client_error
 from tests.unit.steps.machine import execute
 from tests.unit.steps.uploads import Trigger, event

@@ -7,7 +7,8 @@ from typing import Any
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import ServiceUnavailable
-from ddbload.steps.executions import Executions, handle_batch
+from ddbload.steps.executions import Executions
+from ddbload.steps.uploads import handle_batch
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error
 
 

@@ -15,7 +15,8 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import Upload, UploadRule, sequencer_rank
 from ddbload.errors import UploadSuperseded
-from ddbload.steps.executions import Executions, on_upload, wait_for_turn
+from ddbload.steps.executions import Executions
+from ddbload.steps.uploads import on_upload, wait_for_turn
 from tests.fakes.stepfunctions import FakeStepFunctions
 from tests.unit.steps.world import Clock, FakeClients, MemoryStore
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.upload_rule import UploadRule
-from ddbload.steps.executions import Executions, on_upload
+from ddbload.steps.executions import Executions
+from ddbload.steps.uploads import on_upload
 from tests.fakes.stepfunctions import FakeStepFunctions
 from tests.unit.steps.world import BUCKET, KEY, TABLE, World
 
