@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import PurePath
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 TAKE_UP = "take the run up again (ddbload resume; or ddbload import with the same --run-id)"
 """Advice that ends many messages."""
@@ -42,6 +42,10 @@ class DdbloadError(Exception):
 
     reading: Mapping[str, object] | None = None
     """Format that was detected of a source whose first row is refused, for plans."""
+    options: tuple[Mapping[str, Any], ...] = ()
+    """Options that may help, as data: `options`, the words of the command line, and `best`, true
+    for one of them at most. `names` and `rows` are what they give; of these, rows are never kept in
+    a ledger or a log."""
 
     def __init_subclass__(cls, **traits: bool | int) -> None:
         """Set what distinguishes an error: `class Name(DdbloadError, permanent=False)`."""

@@ -29,7 +29,7 @@ from ddbload.reading.row_batches import RejectLine, RowBatch, first_rows, iter_r
 from ddbload.reading.row_blocks import RunReader, expected_bytes, rare_gc
 from ddbload.rows.columns import from_octets, to_octets
 from ddbload.steps.checks import NO_TABLE
-from ddbload.steps.prepare import prepare_run, warn_of_header
+from ddbload.steps.prepare import prepare_run, warn_of_reading
 from ddbload.steps.row_feeder import FEED_READ_BYTES
 
 _REJECT_BYTES = 8 * 1024 * 1024
@@ -52,7 +52,7 @@ def prepare_conversion(
     # The whole source is read anyway, so the shorter row limit of a scan by edges is not needed.
     payload = replace(payload, options=replace(payload.options, scan=WHOLE))
     prepared = prepare_run("convert", payload, ledger, context, table=target)
-    warn_of_header(prepared, context)
+    warn_of_reading(prepared, context)
     return prepared.record
 
 

@@ -328,6 +328,7 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
         failures=tuple(failures),
         planned=sums.planned if not record.mode.writes else None,
         write_price=record.write_price,
+        skipped_lines=record.payload.source.skip_lines,
         identical=sums.identical if sums.identical_known else None,
         causes=causes or None,
         repeated=sums.repeated,

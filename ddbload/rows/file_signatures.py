@@ -85,7 +85,6 @@ _XML = re.compile(r"<([a-z][\w:-]*)(?:[ \n][^<>]*)?>\s*<[a-z!]")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _LOOKED_AT = 1024
 _BZIP2 = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
-_NOT_IN_CP1252 = b"\x81\x8d\x8f\x90\x9d"
 # The header of a tar archive has these bytes at this offset.
 _TAR, _TAR_AT = b"ustar", 257
 LONGEST_SIGNATURE = _TAR_AT + len(_TAR)
@@ -127,8 +126,7 @@ def bad_byte(byte: int, encoding: str) -> str:
     # FE and FF are the byte order mark of UTF-16.
     if encoding != "UTF-8" or byte >= 0xFE:
         return told
-    other = "latin-1" if byte in _NOT_IN_CP1252 else "cp1252"
-    return f"{told}; if Windows or Excel wrote the file, say --encoding {other}"
+    return f"{told}; name the file's encoding (--encoding)"
 
 
 def refuse_binary_files(start: bytes) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
 
 from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.run_record import Cursor
@@ -90,16 +91,8 @@ class Split:
 
     @property
     def clean_share(self) -> float:
-        """Share of cells with one value: a number, date or word; a phrase counts half.
-
-        Cells of a wrong delimiter contain other delimiters, or begin or end with spaces.
-        """
-        cells = [cell for row in self.first for cell in row if cell]
-        clean = sum(
-            1.0 if _CLEAN.fullmatch(cell) else 0.7 * (_PHRASE.fullmatch(cell) is not None)
-            for cell in cells[:_SCORED_CELLS]
-        )
-        return clean / len(cells[:_SCORED_CELLS]) if cells else 0.0
+        """Share of cells with one value, see `clean_share_of`."""
+        return clean_share_of(self.first)
 
     @property
     def splits(self) -> bool:
@@ -109,8 +102,29 @@ class Split:
         return self.body.split > self.body.rows / 2
 
 
+def clean_share_of(rows: Iterable[Sequence[str]]) -> float:
+    """Return the share of cells with one value: a number, date or word; a phrase counts half.
+
+    Cells of a wrong delimiter contain other delimiters, or begin or end with spaces.
+    """
+    cells = [*islice((cell for row in rows for cell in row if cell), _SCORED_CELLS)]
+    clean = sum(
+        1.0 if _CLEAN.fullmatch(cell) else 0.7 * (_PHRASE.fullmatch(cell) is not None)
+        for cell in cells
+    )
+    return clean / len(cells) if cells else 0.0
+
+
 NO_SPLIT = Split((), 0, 0.0, 0.0, 0, False, Body(0, 0, 0, 0, 1), 0)
 """Result for a delimiter that makes no rows."""
+
+
+class Marks(NamedTuple):
+    """Marks of a dialect besides the delimiter; None for one that is not used."""
+
+    quote: str | None
+    escape: str | None
+    comment: str | None
 
 
 class SampleSplits:
@@ -121,16 +135,20 @@ class SampleSplits:
         self._data, self._whole, self.dialect = data, whole, dialect
         self._count = count
         self._splits: dict[str, Split] = {}
+        self._variants: dict[Marks, SampleSplits] = {}
 
-    @cached_property
-    def unquoted(self) -> SampleSplits:
-        """Same rows, with quotes as ordinary characters."""
-        return SampleSplits(self._data, self._whole, replace(self.dialect, quote=None), self._count)
+    @property
+    def marks(self) -> Marks:
+        """Marks of the dialect."""
+        return Marks(self.dialect.quote, self.dialect.escape, self.dialect.comment)
 
-    @cached_property
-    def single_quoted(self) -> SampleSplits:
-        """Same rows, with fields in single quotes."""
-        return SampleSplits(self._data, self._whole, replace(self.dialect, quote="'"), self._count)
+    def variant(self, marks: Marks) -> SampleSplits:
+        """Return the same rows in a dialect with other marks (cached)."""
+        if marks not in self._variants:
+            quote, escape, comment = marks
+            dialect = replace(self.dialect, quote=quote, escape=escape, comment=comment)
+            self._variants[marks] = SampleSplits(self._data, self._whole, dialect, self._count)
+        return self._variants[marks]
 
     def by(self, delimiter: str) -> Split:
         """Split the sample by a delimiter (cached); `NO_SPLIT` if that makes no rows."""
