@@ -25,9 +25,12 @@ from ddbload.rows.header_evidence import (
     is_units_row,
 )
 from ddbload.rows.readings import Doubt, Reading
-from ddbload.rows.sample_splits import NUMBER_CELL, Marks, SampleSplits, Split
-from ddbload.rows.sample_table import (
+from ddbload.rows.sample_splits import (
+    NUMBER_CELL,
+    Marks,
+    SampleSplits,
     SampleTable,
+    Split,
     any_quoted,
     first_and_rest,
     joined_names,
@@ -74,7 +77,7 @@ class Judge:
         self._data, self._sample = data, sample
         self._header, self._named, self._whole = header, named, whole
         self._wanted: frozenset[str] = frozenset()
-        self._lacks_keys = False
+        self._lacks_keys, self._chosen = False, ""
 
     def judge(
         self, chosen: str, able: Sequence[str], wanted: frozenset[str], *, lacks_keys: bool
@@ -88,7 +91,7 @@ class Judge:
             lacks_keys: True if it has not: then a file without a header is refused for its keys.
         """
         self._wanted = wanted
-        self._lacks_keys = lacks_keys
+        self._lacks_keys, self._chosen = lacks_keys, chosen
         split = self._sample.by(chosen)
         plain = self._plain(chosen, split)
         found = [plain]
@@ -182,7 +185,11 @@ class Judge:
                     if not self._wanted <= set(each.reading.names or ()):
                         continue
                     if delimiter in weak and delimiter != chosen:
-                        each = replace(each, clear=False, is_best=each.reading.width > 2)
+                        reading = each.reading
+                        is_best = reading.width > 2
+                        is_sure = header_evidence(reading.names or (), reading.rows).contrasts
+                        is_clear = each.clear and is_best and is_sure and reading.header
+                        each = replace(each, clear=is_clear, is_best=is_best)
                     yield each
         if is_single:
             yield from self._aligned()
@@ -313,7 +320,7 @@ class Judge:
         evidence = header_evidence(head, [row for _, row in below])
         reading = self._at_top(table, table.reading(start))
         if evidence.looks_like_data and not self._wanted:
-            if self._lacks_keys and not start:
+            if self._lacks_keys and not start and table.delimiter == self._chosen:
                 return
             if start or reading.comment:
                 why = f"{why}; the row at line {table.lines[start]} looks like data"

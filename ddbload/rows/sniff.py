@@ -17,7 +17,7 @@ from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
 from ddbload.rows.json_shape import sniff_json
 from ddbload.rows.judge import WEAK_DELIMITERS, Judge
 from ddbload.rows.readings import Doubt, GuessedFormat, Reading
-from ddbload.rows.sample_splits import NO_SPLIT, NUMBER_CELL, SampleSplits, Split
+from ddbload.rows.sample_splits import NO_SPLIT, SampleSplits, Split
 
 _DELIMITERS = (",", ";", "\t", "|")
 _OUTDONE = 0.5
@@ -101,16 +101,8 @@ class DelimitedSample:
         cleanest = self._cleanest([each for each in able if each != chosen], chosen, _CLEANER)
         if cleanest is not None:
             return cleanest
-        for each in (*able, preferred):
-            if self._needs_no_quotes(each, chosen):
-                return each
-        if self._sample.by(chosen).columns == 1:
-            weak = next((each for each in WEAK_DELIMITERS if self._is_table(each)), None)
-            if weak is not None:
-                return weak
-            if chosen == "," and self._has_decimals_only():
-                return ";"
-        return chosen
+        is_single = chosen == "," and self._sample.by(chosen).columns == 1
+        return ";" if is_single and self._has_decimals_only() else chosen
 
     def _cleanest(self, rivals: list[str], chosen: str, least: float) -> str | None:
         """Return the rival that fits all rows with the cleanest cells; None if none does."""
@@ -142,29 +134,6 @@ class DelimitedSample:
         """Yield the delimiter followed by a space, if quotes follow the space."""
         if f'{chosen} "'.encode() in self._data:
             yield f"{chosen} "
-
-    def _needs_no_quotes(self, delimiter: str, chosen: str) -> bool:
-        """Return whether a delimiter fits all rows if quotes are ordinary characters.
-
-        An unclosed quote at the start of a cell swallows lines, so that other delimiters, whose
-        cells begin elsewhere, seem to fit better.
-        """
-        own, sample = self._sample.by(chosen), self._sample
-        if delimiter == "," or sample.dialect.quote is None or sample.by(delimiter).fits:
-            return False
-        split = sample.variant(sample.marks._replace(quote=None)).by(delimiter)
-        if not split.fits or split.rows < 3:
-            return False
-        return own.columns == 1 or split.clean_share > own.clean_share + _CLEANER
-
-    def _is_table(self, delimiter: str) -> bool:
-        """Return whether a weak delimiter makes columns of numbers below a header of text."""
-        split = self._sample.by(delimiter)
-        if not split.fits or split.columns < 3 or split.rows < 3:
-            return False
-        header, *rows = split.first
-        numeric = [all(map(NUMBER_CELL.fullmatch, column)) for column in zip(*rows, strict=True)]
-        return any(numeric) and all(header) and not any(map(NUMBER_CELL.fullmatch, header))
 
     def _has_decimals_only(self) -> bool:
         """Return whether a single column holds only numbers with a decimal comma."""

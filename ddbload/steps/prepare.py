@@ -43,12 +43,16 @@ from ddbload.reading.open_sources import (
     reopen,
 )
 from ddbload.reading.row_blocks import hmac_key, row_groups
-from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
+from ddbload.rows.file_signatures import (
+    LONGEST_BYTE_ORDER_MARK,
+    PARQUET_SIGNATURE,
+    encoding_of,
+    refuse_other_encodings,
+)
 from ddbload.rows.header_evidence import HeaderEvidence
 from ddbload.rows.readings import Doubt
 from ddbload.rows.sample_splits import SNIFFED_BYTES
 from ddbload.rows.sniff import sniff
-from ddbload.rows.text_encodings import refuse_other_encodings
 from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource, HeadCachingSource
 from ddbload.source.s3_object import Pinned
 from ddbload.steps.checks import check_settings, describe, resolve_limits, resolve_types
