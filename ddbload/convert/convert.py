@@ -89,12 +89,19 @@ def convert(
         OutputUnwritable: If the sink cannot be written.
         WorkerDied: If a process was killed.
     """
+    first_reject: list[bytes] = []
+
+    def keep_first(line: bytes) -> None:
+        if not first_reject:
+            first_reject.append(line)
+        reject(line)
+
     converted.bytes = record.data_start.byte
     if record.has_rows:
         limit = record.payload.options.reject_limit
         most = limit.rows if limit.percent is None else None
         job = _ConvertJob(most)
-        conversion = _Conversion(record, job, sink, converted, reject, watch)
+        conversion = _Conversion(record, job, sink, converted, keep_first, watch)
         try:
             if first is not None:
                 reader = RunReader(record)
@@ -117,6 +124,7 @@ def convert(
             converted.read,
             "their causes say why, and --rejects writes the rows to a file",
             converted.causes.most_common(1)[0][0][0],
+            first=first_reject[0] if first_reject else None,
         )
     if record.payload.options.reject_limit.exceeded(converted.causes.total(), converted.read):
         raise _too_many(record, converted)

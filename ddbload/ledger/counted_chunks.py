@@ -307,7 +307,7 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
     open_chunks = set(sums.open)
     recorded = ledger.failures() if open_chunks else []
     failures = [each for each in recorded if each.chunk in open_chunks]
-    error = _first_error(record, found, failures) or sums.damaged
+    error = _first_error(record, ledger, found, failures) or sums.damaged
     causes = dict(sorted(sums.causes.items(), key=lambda each: (-each[1], each[0])))
     size = read = record.data_start.byte + sums.bytes
     if record.size is not None or not found.chunks or sums.done < len(found.chunks):
@@ -347,7 +347,7 @@ def _status(error: Failure | None, rows: RowCounts, record: RunRecord) -> str:
 
 
 def _first_error(
-    record: RunRecord, found: CountedChunks, failures: Sequence[Failure]
+    record: RunRecord, ledger: Ledger, found: CountedChunks, failures: Sequence[Failure]
 ) -> Failure | None:
     rows = found.sums.rows
     if failures:
@@ -369,6 +369,7 @@ def _first_error(
                 f"{_causes(found)}ddbload rejects {record.run} --summary says why",
                 next(iter(dict(found.sums.causes.most_common(1))), None),
                 record.mode.written,
+                next(counted_rejects(ledger), None),
             )
         )
     limit = record.payload.options.reject_limit

@@ -272,7 +272,7 @@ class SampleTable:
 
 
 def score_of(fit: float, rows: Sequence[Sequence[str]], width: int) -> float:
-    lone = sum((cell[:1] == "'") != (cell[-1:] == "'") for row in rows for cell in row)
+    lone = sum("'" in (cell[:1], cell[-1:]) for row in rows for cell in row)
     cells = max(1, sum(map(len, rows)))
     clean = clean_share_of(rows) * (1 - lone / cells)
     used = {place for row in rows for place, cell in enumerate(row[:width]) if cell}
