@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ddbload.contracts.column_mapping import Dialect
+from ddbload.contracts.column_mapping import Dialect, name_columns
 from ddbload.errors import InvalidPayload
 from ddbload.rows.blocks import Defect
 from ddbload.rows.header_evidence import (
@@ -398,23 +398,24 @@ class Judge:
         """Yield the reading of rows that are longer than the row of names before them."""
         names, width = table.rows[start - 1] or [], table.width
         last = {row[-1] for row in table.rows[start:] if row is not None and len(row) == width}
-        if len(names) == width - 1 and last == {""} and start == 1:
-            # Every row ends with a delimiter.
+        is_ended = len(names) == width + 1 and not names[-1]
+        if start == 1 and (is_ended or (len(names) == width - 1 and last == {""})):
+            # Every row ends with a delimiter, or the header alone.
             yield Candidate(self._at_top(table, table.reading(0)), base * 1.05, "")
             return
-        extra = range(len(names), width)
-        columns = (*names, *(f"c{place + 1}" for place in extra))
-        if len(names) == width - 1:
-            # R writes no name above row names.
-            columns = ("row" if "row" not in names else "row_name", *names)
+        extra = [f"c{place + 1}" for place in range(len(names), width)]
+        is_short = len(names) == width - 1
+        # R writes no name above row names. Blank cells at the end have no name either.
+        has_row_names = is_short and any(cell.strip() for cell in last)
+        columns, _, _ = name_columns(["row", *names] if has_row_names else [*names, *extra],
+                                     number=True)  # fmt: skip
         reading = table.reading(start)
         first = tuple(table.rows[start] or ())
         why = self._why(table, start)
-        if len(set(columns)) == len(columns) and all(columns):
-            named = replace(
-                reading, header=False, columns=columns, names=columns, rows=(first, *reading.rows)
-            )
-            yield Candidate(named, base * (0.95 if len(names) == width - 1 else 0.8), why, False)
+        rows = (first, *reading.rows)
+        named = replace(reading, header=False, columns=columns, names=columns, rows=rows)
+        if len(names) < width:
+            yield Candidate(named, base * (0.95 if is_short else 0.8), why, clear=False)
         evidence = header_evidence(first, reading.rows)
         if not evidence.looks_like_data:
             yield Candidate(reading, base * (1.0 if evidence.contrasts else 0.7), why, False)
