@@ -36,12 +36,12 @@ def header_evidence(first: Sequence[str], rows: Sequence[Sequence[str]]) -> Head
     rows = [row for row in rows[:COMPARED_ROWS] if len(row) == len(first)]
     named = [place for place, name in enumerate(first) if name.strip()]
     plain = [place for place in named if _is_value(first[place])]
-    if named and len(plain) == len(named):
-        return HeaderEvidence(True, "each of its fields is a number or a date")
-    typed = [place for place in named if _is_typed([row[place] for row in rows])]
     if len(plain) > 1 and _are_scale(first, [first[place] for place in plain]):
         # Years over the columns of a table. Data repeat them, or have other numbers.
         plain = [place for place in plain if any(row[place] == first[place] for row in rows)]
+    if named and len(plain) == len(named):
+        return HeaderEvidence(True, "each of its fields is a number or a date")
+    typed = [place for place in named if _is_typed([row[place] for row in rows])]
     differ = [place for place in typed if place not in plain]
     if typed and not differ:
         return HeaderEvidence(True, "its fields have the types of the rows below")

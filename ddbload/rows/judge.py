@@ -31,6 +31,7 @@ from ddbload.rows.sample_splits import (
     SampleSplits,
     SampleTable,
     Split,
+    aligned_reading,
     any_quoted,
     first_and_rest,
     joined_names,
@@ -49,7 +50,6 @@ _LEAST = 0.7
 """Share of rows below the header that must have its width, for a reading to be considered."""
 _EXCEL_DELIMITER = re.compile(rb'"?sep=([^\r\n])"?(?=[\r\n]|\Z)', re.IGNORECASE)
 """First line that gives Excel the delimiter: `sep=;`."""
-_GAP = re.compile(r"\S {2,}\S")
 _LINE = re.compile(rb"[^\r\n]+")
 
 
@@ -182,6 +182,10 @@ class Judge:
                 if table is None or is_odd or (marks.quote == "'" and not self._opened(delimiter)):
                     continue
                 for each in self._of_table(table, chosen):
+                    is_between = each.reading.comment != self._sample.marks.comment
+                    if is_between and not self._comments_are_clear(table):
+                        # As comments, rows would be left out.
+                        continue
                     if not self._wanted <= set(each.reading.names or ()):
                         continue
                     if delimiter in weak and delimiter != chosen:
@@ -192,7 +196,14 @@ class Judge:
                         each = replace(each, clear=is_clear, is_best=is_best)
                     yield each
         if is_single:
-            yield from self._aligned()
+            aligned = aligned_reading(self._data, header=self._header)
+            if aligned is not None:
+                yield Candidate(aligned, 1.0, "has columns that are aligned by blanks", clear=False)
+            if self._looks_like_data(split) and not self._lacks_keys:
+                evidence = header_evidence(split.header, split.first[1:])
+                why = f"looks like data and not like a name: {evidence.why}"
+                reading = Reading(chosen, *self._sample.marks, header=False, rows=split.first)
+                yield Candidate(reading, 0.8 * score_of(split.share, split.first, 1), why, False)
             yield from self._below_comment(able)
 
     def _below_comment(self, able: Sequence[str]) -> Iterator[Candidate]:
@@ -261,7 +272,8 @@ class Judge:
         least = 3 if table.delimiter in WEAK_DELIMITERS else 2
         if len(after) < least and (lead or least > 2):
             return
-        if table.delimiter == " " and width < 3:
+        texts = (cell for row in rows[start + 1 :] for cell in row or ())
+        if table.delimiter == " " and width < 3 and not all(map(NUMBER_CELL.fullmatch, texts)):
             # Names of people and places have two words.
             return
         if table.marks.quote is None and self._sample.dialect.quote is not None and fit < 1:
@@ -328,7 +340,8 @@ class Judge:
                 why = f"looks like data and not like names: {evidence.why}"
             data = (head, *reading.rows)
             data_reading = replace(reading, header=False, names=None, rows=data)
-            yield Candidate(data_reading, base * 0.9, why, clear=False)
+            is_best = not start or self._is_preamble(table, start)
+            yield Candidate(data_reading, base * 0.9, why, clear=False, is_best=is_best)
             return
         below_rows = reading.rows
         if len(below_rows) > 2 and is_units_row(*first_and_rest(below_rows)):
@@ -340,8 +353,10 @@ class Judge:
             yield Candidate(units, base, "is followed by a row of units, or of more names", False)
             return
         has_names = bool(head) and all(head) and len(set(head)) == len(head)
-        clear = is_clear and (not start or (has_names and self._is_header(table, start, evidence)))
-        yield Candidate(reading, base * self._head(evidence), why, clear)
+        is_header = not start or self._is_header(table, start, evidence)
+        clear = is_clear and is_header and (not start or has_names)
+        is_best = is_header or self._is_preamble(table, start)
+        yield Candidate(reading, base * self._head(evidence), why, clear, is_best)
 
     def _is_header(self, table: SampleTable, start: int, evidence: HeaderEvidence) -> bool:
         """Return whether the row below a preamble is certainly the header."""
@@ -349,11 +364,17 @@ class Judge:
         apart = table.lines[start] - table.lines[start - 1] > 1
         return is_named or evidence.contrasts or (apart and table.width > 2)
 
+    def _is_preamble(self, table: SampleTable, start: int) -> bool:
+        """Return whether the rows before a header cannot be the header of a single column."""
+        marked = self._data.lstrip().startswith(tuple(mark.encode() for mark in _COMMENTS))
+        return marked or start > 1 or table.lines[start] - table.lines[start - 1] > 1
+
     def _is_clear(self, table: SampleTable, start: int, fit: float) -> bool:
         """Return whether quotes, comments and rows before the header are what they seem."""
         rows, marks, usual = table.rows, table.marks, self._sample.dialect
         if len(rows) - start < 3 or fit < 1.0 - 1.5 / (len(rows) - start):
-            return start == 0 and marks.quote == usual.quote and fit == 1
+            is_usual = start == 0 and marks.quote == usual.quote and fit == 1
+            return is_usual and self._comments_are_clear(table)
         if start and (fit < 0.75 or not all(
             row is not None and 2 * filled(row) <= max(2, table.width) for row in rows[:start]
         )):  # fmt: skip
@@ -446,36 +467,6 @@ class Judge:
             fits = all(row is not None and len(row) == len(table.rows[1]) for row in table.rows[1:])
             why = "tells Excel the delimiter and names no columns"
             yield Candidate(table.reading(1), 2.0, why, fits)
-
-    def _aligned(self) -> Iterator[Candidate]:
-        """Yield the reading of columns that are aligned by blanks."""
-        text = self._data.decode(errors="replace")
-        lines = [line.rstrip() for line in text.splitlines() if line.strip()][: COMPARED_ROWS + 1]
-        if len(lines) < 3 or 2 * sum(_GAP.search(line) is not None for line in lines) < len(lines):
-            return
-        for squeeze, pattern, delimiter in (
-            ("tr -s ' '", r" +", " "),
-            (r"sed -E 's/ {2,}/\t/g'", r" {2,}", "\t"),
-        ):
-            rows = [tuple(re.split(pattern, line.strip())) for line in lines]
-            width = len(rows[1])
-            fit = sum(len(row) == width for row in rows)
-            if width > 1 and fit == len(rows):
-                pipe = squeeze
-                if re.search(r"(?m)^ | \r?$", text):
-                    pipe = rf"sed 's/^ *//; s/ *\r*$//' | {squeeze}"
-                evidence = header_evidence(rows[0], rows[1:])
-                has_names = self._header and not evidence.looks_like_data
-                reading = Reading(
-                    delimiter,
-                    pipe=pipe,
-                    header=has_names,
-                    width=width,
-                    names=rows[0] if has_names else None,
-                    rows=tuple(rows[has_names:]),
-                )
-                yield Candidate(reading, 1.0, "has columns that are aligned by blanks", False)
-                return
 
     def _ambiguity(self, chosen: str, own: Split, able: Sequence[str]) -> Doubt | None:
         """Return a doubt if another delimiter fits all rows as well, with equally clean cells."""

@@ -15,7 +15,7 @@ from ddbload.errors import InvalidPayload
 from ddbload.rows.blocks import Block, Defect
 from ddbload.rows.columns import ParsedRow, ParsedRows, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.header_evidence import COMPARED_ROWS
+from ddbload.rows.header_evidence import COMPARED_ROWS, header_evidence
 from ddbload.rows.readings import Reading
 
 SNIFFED_BYTES = 64 * 1024
@@ -35,6 +35,7 @@ _CLEAN = re.compile(
     r"[-+]?[$€£]?\d[\d.,:/ 'T+-]*(?:[eE][-+]?\d+)?[%Z]?"  # numbers, dates, times
     r"|[^\s,;|\t\"]+"  # words, names, addresses
 )
+_GAP = re.compile(r"\S {2,}\S")
 _PHRASE = re.compile(r"[^\s,;|\t\"][^,;|\t\"]*(?<!\s)")
 
 
@@ -304,3 +305,33 @@ def joined_names(rows: Sequence[Sequence[str]], width: int) -> tuple[str, ...]:
             parts[place] += [held] if held and held not in parts[place] else []
     names, _, _ = name_columns([" ".join(each) for each in parts], number=True)
     return names
+
+
+def aligned_reading(data: bytes, *, header: bool) -> Reading | None:
+    """Return the reading of columns that are aligned by blanks; None if they are not."""
+    text = data.decode(errors="replace")
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()][: COMPARED_ROWS + 1]
+    if len(lines) < 3 or 2 * sum(_GAP.search(line) is not None for line in lines) < len(lines):
+        return None
+    for squeeze, pattern, delimiter in (
+        ("tr -s ' '", r" +", " "),
+        (r"sed -E 's/ {2,}/\t/g'", r" {2,}", "\t"),
+    ):
+        rows = [tuple(re.split(pattern, line.strip())) for line in lines]
+        width = len(rows[1])
+        fit = sum(len(row) == width for row in rows)
+        if width > 1 and fit == len(rows):
+            pipe = squeeze
+            if re.search(r"(?m)^ | \r?$", text):
+                pipe = rf"sed 's/^ *//; s/ *\r*$//' | {squeeze}"
+            evidence = header_evidence(rows[0], rows[1:])
+            has_names = header and not evidence.looks_like_data
+            return Reading(
+                delimiter,
+                pipe=pipe,
+                header=has_names,
+                width=width,
+                names=rows[0] if has_names else None,
+                rows=tuple(rows[has_names:]),
+            )
+    return None

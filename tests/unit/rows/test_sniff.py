@@ -72,7 +72,10 @@ READINGS = [
     ("x,y\n1,2,\n3,4,\n", True, "--delimiter ,"),
     ("0||test\n", True, "--delimiter ||"),
     ("region,2019,2020\nx,1,2\ny,3,4\n", True, "--delimiter ,"),
+    (",0,1,2\n0,1.5,2.5,3\n1,2,3,4\n", True, "--delimiter ,"),
+    ("# a\ncolor,n\n#fff,1\n#000,2\nred,3\n", True, "--delimiter , --skip-lines 1"),
     # What is not clear is refused with the best reading.
+    ("1\n2\n3\n", False, "--delimiter , --no-header"),
     ("Report\na;b\n1;2\n", False, "--delimiter ; --skip-lines 1"),
     ("x,y\nr1,1,2\nr2,3,4\nr3,5,6\n", False, "--delimiter , --skip-lines 1 --columns row,x,y"),
     ("# made by hand\n1,2,3\n4,5,6\n", False, "--delimiter , --skip-lines 1 --no-header"),
@@ -97,6 +100,9 @@ READINGS = [
     ('a,b\n1,"x\n2,y\n3,z"\n4,u\n', False, "--delimiter , --quote none"),
     # Two readings that are as good: none is the best.
     ("a:b\n1:2\n3:4\n", None, "--delimiter :"),
+    ("a b\n1 2\n3 4\n", None, "--delimiter space"),
+    ("tags\nred;blue\ngreen;black\nwhite;grey\n", None, "--delimiter ; --skip-lines 1"),
+    ("at\n52.1;13.2\n48.1;11.5\n", None, "--delimiter ; --skip-lines 1 --no-header"),
     ("a,b;c,d\n1,2;3,4\n5,6;7,8\n", None, "--delimiter ,"),
     ("# Add one comment :-)\n1;3#5;7\n6;7", None, "--delimiter ; --skip-lines 1"),
 ]
