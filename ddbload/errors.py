@@ -7,11 +7,13 @@ never holds row data.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import PurePath
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 TAKE_UP = "take the run up again (ddbload resume; or ddbload import with the same --run-id)"
 """Advice that ends many messages."""
@@ -42,6 +44,10 @@ class DdbloadError(Exception):
 
     reading: Mapping[str, object] | None = None
     """Format that was detected of a source whose first row is refused, for plans."""
+    options: tuple[Mapping[str, Any], ...] = ()
+    """Options that may help, as data: `options`, the words of the command line, and `best`, true
+    for one of them at most. `names` and `rows` are what they give; of these, rows are never kept in
+    a ledger or a log."""
 
     def __init_subclass__(cls, **traits: bool | int) -> None:
         """Set what distinguishes an error: `class Name(DdbloadError, permanent=False)`."""
@@ -269,6 +275,12 @@ class ControlLost(DdbloadError, permanent=False):
 
 
 _ADVICE = {
+    "field_count": (
+        "name the delimiter (--delimiter), or skip the lines before the header (--skip-lines)"
+    ),
+    "not_a_number": (
+        "if the column holds text, give it type S (--types COLUMN=S); else the delimiter is wrong"
+    ),
     "bad_encoding": "name the file's encoding (--encoding)",
     "empty_key": (
         "no row has a value for a key: if its column has another name, rename it (--rename OLD=KEY)"
@@ -277,11 +289,24 @@ _ADVICE = {
 """Advice by the cause that rejects every row of a source."""
 
 
+def _read_reject(line: bytes | None) -> dict[str, Any]:
+    with suppress(ValueError):
+        return dict(json.loads(line or b"{}"))
+    return {}
+
+
 class NothingWritten(DdbloadError, resumable=False):
     """Every row was rejected."""
 
     @classmethod
-    def of(cls, rows: int, hint: str, cause: str | None = None, word: str = "written") -> Self:
+    def of(
+        cls,
+        rows: int,
+        hint: str,
+        cause: str | None = None,
+        word: str = "written",
+        first: bytes | None = None,
+    ) -> Self:
         """Make the error of a run with `rows` rows.
 
         Args:
@@ -289,9 +314,30 @@ class NothingWritten(DdbloadError, resumable=False):
             hint: Where to find the reasons.
             cause: The most frequent cause of rejects; None if unknown.
             word: What becomes of rows that are not rejected.
+            first: First reject, as a line of JSON.
         """
         subject = "the only row was" if rows == 1 else f"all {rows:,} rows were"
-        return cls(f"{subject} rejected, so nothing was {word}: {hint}; {cls.advice(cause)}")
+        error = cls(
+            f"{subject} rejected, so nothing was {word}: {hint}; {cls._place(first)}"
+            f"{cls.advice(cause)}"
+        )
+        reject = _read_reject(first)
+        if cause == "not_a_number" and reject.get("column") is not None:
+            # Not the best: the column may be a key of type N.
+            words = ["--types", f"{reject['column']}=S"]
+            error.options = ({"options": words, "best": False},)
+        return error
+
+    @staticmethod
+    def _place(first: bytes | None) -> str:
+        """Describe the first reject, without row data: `the first is line 2, column 'n'; `."""
+        reject = _read_reject(first)
+        if not reject:
+            return ""
+        line = "" if reject.get("line") is None else f" line {reject['line']}"
+        column = "" if reject.get("column") is None else f" column {reject['column']!r}"
+        places = ",".join(filter(None, (line, column))) or " a row"
+        return f"the first is{places} ({reject.get('cause')}); "
 
     @staticmethod
     def advice(cause: str | None) -> str:

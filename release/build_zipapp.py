@@ -30,7 +30,9 @@ def build(target: Path) -> None:
         site = folder / "site"
         install = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps")
         into = (*install, "--no-compile", "--target", site)
-        locked = ("--require-hashes", "--only-binary", ":all:")
+        # Some packages have compiled wheels, too.
+        pure = ("--platform", "any", "--implementation", "py", "--abi", "none")
+        locked = ("--require-hashes", "--only-binary", ":all:", *pure)
         _run(*into, *locked, "--requirement", ROOT / "locks" / "run.txt")
         _run(*into, "--no-index", *(folder / "wheel").glob("*.whl"))
         _write(site, target)

@@ -179,7 +179,7 @@ def _convert(
         "out_bytes": 0 if sink is None or failure else sink.bytes,
         "rejects": str(Path(kept.name).absolute()) if kept is not None and rows.rejected else None,
         "first": first if rows.read == first else None,
-        "error": terminal.error_json(failure),
+        "error": None if failure is None else failure.shown(),
     }, failure
 
 

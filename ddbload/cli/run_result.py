@@ -121,7 +121,7 @@ class Result:
             "throttled": work.throttled,
             "retries": work.retries,
             "rejects": report.rejects,
-            "error": terminal.error_json(report.error),
+            "error": None if report.error is None else report.error.shown(),
             "dollars": None if report.dollars is None else round(report.dollars, 6),
             "write_price": None if price is None else price.to_json(),
             **({} if report.planned is None else {"planned": report.planned.to_json()}),
@@ -129,6 +129,7 @@ class Result:
             "uncertain": report.uncertain,
             **({"repeated": report.repeated} if report.repeated else {}),
             **({} if loaded is None else {"loaded_before": loaded.to_json()}),
+            **({"skipped_lines": report.skipped_lines} if report.skipped_lines else {}),
         }
 
     def _units(self) -> str:
@@ -275,6 +276,12 @@ def source_format(record: RunRecord) -> str:
     if source.kind.has_columns:
         delimiter = source.delimiter
         words.append(f"{_DELIMITER_NAMES.get(delimiter, repr(delimiter))} between fields")
+        if source.quote != '"':
+            words.append("without quotes" if source.quote is None else f"quotes {source.quote}")
+        for mark, value in (("escapes", source.escape), ("comments", source.comment)):
+            words += [] if value is None else [f"{mark} {value}"]
+        if source.skip_lines:
+            words.append(f"after {terminal.counted(source.skip_lines, 'skipped line')}")
     if source.encoding != "utf-8":
         words.append(source.encoding)
     if source.compression not in (UNCOMPRESSED, AUTO):

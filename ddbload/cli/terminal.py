@@ -10,11 +10,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
@@ -198,6 +199,10 @@ def print_stderr(*lines: str) -> None:
         click.echo("\n".join(map(visible, lines)), err=True)
 
 
+_SHOWN_CELL = 60
+"""Characters of a cell in the rows that options make."""
+
+
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, as in `1 row` and `2 rows`."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
@@ -211,15 +216,16 @@ def print_notice(notice: str) -> None:
 def print_error(error: Failure | DdbloadError | None) -> None:
     """Write the error that ended a command to stderr, if there is one."""
     if error is not None:
-        print_stderr(f"ddbload: {error.name}: {error.message}")
+        print_stderr(f"ddbload: {error.name}: {error.message}", *option_lines(error.options))
 
 
-def error_json(error: Failure | None) -> dict[str, Any] | None:
-    """Return an error as the object that `--json` prints; None without an error."""
-    if error is None:
-        return None
-    chunk = {} if error.chunk is None else {"chunk": error.chunk}
-    return {"name": error.name, "message": error.message, **chunk}
+def option_lines(options: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what each option of an error makes of the source's first rows."""
+    for each in options:
+        if each.get("rows"):
+            yield f"  {shlex.join(each['options'])}{' (best)' * bool(each['best'])}"
+            for row in [*([each["names"]] if each.get("names") else []), *each["rows"]]:
+                yield "    " + " | ".join(visible(cell, _SHOWN_CELL) for cell in row)
 
 
 def has_terminal_input() -> bool:

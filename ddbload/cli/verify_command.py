@@ -193,7 +193,7 @@ def _verify(
         "throttled": usage.throttled,
         "seconds": round(time.monotonic() - started, 3),
         "commands": [],
-        "error": terminal.error_json(failure),
+        "error": None if failure is None else failure.shown(),
     }, failure
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
@@ -123,6 +123,13 @@ class Segment(Message):
         return self.end.byte - self.start.byte - (self.padding or 0)
 
 
+def _read_options(f: JsonObjectReader) -> tuple[Mapping[str, Any], ...]:
+    return tuple(f.items("options")) if f.has("options") else ()
+
+
+_OPTIONS = JsonRule(sparse=True, read=_read_options)
+
+
 @dataclass(frozen=True, slots=True)
 class Failure(Message):
     """Name and message of an error. The message never holds row data."""
@@ -132,6 +139,19 @@ class Failure(Message):
     chunk: int | None = None
     at: Annotated[float | None, SPARSE] = None
     """Seconds since the epoch; None if not known."""
+    options: Annotated[tuple[Mapping[str, Any], ...], _OPTIONS] = ()
+    """Options that may help, as in `DdbloadError`."""
+
+    def shown(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+        chunk = {} if self.chunk is None else {"chunk": self.chunk}
+        options = {"options": list(self.options)} if self.options else {}
+        return {"name": self.name, "message": self.message, **chunk, **options}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the message for ledgers and events: without rows of the source."""
+        kept = tuple({**each, "rows": []} if each.get("rows") else each for each in self.options)
+        return Message.to_json(replace(self, options=kept))
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` for a time beyond all calendars."""
@@ -141,7 +161,7 @@ class Failure(Message):
     @classmethod
     def of(cls, error: DdbloadError, *, chunk: int | None = None, at: float | None = None) -> Self:
         """Keep the name and the message of an error, which never holds row data."""
-        return cls(error.name, error.message, chunk, at)
+        return cls(error.name, error.message, chunk, at, error.options)
 
     @classmethod
     def caught(cls, value: object) -> Self:
@@ -231,6 +251,8 @@ class Report(Message):
     """Rows whose key came before, as far as known; see `Segment.repeated`."""
     loaded_before: Annotated[LoadedBefore | None, SPARSE] = None
     """Objects that the run left out, because the table had loaded them."""
+    skipped_lines: Annotated[int, SPARSE] = 0
+    """Lines before the header of each object that were skipped, as detected or given."""
 
     @property
     def warning(self) -> str | None:

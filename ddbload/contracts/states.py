@@ -307,6 +307,8 @@ class RunCompleted(Message):
     """Number of times that the execution was redriven before."""
     loaded_before: Annotated[LoadedBefore | None, SPARSE] = None
     """Objects that the run left out, because the table had loaded them."""
+    skipped_lines: Annotated[int, SPARSE] = 0
+    """Lines before the header of each object that were skipped, as detected or given."""
 
 
 def stopped_execution(event: object) -> tuple[str, int | None]:

@@ -29,7 +29,7 @@ from ddbload.reading.row_batches import RejectLine, RowBatch, first_rows, iter_r
 from ddbload.reading.row_blocks import RunReader, expected_bytes, rare_gc
 from ddbload.rows.columns import from_octets, to_octets
 from ddbload.steps.checks import NO_TABLE
-from ddbload.steps.prepare import prepare_run, warn_of_header
+from ddbload.steps.prepare import prepare_run, warn_of_reading
 from ddbload.steps.row_feeder import FEED_READ_BYTES
 
 _REJECT_BYTES = 8 * 1024 * 1024
@@ -52,7 +52,7 @@ def prepare_conversion(
     # The whole source is read anyway, so the shorter row limit of a scan by edges is not needed.
     payload = replace(payload, options=replace(payload.options, scan=WHOLE))
     prepared = prepare_run("convert", payload, ledger, context, table=target)
-    warn_of_header(prepared, context)
+    warn_of_reading(prepared, context)
     return prepared.record
 
 
@@ -89,12 +89,19 @@ def convert(
         OutputUnwritable: If the sink cannot be written.
         WorkerDied: If a process was killed.
     """
+    first_reject: list[bytes] = []
+
+    def keep_first(line: bytes) -> None:
+        if not first_reject:
+            first_reject.append(line)
+        reject(line)
+
     converted.bytes = record.data_start.byte
     if record.has_rows:
         limit = record.payload.options.reject_limit
         most = limit.rows if limit.percent is None else None
         job = _ConvertJob(most)
-        conversion = _Conversion(record, job, sink, converted, reject, watch)
+        conversion = _Conversion(record, job, sink, converted, keep_first, watch)
         try:
             if first is not None:
                 reader = RunReader(record)
@@ -117,6 +124,7 @@ def convert(
             converted.read,
             "their causes say why, and --rejects writes the rows to a file",
             converted.causes.most_common(1)[0][0][0],
+            first=first_reject[0] if first_reject else None,
         )
     if record.payload.options.reject_limit.exceeded(converted.causes.total(), converted.read):
         raise _too_many(record, converted)

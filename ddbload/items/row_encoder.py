@@ -40,7 +40,7 @@ from ddbload.rows.blocks import (
     RowPositions,
     field_count,
 )
-from ddbload.rows.columns import ColumnReader, Columns, RowParser
+from ddbload.rows.columns import ColumnReader, Columns, RowParser, header_names
 from ddbload.rows.dialect_grammar import dialect_boundaries
 
 _ENVELOPES = {
@@ -173,7 +173,8 @@ class DelimitedRowEncoder(RowEncoder):
         super().__init__(joiner_for(record.table, record.mode, options.position_attribute, writes))
         self._parser = RowParser(dialect, self.ends, payload.nulls.markers)
         self._count = len(record.columns)
-        self.reader = ColumnReader(self._parser, self._count)
+        self._names = header_names(payload.source, record.columns)
+        self.reader = ColumnReader(self._parser, self._count, names=self._names)
         """Reader of rows as columns, in the order of the run's."""
         layout = item_layout(record.columns, payload, hmac_key)
         changes = column_changes(payload.mapping)
@@ -197,7 +198,7 @@ class DelimitedRowEncoder(RowEncoder):
     def reordered(self, places: Sequence[int]) -> DelimitedRowEncoder:
         """Return the encoder for an object whose columns have these places among the run's."""
         encoder = copy(self)
-        encoder.reader = ColumnReader(self._parser, self._count, places)
+        encoder.reader = ColumnReader(self._parser, self._count, places, self._names)
         return encoder
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:

@@ -305,7 +305,7 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
     open_chunks = set(sums.open)
     recorded = ledger.failures() if open_chunks else []
     failures = [each for each in recorded if each.chunk in open_chunks]
-    error = _first_error(record, found, failures) or sums.damaged
+    error = _first_error(record, ledger, found, failures) or sums.damaged
     causes = dict(sorted(sums.causes.items(), key=lambda each: (-each[1], each[0])))
     size = read = record.data_start.byte + sums.bytes
     if record.size is not None or not found.chunks or sums.done < len(found.chunks):
@@ -326,6 +326,7 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
         failures=tuple(failures),
         planned=sums.planned if not record.mode.writes else None,
         write_price=record.write_price,
+        skipped_lines=record.payload.source.skip_lines,
         identical=sums.identical if sums.identical_known else None,
         causes=causes or None,
         repeated=sums.repeated,
@@ -344,7 +345,7 @@ def _status(error: Failure | None, rows: RowCounts, record: RunRecord) -> str:
 
 
 def _first_error(
-    record: RunRecord, found: CountedChunks, failures: Sequence[Failure]
+    record: RunRecord, ledger: Ledger, found: CountedChunks, failures: Sequence[Failure]
 ) -> Failure | None:
     rows = found.sums.rows
     if failures:
@@ -368,6 +369,7 @@ def _first_error(
                 f"{causes}ddbload rejects {record.run} --summary says why",
                 most[0][0] if most else None,
                 record.mode.written,
+                next(counted_rejects(ledger), None),
             )
         )
     limit = record.payload.options.reject_limit

@@ -112,6 +112,9 @@ class Plan:
         warning = None if self.detected is None else self.detected.header_warning
         if warning is not None:
             warnings.append(PlanWarning("header_like_data", warning))
+        if self.detected is not None:
+            cells = self.detected.cell_warnings
+            warnings += [PlanWarning("cells_like_others", each) for each in cells]
         columns = self._columns()
         costs: dict[str, Any] = dict.fromkeys(("keys", "items", "write_units", "time", "price"))
         ways: list[dict[str, Any]] = []
@@ -150,7 +153,7 @@ class Plan:
             "alternatives": ways,
             "command": None,
             "create_table": None,
-            "error": None if error is None else {"name": error.name, "message": error.message},
+            "error": None if error is None else error.shown(),
         }
 
     def _workers(self, record: RunRecord) -> int:

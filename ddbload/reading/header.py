@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -13,7 +13,6 @@ from ddbload.contracts.run_record import Cursor, Table
 from ddbload.contracts.source import ARRAY, AUTO, BY_NAME, NUMBER, VALUES, Source
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import (
-    AmbiguousDelimiter,
     BadHeader,
     HeaderMismatch,
     TooManyColumns,
@@ -30,13 +29,7 @@ from ddbload.rows.file_signatures import (
     refuse_control_characters,
     refuse_other_texts,
 )
-from ddbload.rows.header_doubts import (
-    COMPARED_ROWS,
-    Doubt,
-    GuessedFormat,
-    HeaderEvidence,
-    header_evidence,
-)
+from ddbload.rows.header_evidence import COMPARED_ROWS, HeaderEvidence, header_evidence
 from ddbload.rows.json_framing import LARGEST_CONTAINER_START, rows_begin
 from ddbload.rows.json_shape import (
     LAYOUT_OF,
@@ -48,6 +41,7 @@ from ddbload.rows.json_shape import (
     shape_of_json,
     sniff_framed,
 )
+from ddbload.rows.readings import Doubt, GuessedFormat
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 HEADER_READ_BYTES = 256 * 1024
@@ -58,6 +52,7 @@ _JSON_BYTES = 256 * 1024
 _LONG_LINE_BYTES = 4 * 1024 * 1024
 """Bytes of JSON that are searched for the end of the first line: more than an item takes."""
 _LINE_END = re.compile(rb"\r\n?|\n")
+_LONE_CR = re.compile(rb"\r(?!\n|\Z)")
 _APART = "import it by itself"
 
 
@@ -129,10 +124,7 @@ def read_header(
             " many attributes; check --delimiter"
         )
     if doubt is not None:
-        reason = f"{where}, {doubt.describe(start.line)}"
-        if doubt.readings:
-            raise AmbiguousDelimiter(f"the file, from the first row {reason}")
-        raise BadHeader(f"the first row, {reason}")
+        raise doubt.error(where, source.skip_lines)
     if not source.header:
         return Header(tuple(f"c{place}" for place in range(1, len(record) + 1)), start)
     if any("\0" in name for name in record):
@@ -148,9 +140,46 @@ def read_header(
     if source.columns is not None:
         return Header(source.columns, rows.after(0), first_rows=first_rows)
     columns, unnamed, numbered = name_columns(
-        record, number=source.duplicate_columns == NUMBER, keys=keys
+        _as_rows_end(record, rows.records[1:]), number=source.duplicate_columns == NUMBER, keys=keys
     )
     return Header(columns, rows.after(0), unnamed=unnamed, numbered=numbered, first_rows=first_rows)
+
+
+def cell_warnings(
+    file: DecodedSource, header: Header, source: Source, markers: Collection[str]
+) -> Iterator[str]:
+    r"""Yield warnings of the first rows: cells of `\N`, and CRs within lines that end with LF."""
+    if not source.kind.has_columns:
+        return
+    rows = [row for row in header.first_rows if isinstance(row, list)]
+    if "\\N" not in markers and any("\\N" in row for row in rows):
+        yield (
+            r"some cells are \N, which databases write for a missing value, and they are read as"
+            r" text: for missing values say --null '\N' (in a payload, nulls.markers)"
+        )
+    start = read_start(file, LONGEST_SIGNATURE, HEADER_READ_BYTES)
+    if _LONE_CR.search(start) and b"\n" in start:
+        ends = dialect_boundaries(Dialect.of(source)).all(start)
+        lone = next((end for end in ends if start[end - 1 : end] == b"\r" and end < len(start)), 0)
+        if lone:
+            line = start.count(b"\n", 0, lone) + 1
+            yield (
+                f"line {line} has a CR without LF, which ends a row, and other lines end with LF:"
+                " if it belongs to a cell, the cell must be quoted"
+            )
+
+
+def _as_rows_end(names: list[str], rows: Sequence[ParsedRow]) -> list[str]:
+    """Return the names with, or without, an empty last one, as the rows below end.
+
+    Programs write a delimiter at the end of every row and not of the header, or the other way.
+    """
+    below = [row for row in rows if isinstance(row, list)]
+    if below and all(len(row) == len(names) + 1 and not row[-1] for row in below):
+        return [*names, ""]
+    if len(names) > 1 and not names[-1] and below:
+        return names[:-1] if all(len(row) == len(names) - 1 for row in below) else names
+    return names
 
 
 def _advice(cause: str, encoding: str) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, field, replace
 
 from ddbload.contracts.column_mapping import Dialect
-from ddbload.contracts.source import UTF_8
+from ddbload.contracts.source import UTF_8, Source
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.rows.blocks import Block, Defect, RowBoundaries, RowPositions, field_count
 from ddbload.rows.dialect_grammar import RowSplitter
@@ -289,15 +289,35 @@ class ParsedRows(RowPositions):
         self.records = records
 
 
+def header_names(source: Source, columns: Sequence[str]) -> Sequence[str]:
+    """Return the columns that a header of the file names; none if there is no header."""
+    return columns if source.header and source.columns is None else ()
+
+
 class ColumnReader:
     """Reader of blocks as columns, for files whose rows have `count` fields."""
 
-    def __init__(self, parser: RowParser, count: int, places: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        parser: RowParser,
+        count: int,
+        places: Sequence[int] | None = None,
+        names: Sequence[str] = (),
+    ) -> None:
         """Make a reader for rows of `count` fields.
 
         `places`: index in the run's columns of each of the object's columns; None if both are
-        equal.
+        equal. `names`: the run's columns, if a header names them, so that a row that repeats it is
+        rejected.
         """
+        self._header = {
+            place: name
+            for place, name in enumerate(names)
+            # The header gives such columns no name.
+            if name != f"c{place + 1}" and (places is None or place in places)
+        }
+        self._rarest = max(self._header, key=lambda place: len(self._header[place]), default=0)
+        self._mark = to_octets(self._header.get(self._rarest, ""))
         self._parser = parser
         self._places, self._width = places, count
         self._count = count if places is None else len(places)
@@ -309,7 +329,7 @@ class ColumnReader:
         """Parse one row, with or without its line end; return fields in the run's order."""
         row, places = self._parser.parse_row(data), self._places
         if places is None:
-            return row
+            return self._unless_header(row)
         if isinstance(row, Defect):
             if isinstance(row.column, int) and row.column < len(places):
                 return replace(row, column=places[row.column])
@@ -319,7 +339,31 @@ class ColumnReader:
         fields = [""] * self._width
         for place, cell in zip(places, row, strict=True):
             fields[place] = cell
-        return fields
+        return self._unless_header(fields)
+
+    def _unless_header(self, row: ParsedRow) -> ParsedRow:
+        if isinstance(row, Defect) or len(row) != self._width or not self._header:
+            return row
+        if any(row[place] != name for place, name in self._header.items()):
+            return row
+        return Defect(
+            "repeats_header", "the row repeats the column names, as where files are joined"
+        )
+
+    def _without_headers(self, columns: Columns) -> Columns:
+        """Leave out the rows that repeat the header: they are rejected one by one."""
+        if not self._header or self._mark not in columns.cells[self._rarest]:
+            return columns
+        wanted = {place: to_octets(name) for place, name in self._header.items()}
+        numbers = [row for row in range(columns.count) if row not in columns.odd]
+        found = {
+            numbers[at]
+            for at, cell in enumerate(columns.cells[self._rarest])
+            if cell == self._mark
+            and all(columns.cells[place][at] == name for place, name in wanted.items())
+        }
+        cells = columns.cells_without(found) if found else columns.cells
+        return replace(columns, cells=cells, odd=columns.odd | found)
 
     def read(self, block: Block) -> Columns:
         """Read a block's rows as columns in the run's order, without empty lines and comments."""
@@ -334,13 +378,13 @@ class ColumnReader:
                 ],
             )
         if self._places is None:
-            return columns
+            return self._without_headers(columns)
         cells: list[Sequence[str]] = [("",) * columns.height] * self._width
         for place, column in zip(self._places, columns.cells, strict=True):
             cells[place] = column
         # Delimiters between empty cells count too.
         longest = None if columns.longest is None else columns.longest + self._width
-        return replace(columns, cells=cells, longest=longest)
+        return self._without_headers(replace(columns, cells=cells, longest=longest))
 
     def _read(self, block: Block) -> Columns:
         parser = self._parser

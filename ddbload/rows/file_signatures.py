@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
 
-from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
+from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD, is_single_byte, known_codec
 from ddbload.errors import UnsupportedFormat
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
@@ -85,7 +88,6 @@ _XML = re.compile(r"<([a-z][\w:-]*)(?:[ \n][^<>]*)?>\s*<[a-z!]")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _LOOKED_AT = 1024
 _BZIP2 = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
-_NOT_IN_CP1252 = b"\x81\x8d\x8f\x90\x9d"
 # The header of a tar archive has these bytes at this offset.
 _TAR, _TAR_AT = b"ustar", 257
 LONGEST_SIGNATURE = _TAR_AT + len(_TAR)
@@ -127,8 +129,7 @@ def bad_byte(byte: int, encoding: str) -> str:
     # FE and FF are the byte order mark of UTF-16.
     if encoding != "UTF-8" or byte >= 0xFE:
         return told
-    other = "latin-1" if byte in _NOT_IN_CP1252 else "cp1252"
-    return f"{told}; if Windows or Excel wrote the file, say --encoding {other}"
+    return f"{told}; name the file's encoding (--encoding)"
 
 
 def refuse_binary_files(start: bytes) -> None:
@@ -175,3 +176,91 @@ def refuse_other_texts(start: bytes) -> None:
             f"the file begins as {kind}; if it has columns all the same, say --skip-lines N or"
             " --no-header"
         )
+
+
+# Text that is not UTF-8.
+
+_COMMON = ("cp1252", "cp1250", "cp1251", "mac-roman", "shift-jis", "gbk", "latin-1")
+"""Encodings of public files, the most frequent first."""
+_SHOWN_ENCODINGS = 7
+_LEAST_BYTES = 16
+"""Bytes beyond ASCII from which on a detected encoding is more than chance."""
+_FIRST_C1, _LAST_C1 = "\x80", "\x9f"
+_COMPARED_BYTES = 16 * 1024
+_SHOWN_CHARACTERS = 60
+
+
+def refuse_other_encodings(data: bytes, *, whole: bool) -> None:
+    """Raise `UnsupportedFormat` for text of which most lines beyond ASCII are not UTF-8.
+
+    `data`: beginning of the file; `whole`: all of it. A few lines of that kind in other text are
+    damaged, and rejected.
+    """
+    if data.isascii():
+        return
+    lines = data.split(b"\n")
+    if not whole:
+        lines.pop()
+    beyond = [line for line in lines if not line.isascii()]
+    bad = [(number, line) for number, line in enumerate(lines, 1) if not _is_utf8(line)]
+    if 2 * len(bad) <= len(beyond) or not bad:
+        return
+    refuse_binary_files(data)
+    refuse_control_characters(data)
+    number, line = bad[0]
+    found = [*_texts(line, b"\n".join(line for _, line in bad)[:_COMPARED_BYTES])]
+    error = UnsupportedFormat(
+        f"line {number} has bytes that are not UTF-8, and so have {len(bad):,} of its first"
+        f" {len(lines):,} lines: say which encoding the file has, such as"
+        f" {', '.join(f'--encoding {name}' for name, _ in found)}; --encoding utf-8 rejects these"
+        " rows"
+    )
+    error.options = tuple(_option(name, text) for name, text in found)
+    raise error
+
+
+def _option(name: str, text: str) -> dict[str, Any]:
+    # Only a person sees which text is right, so none is marked as the best.
+    return {"options": ["--encoding", name], "best": False, "names": None, "rows": [[text]]}
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _texts(line: bytes, bad: bytes) -> Iterator[tuple[str, str]]:
+    """Yield encodings that read the lines, each with the text of one line: all of them differ."""
+    texts: dict[str, str] = {}
+    for name in (*_COMMON, *(detected := _detected(bad))):
+        with suppress(UnicodeDecodeError):
+            text = bad.decode(name)
+            if not any(_FIRST_C1 <= character <= _LAST_C1 for character in text):
+                texts[name] = text
+    seen: set[str] = set()
+    first = next(place for place, byte in enumerate(line) if byte > 127)
+    for name in (*detected, *_COMMON):
+        text = texts.get(name, "")
+        if text and text not in seen and len(seen) < _SHOWN_ENCODINGS:
+            seen.add(text)
+            # Of encodings that read the lines alike, the most frequent one.
+            usual = next(each for each in texts if texts[each] == text)
+            start = max(0, len(line[:first].decode()) - _SHOWN_CHARACTERS // 2)
+            shown = line.decode(usual).strip("\r")[start : start + _SHOWN_CHARACTERS]
+            yield usual, shown
+
+
+def _detected(bad: bytes) -> list[str]:
+    """Return the encodings that charset-normalizer finds, the most likely first."""
+    try:
+        # Imported here, because few files need it, and the deployed functions are without it.
+        from charset_normalizer import from_bytes
+    except ImportError:
+        return []
+    if len(bad.translate(None, bytes(range(128)))) < _LEAST_BYTES:
+        return []
+    names = [known_codec(match.encoding) for match in from_bytes(bad)]
+    return [name for name in names if name and (is_single_byte(name) or name in _COMMON)][:2]

@@ -11,8 +11,8 @@ from ddbload.contracts import source as layouts
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON
 from ddbload.errors import InvalidJson
 from ddbload.rows.blocks import WHITE_SPACE
-from ddbload.rows.header_doubts import GuessedFormat
 from ddbload.rows.json_framing import frame_sample, rows_begin
+from ddbload.rows.readings import GuessedFormat
 
 OBJECTS = "a JSON array of objects"
 OTHERS = "a JSON array of values that are not objects"
@@ -180,18 +180,25 @@ def _shape(value: object, keys: Collection[str], *, is_alone: bool = False) -> s
 
 
 def _is_container(value: object, keys: Collection[str]) -> bool:
-    """Return whether an object is no item of this table, and holds a single array of objects."""
+    """Return whether an object is no item of this table, and holds a single array of objects.
+
+    Without keys, an object with other members, such as an order with its lines, is an item.
+    """
     if not isinstance(value, dict) or _has(value, keys) or kind_of(value) != JSON:
         return False
     waiting: list[dict[str, object]] = [value]
     found: list[list[object]] = []
+    others = 0
     while waiting:
         for member in waiting.pop().values():
             if isinstance(member, dict):
                 waiting.append(member)
             elif isinstance(member, list) and any(isinstance(each, dict) for each in member):
                 found.append(member)
-    return len(found) == 1 and all(isinstance(each, dict) for each in found[0])
+            else:
+                others += member not in (None, [], "")
+    is_alone = bool(keys) or not others
+    return is_alone and len(found) == 1 and all(isinstance(each, dict) for each in found[0])
 
 
 def _text(data: bytes) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
 
-from ddbload.contracts.column_mapping import Dialect
+from ddbload.contracts.column_mapping import Dialect, name_columns
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import InvalidPayload
 from ddbload.rows.blocks import Block, Defect
 from ddbload.rows.columns import ParsedRow, ParsedRows, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
+from ddbload.rows.header_evidence import COMPARED_ROWS, header_evidence
+from ddbload.rows.readings import Reading
 
 SNIFFED_BYTES = 64 * 1024
 """Bytes of the sample, unless its first row is longer. The caller may pass more."""
@@ -32,6 +35,7 @@ _CLEAN = re.compile(
     r"[-+]?[$€£]?\d[\d.,:/ 'T+-]*(?:[eE][-+]?\d+)?[%Z]?"  # numbers, dates, times
     r"|[^\s,;|\t\"]+"  # words, names, addresses
 )
+_GAP = re.compile(r"\S {2,}\S")
 _PHRASE = re.compile(r"[^\s,;|\t\"][^,;|\t\"]*(?<!\s)")
 
 
@@ -90,16 +94,8 @@ class Split:
 
     @property
     def clean_share(self) -> float:
-        """Share of cells with one value: a number, date or word; a phrase counts half.
-
-        Cells of a wrong delimiter contain other delimiters, or begin or end with spaces.
-        """
-        cells = [cell for row in self.first for cell in row if cell]
-        clean = sum(
-            1.0 if _CLEAN.fullmatch(cell) else 0.7 * (_PHRASE.fullmatch(cell) is not None)
-            for cell in cells[:_SCORED_CELLS]
-        )
-        return clean / len(cells[:_SCORED_CELLS]) if cells else 0.0
+        """Share of cells with one value, see `clean_share_of`."""
+        return clean_share_of(self.first)
 
     @property
     def splits(self) -> bool:
@@ -109,8 +105,29 @@ class Split:
         return self.body.split > self.body.rows / 2
 
 
+def clean_share_of(rows: Iterable[Sequence[str]]) -> float:
+    """Return the share of cells with one value: a number, date or word; a phrase counts half.
+
+    Cells of a wrong delimiter contain other delimiters, or begin or end with spaces.
+    """
+    cells = [*islice((cell for row in rows for cell in row if cell), _SCORED_CELLS)]
+    clean = sum(
+        1.0 if _CLEAN.fullmatch(cell) else 0.7 * (_PHRASE.fullmatch(cell) is not None)
+        for cell in cells
+    )
+    return clean / len(cells) if cells else 0.0
+
+
 NO_SPLIT = Split((), 0, 0.0, 0.0, 0, False, Body(0, 0, 0, 0, 1), 0)
 """Result for a delimiter that makes no rows."""
+
+
+class Marks(NamedTuple):
+    """Marks of a dialect besides the delimiter; None for one that is not used."""
+
+    quote: str | None
+    escape: str | None
+    comment: str | None
 
 
 class SampleSplits:
@@ -121,16 +138,20 @@ class SampleSplits:
         self._data, self._whole, self.dialect = data, whole, dialect
         self._count = count
         self._splits: dict[str, Split] = {}
+        self._variants: dict[Marks, SampleSplits] = {}
 
-    @cached_property
-    def unquoted(self) -> SampleSplits:
-        """Same rows, with quotes as ordinary characters."""
-        return SampleSplits(self._data, self._whole, replace(self.dialect, quote=None), self._count)
+    @property
+    def marks(self) -> Marks:
+        """Marks of the dialect."""
+        return Marks(self.dialect.quote, self.dialect.escape, self.dialect.comment)
 
-    @cached_property
-    def single_quoted(self) -> SampleSplits:
-        """Same rows, with fields in single quotes."""
-        return SampleSplits(self._data, self._whole, replace(self.dialect, quote="'"), self._count)
+    def variant(self, marks: Marks) -> SampleSplits:
+        """Return the same rows in a dialect with other marks (cached)."""
+        if marks not in self._variants:
+            quote, escape, comment = marks
+            dialect = replace(self.dialect, quote=quote, escape=escape, comment=comment)
+            self._variants[marks] = SampleSplits(self._data, self._whole, dialect, self._count)
+        return self._variants[marks]
 
     def by(self, delimiter: str) -> Split:
         """Split the sample by a delimiter (cached); `NO_SPLIT` if that makes no rows."""
@@ -211,3 +232,106 @@ def _any_lone_quote(records: list[ParsedRow], quote: str | None) -> bool:
     return quote is not None and any(
         field.count(quote) % 2 for record in records if isinstance(record, list) for field in record
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SampleTable:
+    """First rows of a file under one dialect."""
+
+    delimiter: str
+    marks: Marks
+    rows: list[list[str] | None]
+    """Fields of each row; None for a malformed one."""
+    lines: list[int]
+    """Line of each row."""
+
+    @property
+    def width(self) -> int:
+        """Most common number of fields, where more fields count for more."""
+        counts = Counter(len(row) for row in self.rows if row is not None)
+        most = max(counts.items(), key=lambda each: (each[1] * (1 - 1 / each[0]), each[1]))
+        return most[0]
+
+    def reading(self, place: int, **more: object) -> Reading:
+        """Return the reading whose header, or first row, is row `place`."""
+        row = self.rows[place] or []
+        names, _, _ = name_columns(row)
+        made = Reading(
+            self.delimiter,
+            *self.marks,
+            skip_lines=self.lines[place] - 1,
+            names=names,
+            width=len(row),
+            rows=self.below(place, len(row)),
+        )
+        return replace(made, **more)  # type: ignore[arg-type]
+
+    def below(self, place: int, width: int) -> tuple[tuple[str, ...], ...]:
+        """Return the rows of one width below a row."""
+        rows = (row for row in self.rows[place + 1 :] if row is not None and len(row) == width)
+        return tuple(tuple(row) for row, _ in zip(rows, range(COMPARED_ROWS), strict=False))
+
+
+def score_of(fit: float, rows: Sequence[Sequence[str]], width: int) -> float:
+    lone = sum("'" in (cell[:1], cell[-1:]) for row in rows for cell in row)
+    cells = max(1, sum(map(len, rows)))
+    clean = clean_share_of(rows) * (1 - lone / cells)
+    used = {place for row in rows for place, cell in enumerate(row[:width]) if cell}
+    # Columns without any cell are no reason to prefer a delimiter.
+    width = len(used) if len(used) > 1 else width
+    return fit * clean * (1 - 1 / width if width > 1 else 0.3)
+
+
+def first_and_rest(
+    rows: Sequence[tuple[str, ...]],
+) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
+    return (rows[0], rows[1:]) if rows else ((), ())
+
+
+def any_quoted(rows: Sequence[list[str] | None]) -> bool:
+    """Return whether a cell is in quotes, and needs them."""
+    cells = (cell for row in rows for cell in row or ())
+    return any(len(c) > 1 and c[0] == c[-1] == '"' and c.count('"') == 2 for c in cells)
+
+
+def joined_names(rows: Sequence[Sequence[str]], width: int) -> tuple[str, ...]:
+    """Join the names of several rows. In all but the last one, a name holds up to the next."""
+    parts: list[list[str]] = [[] for _ in range(width)]
+    for number, row in enumerate(rows):
+        held = ""
+        for place in range(width):
+            cell = row[place].strip() if place < len(row) else ""
+            held = cell or (held if number < len(rows) - 1 else "")
+            parts[place] += [held] if held and held not in parts[place] else []
+    names, _, _ = name_columns([" ".join(each) for each in parts], number=True)
+    return names
+
+
+def aligned_reading(data: bytes, *, header: bool) -> Reading | None:
+    """Return the reading of columns that are aligned by blanks; None if they are not."""
+    text = data.decode(errors="replace")
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()][: COMPARED_ROWS + 1]
+    if len(lines) < 3 or 2 * sum(_GAP.search(line) is not None for line in lines) < len(lines):
+        return None
+    for squeeze, pattern, delimiter in (
+        ("tr -s ' '", r" +", " "),
+        (r"sed -E 's/ {2,}/\t/g'", r" {2,}", "\t"),
+    ):
+        rows = [tuple(re.split(pattern, line.strip())) for line in lines]
+        width = len(rows[1])
+        fit = sum(len(row) == width for row in rows)
+        if width > 1 and fit == len(rows):
+            pipe = squeeze
+            if re.search(r"(?m)^ | \r?$", text):
+                pipe = rf"sed 's/^ *//; s/ *\r*$//' | {squeeze}"
+            evidence = header_evidence(rows[0], rows[1:])
+            has_names = header and not evidence.looks_like_data
+            return Reading(
+                delimiter,
+                pipe=pipe,
+                header=has_names,
+                width=width,
+                names=rows[0] if has_names else None,
+                rows=tuple(rows[has_names:]),
+            )
+    return None

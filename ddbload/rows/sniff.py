@@ -14,11 +14,14 @@ from collections.abc import Collection, Iterator
 from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.source import CSV, JSON, PARQUET, TSV
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
-from ddbload.rows.header_doubts import OUTDONE, WEAK_DELIMITERS, Doubt, GuessedFormat, HeaderDoubts
 from ddbload.rows.json_shape import sniff_json
-from ddbload.rows.sample_splits import NO_SPLIT, NUMBER_CELL, SampleSplits, Split
+from ddbload.rows.judge import WEAK_DELIMITERS, Judge
+from ddbload.rows.readings import Doubt, GuessedFormat, Reading
+from ddbload.rows.sample_splits import NO_SPLIT, SampleSplits, Split
 
 _DELIMITERS = (",", ";", "\t", "|")
+_OUTDONE = 0.5
+"""Share of agreeing rows below which a delimiter loses to one under which all rows agree."""
 _UNUSUAL = 0.9
 """Share of agreeing rows at which the preferred delimiter is kept, however well others fit."""
 _RARE_DELIMITERS = ("^", "~", "\x1f", "\x01", "\x1e", "\u00a6", "\u00a7")
@@ -44,7 +47,7 @@ class DelimitedSample:
     ) -> None:
         self._data = data
         self._is_named = False
-        self._rival: str | None = None
+        self._whole = whole
         self._sample = SampleSplits(data, whole, dialect, count)
         self._wanted = frozenset(wanted if header else ())
         self._header = header
@@ -53,11 +56,11 @@ class DelimitedSample:
     def judge(self, preferred: str) -> GuessedFormat:
         """Return the best delimiter: the preferred one unless the rows contradict it."""
         if not self._data.strip():
-            return _sniffed(preferred, 0.0, "there is nothing in it")
+            return _sniffed(self._usual(preferred), 0.0, "there is nothing in it")
         possible = dict.fromkeys((preferred, *_DELIMITERS))
         able = [each for each in possible if self._sample.by(each) is not NO_SPLIT]
         if not able:
-            return _sniffed(preferred, 0.0, "no delimiter makes rows of it")
+            return _sniffed(self._usual(preferred), 0.0, "no delimiter makes rows of it")
         having = [each for each in able if self.holds_wanted(each)]
         if self._wanted and not having:
             having = [each for each in WEAK_DELIMITERS if self._splits_well(each)]
@@ -72,8 +75,8 @@ class DelimitedSample:
                 chosen = preferred
             sure = min(0.3, sure)
             why = f"under no delimiter does the header have {_names(self._wanted)}"
-        doubt = self._doubt(chosen, able)
-        return _sniffed(self._rival or chosen, sure, why, doubt)
+        reading, doubt = self._judged(chosen, able)
+        return _sniffed(reading, sure, why, doubt)
 
     def holds_wanted(self, delimiter: str | None) -> bool:
         """Return whether the header has all key columns under a delimiter."""
@@ -98,16 +101,8 @@ class DelimitedSample:
         cleanest = self._cleanest([each for each in able if each != chosen], chosen, _CLEANER)
         if cleanest is not None:
             return cleanest
-        for each in (*able, preferred):
-            if self._needs_no_quotes(each, chosen):
-                return each
-        if self._sample.by(chosen).columns == 1:
-            weak = next((each for each in WEAK_DELIMITERS if self._is_table(each)), None)
-            if weak is not None:
-                return weak
-            if chosen == "," and self._has_decimals_only():
-                return ";"
-        return chosen
+        is_single = chosen == "," and self._sample.by(chosen).columns == 1
+        return ";" if is_single and self._has_decimals_only() else chosen
 
     def _cleanest(self, rivals: list[str], chosen: str, least: float) -> str | None:
         """Return the rival that fits all rows with the cleanest cells; None if none does."""
@@ -140,29 +135,6 @@ class DelimitedSample:
         if f'{chosen} "'.encode() in self._data:
             yield f"{chosen} "
 
-    def _needs_no_quotes(self, delimiter: str, chosen: str) -> bool:
-        """Return whether a delimiter fits all rows if quotes are ordinary characters.
-
-        An unclosed quote at the start of a cell swallows lines, so that other delimiters, whose
-        cells begin elsewhere, seem to fit better.
-        """
-        own, sample = self._sample.by(chosen), self._sample
-        if delimiter == "," or sample.dialect.quote is None or sample.by(delimiter).fits:
-            return False
-        split = sample.unquoted.by(delimiter)
-        if not split.fits or split.rows < 3:
-            return False
-        return own.columns == 1 or split.clean_share > own.clean_share + _CLEANER
-
-    def _is_table(self, delimiter: str) -> bool:
-        """Return whether a weak delimiter makes columns of numbers below a header of text."""
-        split = self._sample.by(delimiter)
-        if not split.fits or split.columns < 3 or split.rows < 3:
-            return False
-        header, *rows = split.first
-        numeric = [all(map(NUMBER_CELL.fullmatch, column)) for column in zip(*rows, strict=True)]
-        return any(numeric) and all(header) and not any(map(NUMBER_CELL.fullmatch, header))
-
     def _has_decimals_only(self) -> bool:
         """Return whether a single column holds only numbers with a decimal comma."""
         split = self._sample.by(";")
@@ -193,7 +165,7 @@ class DelimitedSample:
             # A delimiter with few rows like the header loses to one that fits all rows.
             return split.columns > 1 and (
                 not own.own
-                or (own.agreement < OUTDONE and split.agreement == 1)
+                or (own.agreement < _OUTDONE and split.agreement == 1)
                 or (own.has_lone_quote and not split.has_lone_quote)
             )
 
@@ -206,17 +178,20 @@ class DelimitedSample:
             return first
         return max(better, key=lambda each: (bool(splits[each].header), splits[each].agreement))
 
-    def _doubt(self, chosen: str, able: list[str]) -> Doubt | None:
-        """Return why the rows contradict the first one, unless it names the key columns."""
+    def _usual(self, delimiter: str) -> Reading:
+        return Reading(delimiter, *self._sample.marks, header=self._header)
+
+    def _judged(self, chosen: str, able: list[str]) -> tuple[Reading, Doubt | None]:
+        """Return the best reading, by all of the dialect and the rows before the header."""
         split = self._sample.by(chosen)
-        if split is NO_SPLIT or self._count or self.holds_wanted(chosen):
-            return None
-        if chosen == ";" and self._has_decimals_only():
-            return None
-        doubts = HeaderDoubts(self._data, self._sample, header=self._header, named=self._is_named)
-        doubt = doubts.of_first_row(chosen, split, able)
-        self._rival = doubts.rival
-        return doubt
+        if split is NO_SPLIT or self._count or (chosen == ";" and self._has_decimals_only()):
+            return self._usual(chosen), None
+        judge = Judge(
+            self._data, self._sample, header=self._header, named=self._is_named, whole=self._whole
+        )
+        wanted = self._wanted if self.holds_wanted(chosen) else frozenset()
+        lacks_keys = bool(self._wanted) and not wanted
+        return judge.judge(chosen, able, wanted, lacks_keys=lacks_keys)
 
     def _doubled(self, delimiter: str) -> str:
         """Return the doubled delimiter if every second column would otherwise lack a name."""
@@ -251,8 +226,8 @@ class DelimitedSample:
         return f"under it alone the header has {_names(self._wanted)}; {told}"
 
 
-def _sniffed(delimiter: str, sure: float, why: str, doubt: Doubt | None = None) -> GuessedFormat:
-    return GuessedFormat(TSV if delimiter == "\t" else CSV, delimiter, sure, why, doubt)
+def _sniffed(reading: Reading, sure: float, why: str, doubt: Doubt | None = None) -> GuessedFormat:
+    return GuessedFormat(TSV if reading.delimiter == "\t" else CSV, reading, sure, why, doubt)
 
 
 def _names(names: Collection[str]) -> str:

@@ -25,6 +25,7 @@ from ddbload.aws.table_description import (
 )
 from ddbload.context import Context
 from ddbload.contracts.column_mapping import (
+    ColumnChanges,
     Dialect,
     check_column_names,
     check_dialect,
@@ -58,7 +59,7 @@ from ddbload.reading.header import Header
 from ddbload.reading.open_sources import known_size
 from ddbload.reading.row_blocks import hmac_key, iter_row_blocks
 from ddbload.rows.blocks import BlockSplitter
-from ddbload.rows.columns import ColumnReader, Columns, RowParser
+from ddbload.rows.columns import ColumnReader, Columns, RowParser, header_names
 from ddbload.rows.dialect_grammar import dialect_boundaries
 from ddbload.source.decoding.decoded_source import DecodedSource
 
@@ -206,6 +207,7 @@ def resolve_types(
     """
     writes = row_writes(payload, table)
     changes = column_changes(payload.mapping)
+    _refuse_one_key(table, changes)
     if not payload.source.kind.has_columns:
         changes.named()
         check_document_types(payload.types, table)
@@ -244,11 +246,27 @@ def resolve_types(
     return settle_cells(layout, types, _sample_columns(file, header, payload))
 
 
+def _refuse_one_key(table: Table, changes: ColumnChanges) -> None:
+    """Raise `InvalidPayload` if the mapping sets every key of the table to a constant."""
+    names = [key.name for key in table.keys]
+    templates = [changes.templates.get(name) for name in names]
+    if names and all(template is not None and not template.names for template in templates):
+        raise InvalidPayload(
+            f"the mapping sets {' and '.join(map(shown, names))} to the same text in every row, so"
+            " that each row replaces the one before: name a column in braces, as in"
+            f" --set '{names[0]}=USER#{{id}}'"
+        )
+
+
 def _sample_columns(file: DecodedSource, header: Header, payload: Payload) -> Iterator[Columns]:
     """Read the cells of the first rows."""
     dialect = Dialect.of(payload.source)
     ends = dialect_boundaries(dialect)
-    reader = ColumnReader(RowParser(dialect, ends, payload.nulls.markers), len(header.columns))
+    reader = ColumnReader(
+        RowParser(dialect, ends, payload.nulls.markers),
+        len(header.columns),
+        names=header_names(payload.source, header.columns),
+    )
     splitter = BlockSplitter(ends, header.data_start, payload.options.row_limit)
     blocks = iter_row_blocks(file, splitter, known_size(file), _SAMPLE_PIECE_BYTES)
     for block in islice(blocks, SAMPLE_BYTES // _SAMPLE_PIECE_BYTES):

@@ -32,7 +32,7 @@ from ddbload.steps.chunker import Chunker
 from ddbload.steps.executions import check_input
 from ddbload.steps.find_objects import list_source
 from ddbload.steps.load_history import EarlierLoads, claim_load
-from ddbload.steps.prepare import prepare_run, warn_of_header
+from ddbload.steps.prepare import prepare_run, warn_of_reading
 from ddbload.steps.uploads import wait_for_turn
 
 _ONE_START = 3600.0
@@ -261,7 +261,7 @@ def begin_run(
         record = _new_record_of_once(run, payload, ledger, context, listing)
     else:
         prepared = prepare_run(run, payload, ledger, context, listing=listing)
-        warn_of_header(prepared, context)
+        warn_of_reading(prepared, context)
         record = prepared.record
     if ledger.put_new_record(record):
         return record
@@ -324,7 +324,7 @@ def _new_record_of_once(
         )
         claim_load(prepared.record, ledger, context)
         if found.is_current:
-            warn_of_header(prepared, context)
+            warn_of_reading(prepared, context)
             return replace(prepared.record, loaded_before=loaded)
 
 

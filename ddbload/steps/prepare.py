@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
@@ -24,7 +24,14 @@ from ddbload.errors import DdbloadError
 from ddbload.items.type_inference import SettledCells
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
-from ddbload.reading.header import Header, detect_layout, read_header, read_start, wanted_columns
+from ddbload.reading.header import (
+    Header,
+    cell_warnings,
+    detect_layout,
+    read_header,
+    read_start,
+    wanted_columns,
+)
 from ddbload.reading.open_sources import (
     compression_in,
     first_bytes,
@@ -36,8 +43,14 @@ from ddbload.reading.open_sources import (
     reopen,
 )
 from ddbload.reading.row_blocks import hmac_key, row_groups
-from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
-from ddbload.rows.header_doubts import Doubt, HeaderEvidence
+from ddbload.rows.file_signatures import (
+    LONGEST_BYTE_ORDER_MARK,
+    PARQUET_SIGNATURE,
+    encoding_of,
+    refuse_other_encodings,
+)
+from ddbload.rows.header_evidence import HeaderEvidence
+from ddbload.rows.readings import Doubt
 from ddbload.rows.sample_splits import SNIFFED_BYTES
 from ddbload.rows.sniff import sniff
 from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource, HeadCachingSource
@@ -78,10 +91,11 @@ class _FirstObject:
     """Types of the attributes."""
 
 
-def warn_of_header(prepared: PreparedRun, context: Context) -> None:
-    """Say that the first row is taken for column names, if it looks like data."""
-    if context.notice is not None and (warning := prepared.detected.header_warning) is not None:
-        context.notice(warning)
+def warn_of_reading(prepared: PreparedRun, context: Context) -> None:
+    """Warn of what may be read in another way than it was meant."""
+    if context.notice is not None:
+        for warning in prepared.detected.warnings:
+            context.notice(warning)
 
 
 def prepare_run(
@@ -150,7 +164,11 @@ def _inspect_first_object(
         # Skip objects without rows, such as a gzipped empty file: they do not show the header.
         if not header.empty:
             break
-    detected = replace(detected, header=header)
+    detected = replace(
+        detected,
+        header=header,
+        cell_warnings=tuple(cell_warnings(file, header, detected.source, payload.nulls.markers)),
+    )
     with _with_detected(detected):
         check_column_names(header.columns)
         cells = resolve_types(file, header, replace(payload, source=detected.source), checked)
@@ -254,6 +272,8 @@ class DetectedFormat:
     """Reason to doubt that the first row is a header, if the delimiter was guessed."""
     header: Header | None = None
     """Header of the first object with rows."""
+    cell_warnings: tuple[str, ...] = ()
+    """Warnings of its first rows."""
 
     @property
     def header_evidence(self) -> HeaderEvidence | None:
@@ -271,6 +291,12 @@ class DetectedFormat:
             " data, say --no-header (in a payload, source.header false)"
         )
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings of what may be read in another way than it was meant."""
+        header = self.header_warning
+        return self.cell_warnings if header is None else (header, *self.cell_warnings)
+
     def to_json(self) -> dict[str, Any]:
         """Return the reading for a plan: what was detected, and how sure that is."""
         source, guessed = self.source, self.why is not None
@@ -287,7 +313,6 @@ class DetectedFormat:
             value = {**dict.fromkeys(value), "format": source.format}
         if source.framed:
             value["layout"] = source.layout
-        readings = () if self.doubt is None else self.doubt.readings
         header = self.header_evidence
         return {
             **value,
@@ -298,7 +323,7 @@ class DetectedFormat:
             "why": self.why if guessed else "as given",
             "header_why": None if header is None else header.why,
             "header_looks_like_data": header is not None and header.looks_like_data,
-            "readings": [asdict(each) for each in readings],
+            "readings": [] if self.doubt is None else self.doubt.to_json(source.skip_lines),
         }
 
 
@@ -332,7 +357,9 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
         ),
         format_=None if source.format == AUTO else source.format,
     )
-    source = replace(plain, format=guess.format, delimiter=guess.delimiter or ",")
+    source = replace(plain, format=guess.format, delimiter=",")
+    if guess.reading is not None:
+        source = guess.reading.applied_to(source)
     detected = DetectedFormat(source, guess.sure, guess.why, guess.doubt)
     is_json = guess.format in (JSON, DYNAMODB_JSON)
     return _with_layout(raw, detected, wanted, guessed=True) if is_json else detected
@@ -357,8 +384,11 @@ def _with_encoding(raw: ByteSource, source: Source) -> Source:
     if source.encoding != AUTO:
         return source
     file = open_as_text(raw, source)
-    start = read_start(file, LONGEST_BYTE_ORDER_MARK, LONGEST_BYTE_ORDER_MARK)
-    return replace(source, encoding=encoding_of(start) or "utf-8")
+    start = read_start(file, _MOST_BYTES, SNIFFED_BYTES)[:_MOST_BYTES]
+    found = encoding_of(start[:LONGEST_BYTE_ORDER_MARK])
+    if found is None:
+        refuse_other_encodings(start, whole=len(start) < _MOST_BYTES)
+    return replace(source, encoding=found or "utf-8")
 
 
 def _sample(file: DecodedSource, skip_lines: int) -> tuple[bytes, bool]:

@@ -117,6 +117,7 @@ def _notice(
         execution=None if attempt is None else attempt.execution,
         redrives=0 if attempt is None else attempt.redrives,
         loaded_before=outcome.loaded_before,
+        skipped_lines=0 if payload is None else payload.source.skip_lines,
     )
 
 

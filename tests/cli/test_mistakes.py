@@ -183,7 +183,7 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
         FAILED,
         ("2 empty_key", "no row has a value for a key", "--rename OLD=KEY"),
     ),
-    ("import kanji.csv books --engine sync", FAILED, ("1 bad_encoding", "(--encoding)")),
+    ("import kanji.csv books --engine sync", FAILED, ("line 2", "--encoding shift-jis", "1,日本")),
     ("import dump.sql books", FAILED, ("SQL statements",)),
     ("import lines.jsonl books --format csv", FAILED, ("begins as JSON does: leave out --format",)),
     (
@@ -192,8 +192,13 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
         ("leave out --format if it is not Parquet",),
     ),
     # Encodings.
-    ("import latin-header.csv books", FAILED, ("line 1, byte 0, column 2", "--encoding cp1252")),
-    ("plan latin.csv books", FAILED, ("bad_encoding", "line 2", "--encoding cp1252")),
+    ("import latin-header.csv books", FAILED, ("line 1 has bytes", "--encoding cp1252")),
+    ("plan latin.csv books", FAILED, ("line 2", "--encoding cp1252")),
+    (
+        "import latin.csv books --encoding utf-8 --engine sync",
+        FAILED,
+        ("bad_encoding", "(--encoding)"),
+    ),
     ("import books.csv books --encoding utf-16", FAILED, ("not in utf-16: leave out --encoding",)),
     ("import books.csv books --encoding utf9", USAGE, ("such as utf-16 or latin-1",)),
     # Columns.

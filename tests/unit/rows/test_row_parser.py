@@ -49,7 +49,7 @@ def test_malformed_row_spoils_no_other(row: bytes, cause: str, column: int) -> N
         assert _records(row + b'\nx,"y, z"\n\n""\n')[1:] == [["x", "y, z"], [""]]
 
 
-CP1252 = "if Windows or Excel wrote the file, say --encoding cp1252"
+CP1252 = "name the file's encoding (--encoding)"
 
 
 def test_defect_shows_the_undecodable_byte() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
@@ -55,42 +56,88 @@ def test_rows_decide_when_no_delimiter_has_the_key_columns(delimiter: str) -> No
     assert guess("a;b\n", "-", "id") == guess("a;b\n")
 
 
-TITLED = [
-    ("Report,,\nid,name,n\n1,a,2\n2,b,3\n", 2),
-    ("Report,,\nof May,,\n,,\nid,name,\na,b,\nc,d,\n", 4),
-    ("Sum of all,\n,\nlabel,sum\na,1\n", 3),
-    ("north,,south,\nx,y,x,y\n1,2,3,4\n5,6,7,8\n", 2),
-    ("Staff,,,\n,,2013,\n,paid,other,\nUnit,staff,staff,total\na,1,2,3\nb,3,-,3\n", 4),
+READINGS = [
+    # What is clear is used: comments, titles, Excel's line, quotes, delimiters at the end of rows.
+    ("# x\n\na\tb\n1\t2\n", True, "--delimiter tab --skip-lines 2"),
+    ("a;b\n# x\n1;2\n3;4\n", True, "--delimiter ; --comment #"),
+    ("Made by hand\n# x\na;b\n1;2\n# y\n3;4\n", True, "--delimiter ; --comment # --skip-lines 2"),
+    ("Report\nid,name,n\n1,a,2\n2,b,3\n", True, "--delimiter , --skip-lines 1"),
+    ("Report,,\nid,name,n\n1,a,2\n2,b,3\n", True, "--delimiter , --skip-lines 1"),
+    ("sep=;\nid;name\n1;a\n2;b\n", True, "--delimiter ; --skip-lines 1"),
+    ('"sep=\t"\r\nid\tname\r\n1\ta\r\n', True, "--delimiter tab --skip-lines 1"),
+    ("'id','name'\n'1','a'\n'2','b'\n", True, "--delimiter , --quote '"),
+    ("id,name\n1,'Doe, J'\n2,'Roe, J'\n", True, "--delimiter , --quote '"),
+    ('a\tb\n1\t"x\n2\ty"\n3\t"z\n', True, "--delimiter tab --quote none"),
+    ('a,b\n1,"x \\"y\\", z"\n2,"u"\n3,w\n', True, "--delimiter , --escape \\"),
+    ("x,y\n1,2,\n3,4,\n", True, "--delimiter ,"),
+    ("0||test\n", True, "--delimiter ||"),
+    ("region,2019,2020\nx,1,2\ny,3,4\n", True, "--delimiter ,"),
+    (",0,1,2\n0,1.5,2.5,3\n1,2,3,4\n", True, "--delimiter ,"),
+    ("# a\ncolor,n\n#fff,1\n#000,2\nred,3\n", True, "--delimiter , --skip-lines 1"),
+    # What is not clear is refused with the best reading.
+    ("1\n2\n3\n", False, "--delimiter , --no-header"),
+    ("Report\na;b\n1;2\n", False, "--delimiter ; --skip-lines 1"),
+    ("x,y\nr1,1,2\nr2,3,4\nr3,5,6\n", False, "--delimiter , --skip-lines 1 --columns row,x,y"),
+    ("# made by hand\n1,2,3\n4,5,6\n", False, "--delimiter , --skip-lines 1 --no-header"),
+    ("//x, y\na,b\n1,2\n3,4\n", False, "--delimiter , --skip-lines 1"),
+    (";x, y\na,b\n1,2\n3,4\n", False, "--delimiter , --skip-lines 1"),
+    ("x,y\na,b,c\n1,2,3\n4,5,6\n7,8\n", False, "--delimiter , --skip-lines 1"),
+    ("Report,,\nof May,,\n,,\nid,name,\na,b,\nc,d,\n", False, "--delimiter , --skip-lines 3"),
+    ("Sum of all,\n,\nlabel,sum\na,1\n", False, "--delimiter , --skip-lines 2"),
+    (
+        *("north,,south,\nx,y,x,y\n1,2,3,4\n5,6,7,8\n", False),
+        "--delimiter , --skip-lines 2 --columns north x,north y,south x,south y",
+    ),
+    (
+        *("Staff,,,\n,,2013,\n,paid,other,\nUnit,staff,staff,total\na,1,2,3\nb,3,-,3\n", False),
+        "--delimiter , --skip-lines 4 --columns Unit,paid staff,2013 other staff,2013 other total",
+    ),
+    ("n,v,w\n-,mm,kg\na,1,2\nb,3,4\n", False, "--delimiter , --skip-lines 2 --columns n,v,w"),
+    ("1,2\n3,4\n", False, "--delimiter , --no-header"),
+    ("A-1;x\nB-22;y\nC-3;z\n", False, "--delimiter ; --no-header"),
+    ("a b c\nx 2 y\nz 5 t\nv w s\n", False, "--delimiter space"),
+    ("id  name  n\n1   a     2\n2   bb    3\n", False, "--delimiter space"),
+    ('a,b\n1,"x\n2,y\n3,z"\n4,u\n', False, "--delimiter , --quote none"),
+    # Two readings that are as good: none is the best.
+    ("a:b\n1:2\n3:4\n", None, "--delimiter :"),
+    ("a b\n1 2\n3 4\n", None, "--delimiter space"),
+    ("tags\nred;blue\ngreen;black\nwhite;grey\n", None, "--delimiter ; --skip-lines 1"),
+    ("at\n52.1;13.2\n48.1;11.5\n", None, "--delimiter ; --skip-lines 1 --no-header"),
+    ("a,b;c,d\n1,2;3,4\n5,6;7,8\n", None, "--delimiter ,"),
+    ("# Add one comment :-)\n1;3#5;7\n6;7", None, "--delimiter ; --skip-lines 1"),
 ]
 
 
-@pytest.mark.parametrize(("text", "line"), TITLED)
-def test_title_padded_with_delimiters_is_doubted(text: str, line: int) -> None:
-    doubt = sniff(text.encode(), name="x", whole=True).doubt
-    assert doubt is not None
-    assert f"--skip-lines {line - 1};" in doubt.describe(1)
-    first = text.partition(",")[0]
-    assert sniff(text.encode(), name="x", whole=True, wanted=[first]).doubt is None
-    assert sniff(text.encode(), name="x", whole=True, header=False).doubt is None
+@pytest.mark.parametrize(("text", "clear", "options"), READINGS)
+def test_clear_readings_are_used_and_others_are_shown(
+    text: str, clear: bool | None, options: str
+) -> None:
+    found = sniff(text.encode(), name="x.csv", whole=True)
+    if clear:
+        assert found.doubt is None
+        assert found.reading is not None
+        assert " ".join(found.reading.options()) == options
+        return
+    assert found.doubt is not None
+    best, other = found.doubt.to_json(0)
+    assert (" ".join(best["options"]), best["best"]) == (options, clear is False)
+    assert not other["best"]
+    assert other["options"] != best["options"]
+    assert (clear is False) <= len(best["rows"]) <= 3
+    # The lines that were skipped before the sample count.
+    words = shlex.split(found.doubt.readings[0].describe(3).partition(" (")[0])
+    if "--skip-lines" in best["options"]:
+        skipped = int(best["options"][best["options"].index("--skip-lines") + 1])
+        assert words[words.index("--skip-lines") + 1] == str(skipped + 3)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "x,y\nr1,1,2\nr2,3,4\nr3,5,6\n",
-        "x,y\n1,2,\n3,4,\n",
-        "# made by hand\n1,2,3\n4,5,6\n",
-    ],
-)
-def test_data_below_a_header_of_another_length_are_not_called_a_header(text: str) -> None:
-    doubt = sniff(text.encode(), name="x", whole=True).doubt
-    assert doubt is not None
-    told = doubt.describe(1)
-    assert "The row at line 2 looks like data: say --skip-lines 1, and name the 3 columns" in told
-    # What it says to do, works.
-    rest = text.partition("\n")[2].encode()
-    assert sniff(rest, name="x", whole=True, header=False).doubt is None
-    assert sniff(rest, name="x", whole=True, header=False, count=3).doubt is None
+@pytest.mark.parametrize("text", [text for text, clear, _ in READINGS if clear is False])
+def test_best_reading_has_the_keys_of_the_first_row(text: str) -> None:
+    key = text.splitlines()[0].partition(",")[0]
+    if "," in text:
+        doubt = sniff(text.encode(), name="x", whole=True, wanted=[key]).doubt
+        assert doubt is None or key in (doubt.readings[0].names or ())
+    assert sniff(text.encode(), name="x", whole=True, count=1).doubt is None
 
 
 def test_delimiter_can_be_doubled() -> None:
@@ -230,68 +277,3 @@ def test_reason_contains_no_row_data() -> None:
         found.why == "under it alone the header has 'id'; 2 of 2 rows at its start have 2 columns"
     )
     assert found.sure == 1.0
-
-
-@pytest.mark.parametrize(
-    ("text", "why", "line", "comment"),
-    [
-        (
-            "Report\na;b\n1;2\n",
-            "has 1 field; split at ';', 2 of the 2 rows after it have 2",
-            2,
-            None,
-        ),
-        ("# x\n\na\tb\n1\t2\n", "has 1 field; split at tabs, 2 of the 2", 3, "#"),
-        ("x,y\na,b,c\n1,2,3\n4,5,6\n7,8\n", "has 2 fields; split at ',', 3 of the 4", 2, None),
-        ("//x, y\na,b\n1,2\n3,4\n", "begins as a comment does, and the row", 2, "//"),
-        (";x, y\na,b\n1,2\n3,4\n", "begins as a comment does, and the row", 2, ";"),
-    ],
-)
-def test_first_row_is_doubted_when_the_others_contradict_it(
-    text: str, why: str, line: int, comment: str | None
-) -> None:
-    doubt = sniff(text.encode(), name="x", whole=True).doubt
-    assert doubt is not None
-    assert (doubt.why[: len(why)], doubt.line, doubt.comment) == (why, line, comment)
-    assert f"--skip-lines {line + 3}" in doubt.describe(5)
-    # Nothing is doubted where it was said how many columns there are, or where a key is.
-    assert sniff(text.encode(), name="x", whole=True, count=1).doubt is None
-    key = text.splitlines()[0].partition(",")[0]
-    assert sniff(text.encode(), name="x", whole=True, wanted=[key]).doubt is None
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("a:b\n1:2\n3:4\n", "has 1 field; split at ':', it and all 2 rows after it have 2"),
-        (
-            "a b c\nx 2 y\nz 5 t\nv w s\n",
-            "has 1 field; split at spaces, it and all 3 rows after it have 3",
-        ),
-    ],
-)
-def test_first_row_is_doubted_when_colons_or_spaces_split_every_row_alike(
-    text: str, why: str
-) -> None:
-    found = sniff(text.encode(), name="x", whole=True)
-    assert found.delimiter == ","
-    assert found.doubt is not None
-    assert found.doubt.describe(1).startswith(
-        f"{why}. Say which delimiter the file has (--delimiter)"
-    )
-    assert sniff(text.encode(), name="x", whole=True, wanted=[text[0]]).doubt is None
-
-
-@pytest.mark.parametrize(
-    ("text", "option"),
-    [
-        ("sep=;\nid;name\n1;a\n2;b\n", "--skip-lines 1 --delimiter ';'"),
-        ('"sep=\t"\r\nid\tname\r\n1\ta\r\n', "--skip-lines 1 --delimiter tab"),
-        ("'id','name'\n'1','a'\n'2','b'\n", '--quote "\'"'),
-        ("id,name\n1,'Doe, J'\n2,'Roe, J'\n", '--quote "\'"'),
-    ],
-)
-def test_doubt_names_the_option_that_reads_the_file(text: str, option: str) -> None:
-    doubt = sniff(text.encode(), name="x.csv", whole=True).doubt
-    assert doubt is not None
-    assert option in doubt.describe(1)

@@ -1,0 +1,140 @@
+"""Judge whether a row of a text file is its header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+COMPARED_ROWS = 50
+"""Number of rows that a header is compared with."""
+_TITLE_ROWS = 10
+"""Rows below a title in which the header is searched."""
+_HEADER_ROWS = 5
+"""Maximum consecutive rows of names, of which the last and fullest one is the header."""
+
+_NUMBER = re.compile(r"\s*[-+]?[$€£]?\s*(?:\d[\d.,' ]*|[.,]\d+)(?:[eE][-+]?\d+)?\s*%?\s*")
+_TIME = re.compile(r"\s*\d{1,4}[-/.:]\d{1,2}(?:[-/.:]\d{1,4})?(?:[ T]\d{1,2}:\d\d[\d:.Z+-]*)?\s*")
+_DIGITS, _LETTERS = re.compile(r"\d+"), re.compile(r"[^\W\d_]+")
+_MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "\\n"}
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderEvidence:
+    """Evidence for and against a header in the first row."""
+
+    looks_like_data: bool
+    why: str
+    """Reason in words. Quotes nothing of the file."""
+    contrasts: bool = False
+    """True if some column has text in this row, and numbers or dates below it."""
+
+
+def header_evidence(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderEvidence:
+    """Compare a first row with the rows below it that have the same number of fields."""
+    rows = [row for row in rows[:COMPARED_ROWS] if len(row) == len(first)]
+    named = [place for place, name in enumerate(first) if name.strip()]
+    plain = [place for place in named if _is_value(first[place])]
+    if len(plain) > 1 and _are_scale(first, [first[place] for place in plain]):
+        # Years over the columns of a table. Data repeat them, or have other numbers.
+        plain = [place for place in plain if any(row[place] == first[place] for row in rows)]
+    if named and len(plain) == len(named):
+        return HeaderEvidence(True, "each of its fields is a number or a date")
+    typed = [place for place in named if _is_typed([row[place] for row in rows])]
+    differ = [place for place in typed if place not in plain]
+    if typed and not differ:
+        return HeaderEvidence(True, "its fields have the types of the rows below")
+    again = [
+        place
+        for place in named
+        if place not in typed and sum(row[place] == first[place] for row in rows) > 1
+    ]
+    if again and 2 * len(again) >= len(named) - len(typed) and not differ:
+        return HeaderEvidence(True, "its fields stand in the rows below, too")
+    same = [place for place in named if _is_code(first[place], [row[place] for row in rows])]
+    if same and not differ:
+        return HeaderEvidence(True, "its fields are written as those of the rows below")
+    if differ:
+        columns = "1 column has" if len(differ) == 1 else f"{len(differ)} columns have"
+        return HeaderEvidence(False, f"{columns} numbers or dates below it, and text in it", True)
+    if not rows:
+        return HeaderEvidence(False, "there is no row to compare it with")
+    return HeaderEvidence(False, "nothing speaks against it")
+
+
+def header_below(first: Sequence[str], rows: Sequence[Sequence[str]]) -> int | None:
+    """Find the header row below a first row that looks like a title; None if there is none.
+
+    Titles are padded with delimiters, and of two rows of names the first one has gaps. A header
+    must name more columns than the first row.
+    """
+    named, found, most = filled(first), None, 0
+    # The column of row indexes often has no name.
+    least = min(2, len(first) - 1)
+    if len(first) - named < least:
+        return None
+    is_apart = False
+    for place, row in enumerate(rows[:_TITLE_ROWS]):
+        if len(row) != len(first):
+            continue
+        if found is not None and place - found >= _HEADER_ROWS:
+            break
+        cells = filled(row)
+        is_apart = is_apart or not cells
+        gaps = [cell for cell, name in zip(row, first, strict=True) if not name.strip()]
+        enough = 1 if named == 1 and is_apart else least
+        if filled(gaps) < enough or any(map(_is_no_name, row)):
+            continue
+        is_title = named == 1 and (len(first) > 2 or is_apart)
+        contrasts = header_evidence(row, rows[place + 1 :]).contrasts
+        if (contrasts and cells > most) or (is_title and found is None):
+            found, most = place, cells
+    return found
+
+
+def is_units_row(row: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether a row below the header has text in each of several columns of numbers."""
+    rows = [each for each in rows[:COMPARED_ROWS] if len(each) == len(row)]
+    typed = [p for p in range(len(row)) if len(rows) > 1 and _is_typed([r[p] for r in rows])]
+    return len(typed) > 1 and not any(_is_no_name(row[p]) or not row[p].strip() for p in typed)
+
+
+def _are_scale(first: Sequence[str], cells: Sequence[str]) -> bool:
+    """Return whether numbers of a first row are years, or count its columns from 0 or 1."""
+    if not all(cell.strip().isdecimal() for cell in cells):
+        return False
+    numbers = [int(cell) for cell in cells]
+    is_rising = all(1 <= b - a <= 10 for a, b in pairwise(numbers))
+    is_counted = not first[0].strip() and numbers[0] in (0, 1) and len(numbers) == len(first) - 1
+    return is_rising and (1800 < numbers[0] < 2200 or is_counted)
+
+
+def _is_code(first: str, cells: Sequence[str]) -> bool:
+    """Return whether a cell with digits is written as all those below: `A-17` as `B-4`."""
+    shapes = {_shape(cell) for cell in cells if cell.strip()}
+    return len(cells) > 1 and any(map(str.isdigit, first)) and shapes == {_shape(first)}
+
+
+def _shape(cell: str) -> str:
+    return _LETTERS.sub("a", _DIGITS.sub("9", cell))
+
+
+def filled(row: Sequence[str]) -> int:
+    """Count the non-empty cells."""
+    return sum(bool(cell.strip()) for cell in row)
+
+
+def _is_no_name(cell: str) -> bool:
+    text = cell.strip()
+    return bool(text) and (text.lower() in _MISSING or _is_value(text))
+
+
+def _is_value(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None or _TIME.fullmatch(text) is not None
+
+
+def _is_typed(cells: Sequence[str]) -> bool:
+    """Return whether all cells are numbers or dates, except missing values."""
+    present = [cell for cell in cells if cell.strip().lower() not in _MISSING]
+    return bool(present) and all(map(_is_value, present))
