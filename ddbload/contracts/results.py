@@ -231,6 +231,8 @@ class Report(Message):
     """Rows whose key came before, as far as known; see `Segment.repeated`."""
     loaded_before: Annotated[LoadedBefore | None, SPARSE] = None
     """Objects that the run left out, because the table had loaded them."""
+    look_like_numbers: Annotated[tuple[str, ...], SPARSE] = ()
+    """Attributes that look like numbers and were written as strings."""
 
     @property
     def warning(self) -> str | None:
