@@ -113,7 +113,7 @@ def convert_command(
             say(*_lines(value, source, counts))
     if error is None and counts.rows.warning:
         output.warn(counts.rows.warning)
-    if counts.written:
+    if counts.written and not output.as_json:
         run_result.say_numbers(output, value["look_like_numbers"])
     return terminal.exit_status(value["status"])
 

@@ -231,7 +231,7 @@ def show_result(result: Result, output: Output, list_rejects: str) -> int:
             terminal.print_result(result.lines(list_rejects), result.exit_code)
     if report.status in results.DONE and report.warning:
         output.warn(report.warning)
-    if report.rows.written:
+    if report.rows.written and not output.as_json:
         say_numbers(output, report.look_like_numbers)
     return result.exit_code
 
