@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import click
 
 from ddbload.aws.clients import AwsSettings
-from ddbload.cli import options, terminal
+from ddbload.cli import options, run_result, terminal
 from ddbload.cli.payload import build_payload, is_data_file, max_rejects_option, source_options
 from ddbload.cli.progress import show_record
 from ddbload.cli.run_result import cause_lines, causes_json, rank_causes, rate_of, source_format
@@ -113,6 +113,8 @@ def convert_command(
             say(*_lines(value, source, counts))
     if error is None and counts.rows.warning:
         output.warn(counts.rows.warning)
+    if counts.written and not output.as_json:
+        run_result.say_numbers(output, value["look_like_numbers"])
     return terminal.exit_status(value["status"])
 
 
@@ -180,6 +182,7 @@ def _convert(
         "rejects": str(Path(kept.name).absolute()) if kept is not None and rows.rejected else None,
         "first": first if rows.read == first else None,
         "error": None if failure is None else failure.shown(),
+        "look_like_numbers": [] if record is None else list(record.look_like_numbers),
     }, failure
 
 

@@ -45,6 +45,8 @@ _TYPES: Mapping[str, Any] = {
     "max_rejects": MAX_REJECTS,
 }
 _HINTS = {"format": FORMAT_HINTS, "mode": MODE_HINTS}
+_FORMED_TYPE = re.compile(r"(.+?)[=:]((?:date|epoch):.*%.*)", re.IGNORECASE | re.DOTALL)
+"""A column, and a type with a format of times, which may have signs of its own."""
 _HEXADECIMAL = re.compile(r"\\x[0-9a-fA-F]{2}")
 r"""Character given by its code, such as the `\x01` between fields of Hive."""
 _DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")
@@ -155,7 +157,11 @@ def build_payload(
         for path, kind in {**_PARTS, "options": Options}.items()
     }
     reading = parts["source"]
-    if reading["delimiter"] is None:
+    for name in ("delimiter", "quote", "escape"):
+        if given[name] is None:
+            # The dialect's, or what is usual.
+            del reading[name]
+    if given["delimiter"] is None and given["dialect"] is None:
         reading["delimiter"] = DELIMITERS[TSV] if reading["format"] == TSV else AUTO
     payload: dict[str, Any] = {
         **parts.pop(""),
@@ -258,6 +264,13 @@ def _parse_names(text: str) -> list[str]:
     return rows[0] if rows else []
 
 
+def join_names(entries: Iterable[str]) -> str:
+    """Join entries into one CSV row, the form in which options take several names."""
+    row = io.StringIO()
+    csv.writer(row, lineterminator="").writerow(entries)
+    return row.getvalue()
+
+
 def _entries(texts: Sequence[str]) -> list[str]:
     """Split the values of a repeatable option, each of which may hold several entries."""
     return [entry for text in texts for entry in _parse_names(text)]
@@ -294,14 +307,17 @@ def _split_pair(entry: str, sign: str = "=") -> _Pair:
 
 def _split_type(entry: str) -> _Pair:
     """Split `year=N` or `year:N`. The column's name may contain the other sign."""
+    formed = _FORMED_TYPE.fullmatch(entry)
+    if formed is not None:
+        return formed[1], "=", formed[2]
     name, sign, kind = _split_pair(entry, "=" if "=" in entry else ":")
     return name, sign, canonical_type(kind) or kind
 
 
 _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "delimiter": lambda text: text and (DELIMITER_NAMES.get(text.lower()) or _character(text)),
-    "quote": lambda text: None if text in ("", "none") else _character(text),
-    "escape": lambda text: text or None,
+    "quote": lambda text: None if text in (None, "", "none") else _character(text),
+    "escape": lambda text: None if text in (None, "", "none") else text,
     "comment": lambda text: text or None,
     "columns": lambda text: None if text is None else _parse_names(text),
     "encoding": lambda name: AUTO if name.lower() == AUTO else name,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import shlex
@@ -16,7 +14,7 @@ import click
 
 from ddbload.aws.clients import AwsSettings
 from ddbload.cli import options
-from ddbload.cli.payload import build_payload, check_order, import_options
+from ddbload.cli.payload import build_payload, check_order, import_options, join_names
 from ddbload.cli.plan_page import show_plan
 from ddbload.cli.progress import show_record
 from ddbload.cli.run_location import option_words
@@ -211,7 +209,7 @@ def import_command_line(plan: Mapping[str, Any], sources: Sequence[str], table: 
         words += ["--types", text]
     found = found_types(plan)
     if found:
-        words += ["--types", _joined([f"{name}={kind}" for name, kind in found.items()])]
+        words += ["--types", join_names(f"{name}={kind}" for name, kind in found.items())]
     return shlex.join(words)
 
 
@@ -236,10 +234,3 @@ def _option(option: click.Option, value: Any) -> list[str]:
     if option.multiple:
         return [word for each in value for word in (name, str(each))]
     return [] if value is None else [name, str(value)]
-
-
-def _joined(entries: Sequence[str]) -> str:
-    """Join entries into one CSV row, the form in which options take several names."""
-    row = io.StringIO()
-    csv.writer(row, lineterminator="").writerow(entries)
-    return row.getvalue()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ddbload.cli import terminal
+from ddbload.cli.payload import join_names
 from ddbload.cli.terminal import Output
 from ddbload.context import Context
 from ddbload.contracts import results
@@ -130,6 +131,7 @@ class Result:
             **({"repeated": report.repeated} if report.repeated else {}),
             **({} if loaded is None else {"loaded_before": loaded.to_json()}),
             **({"skipped_lines": report.skipped_lines} if report.skipped_lines else {}),
+            **({"look_like_numbers": list(likely)} if (likely := report.look_like_numbers) else {}),
         }
 
     def _units(self) -> str:
@@ -230,7 +232,25 @@ def show_result(result: Result, output: Output, list_rejects: str) -> int:
             terminal.print_result(result.lines(list_rejects), result.exit_code)
     if report.status in results.DONE and report.warning:
         output.warn(report.warning)
+    if report.rows.written and not output.as_json:
+        say_numbers(output, report.look_like_numbers)
     return result.exit_code
+
+
+_MOST_NAMED = 20
+
+
+def say_numbers(output: Output, names: Sequence[str]) -> None:
+    """Say which attributes look like numbers and became strings, and how they become numbers."""
+    look = "look like numbers and were written as strings"
+    if len(names) > _MOST_NAMED:
+        output.say(f"{len(names):,} columns {look}: --infer-types")
+    elif names:
+        if len(names) == 1:
+            look = "looks like a number and was written as a string"
+        types = shlex.join([join_names(f"{name}=N" for name in names)])
+        text = f"{', '.join(names)} {look}: --types {types}, or --infer-types"
+        output.say(visible(text))
 
 
 def finished_result(run: str, context: Context, output: Output) -> Result | None:

@@ -13,7 +13,8 @@ from typing import Self
 
 from ddbload.contracts.payload import ColumnMapping, Payload
 from ddbload.contracts.run_record import Table
-from ddbload.contracts.source import AUTO, UTF_8, Source, is_single_byte, known_codec
+from ddbload.contracts.source import AUTO, Source
+from ddbload.contracts.text_encodings import UTF_8, is_single_byte, known_codec
 from ddbload.dynamodb.limits import MAX_COLUMNS, MAX_NAME_BYTES
 from ddbload.dynamodb.modes import Condition, RowWrites
 from ddbload.errors import (
@@ -404,6 +405,8 @@ class Dialect:
     """Text that a comment line begins with. Quotes in a comment line are ordinary characters."""
     encoding: str = UTF_8
     """UTF-8 or a single-byte encoding."""
+    program: str | None = None
+    """Program by whose rules letters after an escape stand for other characters, or None."""
 
     def __post_init__(self) -> None:
         if self.escape == self.quote:
@@ -452,6 +455,7 @@ class Dialect:
             source.escape,
             source.comment,
             encoding if is_single_byte(encoding) else UTF_8,
+            source.dialect,
         )
 
 

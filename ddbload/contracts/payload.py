@@ -7,7 +7,7 @@ import hmac
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Annotated, Any, Self
 
@@ -21,7 +21,9 @@ from ddbload.contracts.messages import (
     option,
 )
 from ddbload.contracts.options import KEEP, REMOVE, Options
-from ddbload.contracts.source import Source, known_codec
+from ddbload.contracts.source import DUMPS, Source
+from ddbload.contracts.text_encodings import known_codec
+from ddbload.dynamodb.scalar_text import TimeFormat
 from ddbload.errors import InvalidPayload, TableNotAllowed, nearest_name
 
 OPERATORS = EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = ("=", "!=", "<", "<=", ">", ">=")
@@ -160,13 +162,23 @@ TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
 
 
 def canonical_type(text: str) -> str | None:
-    """Return DynamoDB's name of a type, given in any case or by a synonym; None if unknown."""
+    """Return DynamoDB's name of a type, given in any case or by a synonym; None if unknown.
+
+    `date:%d/%m/%Y` makes ISO 8601 of a time, `epoch:%d/%m/%Y` its seconds since 1970. Raises
+    `ValueError` for a format that cannot be used.
+    """
+    name, sign, form = text.partition(":")
+    if sign and (name := name.strip().lower()) in ("date", "epoch"):
+        return f"{name}:{TimeFormat.of(form).text}"
     return _CANONICAL_TYPES.get(text.strip().lower().replace("-", "_").replace(" ", "_"))
 
 
 def attribute_type(declared: str) -> str:
-    """Return DynamoDB's type for a declared type."""
-    return "N" if declared == "epoch" else declared.rpartition("_")[2]
+    """Return DynamoDB's type for a declared type, or for one of `Source.cell_type`."""
+    name, sign, _ = declared.partition(":")
+    if name == "date":
+        return "S"
+    return "N" if sign or name == "epoch" else declared.rpartition("_")[2]
 
 
 def is_run_id(text: str) -> bool:
@@ -292,14 +304,18 @@ def _read_table(f: JsonObjectReader) -> str:
 def _read_types(f: JsonObjectReader) -> dict[str, str]:
     types = {}
     for name, given in f.text_map("types").items():
-        kind = canonical_type(given)
+        shown = f"{f.path('types')}.{name}"
+        try:
+            kind = canonical_type(given)
+        except ValueError as error:
+            raise InvalidPayload(f"{shown!r} has a format of times in which {error}") from None
         if kind is None:
-            shown = f"{f.path('types')}.{name}"
             nearest = nearest_name(given, _CANONICAL_TYPES)
             meant = f" (did you mean {nearest}?)" if nearest else ""
             raise InvalidPayload(
-                f"{shown!r} must be one of {', '.join(TYPES)}, or a usual name such as string,"
-                f" number, boolean, binary, list, map, not {given!r}{meant}"
+                f"{shown!r} must be one of {', '.join(TYPES)}, date:FORMAT, epoch:FORMAT, or a"
+                f" usual name such as string, number, boolean, binary, list, map, not"
+                f" {given!r}{meant}"
             )
         types[name] = kind
     return types
@@ -318,7 +334,8 @@ class Payload(Message):
     types: Annotated[Mapping[str, str], JsonRule(read=_read_types)] = mapping_option(
         dict,
         f"Column types, such as year=N,ok=BOOL or year:number: {', '.join(TYPES)}, or their usual"
-        " names. Key attributes take the table's types, other columns are S. May be repeated.",
+        " names; date:%d/%m/%Y or epoch:%d/%m/%Y for times. Key attributes take the table's types,"
+        " other columns are S. May be repeated.",
         metavar="A=TYPE,...",
         common=True,
     )
@@ -344,6 +361,11 @@ class Payload(Message):
         metavar="COMPARISON",
         common=True,
     )
+
+    def __post_init__(self) -> None:
+        """Add the null marker of the source's dialect, unless others are given."""
+        if self.source.dialect in DUMPS and not self.nulls.markers:
+            object.__setattr__(self, "nulls", replace(self.nulls, markers=("\\N",)))
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -253,6 +253,8 @@ class Report(Message):
     """Objects that the run left out, because the table had loaded them."""
     skipped_lines: Annotated[int, SPARSE] = 0
     """Lines before the header of each object that were skipped, as detected or given."""
+    look_like_numbers: Annotated[tuple[str, ...], SPARSE] = ()
+    """Attributes that look like numbers and were written as strings."""
 
     @property
     def warning(self) -> str | None:

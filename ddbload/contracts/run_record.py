@@ -187,6 +187,8 @@ class RunRecord(Message):
     rows have a range of bytes as long as they may be, and `size` stays None."""
     hmac_key: Annotated[str | None, SPARSE] = None
     """Fingerprint of the key that the mapping's templates use; None without such a template."""
+    look_like_numbers: Annotated[tuple[str, ...], SPARSE] = ()
+    """Attributes that look like numbers and become strings, since nothing gives them a type."""
 
     @property
     def public_names(self) -> frozenset[str]:
@@ -198,6 +200,11 @@ class RunRecord(Message):
         mapping = self.payload.mapping
         renamed = (*mapping.rename.values(), *mapping.set)
         return frozenset((*self.columns, *keys, *self.payload.types, *renamed))
+
+    @property
+    def cell_types(self) -> tuple[str, ...]:
+        """`types`, with the form in which cells are written."""
+        return tuple(map(self.payload.source.cell_type, self.types))
 
     @property
     def configuration(self) -> str:

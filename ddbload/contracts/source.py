@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import codecs
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import INPUT, JsonObjectReader, JsonRule, Message, is_text, option
+from ddbload.contracts.text_encodings import UTF_8, is_single_byte
 from ddbload.errors import InvalidPayload
 
 source_option = partial(option, group=INPUT, decisive=True)
@@ -98,6 +98,17 @@ DEFAULT_MAX_EXPANSION = 200
 MAX_SOURCES = 10_000
 """Paths and URIs that a run may name; a manifest lists more."""
 _SHOWN_SOURCES = 3
+
+
+_BARE_TEXT = {"delimiter": "\t", "quote": None, "escape": "\\"}
+DUMPS: Mapping[str, Mapping[str, str | None]] = {
+    "mysql": _BARE_TEXT,
+    "postgres": _BARE_TEXT,
+    "hive": {"delimiter": "\x01", "quote": None},
+}
+r"""Marks of the text that databases write, in which `\N` is null."""
+PRESETS = {"excel": {"delimiter": ","}, **DUMPS, "unix": {"delimiter": ","}}
+"""Fields that a dialect gives, where they are not given themselves."""
 
 
 def _read_delimiter(f: JsonObjectReader) -> str:
@@ -218,10 +229,18 @@ class Source(Message):
         common=True,
         delimited=True,
     )
+    dialect: Annotated[str | None, JsonRule(choices=tuple(PRESETS), sparse=True)] = source_option(
+        None,
+        "Read the text that a program writes: delimiter, quote, escape with its letters, and null."
+        " Options for these come first.",
+        delimited=True,
+    )
     quote: Annotated[str | None, JsonRule(read=_read_quote)] = source_option(
         '"',
         "Quote character; 'none' if the file has none.",
         metavar="CHAR",
+        typed=None,
+        default_text='"',
         common=True,
         delimited=True,
     )
@@ -263,6 +282,16 @@ class Source(Message):
         REFUSE,
         "For columns with the same name: refuse the file, or number them (name, name_2).",
         delimited=True,
+    )
+    decimal: Annotated[str, JsonRule(choices=(".", ","), sparse=True)] = source_option(
+        ".", "Decimal sign of the numbers in columns of type N.", delimited=True
+    )
+    thousands: Annotated[str | None, JsonRule(choices=(".", ",", "'", " "), sparse=True)] = (
+        source_option(
+            None,
+            "Sign between the thousands of these numbers; a blank is also a no-break space.",
+            delimited=True,
+        )
     )
     encoding: Annotated[str, JsonRule(read=_read_encoding)] = source_option(
         "utf-8",
@@ -339,6 +368,23 @@ class Source(Message):
             sources=None if self.sources is None else tuple(map(moved, self.sources)),
         )
 
+    @classmethod
+    def from_json(cls, value: object, path: str | None = None) -> Self:
+        if isinstance(value, Mapping) and (preset := PRESETS.get(str(value.get("dialect")))):
+            given = {k: v for k, v in value.items() if v is not None or k in ("quote", "escape")}
+            value = {**preset, **given}
+        return super(Source, cls).from_json(value, path)
+
+    def cell_type(self, kind: str) -> str:
+        """Return the type by which cells are read: a number's has the form of the source's."""
+        return kind if kind != "N" or not self.number_signs else f"N:{self.number_signs}"
+
+    @property
+    def number_signs(self) -> str:
+        """Decimal sign and separator of the numbers in cells; empty for a point and none."""
+        signs = f"{self.decimal}{self.thousands or ''}"
+        return "" if signs == "." else signs
+
     @property
     def framed(self) -> bool:
         """True if JSON objects are not one a line, so that rows begin at values."""
@@ -390,6 +436,8 @@ class Source(Message):
             raise f.wrong("bucket", self.bucket, f"the name of a bucket alone, such as {name}")
         if self.key is not None and self.key.startswith("s3://"):
             raise f.wrong("key", self.key, "a key within the bucket, without s3:// and the bucket")
+        if self.decimal == self.thousands:
+            raise f.wrong("thousands", self.thousands, "another sign than 'source.decimal'")
         if self.framed and (not self.kind.has_layouts or self.skip_lines):
             raise f.wrong("layout", self.layout, "left out: it is of JSON, without skip_lines")
         for name in ("version_id", "etag"):
@@ -424,58 +472,3 @@ _IN_BUCKET = ("key", "prefix", "glob")
 
 def _two_sources(f: JsonObjectReader, one: str, other: str) -> InvalidPayload:
     return InvalidPayload(f"{f.path(one)!r} and {f.path(other)!r} are two sources; give one")
-
-
-# Encodings of text.
-
-UTF_8 = "utf-8"
-_NOT_OF_FILES = {"charmap", "idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
-"""Codecs of Python that no file is written in."""
-
-
-@cache
-def known_codec(name: str) -> str | None:
-    """Return Python's name of a text encoding, or None if there is no such encoding.
-
-    UTF-8 with a byte order mark is UTF-8: any byte order mark is skipped.
-    """
-    try:
-        codec = codecs.lookup(name)
-        found = codec.name.lower().replace("_", "-")
-        # Codecs from bytes to bytes, or from text to text, refuse this by themselves.
-        "a".encode(name)
-    except (LookupError, ValueError):
-        return None
-    if found in _NOT_OF_FILES:
-        return None
-    return UTF_8 if found in (UTF_8, "utf-8-sig") else found
-
-
-@cache
-def is_single_byte(name: str) -> bool:
-    """Return true if each byte is one character, and bytes below 0x80 are ASCII.
-
-    Such a file is split at the bytes of its line ends, without decoding it.
-    """
-    if known_codec(name) in (None, UTF_8):
-        return False
-    if known_codec(name) == "ascii":
-        return True
-    characters = [_decoded(name, bytes([byte])) for byte in range(256)]
-    high = [character for character in characters[128:] if character is not None]
-    in_pairs = [_decoded(name, bytes([byte]) + b"A") for byte in range(128, 256)]
-    return (
-        "".join(character or "" for character in characters[:128]) == bytes(range(128)).decode()
-        and _decoded(name, bytes(range(128))) == bytes(range(128)).decode()
-        and bool(high)
-        and all(len(character) == 1 and not character.isascii() for character in high)
-        and len(set(high)) == len(high)
-        and in_pairs == [None if each is None else each + "A" for each in characters[128:]]
-    )
-
-
-def _decoded(name: str, data: bytes) -> str | None:
-    try:
-        return data.decode(name)
-    except UnicodeError:
-        return None

@@ -16,7 +16,7 @@ from itertools import compress, pairwise
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from ddbload.contracts.payload import NULL, OMIT
+from ddbload.contracts.payload import NULL, OMIT, attribute_type
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.attribute_values import value_size
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES, WRITE_UNIT_BYTES
@@ -33,7 +33,7 @@ from ddbload.items.item_requests import (
     compact_json,
     identity,
 )
-from ddbload.items.row_attributes import REFUSED, TEXT_READERS
+from ddbload.items.row_attributes import REFUSED, text_reader
 from ddbload.rows.columns import (
     FILLER,
     RARELY_ESCAPED,
@@ -56,8 +56,6 @@ _PLAIN_NUMBERS = re.compile(f"{_PLAIN}(?:,{_PLAIN})*+")
 
 _TEXT, _NUMBER, _BOOLEAN = ('{"S":"', '"}'), ('{"N":"', '"}'), ('{"BOOL":', "}")
 """JSON before and after a cell that is encoded without its quotes."""
-_KEY_TYPES = frozenset({"B", "epoch"})
-"""Types of keys whose cells have to be parsed."""
 _NO_OCTET = "\xff"
 """Character that octets never contain: UTF-8 has no such byte."""
 
@@ -164,9 +162,10 @@ def parse_column(
     """
     known: dict[str, tuple[str, Hashable, int]] = {"": ("", None, 0)}
     bad: set[str] = set()
+    read, is_key_type = text_reader(kind), attribute_type(kind) in ("S", "N", "B")
     for cell in set(column) - {""}:
         try:
-            value = TEXT_READERS[kind](from_octets(cell))
+            value = read(from_octets(cell))
         except BadValue:
             bad.add(cell)
             known[cell] = FILLER, None, 0
@@ -174,7 +173,7 @@ def parse_column(
         size = value_size(value)
         if most is not None and size > most:
             bad.add(cell)
-        key = identity(value) if kind in _KEY_TYPES else None
+        key = identity(value) if is_key_type else None
         known[cell] = to_octets(compact_json(value)), key, max(0, size - len(cell))
     if bad:
         odd.update(place for place, cell in enumerate(column) if cell in bad)

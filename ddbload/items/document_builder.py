@@ -24,7 +24,7 @@ from ddbload.dynamodb.modes import PUT, RowWrites, WriteMode, position
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.item_requests import NO_NEEDS, Item, ItemChecker
 from ddbload.items.json_values import Json, Members, attribute, members_by_name, parse, plain
-from ddbload.items.row_attributes import REFUSED, TEXT_READERS
+from ddbload.items.row_attributes import REFUSED, text_reader
 from ddbload.items.row_filter import Test, document_filter
 from ddbload.rows.blocks import Defect
 from ddbload.rows.file_signatures import bad_byte
@@ -305,7 +305,7 @@ def convert_value(value: AttributeValue, kind: str | None) -> AttributeValue:
     if kind is None or found == kind:
         return value
     if found in ("S", "N") and content:
-        return TEXT_READERS[kind](content)
+        return text_reader(kind)(content)
     if found == "L" and kind in ("SS", "NS", "BS"):
         return check_value({kind: _members(content, kind)})
     raise BadValue("wrong_type", f"of type {found}, and to be {attribute_type(kind)}")

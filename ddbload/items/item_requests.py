@@ -34,7 +34,7 @@ from ddbload.dynamodb.modes import (
     without_removals,
 )
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
-from ddbload.items.row_attributes import REFUSED, TEXT_READERS, null_of
+from ddbload.items.row_attributes import REFUSED, null_of, text_reader
 from ddbload.rows.blocks import Defect, field_count
 from ddbload.rows.columns import from_octets, to_octets
 
@@ -131,7 +131,7 @@ class ItemBuilder:
         """Take one type for each column, and the policy for missing values."""
         self._checker = checker = ItemChecker(table, needs)
         self.columns = [
-            (name, TEXT_READERS[kind], checker.null_of(name, kind, nulls))
+            (name, text_reader(kind), checker.null_of(name, kind, nulls))
             for name, kind in zip(columns, types, strict=True)
         ]
         """Name of each column, reader of its cells, and value of its empty ones."""

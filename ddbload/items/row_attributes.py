@@ -2,10 +2,6 @@ r"""Attributes of a row of fields: where the text of each comes from, and how it
 
 A mapping renames, drops, and composes columns, for single rows and for whole columns. Null markers,
 such as `\N`, become empty text here, which stands for a missing value everywhere else.
-
-Type `epoch` reads times as whole seconds since 1970, which DynamoDB's TTL goes by: dates and times
-of ISO 8601 in the extended form, or a count of seconds, milliseconds, microseconds or nanoseconds,
-which the size of the number tells apart.
 """
 
 from __future__ import annotations
@@ -14,8 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
-from functools import partial
+from functools import cache, partial
 from typing import Self
 
 from ddbload.contracts.column_mapping import (
@@ -27,29 +22,13 @@ from ddbload.contracts.column_mapping import (
 )
 from ddbload.contracts.options import REMOVE
 from ddbload.contracts.payload import NULL, OMIT, REJECT, Payload, attribute_type
+from ddbload.dynamodb import scalar_text
 from ddbload.dynamodb.attribute_values import AttributeValue, check_value, decode_base64
 from ddbload.dynamodb.modes import REMOVAL
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.errors import DuplicateColumn, InvalidPayload, UnknownColumn, nearest_name
 from ddbload.items.json_values import BAD_JSON, Json, attribute, parse, plain
 from ddbload.rows.columns import JSON_ESCAPED, Columns, from_octets, has_none_of, to_octets
-
-_ISO = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
-    r"(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,][0-9]+)?)?"
-    r" ?([Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
-)
-_COUNT = re.compile(r"([+-]?)([0-9]{1,20})(\.[0-9]*)?")
-_DATES = re.compile(r"(?:19|20|21)[0-9]{2}(?:(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01]))?")
-_DAY_FIRST = re.compile(r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}")
-_UNITS = ((10**11, 1), (10**14, 10**3), (10**17, 10**6), (10**20, 10**9))
-"""Upper limit of a count, and how many of its unit make a second.
-
-10**11 seconds are the year 5138; 10**11 milliseconds are March 1973.
-"""
-_DAY = 86_400
-_EPOCH = date(1970, 1, 1).toordinal()
-_FORMS = "write 2026-01-31, 2026-01-31T23:59:59Z, or seconds or milliseconds since 1970"
 
 
 def _read_null(text: str) -> AttributeValue:
@@ -124,13 +103,27 @@ TEXT_READERS: Mapping[str, Callable[[str], AttributeValue]] = {
     "M": _MAP,
     "L": _LIST,
     "NULL": _read_null,
-    "epoch": lambda text: {"N": str(epoch_seconds(text))},
+    "epoch": lambda text: {"N": str(scalar_text.epoch_seconds(text))},
     "ddb_M": partial(_typed_document, "M", "not_a_map", '{"name": {"S": "text"}}'),
     "ddb_L": partial(_typed_document, "L", "not_a_list", '[{"S": "text"}]'),
     "json_M": _MAP,
     "json_L": _LIST,
 }
-"""Reader of each declared type. They take text that is not empty, and raise `BadValue`."""
+"""Reader of each type without a form. They take text that is not empty, and raise `BadValue`."""
+
+
+@cache
+def text_reader(kind: str) -> Callable[[str], AttributeValue]:
+    """Return the reader of a type, which may have the form in which cells are written."""
+    name, sign, form = kind.partition(":")
+    if not sign:
+        return TEXT_READERS[kind]
+    if name == "N":
+        return lambda text: {"N": parse_number(scalar_text.plain_number(text, form)).text}
+    time = scalar_text.TimeFormat.of(form)
+    if name == "date":
+        return lambda text: {"S": time.iso_text(text)}
+    return lambda text: {"N": str(time.seconds(text))}
 
 
 TYPED_TYPES = {"M": "ddb_M", "L": "ddb_L"}
@@ -151,65 +144,6 @@ def null_of(kind: str, policy: str, is_indexed: bool) -> AttributeValue | None:
     if policy == OMIT or is_indexed:
         return None
     return {"NULL": True} if policy == NULL else EMPTY_VALUES.get(attribute_type(kind))
-
-
-def epoch_seconds(text: str) -> int:
-    """Return whole seconds since 1970-01-01T00:00:00Z. Raises `BadValue`.
-
-    Times without a zone are UTC. Fractions are cut off towards the past.
-    """
-    count = _COUNT.fullmatch(text)
-    if count is not None:
-        return _seconds_of_count(count)
-    found = _ISO.fullmatch(text)
-    if found is None:
-        order = ": the year comes first" if _DAY_FIRST.match(text) else ""
-        raise BadValue("not_a_time", f"not a time; {_FORMS}{order}")
-    year, month, day = (int(found[place]) for place in (1, 2, 3))
-    hour, minute, second = (int(found[place] or 0) for place in (4, 5, 6))
-    try:
-        days = date(year, month, day).toordinal() - _EPOCH
-    except ValueError:
-        raise BadValue("not_a_time", f"there is no such day; {_FORMS}") from None
-    if hour > 23 or minute > 59 or second > 59:
-        raise BadValue("not_a_time", f"there is no such time of day; {_FORMS}")
-    return days * _DAY + hour * 3600 + minute * 60 + second - _offset(found[7])
-
-
-def _seconds_of_count(count: re.Match[str]) -> int:
-    sign, whole, fraction = count.groups()
-    if not sign and fraction is None and _is_date(whole):
-        # Taken as seconds, 20260131 is a day in 1970: with TTL, the item would expire at once.
-        raise BadValue("not_a_time", "digits that are a date without dashes; write 2026-01-31")
-    number = int(whole)
-    unit = next((unit for limit, unit in _UNITS if number < limit), None)
-    if unit is None:
-        raise BadValue("not_a_time", f"too large a number for a time; {_FORMS}")
-    past = sign == "-"
-    if not past:
-        return number // unit
-    cut = number % unit or (fraction or "").strip(".0")
-    return -(number // unit) - bool(cut)
-
-
-def _is_date(digits: str) -> bool:
-    """Return whether digits are a year, a day, or a day with hours, minutes and seconds."""
-    if len(digits) == 14:
-        hour, minute, second = digits[8:10], digits[10:12], digits[12:]
-        if hour > "23" or minute > "59" or second > "59":
-            return False
-        digits = digits[:8]
-    return _DATES.fullmatch(digits) is not None
-
-
-def _offset(zone: str | None) -> int:
-    if zone is None or zone in "Zz":
-        return 0
-    hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
-    if hours > 23 or minutes > 59:
-        raise BadValue("not_a_time", f"there is no such time zone; {_FORMS}")
-    seconds = hours * 3600 + minutes * 60
-    return -seconds if zone[0] == "-" else seconds
 
 
 _NAME = re.compile(r"\s*[^\W\d][\w .-]*")
@@ -368,7 +302,7 @@ class ItemLayout:
             constant = origin.fill(())
             try:
                 if constant:
-                    TEXT_READERS[kind](constant)
+                    text_reader(kind)(constant)
             except BadValue as bad:
                 raise InvalidPayload(
                     f"{shown(name)} is of type {kind}, and its constant is not:"

@@ -186,7 +186,7 @@ class DelimitedRowEncoder(RowEncoder):
         self.batches = self.joiner.fits(layout.attributes)
         self.fields = FieldEncoder(
             layout,
-            record.types,
+            record.cell_types,
             record.table,
             mode=record.mode,
             nulls=payload.empty_policy,

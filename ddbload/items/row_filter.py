@@ -23,14 +23,15 @@ from ddbload.contracts.payload import (
     UNEQUAL,
     Comparison,
     Payload,
+    attribute_type,
 )
 from ddbload.dynamodb.attribute_values import AttributeValue
-from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
+from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.errors import InvalidPayload, UnknownColumn
 from ddbload.items.batch_encoder import are_plain_numbers
-from ddbload.items.row_attributes import TEXT_READERS, ItemLayout, missing
+from ddbload.items.row_attributes import ItemLayout, missing, text_reader
 from ddbload.rows.blocks import Defect
-from ddbload.rows.columns import Columns, to_octets
+from ddbload.rows.columns import Columns, from_octets, to_octets
 
 FILTERED = Defect("filtered", "left out by 'where'")
 """What a build returns for a row that `where` leaves out: it is neither an item nor a reject."""
@@ -48,9 +49,8 @@ _COMPARED = ("S", "N", "BOOL")
 
 def _compared_value(kind: str, text: str) -> Any:
     """Return a text as a value of a type that compares. Raises `BadValue`."""
-    if kind == "N":
-        return Decimal(parse_number(text).text)
-    return parse_boolean(text) if kind == "BOOL" else text
+    ((_, value),) = text_reader(kind)(text).items()
+    return Decimal(value) if attribute_type(kind) == "N" else value
 
 
 class Test:
@@ -62,11 +62,11 @@ class Test:
         self._wanted: dict[str, Any] = {}
         try:
             if kind is not None and comparison.value:
-                self._wanted[kind] = _compared_value(kind, comparison.value)
+                self._wanted[attribute_type(kind)] = _compared_value(kind, comparison.value)
         except BadValue as bad:
             raise InvalidPayload(
                 f"'where': {str(comparison)!r} compares {shown(comparison.column)}, of type"
-                f" {kind}, with what is {bad.detail}"
+                f" {attribute_type(str(kind))}, with what is {bad.detail}"
             ) from None
 
     def matches(self, value: AttributeValue | None) -> bool:
@@ -104,12 +104,11 @@ class Test:
         if kind == "N" and comparison.value and are_plain_numbers(column):
             wanted = self._wanted[kind]
             return [cell != "" and compare(Decimal(cell), wanted) for cell in column]
-        known: dict[str, bool] = {}
+        known, read = dict[str, bool](), text_reader(kind)
         wrong: set[str] = set()
         for cell in set(column):
             try:
-                # Octets of a bad cell are as bad as its text.
-                known[cell] = self.matches(TEXT_READERS[kind](cell) if cell else None)
+                known[cell] = self.matches(read(from_octets(cell)) if cell else None)
             except BadValue:
                 known[cell] = False
                 wrong.add(cell)
@@ -147,9 +146,7 @@ class RowFilter:
 
         def read(test: Test) -> AttributeValue | None:
             text = fields[test.place or 0]
-            return (
-                TEXT_READERS[str(test.kind)](text) if text and text not in self._markers else None
-            )
+            return text_reader(str(test.kind))(text) if text and text not in self._markers else None
 
         return self.judge(read)
 
@@ -228,7 +225,7 @@ def row_filter(
                 f" declare the column's type, --types {attribute}=N to compare numbers, or"
                 f" {attribute}=S to compare text (in a payload, types)"
             )
-        tests.append(Test(comparison, kind, columns.index(name)))
+        tests.append(Test(comparison, payload.source.cell_type(kind), columns.index(name)))
     return RowFilter(tests, layout.markers)
 
 

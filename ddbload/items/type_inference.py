@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Self
 
 from ddbload.contracts.column_mapping import shown
-from ddbload.dynamodb.scalar_text import BadValue
+from ddbload.dynamodb.scalar_text import BadValue, TimeFormat, plain_number
 from ddbload.items.json_values import parse
 from ddbload.items.row_attributes import PLAIN_TYPES, TEXT_READERS, TYPED_TYPES, ItemLayout
 from ddbload.rows.columns import Columns
@@ -32,15 +32,23 @@ _SHAPES = {
     "whole": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)"),
     "point_zero": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)\.0"),
     "plain": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"),
+    "exact": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"),
     "numeric": re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"),
     "boolean": re.compile(r"true|false", re.IGNORECASE),
-    "yes_no": re.compile(r"yes|no|y|n|t|f", re.IGNORECASE),
+    "yes_no": re.compile(r"yes|no|y|n|t|f|on|off", re.IGNORECASE),
     "date": re.compile(
         r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.]{5,}(?:Z|[+-][0-9:]{2,6})?)?", re.IGNORECASE
     ),
     "json": re.compile(r"[\[{].*[\]}]", re.DOTALL),
 }
 """Patterns that all cells of a column may match."""
+_DATE_FORMATS = tuple(
+    day.format(sign) + time
+    for day in ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y", "%Y{0}%m{0}%d", "%d{0}%b{0}%Y")
+    for sign in "/.- "
+    for time in ("", " %H:%M", " %H:%M:%S")
+)
+"""Formats of times that are told apart. Others have to be declared."""
 _TYPED_CELL = re.compile(
     r"\s*(?:\[|\{\s*\"[^\"]*\"\s*:)\s*\{\s*\"(?:S|N|B|BOOL|NULL|[SNB]S|L|M)\"\s*:"
 )
@@ -66,9 +74,11 @@ class TypeGuess:
     A shape that a cell refutes is not tried again.
     """
 
-    def __init__(self, nulls: Collection[str] = ()) -> None:
-        """Take the texts that stand for null, in octets."""
-        self._nulls = frozenset(nulls)
+    def __init__(self, nulls: Collection[str] = (), signs: str = "") -> None:
+        """Take the texts that stand for null, in octets, and the signs of `plain_number`."""
+        self._nulls, self._signs = frozenset(nulls), signs
+        self.formats = _DATE_FORMATS
+        """Formats of times that fit all cells."""
         self.filled = 0
         """Number of cells that are not empty."""
         self.empty = 0
@@ -102,9 +112,14 @@ class TypeGuess:
         for text in marked:
             self.markers[text] = self.markers.get(text, 0) + cells.count(text)
         texts -= marked
+        if self._signs:
+            texts = {_plain(text, self._signs) for text in texts}
         for shape, pattern in [*self._open.items()]:
             if not all(map(pattern.fullmatch, texts)):
                 del self._open[shape]
+        self.formats = tuple(
+            each for each in self.formats if all(map(TimeFormat.of(each).pattern.fullmatch, texts))
+        )
         if texts and self.looks("numeric"):
             self._look_at_numbers(texts)
 
@@ -119,6 +134,7 @@ class TypeGuess:
         self.leading_zeros = self.leading_zeros or other.leading_zeros
         self.exponents = self.exponents or other.exponents
         self._open = {name: each for name, each in self._open.items() if name in other._open}
+        self.formats = tuple(each for each in self.formats if each in other.formats)
 
     def looks(self, shape: str) -> bool:
         """Return whether all cells so far match a pattern of `_SHAPES`, such as whole or date."""
@@ -138,8 +154,13 @@ class TypeGuess:
             return InferredType(
                 "S", "dates (ISO 8601); declare epoch if DynamoDB's TTL is to see them"
             )
+        if len(self.formats) == 1:
+            return InferredType(f"date:{self.formats[0]}", "dates of one form, or epoch: for TTL")
+        if self.formats:
+            types = " or ".join(f"date:{each}" for each in self.formats)
+            return InferredType("S", f"dates, and no day above 12 tells the order: declare {types}")
         if self.looks("yes_no"):
-            return InferredType("S", "yes and no only; declare BOOL if they are meant so")
+            return InferredType("S", "yes and no or the like; declare BOOL if meant so")
         if self.looks("json"):
             if all(map(_TYPED_CELL.match, self.examples)):
                 return InferredType("S", "DynamoDB JSON, as the console writes it; declare M or L")
@@ -174,13 +195,25 @@ class TypeGuess:
                 self.exponents = True
 
 
-def infer_types(layout: ItemLayout, sample: Iterable[Columns]) -> dict[str, TypeGuess]:
+def _plain(text: str, signs: str) -> str:
+    """Return a number without these signs, and other text so that it is none without them."""
+    try:
+        return plain_number(text, signs)
+    except BadValue:
+        return f"'{text}" if _SHAPES["numeric"].fullmatch(text) else text
+
+
+def infer_types(
+    layout: ItemLayout, sample: Iterable[Columns], signs: str = ""
+) -> dict[str, TypeGuess]:
     """Return a guess for each attribute that is a column of the file, from a sample of rows.
 
     Composed attributes are text, and have no guess.
     """
     guesses = {
-        place: TypeGuess() for place, origin in enumerate(layout.origins) if isinstance(origin, int)
+        place: TypeGuess(signs=signs)
+        for place, origin in enumerate(layout.origins)
+        if isinstance(origin, int)
     }
     for columns in sample:
         cells = layout.apply(columns).cells
@@ -190,9 +223,9 @@ def infer_types(layout: ItemLayout, sample: Iterable[Columns]) -> dict[str, Type
 
 
 def inferred_column_types(guesses: dict[str, TypeGuess]) -> dict[str, str]:
-    """Return the types of the attributes whose guess is not text."""
+    """Return the types of the attributes that are numbers or booleans."""
     found = {name: guess.inferred().type for name, guess in guesses.items()}
-    return {name: kind for name, kind in found.items() if kind != "S"}
+    return {name: kind for name, kind in found.items() if kind in ("N", "BOOL")}
 
 
 MAX_CELLS = 1000
@@ -205,6 +238,8 @@ class SettledCells(NamedTuple):
     types: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     """What was decided, with the option that decides otherwise."""
+    numbers: tuple[str, ...] = ()
+    """Attributes without a declared type that look like numbers, and become strings."""
 
 
 def settle_cells(

@@ -332,6 +332,7 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
         repeated=sums.repeated,
         uncertain=sums.uncertain,
         mode=record.mode.name,
+        look_like_numbers=record.look_like_numbers,
         loaded_before=record.loaded_before,
     )
 

@@ -194,7 +194,7 @@ def _time_to_live(
     examples = survey.describe(name, kind).get("examples", ())
     value = next((float(each) for each in examples if _SECONDS.fullmatch(each)), now)
     code, why = "on", ""
-    if kind not in ("N", "epoch"):
+    if kind.partition(":")[0] not in ("N", "epoch"):
         code = "type"
         why = (
             f", which must be a number of seconds, but is {kind} here, so they will not expire;"

@@ -68,7 +68,7 @@ class Survey:
         self._measure = Measure(record, indexes)
         self.layout = self._measure.layout
         names = self.layout.attributes[:MAX_PROFILES] if record.columns else ()
-        self.columns = {name: TypeGuess() for name in names}
+        self.columns = {name: TypeGuess(signs=record.payload.source.number_signs) for name in names}
         """Types of the columns of delimited text, by attribute name."""
         self._rejects: dict[tuple[str, str | None], dict[str, Any]] = {}
         # Row bytes and stored bytes at the time of the last read.

@@ -108,7 +108,7 @@ class Measure:
 
     def __init__(self, record: RunRecord, indexes: Sequence[TableIndex] = ()) -> None:
         """Make the measure for a run's rows and these indexes of its table."""
-        payload, types, mode = record.payload, record.types, record.mode
+        payload, types, mode = record.payload, record.cell_types, record.mode
         self.layout = layout = item_layout(record.columns, payload, hmac_key(payload))
         names = layout.attributes
         self._types = list(types)

@@ -13,7 +13,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ddbload.context import Context
-from ddbload.contracts.source import AUTO, UNCOMPRESSED, Source, is_single_byte
+from ddbload.contracts.source import AUTO, UNCOMPRESSED, Source
+from ddbload.contracts.text_encodings import is_single_byte
 from ddbload.errors import (
     AmbiguousDelimiter,
     BadHeader,

@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 from typing import AnyStr, ClassVar
 
 from ddbload.contracts.run_record import Cursor
-from ddbload.contracts.source import UTF_8
+from ddbload.contracts.text_encodings import UTF_8
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import RowTooLong, SplitMismatch
 

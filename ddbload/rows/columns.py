@@ -19,10 +19,11 @@ from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, field, replace
 
 from ddbload.contracts.column_mapping import Dialect
-from ddbload.contracts.source import UTF_8, Source
+from ddbload.contracts.source import Source
+from ddbload.contracts.text_encodings import UTF_8
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.rows.blocks import Block, Defect, RowBoundaries, RowPositions, field_count
-from ddbload.rows.dialect_grammar import RowSplitter
+from ddbload.rows.dialect_grammar import EscapedLetters, RowSplitter
 from ddbload.rows.file_signatures import bad_byte
 
 JSON_ESCAPED = bytes(range(0x20)) + b'"\\'
@@ -167,6 +168,7 @@ class RowParser:
         self._dialect = dialect
         self._ends = ends
         self._rows = RowSplitter(dialect, markers)
+        self._letters = EscapedLetters(dialect)
         self._delimiter = dialect.delimiter.encode(dialect.encoding)
         self._comment = (dialect.comment or "").encode(dialect.encoding)
         self._marks = [
@@ -231,6 +233,7 @@ class RowParser:
             raise csv.Error
         if self._comment and self._comment in data:
             data = b"".join(data[start:end] for start, end in self._ends.spans(data))
+        data = self._letters.replaced_in(data)
         if self._dialect.encoding != UTF_8:
             return to_octets(data.decode(self._dialect.encoding))
         if not data.isascii():

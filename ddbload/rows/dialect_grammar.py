@@ -41,6 +41,13 @@ NEAR_BYTES = 1024
 FARTHER = 8
 """Factor by which the searched range grows after each search without a result."""
 
+_CONTROL = {b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+_LETTERS = {
+    "mysql": {**_CONTROL, b"0": b"\0", b"Z": b"\x1a"},
+    "postgres": {**_CONTROL, b"f": b"\f", b"v": b"\v"},
+}
+"""Characters that letters after an escape stand for, by program; other letters are themselves."""
+
 _LINE_END = {False: rb"(?:\r\n|\n|\r(?!\Z))", True: rb"(?:\r\n?+|\n)"}
 """Line end in buffers that end the source, and in others, where an LF may follow a final CR."""
 
@@ -221,6 +228,39 @@ class DelimitedBoundaries(RowBoundaries):
         )
 
 
+class EscapedLetters:
+    r"""Letters and codes that stand for other characters after an escape, such as `n` in `\n`."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._encoding, self._mark = dialect.encoding, dialect.escape
+        self._escape = escape = (dialect.escape or "").encode(dialect.encoding)
+        letters = _LETTERS.get(dialect.program or "", {}) if escape else {}
+        self._pairs = [(escape + letter, escape + other) for letter, other in letters.items()]
+        # Codes of bytes, some of which make a character together.
+        codes = rb"(?:%b(?:x[0-9A-Fa-f]{1,2}|[0-7]{1,3}))+" % re.escape(escape)
+        self._codes = _compiled(codes) if dialect.program == "postgres" and escape else None
+
+    def replaced_in(self, data: bytes) -> bytes:
+        """Return whole rows with each of these as its character, which stays escaped."""
+        if not self._pairs or self._escape not in data:
+            return data
+        # Between doubled escapes, what follows an escape is escaped.
+        parts = data.split(self._escape * 2)
+        for written, meant in self._pairs:
+            parts = [part.replace(written, meant) for part in parts]
+        if self._codes is not None:
+            parts = [self._codes.sub(self._characters, part) for part in parts]
+        return (self._escape * 2).join(parts)
+
+    def _characters(self, found: re.Match[bytes]) -> bytes:
+        codes = found[0].split(self._escape)[1:]
+        octets = bytes(int(c[1:], 16) if c[:1] == b"x" else int(c, 8) & 0xFF for c in codes)
+        text = octets.decode(self._encoding, "surrogateescape")
+        # An escaped letter might be a null marker.
+        marked = "".join(each if each.isalnum() else f"{self._mark}{each}" for each in text)
+        return marked.encode(self._encoding, "surrogateescape")
+
+
 class RowSplitter:
     """Splitter of single rows into fields that reports the first fault of a malformed row.
 
@@ -229,7 +269,7 @@ class RowSplitter:
 
     def __init__(self, dialect: Dialect, markers: Collection[str] = ()) -> None:
         grammar = Grammar(dialect)
-        self._encoding = dialect.encoding
+        self._encoding, self._letters = dialect.encoding, EscapedLetters(dialect)
         self._delimiter, self._quote = grammar.delimiter, dialect.quote or ""
         self._quote_bytes = len(grammar.quote or b"")
         self._field = grammar.field
@@ -250,6 +290,7 @@ class RowSplitter:
         fields: list[str] = []
         defect: Defect | None = None
         position = 0
+        given, row = row, self._letters.replaced_in(row)
         while True:
             found = self._field.match(row, position)
             if found is None:
@@ -269,7 +310,7 @@ class RowSplitter:
                         len(fields),
                     )
             if quoted or rest not in self._markers:
-                if position == len(row) and self._ends_with_escape(rest):
+                if position == len(row) and self._ends_with_escape(self._decoded(given)):
                     defect = defect or Defect(
                         "bad_escape", "the last row ends with an escape", len(fields)
                     )

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD, is_single_byte, known_codec
+from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
+from ddbload.contracts.text_encodings import is_single_byte, known_codec
 from ddbload.errors import UnsupportedFormat
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8

@@ -9,6 +9,7 @@ another run is loading.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ from ddbload.dynamodb.limits import MAX_NAME_BYTES
 from ddbload.dynamodb.modes import MAX_EXPRESSION_BYTES, SETS, RowWrites, longest_update
 from ddbload.errors import (
     Cancelled,
+    DdbloadError,
     InvalidPayload,
     KeyColumnMissing,
     KeyTypeMismatch,
@@ -50,6 +52,7 @@ from ddbload.items.row_attributes import TYPED_TYPES, item_layout, missing
 from ddbload.items.row_filter import document_filter, row_filter
 from ddbload.items.type_inference import (
     SettledCells,
+    TypeGuess,
     infer_types,
     inferred_column_types,
     settle_cells,
@@ -196,6 +199,8 @@ NO_TABLE = Table(name="none", id="", keys=())
 SAMPLE_BYTES = 1024 * 1024
 """Bytes sampled for type inference."""
 _SAMPLE_PIECE_BYTES = 64 * 1024
+_AT_HAND_BYTES = 2 * _SAMPLE_PIECE_BYTES
+"""Bytes sampled of every source: they were read to find the header."""
 
 
 def resolve_types(
@@ -209,6 +214,9 @@ def resolve_types(
     changes = column_changes(payload.mapping)
     _refuse_one_key(table, changes)
     if not payload.source.kind.has_columns:
+        if payload.source.number_signs:
+            told = f"are for delimited text, and the format is {payload.source.format}"
+            raise InvalidPayload(f"'source.decimal' and 'source.thousands' {told}")
         changes.named()
         check_document_types(payload.types, table)
         keys = {key.name: key.type for key in (*table.index_keys, *table.keys)}
@@ -223,11 +231,12 @@ def resolve_types(
     if not header.columns:
         # A file without rows cannot contradict the table.
         return SettledCells()
-    inferred = {}
-    if payload.infer_types:
-        inferred = inferred_column_types(
-            infer_types(layout, _sample_columns(file, header, payload))
-        )
+    guesses, inferring = dict[str, TypeGuess](), payload.infer_types
+    sample = _sample_columns(file, header, payload, SAMPLE_BYTES if inferring else _AT_HAND_BYTES)
+    # A guess for advice alone fails no run: reading the rows names the error.
+    with nullcontext() if inferring else suppress(DdbloadError):
+        guesses = infer_types(layout, sample, payload.source.number_signs)
+    inferred = inferred_column_types(guesses) if inferring else {}
     compared = {each.column for each in payload.where} & changes.drop
     declared = {
         name: kind
@@ -236,14 +245,23 @@ def resolve_types(
         if name in layout.attributes or name not in compared
     }
     types = check_column_types(layout.attributes, declared, table, inferred, header.columns)
-    layout.check_constants(types)
+    layout.check_constants(tuple(map(payload.source.cell_type, types)))
     if writes is not None:
         check_row_writes(writes, layout.attributes, types, header.columns)
     if payload.where:
         row_filter(header.columns, layout, types, changes, payload)
-    if TYPED_TYPES.keys().isdisjoint(types):
-        return SettledCells(types)
-    return settle_cells(layout, types, _sample_columns(file, header, payload))
+    settled = SettledCells(types)
+    if not TYPED_TYPES.keys().isdisjoint(types):
+        settled = settle_cells(layout, types, _sample_columns(file, header, payload, SAMPLE_BYTES))
+    if inferring or payload.options.write_mode.deletes:
+        return settled
+    typed = {*declared, *(key.name for key in (*table.keys, *table.index_keys))}
+    numbers = [
+        name
+        for name, guess in guesses.items()
+        if name not in typed and guess.looks("exact") and guess.inferred().type == "N"
+    ]
+    return settled._replace(numbers=tuple(numbers))
 
 
 def _refuse_one_key(table: Table, changes: ColumnChanges) -> None:
@@ -258,7 +276,9 @@ def _refuse_one_key(table: Table, changes: ColumnChanges) -> None:
         )
 
 
-def _sample_columns(file: DecodedSource, header: Header, payload: Payload) -> Iterator[Columns]:
+def _sample_columns(
+    file: DecodedSource, header: Header, payload: Payload, most_bytes: int
+) -> Iterator[Columns]:
     """Read the cells of the first rows."""
     dialect = Dialect.of(payload.source)
     ends = dialect_boundaries(dialect)
@@ -269,7 +289,7 @@ def _sample_columns(file: DecodedSource, header: Header, payload: Payload) -> It
     )
     splitter = BlockSplitter(ends, header.data_start, payload.options.row_limit)
     blocks = iter_row_blocks(file, splitter, known_size(file), _SAMPLE_PIECE_BYTES)
-    for block in islice(blocks, SAMPLE_BYTES // _SAMPLE_PIECE_BYTES):
+    for block in islice(blocks, most_bytes // _SAMPLE_PIECE_BYTES):
         if block is not None:
             yield reader.read(block)
 

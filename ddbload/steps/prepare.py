@@ -240,6 +240,7 @@ def _make_record(
         most_workers=limits.most_workers,
         write_price=limits.write_price,
         capacity=limits.capacity,
+        look_like_numbers=first.cells.numbers,
     )
 
 

@@ -68,7 +68,7 @@ FILES: dict[str, bytes] = {
     "dump.sql": b"INSERT INTO books VALUES (1,2);\n",
     "lines.jsonl": b'{"isbn": "1"}\n',
     "tags.csv": b'isbn,tags\n1,"a,b"\n',
-    "letters.csv": b"isbn,ok\n1,Y\n",
+    "letters.csv": b"isbn,ok\n1,X\n",
     "english.csv": b'isbn,n\n1,"1,234"\n',
     "german.csv": b"isbn;n\n1;1.234,5\n",
     "dollars.csv": b"isbn,n\n1,$5\n",
@@ -236,12 +236,12 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     (
         "plan letters.csv books --types ok=BOOL",
         FAILED,
-        ("not_a_boolean in 'ok'", "not a single letter"),
+        ("not_a_boolean in 'ok'", "leave it a string"),
     ),
     (
         "plan english.csv books --types n=N",
         FAILED,
-        ("not_a_number in 'n'", "separators, as of thousands"),
+        ("not_a_number in 'n'", "say --thousands and --decimal"),
     ),
     ("plan german.csv books --types n=N", FAILED, ("decimal comma",)),
     ("plan dollars.csv books --types n=N", FAILED, ("a sign or unit beside the digits",)),

@@ -8,7 +8,7 @@ import pkgutil
 
 import pytest
 
-from ddbload.contracts.source import is_single_byte, known_codec
+from ddbload.contracts.text_encodings import is_single_byte, known_codec
 
 EVERY = sorted({module.name for module in pkgutil.iter_modules(encodings.__path__)})
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.dynamodb.scalar_text import BadValue
-from ddbload.items.row_attributes import epoch_seconds
+from ddbload.dynamodb.scalar_text import BadValue, epoch_seconds
 
 
 @pytest.mark.parametrize(

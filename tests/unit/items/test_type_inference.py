@@ -46,7 +46,16 @@ def guessed(*cells: str, nulls: tuple[str, ...] = ()) -> TypeGuess:
         (["NaN"], "S", "stand for nothing"),
         (["1", "NULL"], "S", "stand for nothing"),
         (["1", "\\N"], "S", "stand for nothing"),
-        (["yes", "no", "Y"], "S", "yes and no"),
+        (["yes", "no", "Y", "off"], "S", "yes and no"),
+        (["31/12/2024", "01/02/2024"], "date:%d/%m/%Y", "dates of one form"),
+        (["12/31/2024", "01/02/2024", ""], "date:%m/%d/%Y", "dates of one form"),
+        (["1.2.2024 10:05", "28.2.2024 0:00"], "date:%d.%m.%Y %H:%M", "dates of one form"),
+        (["2024/01/31"], "date:%Y/%m/%d", "dates of one form"),
+        (["01-Feb-2024"], "date:%d-%b-%Y", "dates of one form"),
+        (["01/02/2024"], "S", "no day above 12 tells the order: declare date:%d/%m/%Y or date:%m"),
+        (["31/12/2024", "12/31/2024"], "S", "text"),
+        (["30/02/2024"], "date:%d/%m/%Y", "dates of one form"),
+        (["31/12/2024", "N/A"], "S", "stand for nothing"),
         (["true", "1"], "S", "text"),
         (["2024-01-31", "2024-01-31T12:00:00Z"], "S", "dates"),
         (["2024"], "N", "whole numbers"),
@@ -67,3 +76,20 @@ def test_types_are_inferred_after_the_mapping() -> None:
     rows = Columns(3, [["1", "-"], ["01", "2"], ["true", "-"]], odd={2})
     types = inferred_column_types(infer_types(layout, [rows, rows]))
     assert types == {"count": "N", "ok": "BOOL"}
+
+
+def test_order_of_a_date_is_decided_by_the_rows_of_all_parts() -> None:
+    whole = guessed("01/02/2024")
+    assert whole.inferred().type == "S"
+    whole.merge(guessed("", ""))
+    whole.merge(guessed("02/25/2024"))
+    assert whole.inferred().type == "date:%m/%d/%Y"
+    # Only plan proposes a format: a column with one stays text.
+    assert inferred_column_types({"day": whole}) == {}
+
+
+def test_numbers_are_inferred_in_their_form_alone() -> None:
+    for cells, kind in (["1.000", "-1,5"], "N"), (["1.5"], "S"), (["true"], "BOOL"):
+        guess = TypeGuess(signs=",.")
+        guess.add(cells)
+        assert guess.inferred().type == kind
