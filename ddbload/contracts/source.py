@@ -76,7 +76,7 @@ KINDS = {
 DELIMITERS = {name: kind.delimiter for name, kind in KINDS.items() if kind.delimiter is not None}
 """Formats of delimited text, each with its usual delimiter."""
 LAYOUTS = LINES, ARRAY, OBJECT, VALUES = ("lines", "array", "object", "values")
-"""Layouts of JSON objects in a file: one a line, in an array, in the one array of objects within an
+"""Layouts of JSON objects in a file: one a line, in an array, in an array of objects within an
 object, and one after the other over several lines."""
 EXPORT_SUMMARY = "manifest-summary.json"
 EXPORT_FILES = "manifest-files.json"
@@ -208,6 +208,13 @@ class Source(Message):
         "How the objects of JSON are written: one a line, in an array, in an array within an object"
         " (such as the output of a scan), or as values over several lines.",
     )
+    from_table: Annotated[str | None, JsonRule(sparse=True)] = source_option(
+        None,
+        "Table whose rows are read from a file that names tables: requests of batch-write-item, or"
+        " a model of NoSQL Workbench.",
+        metavar="NAME",
+        default_text="the table that is written",
+    )
     delimiter: Annotated[str, JsonRule(read=_read_delimiter)] = source_option(
         ",",
         "Field delimiter: tab, comma, pipe, semicolon, space, or characters; a control character as"
@@ -293,6 +300,8 @@ class Source(Message):
     path: Annotated[str | None, JsonRule(read=_read_path, sparse=True)] = None
     manifest: Annotated[str | None, JsonRule(sparse=True)] = None
     sources: Annotated[tuple[str, ...] | None, JsonRule(read=_read_sources, sparse=True)] = None
+    to_table: Annotated[str | None, JsonRule(sparse=True)] = None
+    """Table that is written, once a file was found whose objects hold arrays of rows."""
     within: Annotated[str | None, JsonRule(sparse=True)] = None
     """`bucket/prefix` that all objects of the run must have; None for no limit. An upload's rule
     sets it, because the uploaded file may be a manifest that names others' objects."""
@@ -343,6 +352,11 @@ class Source(Message):
     def framed(self) -> bool:
         """True if JSON objects are not one a line, so that rows begin at values."""
         return self.layout not in (AUTO, LINES)
+
+    @property
+    def table_of_rows(self) -> str | None:
+        """Table whose rows are read from a file that names tables; None for the first named."""
+        return self.from_table or self.to_table
 
     @property
     def kind(self) -> Format:

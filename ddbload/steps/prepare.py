@@ -19,7 +19,7 @@ from ddbload.contracts.column_mapping import (
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.payload import Payload, asked_hash
 from ddbload.contracts.run_record import Cursor, RunRecord, Table
-from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, PARQUET, TSV, Source
+from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, OBJECT, PARQUET, TSV, Source
 from ddbload.errors import DdbloadError
 from ddbload.items.type_inference import SettledCells
 from ddbload.ledger.ledger import Ledger
@@ -135,10 +135,16 @@ def _inspect_first_object(
     for raw in objects:
         with prefix_errors_with_object_name(raw, several=several):
             detected = detect_format(raw, payload.source, keys)
+            if detected.source.layout == OBJECT and table.keys:
+                named = replace(detected.source, to_table=table.name)
+                detected = replace(detected, source=named)
             file = open_decoded(raw, detected.source)
         with _with_detected(detected), prefix_errors_with_object_name(raw, several=several):
             header = read_header(
-                file, detected.source, options.row_limit, keys=keys, doubt=detected.doubt
+                *(file, detected.source, options.row_limit),
+                keys=keys,
+                doubt=detected.doubt,
+                deletes=options.write_mode.deletes,
             )
         # Skip objects without rows, such as a gzipped empty file: they do not show the header.
         if not header.empty:

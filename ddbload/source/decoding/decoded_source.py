@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -21,7 +22,8 @@ from ddbload.contracts.source import (
 )
 from ddbload.errors import SourceChanged, UnsupportedFormat
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK
-from ddbload.rows.json_framing import LARGEST_CONTAINER_START, JsonFramer
+from ddbload.rows.json_containers import LARGEST_CONTAINER_START
+from ddbload.rows.json_framing import JsonFramer
 from ddbload.source.decoding import inflate
 from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES, decompress
 
@@ -185,14 +187,20 @@ class DecodedSource:
         encoding: str | None = None,
         max_expansion: int | None = DEFAULT_MAX_EXPANSION,
         layout: str = AUTO,
+        table: str | None = None,
     ) -> None:
-        """`layout`: arrangement of JSON objects, see `LAYOUTS`; all others are lines."""
+        """`layout`: arrangement of JSON objects, see `LAYOUTS`; all others are lines.
+
+        `table`: table whose rows are read, of objects that name tables.
+        """
         self.inner = inner
         self.name = inner.name
         """Path or s3:// URI of the source."""
         self.members: frozenset[str] = frozenset()
         """Non-empty members of the object around a JSON array, once read to the end."""
-        self._layout = layout
+        self.others: Counter[str] = Counter()
+        """Number of rows of other tables in such objects, once read to the end."""
+        self._layout, self._table = layout, table
         self.compression = compression
         """Name of the compression."""
         # UTF-8, by any of its names, needs no conversion.
@@ -286,12 +294,12 @@ class DecodedSource:
         if not self.framed:
             yield from pieces
             return
-        framer = JsonFramer(self._layout, start, self._read_start)
+        framer = JsonFramer(self._layout, start, self._read_start, self._table)
         to_end = end is None or (self.plain and end >= self.inner.size)
         for framed in framer.frame(pieces, to_end=to_end):
             for offset in range(0, len(framed), piece_bytes):
                 yield framed[offset : offset + piece_bytes]
-        self.members = framer.members
+        self.members, self.others = framer.members, framer.others
 
     def _read_start(self) -> bytes:
         """Read the members before the array within an object."""
