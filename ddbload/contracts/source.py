@@ -17,10 +17,11 @@ source_option = partial(option, group=INPUT, decisive=True)
 
 AUTO = "auto"
 """Format, delimiter, encoding or compression that preflight detects from the source."""
-CSV, TSV, JSON, DYNAMODB_JSON, DYNAMODB_EXPORT, PARQUET = FORMATS = (
-    *("csv", "tsv", "json", "dynamodb-json", "dynamodb-export", "parquet"),
+CSV, TSV, JSON, DYNAMODB_JSON, DYNAMODB_EXPORT, MONGO_JSON, PARQUET = FORMATS = (
+    *("csv", "tsv", "json", "dynamodb-json", "dynamodb-export", "mongo-json", "parquet"),
 )
-"""Supported formats. The rows of `json` and `dynamodb-json` are JSON objects, see `LAYOUTS`."""
+"""Supported formats. The rows of `json`, `dynamodb-json` and `mongo-json` are JSON objects, see
+`LAYOUTS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ KINDS = {
     TSV: Format("\t"),
     JSON: Format(has_layouts=True, set_type="L"),
     DYNAMODB_JSON: Format(has_layouts=True, is_native=True),
+    MONGO_JSON: Format(has_layouts=True, set_type="L"),
     DYNAMODB_EXPORT: Format(is_native=True, is_export=True),
     PARQUET: Format(is_container=True),
     AUTO: Format(has_layouts=True, is_open=True),
@@ -197,8 +199,8 @@ class Source(Message):
 
     format: Annotated[str, JsonRule(choices=(*FORMATS, AUTO))] = source_option(
         CSV,
-        "Format of the source: csv, tsv, json, dynamodb-json, dynamodb-export or parquet. auto"
-        " detects it from the first bytes and the name.",
+        f"Format of the source: {', '.join(FORMATS[:-1])} or {FORMATS[-1]}. auto detects it from"
+        " the first bytes and the name.",
         metavar="FORMAT",
         typed=AUTO,
         common=True,

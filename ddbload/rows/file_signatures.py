@@ -26,6 +26,7 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _CONVERT = "ddbload does not read it: write it as Parquet, CSV or JSON Lines"
+_EXPORT = "export the table again as JSON (--export-format DYNAMODB_JSON)"
 _OTHER_KINDS = (
     (GZIP_SIGNATURE, "gzip data; decompress it first, or say --compression gzip"),
     (ZSTD_SIGNATURE, "Zstandard data; decompress it first, or say --compression zstd"),
@@ -73,6 +74,8 @@ _TEXT_KINDS = (
     ("<!doctype html", "an HTML page, as of an error or a login; fetch the file itself"),
     ("<html", "an HTML page, as of an error or a login; fetch the file itself"),
     ("{\\rtf", "a document in RTF; save its table as CSV"),
+    ("$ion_1_0", f"Amazon Ion; {_CONVERT}"),
+    ("{item:{", f"Amazon Ion, as an export of DynamoDB has it; {_EXPORT}"),
     ("%yaml", "YAML; ddbload does not read it: write it as JSON Lines"),
     ("insert into ", "SQL statements; export the table as CSV instead"),
     ("create table ", "SQL statements; export the table as CSV instead"),
@@ -82,6 +85,7 @@ _TEXT_KINDS = (
 """First characters, in lower case, of texts without rows."""
 _XML = re.compile(r"<([a-z][\w:-]*)(?:[ \n][^<>]*)?>\s*<[a-z!]")
 """Tag followed by another tag, which no column name contains."""
+_ION_ITEM = re.compile(r"\A(\$ion_1_0\s+)?\{\s*item\s*:\s*\{")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _LOOKED_AT = 1024
 _BZIP2 = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
@@ -167,6 +171,8 @@ def refuse_other_texts(start: bytes) -> None:
     """Raise `UnsupportedFormat` for text that begins like XML, HTML, SQL or similar."""
     text = start.removeprefix(BYTE_ORDER_MARK).lstrip().decode("latin-1").lower()
     text = text.replace("\r\n", "\n")
+    # Ion allows white space between any tokens.
+    text = _ION_ITEM.sub("{item:{", text)
     kind = next((kind for mark, kind in _TEXT_KINDS if text.startswith(mark)), None)
     if kind is None and _XML.match(text):
         kind = _TEXT_KINDS[0][1]

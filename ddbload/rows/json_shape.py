@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 
 from ddbload.contracts import source as layouts
-from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON
+from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, MONGO_JSON
 from ddbload.errors import InvalidJson
 from ddbload.rows.blocks import WHITE_SPACE
 from ddbload.rows.header_doubts import GuessedFormat
@@ -294,6 +294,8 @@ _CONTENTS: dict[str, type] = {
     "M": dict,
 }
 """Python type of the content of each attribute type in DynamoDB JSON."""
+_MONGO = {"$oid", "$date", "$numberLong", "$numberInt", "$numberDouble", "$numberDecimal"}
+"""Names of values in MongoDB's extended JSON."""
 _CHANGE = {"Metadata", "Keys", "NewImage", "OldImage"}
 
 
@@ -306,7 +308,11 @@ def kind_of(value: dict[str, object]) -> str:
         images = [image for name, image in value.items() if name != "Metadata" and image]
         if all(map(_is_typed_item, images)):
             return DYNAMODB_EXPORT
-    return JSON
+    return MONGO_JSON if any(map(_is_of_mongo, value.values())) else JSON
+
+
+def _is_of_mongo(value: object) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and not _MONGO.isdisjoint(value)
 
 
 def _is_typed_item(value: object) -> bool:
@@ -374,8 +380,9 @@ def sniff_framed(data: bytes, layout: str, shape: str) -> GuessedFormat:
         # Reading the rows reports the position of the error.
         row = None
     kind = kind_of(row) if isinstance(row, dict) and row else JSON
-    if kind == DYNAMODB_JSON:
-        return GuessedFormat(kind, None, 0.9, f"it is {shape}, and the first one is in {_TYPED}")
+    if kind in (DYNAMODB_JSON, MONGO_JSON):
+        why = f"it is {shape}, and they are {_DESCRIPTIONS[kind]}"
+        return GuessedFormat(kind, None, 0.9, why)
     return GuessedFormat(JSON, None, 0.9, f"it is {shape}")
 
 
@@ -387,6 +394,7 @@ _TYPED = "DynamoDB's JSON"
 _DESCRIPTIONS = {
     JSON: "objects of JSON",
     DYNAMODB_JSON: f"items in {_TYPED}",
+    MONGO_JSON: "documents in MongoDB's extended JSON",
     DYNAMODB_EXPORT: "changes as an incremental export has them",
 }
 

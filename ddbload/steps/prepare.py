@@ -19,7 +19,7 @@ from ddbload.contracts.column_mapping import (
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.payload import Payload, asked_hash
 from ddbload.contracts.run_record import Cursor, RunRecord, Table
-from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, OBJECT, PARQUET, TSV, Source
+from ddbload.contracts.source import AUTO, CSV, OBJECT, PARQUET, TSV, Source
 from ddbload.errors import DdbloadError
 from ddbload.items.type_inference import SettledCells
 from ddbload.ledger.ledger import Ledger
@@ -327,7 +327,7 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
     if source.format in (AUTO, PARQUET) and first_bytes(raw) == PARQUET_SIGNATURE:
         return DetectedFormat(replace(plain, format=PARQUET, delimiter=",", encoding="utf-8"))
     plain = _with_encoding(raw, plain)
-    if source.format in (JSON, DYNAMODB_JSON):
+    if source.kind.has_layouts and not source.kind.is_open:
         return _with_layout(raw, DetectedFormat(plain), wanted)
     if source.delimiter != AUTO and source.format == AUTO:
         # Only delimited text has a delimiter, so the format is known too.
@@ -350,7 +350,7 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
     )
     source = replace(plain, format=guess.format, delimiter=guess.delimiter or ",")
     detected = DetectedFormat(source, guess.sure, guess.why, guess.doubt)
-    is_json = guess.format in (JSON, DYNAMODB_JSON)
+    is_json = source.kind.has_layouts
     return _with_layout(raw, detected, wanted, guessed=True) if is_json else detected
 
 
