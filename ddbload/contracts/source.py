@@ -91,7 +91,7 @@ def is_export_manifest(location: str) -> bool:
     return posixpath.basename(location) in (EXPORT_SUMMARY, EXPORT_FILES)
 
 
-COMPRESSIONS = UNCOMPRESSED, GZIP, ZSTD = ("none", "gzip", "zstd")
+COMPRESSIONS = UNCOMPRESSED, GZIP, ZSTD, BZIP2, XZ = ("none", "gzip", "zstd", "bzip2", "xz")
 MATCHES = BY_NAME, BY_POSITION = ("name", "position")
 """Ways to match columns of several objects with those of the first."""
 DUPLICATES = REFUSE, NUMBER = ("refuse", "number")
@@ -433,8 +433,8 @@ class Source(Message):
 _HEADER_TEXT = re.compile(r"[!-~]{1,1024}")
 _LOCATION = ("bucket", "key", "prefix", "glob", "path", "manifest", "sources")
 _OF_A_VERSION = ("version_id", "etag", "sequencer")
-LOCATION_FIELDS = (*_LOCATION, *_OF_A_VERSION, "within")
-"""Fields that say where a source is; all others say how to read it."""
+LOCATION_FIELDS = (*_LOCATION, *_OF_A_VERSION, "within", "to_table")
+"""Fields that say where a source is, or that a run sets; all others say how to read it."""
 _IN_BUCKET = ("key", "prefix", "glob")
 
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 import codecs
 import re
 
-from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
+from ddbload.contracts.source import BZIP2, GZIP, UNCOMPRESSED, XZ, ZSTD
 from ddbload.errors import UnsupportedFormat
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 PARQUET_SIGNATURE = b"PAR1"
 GZIP_SIGNATURE = b"\x1f\x8b"
 ZSTD_SIGNATURE = b"\x28\xb5\x2f\xfd"
+XZ_SIGNATURE = b"\xfd7zXZ\x00"
 ZSTD_SKIPPABLE_SIGNATURES = tuple(bytes([0x50 + low]) + b"\x2a\x4d\x18" for low in range(16))
 """First bytes of skippable frames, with which Zstandard data may also begin (RFC 8878)."""
-LONGEST_COMPRESSION_SIGNATURE = 4
-_COMPRESSED_NAMES = {(".gz", ".gzip", ".bgz"): GZIP, (".zst", ".zstd"): ZSTD}
+LONGEST_COMPRESSION_SIGNATURE = 10
+_COMPRESSED_NAMES = {
+    (".gz", ".gzip", ".bgz"): GZIP,
+    (".zst", ".zstd"): ZSTD,
+    (".bz2",): BZIP2,
+    (".xz",): XZ,
+}
 LONGEST_BYTE_ORDER_MARK = 4
 # UTF-32 before UTF-16: its little-endian mark begins with UTF-16's.
 _BYTE_ORDER_MARKS = (
@@ -33,8 +39,8 @@ _OTHER_KINDS = (
     (PARQUET_SIGNATURE, "a Parquet file; leave out --format, or say --format parquet"),
     (codecs.BOM_UTF16_LE, "UTF-16 text; say --encoding utf-16"),
     (codecs.BOM_UTF16_BE, "UTF-16 text; say --encoding utf-16"),
-    (b"BZh", "bzip2 data; pipe it in: bzip2 -dc FILE | ddbload import - TABLE"),
-    (b"\xfd7zXZ\x00", "xz data; pipe it in: xz -dc FILE | ddbload import - TABLE"),
+    (b"BZh", "bzip2 data; decompress it first, or say --compression bzip2"),
+    (XZ_SIGNATURE, "xz data; decompress it first, or say --compression xz"),
     (b"\x04\x22\x4d\x18", "LZ4 data; pipe it in: lz4 -dc FILE | ddbload import - TABLE"),
     (b"\xff\x06\x00\x00sNaPpY", "Snappy data; decompress it first"),
     (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive; unpack it: 7z x FILE"),
@@ -96,9 +102,13 @@ LONGEST_SIGNATURE = _TAR_AT + len(_TAR)
 
 
 def compression_of(start: bytes) -> str:
-    """Detect gzip, zstd or none from `LONGEST_COMPRESSION_SIGNATURE` bytes or more."""
+    """Detect the compression from `LONGEST_COMPRESSION_SIGNATURE` bytes or more."""
     if start.startswith(GZIP_SIGNATURE):
         return GZIP
+    if start.startswith(XZ_SIGNATURE):
+        return XZ
+    if start.startswith(b"BZh") and start.startswith(_BZIP2, 4):
+        return BZIP2
     return ZSTD if start.startswith((ZSTD_SIGNATURE, *ZSTD_SKIPPABLE_SIGNATURES)) else UNCOMPRESSED
 
 
@@ -115,9 +125,9 @@ def is_unwritten(start: bytes) -> bool:
     Incomplete copies look like this. `start`: first `LONGEST_COMPRESSION_SIGNATURE` bytes, or the
     whole file if it is shorter.
     """
-    signatures = (GZIP_SIGNATURE, ZSTD_SIGNATURE)
+    signatures = (GZIP_SIGNATURE, ZSTD_SIGNATURE, XZ_SIGNATURE, b"BZh")
     is_cut = any(each.startswith(start) and start != each for each in signatures)
-    return is_cut or not start.strip(b"\0")
+    return is_cut or not start[:4].strip(b"\0")
 
 
 def encoding_of(start: bytes) -> str | None:

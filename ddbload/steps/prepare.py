@@ -324,7 +324,7 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
     `wanted`: columns that the table's keys are made from. Raises errors of reading.
     """
     plain = replace(source, compression=compression_in(raw, source))
-    if source.format in (AUTO, PARQUET) and first_bytes(raw) == PARQUET_SIGNATURE:
+    if source.format in (AUTO, PARQUET) and first_bytes(raw).startswith(PARQUET_SIGNATURE):
         return DetectedFormat(replace(plain, format=PARQUET, delimiter=",", encoding="utf-8"))
     plain = _with_encoding(raw, plain)
     if source.kind.has_layouts and not source.kind.is_open:

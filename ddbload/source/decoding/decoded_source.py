@@ -15,17 +15,22 @@ from ddbload.contracts.source import (
     ARRAY,
     AUTO,
     DEFAULT_MAX_EXPANSION,
+    GZIP,
     OBJECT,
     UNCOMPRESSED,
     VALUES,
-    ZSTD,
 )
 from ddbload.errors import SourceChanged, UnsupportedFormat
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK
 from ddbload.rows.json_containers import LARGEST_CONTAINER_START
 from ddbload.rows.json_framing import JsonFramer
 from ddbload.source.decoding import inflate
-from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES, decompress
+from ddbload.source.decoding.compression import (
+    EXPANSION_ALLOWANCE_BYTES,
+    MAKES_PARTS,
+    ONE_PART,
+    decompress,
+)
 
 
 class ByteSource(Protocol):
@@ -223,10 +228,10 @@ class DecodedSource:
     @property
     def why_uncut(self) -> str:
         """Reason why a compressed source that should be cut is not, and what helps."""
-        if self.compression == ZSTD:
+        if self.compression != GZIP:
             return (
-                "it is one Zstandard frame, which can only be decompressed from its beginning;"
-                " compress it with gzip, or with pzstd, which makes many frames"
+                f"it is {ONE_PART[self.compression]}, which can only be decompressed from its"
+                f" beginning; compress it with gzip, or with {MAKES_PARTS[self.compression]}"
             )
         return (
             "the places where gzip can be cut are found by zlib's own functions, which this Python"
