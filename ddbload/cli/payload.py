@@ -35,6 +35,7 @@ from ddbload.contracts.payload import (
 )
 from ddbload.contracts.source import AUTO, DELIMITERS, TSV, Source, source_fields
 from ddbload.errors import DuplicateColumn, InvalidPayload, InvalidUsage
+from ddbload.rows.file_signatures import compression_by_name
 
 _PARTS = {"source": Source, "": Payload, "mapping": ColumnMapping, "nulls": NullHandling}
 """Parts of a payload that describe reading and mapping, by their paths in it."""
@@ -230,8 +231,7 @@ def check_order(sources: Sequence[str], table: str) -> None:
 
 def is_data_file(name: str) -> bool:
     """Return whether a name has the suffix of a data file."""
-    base = name.lower().removesuffix(".gz").removesuffix(".zst")
-    return base != name.lower() or base.endswith(_DATA_SUFFIXES)
+    return compression_by_name(name) is not None or name.lower().endswith(_DATA_SUFFIXES)
 
 
 def _refuse_unused(given: Mapping[str, Any]) -> None:

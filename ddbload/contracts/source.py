@@ -17,10 +17,11 @@ source_option = partial(option, group=INPUT, decisive=True)
 
 AUTO = "auto"
 """Format, delimiter, encoding or compression that preflight detects from the source."""
-CSV, TSV, JSON, DYNAMODB_JSON, DYNAMODB_EXPORT, PARQUET = FORMATS = (
-    *("csv", "tsv", "json", "dynamodb-json", "dynamodb-export", "parquet"),
+CSV, TSV, JSON, DYNAMODB_JSON, DYNAMODB_EXPORT, MONGO_JSON, PARQUET = FORMATS = (
+    *("csv", "tsv", "json", "dynamodb-json", "dynamodb-export", "mongo-json", "parquet"),
 )
-"""Supported formats. The rows of `json` and `dynamodb-json` are JSON objects, see `LAYOUTS`."""
+"""Supported formats. The rows of `json`, `dynamodb-json` and `mongo-json` are JSON objects, see
+`LAYOUTS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ KINDS = {
     TSV: Format("\t"),
     JSON: Format(has_layouts=True, set_type="L"),
     DYNAMODB_JSON: Format(has_layouts=True, is_native=True),
+    MONGO_JSON: Format(has_layouts=True, set_type="L"),
     DYNAMODB_EXPORT: Format(is_native=True, is_export=True),
     PARQUET: Format(is_container=True),
     AUTO: Format(has_layouts=True, is_open=True),
@@ -76,7 +78,7 @@ KINDS = {
 DELIMITERS = {name: kind.delimiter for name, kind in KINDS.items() if kind.delimiter is not None}
 """Formats of delimited text, each with its usual delimiter."""
 LAYOUTS = LINES, ARRAY, OBJECT, VALUES = ("lines", "array", "object", "values")
-"""Layouts of JSON objects in a file: one a line, in an array, in the one array of objects within an
+"""Layouts of JSON objects in a file: one a line, in an array, in an array of objects within an
 object, and one after the other over several lines."""
 EXPORT_SUMMARY = "manifest-summary.json"
 EXPORT_FILES = "manifest-files.json"
@@ -89,7 +91,7 @@ def is_export_manifest(location: str) -> bool:
     return posixpath.basename(location) in (EXPORT_SUMMARY, EXPORT_FILES)
 
 
-COMPRESSIONS = UNCOMPRESSED, GZIP, ZSTD = ("none", "gzip", "zstd")
+COMPRESSIONS = UNCOMPRESSED, GZIP, ZSTD, BZIP2, XZ = ("none", "gzip", "zstd", "bzip2", "xz")
 MATCHES = BY_NAME, BY_POSITION = ("name", "position")
 """Ways to match columns of several objects with those of the first."""
 DUPLICATES = REFUSE, NUMBER = ("refuse", "number")
@@ -208,8 +210,8 @@ class Source(Message):
 
     format: Annotated[str, JsonRule(choices=(*FORMATS, AUTO))] = source_option(
         CSV,
-        "Format of the source: csv, tsv, json, dynamodb-json, dynamodb-export or parquet. auto"
-        " detects it from the first bytes and the name.",
+        f"Format of the source: {', '.join(FORMATS[:-1])} or {FORMATS[-1]}. auto detects it from"
+        " the first bytes and the name.",
         metavar="FORMAT",
         typed=AUTO,
         common=True,
@@ -218,6 +220,13 @@ class Source(Message):
         AUTO,
         "How the objects of JSON are written: one a line, in an array, in an array within an object"
         " (such as the output of a scan), or as values over several lines.",
+    )
+    from_table: Annotated[str | None, JsonRule(sparse=True)] = source_option(
+        None,
+        "Table whose rows are read from a file that names tables: requests of batch-write-item, or"
+        " a model of NoSQL Workbench.",
+        metavar="NAME",
+        default_text="the table that is written",
     )
     delimiter: Annotated[str, JsonRule(read=_read_delimiter)] = source_option(
         ",",
@@ -322,6 +331,8 @@ class Source(Message):
     path: Annotated[str | None, JsonRule(read=_read_path, sparse=True)] = None
     manifest: Annotated[str | None, JsonRule(sparse=True)] = None
     sources: Annotated[tuple[str, ...] | None, JsonRule(read=_read_sources, sparse=True)] = None
+    to_table: Annotated[str | None, JsonRule(sparse=True)] = None
+    """Table that is written, once a file was found whose objects hold arrays of rows."""
     within: Annotated[str | None, JsonRule(sparse=True)] = None
     """`bucket/prefix` that all objects of the run must have; None for no limit. An upload's rule
     sets it, because the uploaded file may be a manifest that names others' objects."""
@@ -389,6 +400,11 @@ class Source(Message):
     def framed(self) -> bool:
         """True if JSON objects are not one a line, so that rows begin at values."""
         return self.layout not in (AUTO, LINES)
+
+    @property
+    def table_of_rows(self) -> str | None:
+        """Table whose rows are read from a file that names tables; None for the first named."""
+        return self.from_table or self.to_table
 
     @property
     def kind(self) -> Format:
@@ -465,8 +481,8 @@ class Source(Message):
 _HEADER_TEXT = re.compile(r"[!-~]{1,1024}")
 _LOCATION = ("bucket", "key", "prefix", "glob", "path", "manifest", "sources")
 _OF_A_VERSION = ("version_id", "etag", "sequencer")
-LOCATION_FIELDS = (*_LOCATION, *_OF_A_VERSION, "within")
-"""Fields that say where a source is; all others say how to read it."""
+LOCATION_FIELDS = (*_LOCATION, *_OF_A_VERSION, "within", "to_table")
+"""Fields that say where a source is, or that a run sets; all others say how to read it."""
 _IN_BUCKET = ("key", "prefix", "glob")
 
 

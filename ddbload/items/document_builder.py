@@ -29,6 +29,8 @@ from ddbload.items.row_filter import Test, document_filter
 from ddbload.rows.blocks import Defect
 from ddbload.rows.file_signatures import bad_byte
 
+_REQUESTS = {"PutRequest": "Item", "DeleteRequest": "Key"}
+"""Members of requests in a BatchWriteItem."""
 MAX_VALUES = 1_000_000
 """Most commas in a row. In an item of 400 KB each value takes a byte at least, and an export line
 has two images of it; to parse a row with more would take hundreds of megabytes."""
@@ -52,12 +54,20 @@ def bare(members: Members) -> DocumentRow:
 
 
 def item_line(members: Members) -> DocumentRow:
-    """Take a line of a full export, `{"Item": {...}}`, or one that is the item itself."""
+    """Take a line of a full export, a request of batch-write-item, or the item itself.
+
+    These are `{"Item": {...}}`, `{"PutRequest": {"Item": {...}}}`, and a DeleteRequest with a Key.
+    """
     if len(members) == 1:
         ((name, content),) = members
         # {"Item": {"S": "text"}} is an item with one attribute named Item.
         if name == "Item" and isinstance(content, tuple) and not _is_value(content):
             return content, False
+        part = _REQUESTS.get(name)
+        if part is not None and isinstance(content, tuple) and len(content) == 1:
+            ((inner, value),) = content
+            if inner == part and isinstance(value, tuple) and not _is_value(value):
+                return value, part == "Key"
     return members, False
 
 
@@ -133,7 +143,9 @@ class DocumentBuilder(ItemChecker):
         self.kept_names = {*self.key_names, *self.needs.condition_columns}
         """Attributes that are encoded in mode `delete`."""
         # A request with a condition deletes in mode `delete` only.
-        self.deletes_listed = mode.replaces and rules.writes is None
+        self.deletes_listed = (
+            mode.replaces and rules.writes is None and rules.envelope is export_line
+        )
         """Whether a line may ask for the deletion of its item."""
         self.position_attribute = rules.position_attribute if mode.keeps_position else None
         self.changes_members = (
@@ -217,11 +229,10 @@ class DocumentBuilder(ItemChecker):
                 return verdict
         deletes = self.rules.mode.deletes
         if deleted and not deletes and not self.deletes_listed:
-            return Defect(
-                "deletion",
-                f"a deletion, and mode {self.rules.mode.name} deletes nothing; use mode put,"
-                " without a condition",
-            )
+            is_export = self.rules.envelope is export_line
+            advice = "use mode " + ("put, without a condition" if is_export else "delete")
+            detail = f"a deletion, and mode {self.rules.mode.name} deletes nothing; {advice}"
+            return Defect("deletion", detail)
         # A conversion has no table, so no keys: any key of a deletion will do.
         keys = len(self.key_names) or len(members)
         at = position(self.rules.started, byte)

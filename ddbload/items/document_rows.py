@@ -232,8 +232,13 @@ class JsonRows:
         if members is not whole and len(whole) > 1:
             return None
         text = line.strip(WHITE_SPACE)
-        if members is not whole:
+        around = whole
+        while around is not members:
             text = text[text.index(":") + 1 : -1].strip(WHITE_SPACE)
+            content = around[0][1]
+            if not isinstance(content, tuple):
+                return None
+            around = content
         values = dict(members)
         if len(values) < len(members) or not members or "\r" in text:
             return None

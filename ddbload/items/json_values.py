@@ -29,6 +29,12 @@ strings."""
 BAD_JSON = "bad_json"
 
 
+class Binary(str):
+    """Bytes in base64, which plain JSON has no type for."""
+
+    __slots__ = ()
+
+
 def parse(text: str) -> Json:
     """Parse a whole JSON text. Raises `BadValue`.
 
@@ -109,6 +115,7 @@ _ENCODERS: dict[type, Callable[[Any, int], str]] = {
     bool: lambda value, _: '{"BOOL":true}' if value else '{"BOOL":false}',
     list: _list_json,
     tuple: _map_json,
+    Binary: lambda value, _: f'{{"B":{quoted(value)}}}',
 }
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from ddbload.contracts.column_mapping import Dialect, column_changes, encoded_changes, row_writes
 from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord, Table
-from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, PARQUET
+from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, MONGO_JSON, PARQUET
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.modes import POSITION_LENGTH, PUT, RowWrites, WriteMode, position
 from ddbload.dynamodb.scalar_text import BadValue
@@ -29,6 +29,7 @@ from ddbload.items.document_builder import (
 )
 from ddbload.items.document_rows import EncodedRow, JsonRows
 from ddbload.items.item_requests import NO_NEEDS, Item, Joiner, joiner_for
+from ddbload.items.mongo_json import mongo_line
 from ddbload.items.row_attributes import ItemLayout, item_layout
 from ddbload.items.row_filter import FILTERED, row_filter
 from ddbload.rows.blocks import (
@@ -45,6 +46,7 @@ from ddbload.rows.dialect_grammar import dialect_boundaries
 
 _ENVELOPES = {
     JSON: bare,
+    MONGO_JSON: mongo_line,
     DYNAMODB_JSON: item_line,
     PARQUET: item_line,
     DYNAMODB_EXPORT: export_line,
@@ -310,7 +312,7 @@ def row_encoder_for(record: RunRecord, hmac_key: bytes | None = None) -> RowEnco
 
 def _document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
     payload = record.payload
-    file_format, options = payload.source.format, payload.options
+    kind, options = payload.source.kind, payload.options
     return DocumentRules(
         table=record.table,
         types=payload.types,
@@ -321,9 +323,9 @@ def _document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
         mode=record.mode,
         position_attribute=options.position_attribute,
         started=record.created,
-        typed=file_format != JSON,
-        native=file_format not in (JSON, PARQUET),
-        envelope=_ENVELOPES[file_format],
+        typed=kind.is_native or kind.is_container,
+        native=kind.is_native,
+        envelope=_ENVELOPES[payload.source.format],
         writes=row_writes(payload, record.table),
     )
 

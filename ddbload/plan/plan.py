@@ -12,7 +12,7 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.row_counts import ALL_FILTERED, NO_ROWS
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.source import GZIP, ZSTD
+from ddbload.contracts.source import AUTO, UNCOMPRESSED
 from ddbload.plan import price
 from ddbload.plan.advice import PlanWarning, list_warnings
 from ddbload.plan.capacity import Limit, TableFacts, json_seconds, rank_limits
@@ -98,7 +98,7 @@ class Plan:
         if record is None or record.objects is not None:
             return False
         source = record.payload.source
-        is_indexed = source.compression in (GZIP, ZSTD) and source.encoding == "utf-8"
+        is_indexed = source.compression not in (AUTO, UNCOMPRESSED) and source.encoding == "utf-8"
         return is_indexed and record.wants_index(expected_bytes(record))
 
     def to_json(self) -> dict[str, Any]:

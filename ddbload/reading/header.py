@@ -10,7 +10,7 @@ from itertools import chain
 
 from ddbload.contracts.column_mapping import ColumnChanges, Dialect, name_columns, shown
 from ddbload.contracts.run_record import Cursor, Table
-from ddbload.contracts.source import ARRAY, AUTO, BY_NAME, NUMBER, VALUES, Source
+from ddbload.contracts.source import ARRAY, AUTO, BY_NAME, NUMBER, OBJECT, VALUES, Source
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import (
     BadHeader,
@@ -18,6 +18,7 @@ from ddbload.errors import (
     TooManyColumns,
     UnsupportedFormat,
 )
+from ddbload.reading.named_tables import check_tables
 from ddbload.reading.open_sources import known_size
 from ddbload.rows.blocks import WHITE_SPACE, BlockSplitter, Defect
 from ddbload.rows.columns import ParsedRow, ParsedRows, RowParser
@@ -30,7 +31,8 @@ from ddbload.rows.file_signatures import (
     refuse_other_texts,
 )
 from ddbload.rows.header_evidence import COMPARED_ROWS, HeaderEvidence, header_evidence
-from ddbload.rows.json_framing import LARGEST_CONTAINER_START, rows_begin
+from ddbload.rows.json_containers import LARGEST_CONTAINER_START
+from ddbload.rows.json_framing import rows_begin
 from ddbload.rows.json_shape import (
     LAYOUT_OF,
     OTHERS,
@@ -87,19 +89,20 @@ def read_header(
     *,
     keys: Collection[str] = (),
     doubt: Doubt | None = None,
+    deletes: bool = False,
 ) -> Header:
     """Read the first row, and take the columns from it, or from the payload.
 
     `keys`: columns that the table's keys are made from. `doubt`: reason not to accept the first
-    row as a header. Raises `BadHeader`, `RowTooLong`, `UnsupportedFormat` and as
-    `DecodedSource.stream`.
+    row as a header. `deletes`: the run's mode deletes items. Raises `BadHeader`, `RowTooLong`,
+    `UnsupportedFormat` and as `DecodedSource.stream`.
     """
     start, is_end = _first_line(file, source.skip_lines, is_header=source.header)
     if not source.kind.has_columns:
         if is_end or source.kind.is_container:
             return Header((), start, is_end)
         if source.framed:
-            return _framed_header(file, source.layout, start)
+            return _framed_header(file, source, start, deletes=deletes)
         _refuse_other_json(file, start, keys)
         return Header((), start)
     rows = start if is_end else _first_rows(file, source, start, max_row_bytes)
@@ -205,17 +208,22 @@ def detect_layout(file: DecodedSource, keys: Collection[str]) -> tuple[str, Gues
     return layout, sniff_framed(sample[0], layout, shape)
 
 
-def _framed_header(file: DecodedSource, layout: str, start: Cursor) -> Header:
+def _framed_header(file: DecodedSource, source: Source, start: Cursor, *, deletes: bool) -> Header:
     """Find the first value of JSON that is not one object a line. Lines then count values."""
-    data = b""
+    layout, data = source.layout, b""
     for piece in file.stream(start.byte, None, _JSON_PIECE_BYTES):
         data += piece
-        begin = rows_begin(data, layout)
+        begin = rows_begin(data, layout, source.table_of_rows)
         if begin is not None and begin < len(data):
             is_empty = layout != VALUES and data.startswith(b"]", begin)
-            return Header((), Cursor(start.byte + begin, 1), is_empty)
+            at = Cursor(start.byte + begin, 1)
+            if layout == OBJECT:
+                check_tables(file, source, data, at, deletes=deletes)
+            return Header((), at, is_empty)
         if len(data) >= LARGEST_CONTAINER_START:
             break
+    if layout == OBJECT:
+        check_tables(file, source, data, None, deletes=deletes)
     if layout == VALUES and not data.strip(WHITE_SPACE.encode()):
         return Header((), start, empty=True)
     wanted = "a JSON array" if layout == ARRAY else "an object with an array of objects"

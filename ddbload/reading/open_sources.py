@@ -295,6 +295,7 @@ def _decoded(raw: ByteSource, source: Source, encoding: str | None) -> DecodedSo
         encoding=encoding,
         max_expansion=source.max_expansion,
         layout=source.layout,
+        table=source.table_of_rows,
     )
 
 

@@ -247,7 +247,8 @@ def slice_for_object(
         return ObjectSlice(pinned, start.byte, start.byte, start.line, raw.size - start.byte)
     payload = record.payload
     keys = wanted_columns(record.table, column_changes(payload.mapping))
-    header = read_header(file, payload.source, payload.options.row_limit, keys=keys)
+    limit, deletes = payload.options.row_limit, record.mode.deletes
+    header = read_header(file, payload.source, limit, keys=keys, deletes=deletes)
     places = None
     if payload.source.kind.has_columns and not header.empty:
         places = match_columns(header, record.columns, keys, payload.source, raw.name)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
+from ddbload.contracts.source import BZIP2, GZIP, UNCOMPRESSED, XZ, ZSTD
 from ddbload.contracts.text_encodings import is_single_byte, known_codec
 from ddbload.errors import UnsupportedFormat
 
@@ -16,10 +16,16 @@ BYTE_ORDER_MARK = codecs.BOM_UTF8
 PARQUET_SIGNATURE = b"PAR1"
 GZIP_SIGNATURE = b"\x1f\x8b"
 ZSTD_SIGNATURE = b"\x28\xb5\x2f\xfd"
+XZ_SIGNATURE = b"\xfd7zXZ\x00"
 ZSTD_SKIPPABLE_SIGNATURES = tuple(bytes([0x50 + low]) + b"\x2a\x4d\x18" for low in range(16))
 """First bytes of skippable frames, with which Zstandard data may also begin (RFC 8878)."""
-LONGEST_COMPRESSION_SIGNATURE = 4
-_COMPRESSED_NAMES = {(".gz", ".gzip", ".bgz"): GZIP, (".zst", ".zstd"): ZSTD}
+LONGEST_COMPRESSION_SIGNATURE = 10
+_COMPRESSED_NAMES = {
+    (".gz", ".gzip", ".bgz"): GZIP,
+    (".zst", ".zstd"): ZSTD,
+    (".bz2",): BZIP2,
+    (".xz",): XZ,
+}
 LONGEST_BYTE_ORDER_MARK = 4
 # UTF-32 before UTF-16: its little-endian mark begins with UTF-16's.
 _BYTE_ORDER_MARKS = (
@@ -30,14 +36,15 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _CONVERT = "ddbload does not read it: write it as Parquet, CSV or JSON Lines"
+_EXPORT = "export the table again as JSON (--export-format DYNAMODB_JSON)"
 _OTHER_KINDS = (
     (GZIP_SIGNATURE, "gzip data; decompress it first, or say --compression gzip"),
     (ZSTD_SIGNATURE, "Zstandard data; decompress it first, or say --compression zstd"),
     (PARQUET_SIGNATURE, "a Parquet file; leave out --format, or say --format parquet"),
     (codecs.BOM_UTF16_LE, "UTF-16 text; say --encoding utf-16"),
     (codecs.BOM_UTF16_BE, "UTF-16 text; say --encoding utf-16"),
-    (b"BZh", "bzip2 data; pipe it in: bzip2 -dc FILE | ddbload import - TABLE"),
-    (b"\xfd7zXZ\x00", "xz data; pipe it in: xz -dc FILE | ddbload import - TABLE"),
+    (b"BZh", "bzip2 data; decompress it first, or say --compression bzip2"),
+    (XZ_SIGNATURE, "xz data; decompress it first, or say --compression xz"),
     (b"\x04\x22\x4d\x18", "LZ4 data; pipe it in: lz4 -dc FILE | ddbload import - TABLE"),
     (b"\xff\x06\x00\x00sNaPpY", "Snappy data; decompress it first"),
     (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive; unpack it: 7z x FILE"),
@@ -77,6 +84,8 @@ _TEXT_KINDS = (
     ("<!doctype html", "an HTML page, as of an error or a login; fetch the file itself"),
     ("<html", "an HTML page, as of an error or a login; fetch the file itself"),
     ("{\\rtf", "a document in RTF; save its table as CSV"),
+    ("$ion_1_0", f"Amazon Ion; {_CONVERT}"),
+    ("{item:{", f"Amazon Ion, as an export of DynamoDB has it; {_EXPORT}"),
     ("%yaml", "YAML; ddbload does not read it: write it as JSON Lines"),
     ("insert into ", "SQL statements; export the table as CSV instead"),
     ("create table ", "SQL statements; export the table as CSV instead"),
@@ -86,6 +95,7 @@ _TEXT_KINDS = (
 """First characters, in lower case, of texts without rows."""
 _XML = re.compile(r"<([a-z][\w:-]*)(?:[ \n][^<>]*)?>\s*<[a-z!]")
 """Tag followed by another tag, which no column name contains."""
+_ION_ITEM = re.compile(r"\A(\$ion_1_0\s+)?\{\s*item\s*:\s*\{")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _LOOKED_AT = 1024
 _BZIP2 = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
@@ -95,9 +105,13 @@ LONGEST_SIGNATURE = _TAR_AT + len(_TAR)
 
 
 def compression_of(start: bytes) -> str:
-    """Detect gzip, zstd or none from `LONGEST_COMPRESSION_SIGNATURE` bytes or more."""
+    """Detect the compression from `LONGEST_COMPRESSION_SIGNATURE` bytes or more."""
     if start.startswith(GZIP_SIGNATURE):
         return GZIP
+    if start.startswith(XZ_SIGNATURE):
+        return XZ
+    if start.startswith(b"BZh") and start.startswith(_BZIP2, 4):
+        return BZIP2
     return ZSTD if start.startswith((ZSTD_SIGNATURE, *ZSTD_SKIPPABLE_SIGNATURES)) else UNCOMPRESSED
 
 
@@ -114,9 +128,9 @@ def is_unwritten(start: bytes) -> bool:
     Incomplete copies look like this. `start`: first `LONGEST_COMPRESSION_SIGNATURE` bytes, or the
     whole file if it is shorter.
     """
-    signatures = (GZIP_SIGNATURE, ZSTD_SIGNATURE)
+    signatures = (GZIP_SIGNATURE, ZSTD_SIGNATURE, XZ_SIGNATURE, b"BZh")
     is_cut = any(each.startswith(start) and start != each for each in signatures)
-    return is_cut or not start.strip(b"\0")
+    return is_cut or not start[:4].strip(b"\0")
 
 
 def encoding_of(start: bytes) -> str | None:
@@ -169,6 +183,8 @@ def refuse_other_texts(start: bytes) -> None:
     """Raise `UnsupportedFormat` for text that begins like XML, HTML, SQL or similar."""
     text = start.removeprefix(BYTE_ORDER_MARK).lstrip().decode("latin-1").lower()
     text = text.replace("\r\n", "\n")
+    # Ion allows white space between any tokens.
+    text = _ION_ITEM.sub("{item:{", text)
     kind = next((kind for mark, kind in _TEXT_KINDS if text.startswith(mark)), None)
     if kind is None and _XML.match(text):
         kind = _TEXT_KINDS[0][1]

@@ -8,52 +8,50 @@ parsed here: an invalid one is rejected later as a row.
 
 from __future__ import annotations
 
-import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import chain
 
 from ddbload.contracts.source import ARRAY, OBJECT, VALUES
-from ddbload.errors import InvalidJson
 from ddbload.rows.blocks import repeated
+from ddbload.rows.json_containers import (
+    MAX_CONTAINER_BYTES,
+    STRING,
+    ContainerScanner,
+    invalid,
+    scan_start,
+)
 
-LARGEST_CONTAINER_START = 4 * 1024 * 1024
-"""Bytes of a file within which the first value must begin. No item is as large."""
-MAX_CONTAINER_BYTES = 1024 * 1024
-"""Maximum bytes of an object after the array of rows that it holds."""
-MORE_FOLLOWS = frozenset(("LastEvaluatedKey", "NextToken"))
-"""Members of a Scan or Query response that show that there are more items."""
+MORE_FOLLOWS = frozenset(("LastEvaluatedKey", "NextToken", "UnprocessedKeys"))
+"""Members of a response of DynamoDB that show that there are more items."""
 
 _SPACE, _LINE_FEED, _QUOTE, _BACKSLASH, _COMMA = b' \n"\\,'
 _OPEN_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET, _CLOSE_BRACE = b"{[]}"
 # JSON allows neither in a string, so the row stays as invalid as with the line feed.
 _VERTICAL_TAB = 0x0B
 _WHITE_SPACE = re.compile(rb"[ \t\r\n]*+")
-_STRING = rb'"[^"\\\x00-\x1f]*+' + repeated(rb'\\[^\x00-\x1f][^"\\\x00-\x1f]*+') + rb'"'
 _REGULAR_LEVELS = 8
 """Nesting depth of objects whose end one regular expression can find."""
 _STRING_STOP = re.compile(rb'["\\\n]')
 _SCALAR_STOP = re.compile(rb'[ \t\r\n,\[\]{}"]')
 _STOPS = {_OPEN_BRACE: re.compile(rb'["{}]'), _OPEN_BRACKET: re.compile(rb'["\[\]]')}
-_WHOLE_STRING = re.compile(_STRING)
-_TOKEN = re.compile(_STRING + rb"|[\[{}\]]")
-_OBJECTS_BEGIN = re.compile(rb"\[[ \t\r\n]*+(?=\{)")
+_WHOLE_STRING = re.compile(STRING)
 _EMPTY_ITEMS = re.compile(rb'"Items"[ \t\r\n]*+:[ \t\r\n]*+\[[ \t\r\n]*+(?=\])')
 _ARRAY_BEGINS = re.compile(rb"[ \t\r\n]*+\[[ \t\r\n]*+")
 
-_FIRST, _AFTER, _NEXT, _INSIDE, _SCALAR, _TAIL = range(6)
+_FIRST, _AFTER, _NEXT, _INSIDE, _SCALAR, _TAIL, _AGAIN = range(7)
 """States of the framer.
 
 In order: before the first value, after a value, after a comma, in an object, array or string, in
-another value, and after all values.
+another value, after all values of an array, and before the first value of a further array.
 """
 
 
-def rows_begin(data: bytes, layout: str) -> int | None:
+def rows_begin(data: bytes, layout: str, table: str | None = None) -> int | None:
     """Return the offset of the first value in a file's beginning, or of the end of an empty array.
 
-    None if the beginning contains neither.
+    None if the beginning contains neither. `table`: see `ContainerScanner`.
     """
     if layout == ARRAY:
         found = _ARRAY_BEGINS.match(data)
@@ -61,20 +59,9 @@ def rows_begin(data: bytes, layout: str) -> int | None:
     if layout != OBJECT:
         begin = _skip_white_space(data, 0)
         return begin if begin < len(data) else None
-    stack = bytearray()
-    for token in _TOKEN.finditer(data):
-        mark = data[token.start()]
-        if mark == _OPEN_BRACKET and _OPEN_BRACKET not in stack and stack:
-            array = _OBJECTS_BEGIN.match(data, token.start())
-            if array is not None:
-                return array.end()
-        if mark in (_OPEN_BRACE, _OPEN_BRACKET):
-            stack.append(mark)
-        elif mark != _QUOTE:
-            if not stack or abs(stack.pop() - mark) > 2:
-                return None
-            if not stack:
-                break
+    first = scan_start(data, table)[1]
+    if first is not None:
+        return first
     empty = _EMPTY_ITEMS.search(data)
     return None if empty is None else empty.end()
 
@@ -87,6 +74,7 @@ class JsonFramer:
         layout: str,
         byte: int,
         container: Callable[[], bytes] = bytes,
+        table: str | None = None,
     ) -> None:
         """Make a framer.
 
@@ -95,9 +83,12 @@ class JsonFramer:
             byte: Offset of the stream's first byte in the source.
             container: Function that reads the source's beginning, up to the array within its
                 object.
+            table: Table whose rows are read, of objects that name tables; see `ContainerScanner`.
         """
         self.members: frozenset[str] = frozenset()
-        """Non-empty members of the object around the array, once it has ended."""
+        """Non-empty members of the last object around an array, once it has ended."""
+        self.others: Counter[str] = Counter()
+        """Number of rows of other tables, once the source has ended."""
         self._layout = layout
         self._container = container
         self._byte = byte
@@ -109,7 +100,11 @@ class JsonFramer:
         self._in_string = self._escaped = False
         # White space between values was read; its last byte is held back.
         self._has_gap = self._holds = False
-        self._tail = bytearray()
+        # Bytes of text around the values that are not decided yet.
+        self._unread = b""
+        self._table = table
+        self._scanner: ContainerScanner | None = None
+        self._tail_bytes = 0
 
     def frame(self, pieces: Iterator[bytes], *, to_end: bool) -> Iterator[bytes]:
         """Frame pieces. With `to_end` they end with the source, otherwise before a value.
@@ -129,9 +124,11 @@ class JsonFramer:
         data = piece
         if self._holds:
             data, self._byte, self._holds = b" " + piece, self._byte - 1, False
+        data, self._byte = self._unread + data, self._byte - len(self._unread)
+        is_undecided, self._unread = bool(self._unread), b""
         # Restored within strings, and inserted between values.
         out = bytearray(data.replace(b"\n", b" "))
-        at = len(data) - len(piece)
+        at = 0 if is_undecided else len(data) - len(piece)
         while at < len(data):
             if self._state == _INSIDE:
                 at = self._read_inside(data, out, at)
@@ -142,29 +139,34 @@ class JsonFramer:
             else:
                 at = self._read_between(data, out, at)
         self._byte += len(data)
+        if self._unread:
+            del out[-len(self._unread) :]
         # A value may begin with the next byte.
-        if self._has_gap and self._state in (_AFTER, _NEXT):
+        elif self._has_gap and self._state in (_AFTER, _NEXT, _AGAIN):
             self._holds = True
             out.pop()
         return bytes(out)
 
     def stop(self) -> bytes:
         """Return the byte held back, when stopping before a value."""
-        return b"\n" if self._holds else b""
+        held = len(self._unread) or self._holds
+        return b" " * (held - 1) + b"\n" if held else b""
 
     def finish(self) -> bytes:
         """Return the byte held back at the end of the source. Raises `InvalidJson`."""
         if self._state == _INSIDE:
-            raise _error(
+            raise invalid(
                 f"the value that begins at byte {self._value_byte} is not closed: the file is cut"
                 " off, or a quote or bracket is missing"
             )
         if self._layout == VALUES or self._byte == self._start:
             return b" " if self._holds else b""
         if self._state != _TAIL:
-            raise _error(f"the array is not closed at the end, byte {self._byte}: it is cut off")
+            raise invalid(f"the array is not closed at the end, byte {self._byte}: it is cut off")
         if self._layout == OBJECT:
-            self.members = _check_container(self._container(), bytes(self._tail))
+            scanner = self._scan()
+            scanner.check_end()
+            self.members, self.others = scanner.members, scanner.others
         return b""
 
     def _read_between(self, data: bytes, out: bytearray, at: int) -> int:
@@ -191,9 +193,9 @@ class JsonFramer:
         byte = self._byte + at
         if self._state == _AFTER and (is_array or not self._has_gap):
             expected = "a comma or ]" if is_array else "white space"
-            raise _error(f"byte {byte}: {expected} should follow the value before")
+            raise invalid(f"byte {byte}: {expected} should follow the value before")
         if mark in b",]}":
-            raise _error(f"byte {byte}: {chr(mark)} where a value should be")
+            raise invalid(f"byte {byte}: {chr(mark)} where a value should be")
         if self._state != _FIRST:
             out[at - 1] = _LINE_FEED
         return self._begin_value(data, at)
@@ -290,35 +292,50 @@ class JsonFramer:
         self._state = _AFTER
         return found.start()
 
+    def _scan(self) -> ContainerScanner:
+        """Return the scanner of the text around the values, which has read that before them."""
+        if self._scanner is None:
+            before = self._container()
+            self._scanner, begin = scan_start(before, self._table)
+            if begin is None:
+                # An empty array, as if it had a number.
+                self._scanner = scan_start(before[: self._start] + b"0", self._table)[0]
+            # What is between the first array and the one at which reading began is not read.
+            self._scanner.is_known = begin in (None, self._start)
+        return self._scanner
+
     def _read_tail(self, data: bytes, out: bytearray, at: int) -> int:
         """Blank out the bytes after the values. The first of them closes the array."""
         size = len(data)
         out[at:] = b" " * (size - at)
         if self._layout == OBJECT:
-            self._tail += data[at:]
-            if len(self._tail) > MAX_CONTAINER_BYTES:
-                raise _error(
+            scanner = self._scan()
+            rows = scanner.feed(data[at:])
+            self._unread = data[size - scanner.unread :]
+            self._tail_bytes += size - at - scanner.unread
+            if rows is not None:
+                self._state, self._has_gap, self._tail_bytes = _AGAIN, True, 0
+                out[at + rows :] = data[at + rows :].replace(b"\n", b" ")
+                return at + rows
+            if self._tail_bytes > MAX_CONTAINER_BYTES:
+                raise invalid(
                     f"more than {MAX_CONTAINER_BYTES:,} bytes follow the array of objects before"
                     f" byte {self._byte + size}"
                 )
             return size
-        if not self._tail:
-            self._tail += b"]"
+        if not self._tail_bytes:
+            self._tail_bytes = 1
             at += 1
         other = _skip_white_space(data, at)
         if other < size:
-            raise _error(f"byte {self._byte + other}: the array has ended, and more follows")
+            raise invalid(f"byte {self._byte + other}: the array has ended, and more follows")
         return size
-
-
-def _error(what: str) -> InvalidJson:
-    return InvalidJson(f"{what}; mend the file, or write it again")
 
 
 def frame_sample(data: bytes, layout: str) -> bytes:
     """Return the rows in a file's beginning as lines; the last may be cut. Raises `InvalidJson`."""
     begin = rows_begin(data, layout)
-    return b"" if begin is None else JsonFramer(layout, begin).feed(data[begin:])
+    return b"" if begin is None else JsonFramer(layout, begin, lambda: data).feed(data[begin:])
 
 
 def _skip_white_space(data: bytes, at: int) -> int:
@@ -333,52 +350,11 @@ def _patterns(*, spaced: bool) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
     The object's braces are balanced, and its strings contain no control characters: a line feed in
     a string must not become a space, so such objects are read otherwise.
     """
-    pattern = _STRING
+    pattern = STRING
     for _ in range(_REGULAR_LEVELS):
         inside = repeated(rb'(?:%b)[^"{}]*+' % pattern)
         nested = rb'\{[^"{}]*+' + inside + rb"\}"
-        pattern = _STRING + rb"|" + nested
+        pattern = STRING + rb"|" + nested
     space = rb"[ \t\r\n]"
     separator = space + rb"++" if spaced else space + rb"*+," + space + rb"*+"
     return re.compile(separator + rb"(%b)" % nested), re.compile(nested)
-
-
-def _check_container(before: bytes, tail: bytes) -> frozenset[str]:
-    """Check the object around the array of rows; return the names of its members."""
-    begin = rows_begin(before, OBJECT)
-    text = before[:begin].removeprefix(b"\xef\xbb\xbf") + tail
-
-    def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            raise ValueError("a name stands twice in it")
-        return found
-
-    def refuse(constant: str) -> object:
-        raise ValueError(f"{constant} is not JSON")
-
-    what = "the object around the array of objects is not JSON"
-    try:
-        value = json.loads(
-            text, object_pairs_hook=members, parse_constant=refuse, parse_int=str, parse_float=str
-        )
-    except (ValueError, RecursionError):
-        raise _error(f"{what}: it is cut off, names a member twice, or more follows it") from None
-    if not isinstance(value, dict):
-        raise _error(what)
-    if _has_objects_in_list(value):
-        raise _error("the object holds several arrays of objects, and rows come from only one")
-    return frozenset(name for name, member in value.items() if member)
-
-
-def _has_objects_in_list(value: dict[str, object]) -> bool:
-    waiting: list[object] = [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, list):
-            if any(isinstance(member, dict) for member in each):
-                return True
-            waiting += each
-        elif isinstance(each, dict):
-            waiting += chain(each.values())
-    return False

@@ -8,15 +8,17 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 
 from ddbload.contracts import source as layouts
-from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON
+from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, MONGO_JSON
 from ddbload.errors import InvalidJson
 from ddbload.rows.blocks import WHITE_SPACE
+from ddbload.rows.json_containers import BY_TABLE
 from ddbload.rows.json_framing import frame_sample, rows_begin
 from ddbload.rows.readings import GuessedFormat
 
 OBJECTS = "a JSON array of objects"
 OTHERS = "a JSON array of values that are not objects"
 SCAN = "the response of a Scan or Query, with its items in a list"
+TABLES = "requests of batch-write-item, or other rows in the JSON of DynamoDB's tools"
 CONTAINER = "an object that holds an array of objects"
 PRETTY = "JSON objects written over several lines"
 SPACED = "several JSON objects in one line"
@@ -24,6 +26,7 @@ JOINED = "several JSON objects in one line, without white space between them"
 LAYOUT_OF = {
     OBJECTS: layouts.ARRAY,
     SCAN: layouts.OBJECT,
+    TABLES: layouts.OBJECT,
     CONTAINER: layouts.OBJECT,
     PRETTY: layouts.VALUES,
     SPACED: layouts.VALUES,
@@ -32,6 +35,7 @@ LAYOUT_OF = {
 _PROGRAMS = {
     OBJECTS: "'.[]'",
     SCAN: "'.Items[]'",
+    TABLES: "'.. | arrays | .[] | .PutRequest?.Item? // .'",
     CONTAINER: "'.. | arrays | .[] | objects'",
     PRETTY: ".",
     SPACED: ".",
@@ -129,6 +133,8 @@ def shape_of_json(data: bytes, *, whole: bool, keys: Collection[str]) -> str | N
         is_alone = whole and not text[end:].strip(WHITE_SPACE)
         return _shape(value, keys, is_alone=is_alone)
     rest_of_line = text[end:].partition("\n")[0]
+    if _is_page(value) and not _has(value, keys):
+        return _shape(value, keys)
     if isinstance(value, dict) and rest_of_line.strip(WHITE_SPACE).startswith("{"):
         if _rows(text, whole, keys):
             return None
@@ -142,7 +148,7 @@ def shape_of_json(data: bytes, *, whole: bool, keys: Collection[str]) -> str | N
     if isinstance(value, list):
         is_alone = whole and len(values) == 1 and first is not None
         return _shape(value, keys) if is_alone or _is_array_of_objects(value) else None
-    return SCAN if _is_page(first) else None
+    return _shape(first, keys) if _is_page(first) else None
 
 
 def _cut_off_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
@@ -175,7 +181,8 @@ def _shape(value: object, keys: Collection[str], *, is_alone: bool = False) -> s
     if isinstance(value, list):
         return OBJECTS if not value or isinstance(value[0], dict) else OTHERS
     if _is_page(value) and not _has(value, keys):
-        return SCAN
+        is_scan = isinstance(value, dict) and value.keys() <= _PAGE
+        return SCAN if is_scan else TABLES
     return CONTAINER if is_alone and _is_container(value, keys) else PRETTY
 
 
@@ -225,10 +232,34 @@ def _is_row(value: object, keys: Collection[str]) -> bool:
 
 
 def _is_page(value: object) -> bool:
-    if not isinstance(value, dict) or not value.keys() <= _PAGE:
+    if not isinstance(value, dict):
         return False
+    if not value.keys() <= _PAGE:
+        return _names_tables(value)
     items = value.get("Items")
     return isinstance(items, list) and all(isinstance(item, dict) for item in items)
+
+
+def _names_tables(value: dict[str, object]) -> bool:
+    """Return whether an object holds rows by table: requests, responses, or a model."""
+    by_table = next((value[name] for name in BY_TABLE if name in value), value)
+    models = value.get("DataModel")
+    if isinstance(models, list) and all(isinstance(each, dict) for each in models):
+        return any("TableName" in each for each in models)
+    if not isinstance(by_table, dict) or not by_table:
+        return False
+    is_request = by_table is value
+    return all(
+        _is_array_of_objects(rows) and (not is_request or all(map(_requested, rows)))
+        for rows in by_table.values()
+    )
+
+
+def _requested(value: dict[str, object]) -> object:
+    """Return the item or key of a request of batch-write-item; None for any other object."""
+    part = {"PutRequest": "Item", "DeleteRequest": "Key"}.get("".join(value))
+    request = None if part is None else value["".join(value)]
+    return request.get(part) if isinstance(request, dict) and len(request) == 1 else None
 
 
 def _has(value: object, keys: Collection[str]) -> bool:
@@ -270,19 +301,25 @@ _CONTENTS: dict[str, type] = {
     "M": dict,
 }
 """Python type of the content of each attribute type in DynamoDB JSON."""
+_MONGO = {"$oid", "$date", "$numberLong", "$numberInt", "$numberDouble", "$numberDecimal"}
+"""Names of values in MongoDB's extended JSON."""
 _CHANGE = {"Metadata", "Keys", "NewImage", "OldImage"}
 
 
 def kind_of(value: dict[str, object]) -> str:
     """Return the format of a row."""
-    item = value.get("Item")
+    item = value.get("Item", _requested(value))
     if (len(value) == 1 and _is_typed_item(item)) or (value and _is_typed_item(value)):
         return DYNAMODB_JSON
     if "Keys" in value and len(value) > 1 and value.keys() <= _CHANGE:
         images = [image for name, image in value.items() if name != "Metadata" and image]
         if all(map(_is_typed_item, images)):
             return DYNAMODB_EXPORT
-    return JSON
+    return MONGO_JSON if any(map(_is_of_mongo, value.values())) else JSON
+
+
+def _is_of_mongo(value: object) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and not _MONGO.isdisjoint(value)
 
 
 def _is_typed_item(value: object) -> bool:
@@ -350,8 +387,9 @@ def sniff_framed(data: bytes, layout: str, shape: str) -> GuessedFormat:
         # Reading the rows reports the position of the error.
         row = None
     kind = kind_of(row) if isinstance(row, dict) and row else JSON
-    if kind == DYNAMODB_JSON:
-        return GuessedFormat(kind, None, 0.9, f"it is {shape}, and the first one is in {_TYPED}")
+    if kind in (DYNAMODB_JSON, MONGO_JSON):
+        why = f"it is {shape}, and they are {_DESCRIPTIONS[kind]}"
+        return GuessedFormat(kind, None, 0.9, why)
     return GuessedFormat(JSON, None, 0.9, f"it is {shape}")
 
 
@@ -363,6 +401,7 @@ _TYPED = "DynamoDB's JSON"
 _DESCRIPTIONS = {
     JSON: "objects of JSON",
     DYNAMODB_JSON: f"items in {_TYPED}",
+    MONGO_JSON: "documents in MongoDB's extended JSON",
     DYNAMODB_EXPORT: "changes as an incremental export has them",
 }
 

@@ -246,7 +246,7 @@ _EXTENSIONS = {
     ".parquet": (PARQUET, None),
     ".pq": (PARQUET, None),
 }
-_COMPRESSED = re.compile(r"\.(?:gz|gzip|zst|zstd)\Z", re.IGNORECASE)
+_COMPRESSED = re.compile(r"\.(?:gz|gzip|bz2|xz|zst|zstd)\Z", re.IGNORECASE)
 
 
 def sniff(

@@ -19,7 +19,7 @@ from ddbload.contracts.column_mapping import (
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.payload import Payload, asked_hash
 from ddbload.contracts.run_record import Cursor, RunRecord, Table
-from ddbload.contracts.source import AUTO, CSV, DYNAMODB_JSON, JSON, PARQUET, TSV, Source
+from ddbload.contracts.source import AUTO, CSV, OBJECT, PARQUET, TSV, Source
 from ddbload.errors import DdbloadError
 from ddbload.items.type_inference import SettledCells
 from ddbload.ledger.ledger import Ledger
@@ -156,10 +156,16 @@ def _inspect_first_object(
     for raw in objects:
         with prefix_errors_with_object_name(raw, several=several):
             detected = detect_format(raw, payload.source, keys)
+            if detected.source.layout == OBJECT and table.keys:
+                named = replace(detected.source, to_table=table.name)
+                detected = replace(detected, source=named)
             file = open_decoded(raw, detected.source)
         with _with_detected(detected), prefix_errors_with_object_name(raw, several=several):
             header = read_header(
-                file, detected.source, options.row_limit, keys=keys, doubt=detected.doubt
+                *(file, detected.source, options.row_limit),
+                keys=keys,
+                doubt=detected.doubt,
+                deletes=options.write_mode.deletes,
             )
         # Skip objects without rows, such as a gzipped empty file: they do not show the header.
         if not header.empty:
@@ -334,10 +340,10 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
     `wanted`: columns that the table's keys are made from. Raises errors of reading.
     """
     plain = replace(source, compression=compression_in(raw, source))
-    if source.format in (AUTO, PARQUET) and first_bytes(raw) == PARQUET_SIGNATURE:
+    if source.format in (AUTO, PARQUET) and first_bytes(raw).startswith(PARQUET_SIGNATURE):
         return DetectedFormat(replace(plain, format=PARQUET, delimiter=",", encoding="utf-8"))
     plain = _with_encoding(raw, plain)
-    if source.format in (JSON, DYNAMODB_JSON):
+    if source.kind.has_layouts and not source.kind.is_open:
         return _with_layout(raw, DetectedFormat(plain), wanted)
     if source.delimiter != AUTO and source.format == AUTO:
         # Only delimited text has a delimiter, so the format is known too.
@@ -362,7 +368,7 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
     if guess.reading is not None:
         source = guess.reading.applied_to(source)
     detected = DetectedFormat(source, guess.sure, guess.why, guess.doubt)
-    is_json = guess.format in (JSON, DYNAMODB_JSON)
+    is_json = source.kind.has_layouts
     return _with_layout(raw, detected, wanted, guessed=True) if is_json else detected
 
 

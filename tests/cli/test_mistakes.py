@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import bz2
 import io
 import json
-import lzma
 import re
 import sys
 import zipfile
@@ -48,8 +46,6 @@ FILES: dict[str, bytes] = {
     "books.pdf": b"%PDF-1.4\n%aaaa",
     "books.xlsx": _archive("[Content_Types].xml"),
     "books.zip": _archive("books.csv"),
-    "books.bz2": bz2.compress(b"isbn,name\n1,a\n"),
-    "books.xz": lzma.compress(b"isbn,name\n1,a\n"),
     "books.avro": b"Obj\x01\x04\x16avro.schema",
     "books.orc": b"ORC\n\x03\0\0aaaa",
     "books.7z": b"7z\xbc\xaf\x27\x1c\0\x04",
@@ -163,8 +159,6 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("import books.pdf books", FAILED, ("a PDF document",)),
     ("import books.xlsx books", FAILED, ("a spreadsheet (.xlsx or .ods); save the sheet as CSV",)),
     ("import books.zip books", FAILED, ("unzip -p FILE | ddbload import - TABLE",)),
-    ("import books.bz2 books", FAILED, ("bzip2 -dc FILE | ddbload import - TABLE",)),
-    ("import books.xz books", FAILED, ("xz -dc FILE | ddbload import - TABLE",)),
     ("import books.avro books", FAILED, ("an Avro file", "Parquet, CSV or JSON Lines")),
     ("import books.orc books", FAILED, ("an ORC file", "Parquet, CSV or JSON Lines")),
     ("import books.7z books", FAILED, ("a 7-Zip archive; unpack it: 7z x FILE",)),

@@ -79,10 +79,11 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
             *("utf-8", "UTF8", "utf_8_sig", "latin-1", "UTF-16", "shift_jis", "utf-7", "auto"),
             *("rot13", "base64", "idna", "unicode_escape", "utf-88", "\0", "", None, 8, []),
         ],
-        "compression": [*COMPRESSIONS, "auto", "bzip2", "", 1, None, []],
+        "compression": [*COMPRESSIONS, "auto", "lzip", "", 1, None, []],
         "max_expansion": whole_numbers(2**53),
         "match": [*MATCHES, "order", "", 1, None, []],
         "duplicate_columns": [*DUPLICATES, "drop", "", 1, None, []],
+        "from_table": ["a", "", None, "\ud800", 1, True, []],
         "layout": [*LAYOUTS, "auto", "list", "", 1, None, []],
     },
     "mapping": {

@@ -1,4 +1,4 @@
-"""gzip and Zstandard decompression, piece by piece, from the start or from a seek point.
+"""Decompression of gzip, Zstandard, bzip2 and xz, piece by piece, from the start or a seek point.
 
 Pieces of output are bounded, because a few compressed bytes can expand to gigabytes. Damaged data
 (a wrong checksum or length, or an early end) raises an error before the last piece is yielded.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ddbload.contracts.chunks import SeekPoint
-from ddbload.contracts.source import GZIP
+from ddbload.contracts.source import BZIP2, GZIP, XZ, ZSTD
 from ddbload.errors import DamagedCompression, ExpansionTooLarge, ExtraMissing, UnsupportedFormat
 from ddbload.rows.file_signatures import ZSTD_SIGNATURE, ZSTD_SKIPPABLE_SIGNATURES
 from ddbload.source.decoding.inflate import OUTPUT_BYTES, make_inflater
@@ -22,7 +22,15 @@ EXPANSION_ALLOWANCE_BYTES = 1024 * 1024
 _GZIP_SIGNATURE, _DEFLATE = b"\x1f\x8b", 8
 # Flags in the header of a gzip member (RFC 1952, 2.3.1).
 _HEADER_CHECKSUM, _EXTRA_FIELD, _NAME, _COMMENT, _RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
-# The largest window that the zstd command uses by default. The window is held in memory.
+ONE_PART = {ZSTD: "one Zstandard frame", BZIP2: "one bzip2 stream", XZ: "one xz stream"}
+MAKES_PARTS = {
+    ZSTD: "pzstd, which makes many frames",
+    BZIP2: "pbzip2, which makes many streams",
+    XZ: "gzip in several files",
+}
+"""What can only be decompressed from its beginning, and what makes smaller ones."""
+# The largest window that the zstd command uses by default. The window is held in memory. Of xz, the
+# memory of all, which is 65 MiB for its highest level.
 _MAX_WINDOW_BYTES = 128 * 1024 * 1024
 # A Zstandard block holds at most this much, compressed or not (RFC 8878).
 _ZSTD_BLOCK_BYTES = 128 * 1024
@@ -43,7 +51,7 @@ def decompress(
     start: SeekPoint | None = None,
     trail: Any = None,
 ) -> Iterator[bytes]:
-    """Decompress gzip or zstd into pieces of at most 128 KiB. Empty input gives empty output.
+    """Decompress data into pieces of at most 128 KiB. Empty input gives empty output.
 
     `read` yields the compressed bytes from an offset on. `name` is the source's name, for error
     messages. `max_expansion` limits the output to that many times the input, once 1 MiB has come
@@ -57,7 +65,9 @@ def decompress(
     """
     start = start or SeekPoint(0, 0)
     reader = _Reader(read(start.offset), start, name, max_expansion)
-    return _gunzip(reader, start, trail) if compression == GZIP else _unzstd(reader, trail)
+    if compression == GZIP:
+        return _gunzip(reader, start, trail)
+    return _unzstd(reader, trail) if compression == ZSTD else _unpack(reader, compression, trail)
 
 
 class _Reader:
@@ -270,6 +280,55 @@ def _unzstd(reader: _Reader, trail: Any) -> Iterator[bytes]:
                 f" {_MAX_WINDOW_BYTES >> 20} MiB; compress it again without --long and --ultra"
             ) from None
         raise reader.damaged(f"the Zstandard data are damaged ({words})") from None
+
+
+def _unpack(reader: _Reader, compression: str, trail: Any) -> Iterator[bytes]:
+    """Decompress streams of bzip2 or xz."""
+    # A Python may be built without either.
+    import bz2
+    import lzma
+
+    is_first = not reader.taken
+    try:
+        while True:
+            if compression == XZ and not is_first:
+                # Streams are padded with zeros, to four bytes.
+                reader.skip_zeros()
+            if reader.at_end():
+                return
+            if trail is not None and trail.wants(reader.output):
+                trail.add(SeekPoint(reader.taken, reader.output))
+            stream: Any = (
+                lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MAX_WINDOW_BYTES)
+                if compression == XZ
+                else bz2.BZ2Decompressor()
+            )
+            while not stream.eof:
+                data = b""
+                if stream.needs_input:
+                    if reader.at_end():
+                        raise EOFError
+                    data, reader.offset = reader.piece[reader.offset :], len(reader.piece)
+                output = stream.decompress(data, OUTPUT_BYTES)
+                if trail is not None:
+                    trail.consumed = reader.taken
+                if output:
+                    yield reader.count(output)
+            reader.offset -= len(stream.unused_data)
+            is_first = False
+    except EOFError:
+        raise reader.damaged(f"the {compression} data end too early") from None
+    except (OSError, ValueError, lzma.LZMAError) as error:
+        if "Memory usage limit" in str(error):
+            raise UnsupportedFormat(
+                f"{reader.name} needs more than {_MAX_WINDOW_BYTES >> 20} MiB to decompress;"
+                " compress it again with a smaller dictionary (xz -6)"
+            ) from None
+        if is_first:
+            raise reader.damaged(f"the {compression} data are damaged ({error})") from None
+        raise reader.damaged(
+            f"after the end of {compression} data there is something else, or it is damaged"
+        ) from None
 
 
 def _zstd_frames(reader: _Reader) -> Iterator[tuple[int, Iterator[bytes]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -14,16 +15,22 @@ from ddbload.contracts.source import (
     ARRAY,
     AUTO,
     DEFAULT_MAX_EXPANSION,
+    GZIP,
     OBJECT,
     UNCOMPRESSED,
     VALUES,
-    ZSTD,
 )
 from ddbload.errors import SourceChanged, UnsupportedFormat
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK
-from ddbload.rows.json_framing import LARGEST_CONTAINER_START, JsonFramer
+from ddbload.rows.json_containers import LARGEST_CONTAINER_START
+from ddbload.rows.json_framing import JsonFramer
 from ddbload.source.decoding import inflate
-from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES, decompress
+from ddbload.source.decoding.compression import (
+    EXPANSION_ALLOWANCE_BYTES,
+    MAKES_PARTS,
+    ONE_PART,
+    decompress,
+)
 
 
 class ByteSource(Protocol):
@@ -185,14 +192,20 @@ class DecodedSource:
         encoding: str | None = None,
         max_expansion: int | None = DEFAULT_MAX_EXPANSION,
         layout: str = AUTO,
+        table: str | None = None,
     ) -> None:
-        """`layout`: arrangement of JSON objects, see `LAYOUTS`; all others are lines."""
+        """`layout`: arrangement of JSON objects, see `LAYOUTS`; all others are lines.
+
+        `table`: table whose rows are read, of objects that name tables.
+        """
         self.inner = inner
         self.name = inner.name
         """Path or s3:// URI of the source."""
         self.members: frozenset[str] = frozenset()
         """Non-empty members of the object around a JSON array, once read to the end."""
-        self._layout = layout
+        self.others: Counter[str] = Counter()
+        """Number of rows of other tables in such objects, once read to the end."""
+        self._layout, self._table = layout, table
         self.compression = compression
         """Name of the compression."""
         # UTF-8, by any of its names, needs no conversion.
@@ -215,10 +228,10 @@ class DecodedSource:
     @property
     def why_uncut(self) -> str:
         """Reason why a compressed source that should be cut is not, and what helps."""
-        if self.compression == ZSTD:
+        if self.compression != GZIP:
             return (
-                "it is one Zstandard frame, which can only be decompressed from its beginning;"
-                " compress it with gzip, or with pzstd, which makes many frames"
+                f"it is {ONE_PART[self.compression]}, which can only be decompressed from its"
+                f" beginning; compress it with gzip, or with {MAKES_PARTS[self.compression]}"
             )
         return (
             "the places where gzip can be cut are found by zlib's own functions, which this Python"
@@ -286,12 +299,12 @@ class DecodedSource:
         if not self.framed:
             yield from pieces
             return
-        framer = JsonFramer(self._layout, start, self._read_start)
+        framer = JsonFramer(self._layout, start, self._read_start, self._table)
         to_end = end is None or (self.plain and end >= self.inner.size)
         for framed in framer.frame(pieces, to_end=to_end):
             for offset in range(0, len(framed), piece_bytes):
                 yield framed[offset : offset + piece_bytes]
-        self.members = framer.members
+        self.members, self.others = framer.members, framer.others
 
     def _read_start(self) -> bytes:
         """Read the members before the array within an object."""

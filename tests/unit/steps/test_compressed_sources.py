@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import random
 import re
 import zlib
@@ -44,7 +46,18 @@ def frames(text: bytes) -> bytes:
     return b"".join(zstandard.ZstdCompressor().compress(part) for part in parts)
 
 
-PACKED = {"gzip": in_blocks(TEXT), "bgzip": bgzip(TEXT, BLOCK), "zstd": frames(TEXT)}
+def streams(text: bytes, compress) -> bytes:
+    parts = (text[begin : begin + BLOCK] for begin in range(0, len(text), BLOCK))
+    return b"".join(map(compress, parts))
+
+
+PACKED = {
+    "gzip": in_blocks(TEXT),
+    "bgzip": bgzip(TEXT, BLOCK),
+    "zstd": frames(TEXT),
+    "bzip2": streams(TEXT, bz2.compress),
+    "xz": streams(TEXT, lzma.compress),
+}
 
 
 def requested(world: World, since: int = 0) -> int:
@@ -113,7 +126,7 @@ def test_preflight_of_compressed_object_continues_at_seek_point(monkeypatch, kin
     assert_loaded(world)
 
 
-@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+@pytest.mark.parametrize("kind", ["gzip", "zstd", "bzip2", "xz"])
 def test_chunk_continues_where_its_worker_stopped(monkeypatch, kind):
     monkeypatch.setattr(decoded_source.SeekTrail.__init__, "__defaults__", (BLOCK,))
     world = World(PACKED[kind], options=NO_INDEX, request_seconds=1.0)

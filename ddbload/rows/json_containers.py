@@ -1,0 +1,245 @@
+"""Find the arrays of rows within JSON objects: pages of a scan, write requests, models, and others.
+
+Some of these say which table each array of rows is for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from itertools import chain
+
+from ddbload.errors import InvalidJson
+from ddbload.rows.blocks import repeated
+
+LARGEST_CONTAINER_START = 4 * 1024 * 1024
+"""Bytes of a file within which the first value must begin. No item is as large."""
+MAX_CONTAINER_BYTES = 1024 * 1024
+"""Maximum bytes of an object after the array of rows that it holds."""
+STRING = rb'"[^"\\\x00-\x1f]*+' + repeated(rb'\\[^\x00-\x1f][^"\\\x00-\x1f]*+') + rb'"'
+BY_TABLE = frozenset(("RequestItems", "UnprocessedItems", "Responses"))
+"""Members of batch-write-item's and batch-get-item's JSON that hold rows by table."""
+_ITEMS, _MODEL, _ROWS_OF_MODEL = "Items", "DataModel", ["DataModel", None, "TableData"]
+_NAME_IN_MODEL = ["DataModel", None, "TableName"]
+_NOT_ROWS = ("UnprocessedKeys", "ConsumedCapacity", "ItemCollectionMetrics")
+_OPEN_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET, _QUOTE, _COMMA = b'{[]",'
+# The quote alone is a string that is not complete.
+_TOKEN = re.compile(STRING + rb'|[\[{}\]",]')
+_OBJECTS_BEGIN = re.compile(rb"\[[ \t\r\n]*+(?=\{)")
+_REQUESTS_BEGIN = re.compile(rb'\[\s*+\{\s*+"(?:Put|Delete)Request"\s*+:')
+_TABLES_BEGIN = re.compile(rb'\[\s*+\{\s*+"TableName"\s*+:')
+_UNDECIDED = re.compile(rb'\[\s*+(?:\{\s*+(?:"\w*"?\s*)?)?\Z')
+
+
+class ContainerScanner:
+    """Scanner of the text around arrays of rows: all text but the rows is fed to it."""
+
+    def __init__(self, table: str | None = None) -> None:
+        """`table`: table whose rows are to be found; None for the first that is named."""
+        self.table = table
+        self.names_tables = False
+        """True once an array of rows, in any table, was found by its table's name."""
+        self.is_model = False
+        """True in a NoSQL Workbench model, whose other tables may be left out."""
+        self.others: Counter[str] = Counter()
+        """Number of rows of other tables."""
+        self.members: frozenset[str] = frozenset()
+        """Non-empty members of the last object that has ended."""
+        self.unread = 0
+        """Bytes at the end of the text fed that are not decided, and are to be fed again."""
+        self.is_known = True
+        """False in an object whose beginning was not fed."""
+        self._path: list[str | None] = []
+        """Member in each open object, and None for each open array."""
+        self._held = bytearray()
+        self._at = 0
+        self._model_table: str | None = None
+        self._counted: tuple[int, str] | None = None
+        self._expects_name = self._is_page = self._is_generic = False
+
+    def feed(self, data: bytes) -> int | None:
+        """Scan text; return the offset in it at which rows begin, None if none do.
+
+        Raises `InvalidJson`.
+        """
+        self._held += data
+        self.unread = 0
+        while (token := _TOKEN.search(self._held, self._at)) is not None:
+            begin, end = token.span()
+            mark = self._held[begin]
+            if mark == _QUOTE:
+                if end - begin == 1:
+                    self._at = begin
+                    return None
+                self._read_string(self._held[begin:end])
+            elif mark == _OPEN_BRACKET:
+                if _UNDECIDED.match(self._held, begin):
+                    self.unread = len(self._held) - begin
+                    del self._held[begin:]
+                    self._at = begin
+                    return None
+                rows = self._rows_at(begin)
+                self._path.append(None)
+                if rows is not None:
+                    size = len(self._held)
+                    del self._held[end:]
+                    self._at = end
+                    return len(data) - size + rows
+            elif mark == _OPEN_BRACE:
+                self._open_object(begin)
+            elif mark == _COMMA:
+                self._expects_name = bool(self._path) and self._path[-1] is not None
+            elif self._close(mark):
+                self._end_object(end)
+                continue
+            self._at = end
+        self._at = len(self._held)
+        return None
+
+    def check_end(self) -> None:
+        """Raise `InvalidJson` unless the last object has ended."""
+        if self._path or self.unread or self._held.strip(b" \t\r\n"):
+            raise invalid(f"{_NOT_JSON}: it is cut off, or more follows it")
+
+    def _read_string(self, text: bytearray) -> None:
+        if self._expects_name:
+            self._path[-1] = json.loads(text)
+            self._expects_name = False
+        elif self._path == _NAME_IN_MODEL:
+            self._model_table = json.loads(text)
+
+    def _open_object(self, begin: int) -> None:
+        if not self._path:
+            if self._held[:begin].strip(b" \t\r\n\xef\xbb\xbf") or self._is_generic:
+                raise invalid(f"{_NOT_JSON}: more follows it")
+            self._is_page = self._is_generic = False
+        counted = self._counted
+        if counted is not None and len(self._path) == counted[0]:
+            self.others[counted[1]] += 1
+        if self._path == [_MODEL, None]:
+            self._model_table = None
+        self._path.append("")
+        self._expects_name = True
+
+    def _close(self, mark: int) -> bool:
+        """Close an object or array; return true if it is the outermost. Raises `InvalidJson`."""
+        if not self._path:
+            raise invalid(f"{_NOT_JSON}: more follows it")
+        if (self._path.pop() is None) != (mark == _CLOSE_BRACKET):
+            raise invalid(_NOT_JSON)
+        if self._counted is not None and len(self._path) < self._counted[0]:
+            self._counted = None
+        self._expects_name = False
+        return not self._path
+
+    def _rows_at(self, begin: int) -> int | None:
+        """Return the offset in the text held of the rows of an array; None if it has none."""
+        objects = _OBJECTS_BEGIN.match(self._held, begin)
+        path = self._path
+        if objects is None or not path or path[-1] is None:
+            return None
+        table = None
+        if path == _ROWS_OF_MODEL:
+            if self._model_table is None:
+                raise invalid("a table of the model has its TableData before its TableName")
+            table, self.is_model = self._model_table, True
+        elif len(path) == 2 and path[0] in BY_TABLE:
+            table = path[1]
+        elif len(path) == 1 and _REQUESTS_BEGIN.match(self._held, begin):
+            table = path[0]
+        elif path == [_ITEMS]:
+            self._is_page = True
+            return objects.end()
+        elif (
+            self._is_page
+            or self._is_generic
+            or self.names_tables
+            or None in path
+            or path[0] in _NOT_ROWS
+            or (path == [_MODEL] and _TABLES_BEGIN.match(self._held, begin))
+        ):
+            return None
+        else:
+            self._is_generic = True
+            return objects.end()
+        self.names_tables = True
+        if self.table is None:
+            self.table = table
+        if table == self.table:
+            return objects.end()
+        self._counted = len(path) + 1, table or ""
+        return None
+
+    def _end_object(self, end: int) -> None:
+        """Check the object that has ended. Raises `InvalidJson`."""
+        if self.is_known:
+            several = not (self._is_page or self._is_generic)
+            self.members = _check_object(bytes(self._held[:end]), several=several)
+        self.is_known = True
+        del self._held[:end]
+        self._at = 0
+
+
+def scan_start(data: bytes, table: str | None) -> tuple[ContainerScanner, int | None]:
+    """Scan a file's beginning; return the scanner, and the offset of the first row if any."""
+    scanner = ContainerScanner(table)
+    try:
+        return scanner, scanner.feed(data)
+    except (InvalidJson, ValueError):
+        return scanner, None
+
+
+def invalid(what: str) -> InvalidJson:
+    """Make the error for a file whose JSON is not valid."""
+    return InvalidJson(f"{what}; mend the file, or write it again")
+
+
+_NOT_JSON = "the object around the array of objects is not JSON"
+
+
+def _check_object(text: bytes, *, several: bool) -> frozenset[str]:
+    """Check the object around arrays of rows; return the names of its members.
+
+    `several`: it may have further arrays of objects.
+    """
+
+    def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a name stands twice in it")
+        return found
+
+    def refuse(constant: str) -> object:
+        raise ValueError(f"{constant} is not JSON")
+
+    try:
+        value = json.loads(
+            text.lstrip(b" \t\r\n\xef\xbb\xbf"),
+            object_pairs_hook=members,
+            parse_constant=refuse,
+            parse_int=str,
+            parse_float=str,
+        )
+    except (ValueError, RecursionError):
+        raise invalid(
+            f"{_NOT_JSON}: it is cut off, names a member twice, or more follows it"
+        ) from None
+    if not isinstance(value, dict):
+        raise invalid(_NOT_JSON)
+    if not several and _has_objects_in_list(value):
+        raise invalid("the object holds several arrays of objects, and rows come from only one")
+    return frozenset(name for name, member in value.items() if member)
+
+
+def _has_objects_in_list(value: dict[str, object]) -> bool:
+    waiting: list[object] = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            if any(isinstance(member, dict) for member in each):
+                return True
+            waiting += each
+        elif isinstance(each, dict):
+            waiting += chain(each.values())
+    return False
