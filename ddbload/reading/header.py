@@ -70,6 +70,8 @@ class Header:
     """Places of the columns that the header gives no name, and that got one."""
     numbered: bool = False
     """True if columns had the same name, and got numbers."""
+    lone_cr: int = 0
+    """Line of a CR that ends a row where other lines end with LF; 0 without one."""
     first_rows: tuple[ParsedRow, ...] = ()
     """The row of names, as the file has it, and some rows below; empty without such a row."""
 
@@ -145,31 +147,34 @@ def read_header(
     columns, unnamed, numbered = name_columns(
         _as_rows_end(record, rows.records[1:]), number=source.duplicate_columns == NUMBER, keys=keys
     )
-    return Header(columns, rows.after(0), unnamed=unnamed, numbered=numbered, first_rows=first_rows)
+    return Header(
+        columns, rows.after(0), False, unnamed, numbered, _lone_cr(rows), first_rows=first_rows
+    )
 
 
-def cell_warnings(
-    file: DecodedSource, header: Header, source: Source, markers: Collection[str]
-) -> Iterator[str]:
+def cell_warnings(header: Header, markers: Collection[str]) -> Iterator[str]:
     r"""Yield warnings of the first rows: cells of `\N`, and CRs within lines that end with LF."""
-    if not source.kind.has_columns:
-        return
     rows = [row for row in header.first_rows if isinstance(row, list)]
     if "\\N" not in markers and any("\\N" in row for row in rows):
         yield (
             r"some cells are \N, which databases write for a missing value, and they are read as"
             r" text: for missing values say --null '\N' (in a payload, nulls.markers)"
         )
-    start = read_start(file, LONGEST_SIGNATURE, HEADER_READ_BYTES)
-    if _LONE_CR.search(start) and b"\n" in start:
-        ends = dialect_boundaries(Dialect.of(source)).all(start)
-        lone = next((end for end in ends if start[end - 1 : end] == b"\r" and end < len(start)), 0)
-        if lone:
-            line = start.count(b"\n", 0, lone) + 1
-            yield (
-                f"line {line} has a CR without LF, which ends a row, and other lines end with LF:"
-                " if it belongs to a cell, the cell must be quoted"
-            )
+    if header.lone_cr:
+        yield (
+            f"line {header.lone_cr} has a CR without LF, which ends a row, and other lines end with"
+            " LF: if it belongs to a cell, the cell must be quoted"
+        )
+
+
+def _lone_cr(rows: ParsedRows) -> int:
+    """Return the line of the first CR that ends a row where others end with LF; 0 without one."""
+    data = rows.block.data
+    if b"\n" not in data or not _LONE_CR.search(data):
+        return 0
+    ends = (end for end in rows.ends.all(data) if data[end - 1 : end] == b"\r")
+    lone = next(ends, 0)
+    return rows.block.start.line + data.count(b"\n", 0, lone) if lone else 0
 
 
 def _as_rows_end(names: list[str], rows: Sequence[ParsedRow]) -> list[str]:

@@ -21,11 +21,6 @@ from ddbload.rows.readings import Reading
 SNIFFED_BYTES = 64 * 1024
 """Bytes of the sample, unless its first row is longer. The caller may pass more."""
 
-_PAIRS = 0.8
-"""Share of rows that must have two fields to count as consistent.
-
-Prose often has one delimiter per line. With three fields or more, half of the rows suffice.
-"""
 _SCORED_ROWS = 100
 _SCORED_CELLS = 2_000
 """Maximum rows and cells that are examined to measure how well a delimiter fits."""
@@ -46,21 +41,8 @@ class Body:
     rows: int
     columns: int
     """Most common number of fields; 0 if no row can be read."""
-    agreeing: int
-    """Number of rows with that many fields."""
     split: int
     """Number of rows with two fields or more. In a malformed row, fields before its fault count."""
-    line: int
-    """Line in the sample of the first row with the most common number of fields."""
-
-    @property
-    def is_consistent(self) -> bool:
-        """True if most rows have the same number of fields, two or more."""
-        if self.columns < 2 or self.agreeing < 2:
-            return False
-        return self.agreeing > self.rows / 2 and (
-            self.columns > 2 or self.agreeing >= _PAIRS * self.rows
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +100,7 @@ def clean_share_of(rows: Iterable[Sequence[str]]) -> float:
     return clean / len(cells) if cells else 0.0
 
 
-NO_SPLIT = Split((), 0, 0.0, 0.0, 0, False, Body(0, 0, 0, 0, 1), 0)
+NO_SPLIT = Split((), 0, 0.0, 0.0, 0, False, Body(0, 0, 0), 0)
 """Result for a delimiter that makes no rows."""
 
 
@@ -171,7 +153,7 @@ class SampleSplits:
             for number, each in enumerate(parsed.records)
             if not (isinstance(each, Defect) and each.cause == "bad_encoding")
         ]
-        body = _body_of(parsed, [each for each in kept if each[0]])
+        body = _body_of([each for number, each in kept if number])
         columns = len(header) or body.columns or _fields_before(first) + 1
         expected = self._count or columns
         counted = [each for _, each in kept if isinstance(each, list) or not _fields_before(each)]
@@ -205,20 +187,14 @@ class SampleSplits:
         return RowParser(dialect, ends).parse(Block(data[:end], Cursor(0, 1)))
 
 
-def _body_of(rows: ParsedRows, numbered: Sequence[tuple[int, ParsedRow]]) -> Body:
-    """Count the fields of the rows after the first one. `rows`: rows with their numbers."""
-    lengths = Counter(len(each) for _, each in numbered if isinstance(each, list))
+def _body_of(rows: Sequence[ParsedRow]) -> Body:
+    """Count the fields of the rows after the first one."""
+    lengths = Counter(len(each) for each in rows if isinstance(each, list))
     split = sum(
-        len(each) > 1 if isinstance(each, list) else _fields_before(each) > 0
-        for _, each in numbered
+        len(each) > 1 if isinstance(each, list) else _fields_before(each) > 0 for each in rows
     )
-    if not lengths:
-        return Body(len(numbered), 0, 0, split, 1)
-    columns, agreeing = max(lengths.items(), key=lambda each: (each[1], each[0]))
-    found = next(
-        number for number, each in numbered if isinstance(each, list) and len(each) == columns
-    )
-    return Body(len(numbered), columns, agreeing, split, rows.position(found).line)
+    columns = max(lengths, key=lambda length: (lengths[length], length), default=0)
+    return Body(len(rows), columns, split)
 
 
 def _fields_before(record: ParsedRow) -> int:

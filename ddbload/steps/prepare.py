@@ -173,7 +173,7 @@ def _inspect_first_object(
     detected = replace(
         detected,
         header=header,
-        cell_warnings=tuple(cell_warnings(file, header, detected.source, payload.nulls.markers)),
+        cell_warnings=tuple(cell_warnings(header, payload.nulls.markers)),
     )
     with _with_detected(detected):
         check_column_names(header.columns)

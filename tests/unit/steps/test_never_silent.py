@@ -16,8 +16,8 @@ from ddbload.errors import InvalidPayload
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.rows.file_signatures import refuse_other_encodings
 from tests.unit.convert.conversion import Conversion
-from tests.unit.steps.test_guesses import TABLE, converted
-from tests.unit.steps.world import World
+from tests.unit.steps.guessed import converted
+from tests.unit.steps.world import TABLE, World
 
 
 def notices(data: bytes, **payload: Any) -> list[str]:
