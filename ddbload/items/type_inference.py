@@ -42,7 +42,7 @@ _SHAPES = {
     "json": re.compile(r"[\[{].*[\]}]", re.DOTALL),
 }
 """Patterns that all cells of a column may match."""
-_DATE_FORMATS = tuple(
+DATE_FORMATS = tuple(
     day.format(sign) + time
     for day in ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y", "%Y{0}%m{0}%d", "%d{0}%b{0}%Y")
     for sign in "/.- "
@@ -74,10 +74,10 @@ class TypeGuess:
     A shape that a cell refutes is not tried again.
     """
 
-    def __init__(self, nulls: Collection[str] = (), signs: str = "") -> None:
-        """Take the texts that stand for null, in octets, and the signs of `plain_number`."""
-        self._nulls, self._signs = frozenset(nulls), signs
-        self.formats = _DATE_FORMATS
+    def __init__(self, signs: str = "", formats: Sequence[str] = ()) -> None:
+        """Take the signs of `plain_number`, and formats of times to tell apart: `DATE_FORMATS`."""
+        self._signs = signs
+        self.formats = tuple(formats)
         """Formats of times that fit all cells."""
         self.filled = 0
         """Number of cells that are not empty."""
@@ -94,8 +94,6 @@ class TypeGuess:
 
     def add(self, cells: Sequence[str]) -> None:
         """Examine cells in octets, in the file's order."""
-        if self._nulls and not self._nulls.isdisjoint(cells):
-            cells = ["" if cell in self._nulls else cell for cell in cells]
         if not all(cells):
             self.empty += cells.count("")
             cells = [cell for cell in cells if cell]

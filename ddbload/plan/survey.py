@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
-from ddbload.items.type_inference import TypeGuess
+from ddbload.items.type_inference import DATE_FORMATS, TypeGuess
 from ddbload.plan.key_counts import HeavyHitters, KeyCounter
 from ddbload.reading.measure import ItemSizes, Measure, TableIndex
 from ddbload.reading.parts import PartOutput
@@ -67,8 +67,9 @@ class Survey:
         self._record = record
         self._measure = Measure(record, indexes)
         self.layout = self._measure.layout
+        signs = record.payload.source.number_signs
         names = self.layout.attributes[:MAX_PROFILES] if record.columns else ()
-        self.columns = {name: TypeGuess(signs=record.payload.source.number_signs) for name in names}
+        self.columns = {name: TypeGuess(signs=signs, formats=DATE_FORMATS) for name in names}
         """Types of the columns of delimited text, by attribute name."""
         self._rejects: dict[tuple[str, str | None], dict[str, Any]] = {}
         # Row bytes and stored bytes at the time of the last read.

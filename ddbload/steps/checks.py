@@ -199,8 +199,6 @@ NO_TABLE = Table(name="none", id="", keys=())
 SAMPLE_BYTES = 1024 * 1024
 """Bytes sampled for type inference."""
 _SAMPLE_PIECE_BYTES = 64 * 1024
-_AT_HAND_BYTES = 2 * _SAMPLE_PIECE_BYTES
-"""Bytes sampled of every source: they were read to find the header."""
 
 
 def resolve_types(
@@ -232,7 +230,9 @@ def resolve_types(
         # A file without rows cannot contradict the table.
         return SettledCells()
     guesses, inferring = dict[str, TypeGuess](), payload.infer_types
-    sample = _sample_columns(file, header, payload, SAMPLE_BYTES if inferring else _AT_HAND_BYTES)
+    sample = _sample_columns(
+        file, header, payload, SAMPLE_BYTES if inferring else _SAMPLE_PIECE_BYTES
+    )
     # A guess for advice alone fails no run: reading the rows names the error.
     with nullcontext() if inferring else suppress(DdbloadError):
         guesses = infer_types(layout, sample, payload.source.number_signs)

@@ -6,12 +6,12 @@ import pytest
 
 from ddbload.contracts.column_mapping import ColumnChanges
 from ddbload.items.row_attributes import ItemLayout
-from ddbload.items.type_inference import TypeGuess, infer_types, inferred_column_types
+from ddbload.items.type_inference import DATE_FORMATS, TypeGuess, infer_types, inferred_column_types
 from ddbload.rows.columns import Columns
 
 
-def guessed(*cells: str, nulls: tuple[str, ...] = ()) -> TypeGuess:
-    guess = TypeGuess(nulls)
+def guessed(*cells: str) -> TypeGuess:
+    guess = TypeGuess(formats=DATE_FORMATS)
     guess.add(cells)
     return guess
 
