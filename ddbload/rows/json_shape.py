@@ -12,7 +12,7 @@ from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, MONGO
 from ddbload.errors import InvalidJson
 from ddbload.rows.blocks import WHITE_SPACE
 from ddbload.rows.header_doubts import GuessedFormat
-from ddbload.rows.json_containers import BY_TABLE
+from ddbload.rows.json_containers import BY_TABLE, scan_start
 from ddbload.rows.json_framing import frame_sample, rows_begin
 
 OBJECTS = "a JSON array of objects"
@@ -55,6 +55,11 @@ _PAGE = {
 
 `$metadata` is added by the SDK for JavaScript.
 """
+_AROUND_TABLES = {
+    *("$metadata", "ResponseMetadata", "UnprocessedKeys", "ConsumedCapacity"),
+    *("ItemCollectionMetrics", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
+}
+"""Members beside rows by table in requests and responses."""
 _MIN_ROWS = 2
 """Number of valid lines after which another line is a bad row, not part of a broken array."""
 _OBJECTS_BEGIN = re.compile(r"\[\s*(?:\Z|\{\s*(?:[\"}]|\Z))")
@@ -234,18 +239,14 @@ def _is_page(value: object) -> bool:
 
 
 def _names_tables(value: dict[str, object]) -> bool:
-    """Return whether an object holds rows by table: requests, responses, or a model."""
-    by_table = next((value[name] for name in BY_TABLE if name in value), value)
-    models = value.get("DataModel")
-    if isinstance(models, list) and all(isinstance(each, dict) for each in models):
-        return any("TableName" in each for each in models)
-    if not isinstance(by_table, dict) or not by_table:
+    """Return whether an object is no item, and holds rows by table."""
+    if kind_of(value) != JSON:
         return False
-    is_request = by_table is value
-    return all(
-        _is_array_of_objects(rows) and (not is_request or all(map(_requested, rows)))
-        for rows in by_table.values()
-    )
+    if BY_TABLE.isdisjoint(value):
+        may_hold = "DataModel" in value or all(isinstance(each, list) for each in value.values())
+    else:
+        may_hold = value.keys() <= BY_TABLE | _AROUND_TABLES
+    return may_hold and scan_start(json.dumps(value).encode(), None)[0].names_tables
 
 
 def _requested(value: dict[str, object]) -> object:
