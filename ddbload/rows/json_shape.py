@@ -11,14 +11,14 @@ from ddbload.contracts import source as layouts
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, MONGO_JSON
 from ddbload.errors import InvalidJson
 from ddbload.rows.blocks import WHITE_SPACE
-from ddbload.rows.json_containers import BY_TABLE
+from ddbload.rows.json_containers import BY_TABLE, scan_start
 from ddbload.rows.json_framing import frame_sample, rows_begin
 from ddbload.rows.readings import GuessedFormat
 
 OBJECTS = "a JSON array of objects"
 OTHERS = "a JSON array of values that are not objects"
 SCAN = "the response of a Scan or Query, with its items in a list"
-TABLES = "requests of batch-write-item, or other rows in the JSON of DynamoDB's tools"
+ITEMS_IN_JSON = "requests of batch-write-item, or other rows in the JSON of DynamoDB's tools"
 CONTAINER = "an object that holds an array of objects"
 PRETTY = "JSON objects written over several lines"
 SPACED = "several JSON objects in one line"
@@ -26,7 +26,7 @@ JOINED = "several JSON objects in one line, without white space between them"
 LAYOUT_OF = {
     OBJECTS: layouts.ARRAY,
     SCAN: layouts.OBJECT,
-    TABLES: layouts.OBJECT,
+    ITEMS_IN_JSON: layouts.OBJECT,
     CONTAINER: layouts.OBJECT,
     PRETTY: layouts.VALUES,
     SPACED: layouts.VALUES,
@@ -35,7 +35,7 @@ LAYOUT_OF = {
 _PROGRAMS = {
     OBJECTS: "'.[]'",
     SCAN: "'.Items[]'",
-    TABLES: "'.. | arrays | .[] | .PutRequest?.Item? // .'",
+    ITEMS_IN_JSON: "'.. | arrays | .[] | .PutRequest?.Item? // .'",
     CONTAINER: "'.. | arrays | .[] | objects'",
     PRETTY: ".",
     SPACED: ".",
@@ -55,6 +55,11 @@ _PAGE = {
 
 `$metadata` is added by the SDK for JavaScript.
 """
+_AROUND_TABLES = {
+    *("$metadata", "ResponseMetadata", "UnprocessedKeys", "ConsumedCapacity"),
+    *("ItemCollectionMetrics", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
+}
+"""Members beside rows by table in requests and responses."""
 _MIN_ROWS = 2
 """Number of valid lines after which another line is a bad row, not part of a broken array."""
 _OBJECTS_BEGIN = re.compile(r"\[\s*(?:\Z|\{\s*(?:[\"}]|\Z))")
@@ -182,7 +187,7 @@ def _shape(value: object, keys: Collection[str], *, is_alone: bool = False) -> s
         return OBJECTS if not value or isinstance(value[0], dict) else OTHERS
     if _is_page(value) and not _has(value, keys):
         is_scan = isinstance(value, dict) and value.keys() <= _PAGE
-        return SCAN if is_scan else TABLES
+        return SCAN if is_scan else ITEMS_IN_JSON
     return CONTAINER if is_alone and _is_container(value, keys) else PRETTY
 
 
@@ -241,18 +246,14 @@ def _is_page(value: object) -> bool:
 
 
 def _names_tables(value: dict[str, object]) -> bool:
-    """Return whether an object holds rows by table: requests, responses, or a model."""
-    by_table = next((value[name] for name in BY_TABLE if name in value), value)
-    models = value.get("DataModel")
-    if isinstance(models, list) and all(isinstance(each, dict) for each in models):
-        return any("TableName" in each for each in models)
-    if not isinstance(by_table, dict) or not by_table:
+    """Return whether an object is no item, and holds rows by table."""
+    if kind_of(value) != JSON:
         return False
-    is_request = by_table is value
-    return all(
-        _is_array_of_objects(rows) and (not is_request or all(map(_requested, rows)))
-        for rows in by_table.values()
-    )
+    if BY_TABLE.isdisjoint(value):
+        may_hold = "DataModel" in value or all(isinstance(each, list) for each in value.values())
+    else:
+        may_hold = value.keys() <= BY_TABLE | _AROUND_TABLES
+    return may_hold and scan_start(json.dumps(value).encode(), None)[0].names_tables
 
 
 def _requested(value: dict[str, object]) -> object:

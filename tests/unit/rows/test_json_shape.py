@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from ddbload.rows.json_shape import (
@@ -125,3 +128,19 @@ def test_file_begins_as_lines_only_when_its_first_line_is_complete() -> None:
     assert begins_as_lines(b'\n {"a": 1}\r\n[', ())
     for data in (b'{"a": 1}', b"[]\n", b'{"a": 1}{}\n', b"x\n", b"\n", b"", b'{"Items": []}\n'):
         assert not begins_as_lines(data, ())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"id": {"S": "1"}, "Responses": {"L": [{"M": {}}]}},
+        {"id": 1, "Responses": {"q1": [{"a": 1}]}},
+        {"DataModel": [{"a": 1}]},
+        {"PutRequest": {"Item": {"id": {"S": "1"}}}},
+    ],
+)
+def test_items_with_members_named_as_in_requests_are_lines(line: dict[str, Any]) -> None:
+    text = json.dumps(line) + "\n"
+    for data in (text, 3 * text):
+        assert shape_of_json(data.encode(), whole=True, keys=()) is None
+        assert begins_as_lines(data.encode(), ())
