@@ -210,8 +210,7 @@ class Source(Message):
 
     format: Annotated[str, JsonRule(choices=(*FORMATS, AUTO))] = source_option(
         CSV,
-        f"Format of the source: {', '.join(FORMATS[:-1])} or {FORMATS[-1]}. auto detects it from"
-        " the first bytes and the name.",
+        f"Format of the source: {', '.join(FORMATS[:-1])} or {FORMATS[-1]}. auto detects it.",
         metavar="FORMAT",
         typed=AUTO,
         common=True,

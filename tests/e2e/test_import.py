@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import string
 
 import pytest
@@ -30,7 +31,8 @@ def imported(console, file, table, *options, processes=2):
         *("import", file, table, "--json", "--run-id", "e2e"),
         *("--processes", str(processes), "--max-rejects", MANY, *options),
     )
-    assert ended.told == ""
+    # Some rows of the awkward files end with a lone CR.
+    assert not ended.told or re.fullmatch(r"ddbload: warning: line \d+ has a CR .*\n", ended.told)
     return ended.code, json.loads(ended.out)
 
 

@@ -64,7 +64,7 @@ def test_wheel_has_the_package_and_the_app_below_it(wheel):
     assert [link for link in links if not link.startswith("https://")] == []
     needed = [line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
     assert sorted(line.partition(">")[0].partition("<")[0] for line in needed) == [
-        *("botocore", "click", "rich")
+        *("botocore", "charset-normalizer", "click", "rich")
     ]
 
 

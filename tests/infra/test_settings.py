@@ -25,6 +25,7 @@ from ddbload.contracts.source import (
     LAYOUTS,
     LOCATION_FIELDS,
     MATCHES,
+    PRESETS,
     Source,
 )
 from ddbload.contracts.upload_rule import SourceBucket, Upload, UploadRule
@@ -83,6 +84,9 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
         "max_expansion": whole_numbers(2**53),
         "match": [*MATCHES, "order", "", 1, None, []],
         "duplicate_columns": [*DUPLICATES, "drop", "", 1, None, []],
+        "decimal": [".", ",", ";", "", None, 1, []],
+        "thousands": [".", ",", "'", " ", "_", "", None, 1, []],
+        "dialect": [*PRESETS, "mssql", "", None, 1, []],
         "from_table": ["a", "", None, "\ud800", 1, True, []],
         "layout": [*LAYOUTS, "auto", "list", "", 1, None, []],
     },

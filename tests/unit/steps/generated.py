@@ -63,7 +63,7 @@ class Case:
         `mode`: the options that say what is done with its rows.
         """
         source: dict[str, Any] = {
-            **asdict(self.dialect),
+            **{name: value for name, value in asdict(self.dialect).items() if name != "program"},
             "header": self.header,
         }
         if self.named:
