@@ -181,10 +181,11 @@ class Judge:
                 is_odd = delimiter in weak and marks.comment != self._sample.marks.comment
                 if table is None or is_odd or (marks.quote == "'" and not self._opened(delimiter)):
                     continue
-                usual = self._table(delimiter, self._sample.marks._replace(comment=marks.comment))
+                is_other = marks[:2] != self._sample.marks[:2]
+                is_other = is_other and self._opened(delimiter) < len(table.rows)
+                as_usual = self._sample.marks._replace(comment=marks.comment)
+                usual = self._table(delimiter, as_usual) if is_other else None
                 lead = 0 if usual is None else usual.fitting - table.fitting
-                is_rare = self._opened(delimiter) < len(table.rows)
-                is_other = marks[:2] != self._sample.marks[:2] and is_rare
                 if is_other and lead > 0:
                     # The usual quotes make more rows.
                     continue
