@@ -311,7 +311,8 @@ def _split_type(entry: str) -> _Pair:
     if formed is not None:
         return formed[1], "=", formed[2]
     name, sign, kind = _split_pair(entry, "=" if "=" in entry else ":")
-    return name, sign, canonical_type(kind) or kind
+    # A format of times without a directive is refused with the payload.
+    return name, sign, kind if ":" in kind else canonical_type(kind) or kind
 
 
 _PARSERS: Mapping[str, Callable[[Any], Any]] = {

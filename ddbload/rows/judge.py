@@ -181,6 +181,14 @@ class Judge:
                 is_odd = delimiter in weak and marks.comment != self._sample.marks.comment
                 if table is None or is_odd or (marks.quote == "'" and not self._opened(delimiter)):
                     continue
+                is_other = marks[:2] != self._sample.marks[:2]
+                is_other = is_other and self._opened(delimiter) < len(table.rows)
+                as_usual = self._sample.marks._replace(comment=marks.comment)
+                usual = self._table(delimiter, as_usual) if is_other else None
+                lead = 0 if usual is None else usual.fitting - table.fitting
+                if is_other and lead > 0:
+                    # The usual quotes make more rows.
+                    continue
                 for each in self._of_table(table, chosen):
                     is_between = each.reading.comment != self._sample.marks.comment
                     if is_between and not self._comments_are_clear(table):
@@ -188,6 +196,8 @@ class Judge:
                         continue
                     if not self._wanted <= set(each.reading.names or ()):
                         continue
+                    if is_other and lead >= 0 and not each.clear:
+                        each = replace(each, is_best=False)
                     if delimiter in weak and delimiter != chosen:
                         reading = each.reading
                         is_best = reading.width > 2
@@ -350,7 +360,8 @@ class Judge:
             units = replace(
                 reading, skip_lines=line, header=False, columns=named, rows=below_rows[1:]
             )
-            yield Candidate(units, base, "is followed by a row of units, or of more names", False)
+            why, is_best = "is followed by a row of units, or of more names", len(below_rows) > 3
+            yield Candidate(units, base, why, clear=False, is_best=is_best)
             return
         has_names = bool(head) and all(head) and len(set(head)) == len(head)
         is_header = not start or self._is_header(table, start, evidence)
@@ -439,7 +450,11 @@ class Judge:
             yield Candidate(named, base * (0.95 if is_short else 0.8), why, clear=False)
         evidence = header_evidence(first, reading.rows)
         if not evidence.looks_like_data:
-            yield Candidate(reading, base * (1.0 if evidence.contrasts else 0.7), why, False)
+            is_named = all(cell and not NUMBER_CELL.fullmatch(cell) for cell in first)
+            factor = 1.0 if evidence.contrasts and is_named else 0.7
+            # Errors are kept, and cells of data are not to be kept as names.
+            shown = reading if is_named else replace(reading, names=None)
+            yield Candidate(shown, base * factor, why, False)
 
     def _why(self, table: SampleTable, start: int) -> str:
         """Return why the first row of the file is not the header."""

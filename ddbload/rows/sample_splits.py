@@ -228,6 +228,12 @@ class SampleTable:
         most = max(counts.items(), key=lambda each: (each[1] * (1 - 1 / each[0]), each[1]))
         return most[0]
 
+    @property
+    def fitting(self) -> int:
+        """Number of rows with the most common number of fields."""
+        width = self.width
+        return sum(row is not None and len(row) == width for row in self.rows)
+
     def reading(self, place: int, **more: object) -> Reading:
         """Return the reading whose header, or first row, is row `place`."""
         row = self.rows[place] or []

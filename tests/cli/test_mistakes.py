@@ -205,6 +205,7 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("import isbn13.csv books", FAILED, ("keyed by 'isbn'", "--rename isbn13=isbn")),
     ("import upper.csv books", FAILED, ("--rename ISBN=isbn",)),
     ("import headless.csv books", FAILED, ("--no-header, --columns", "ddbload convert FILE -")),
+    ("import books.csv books --types year=date:", USAGE, ("no directive gives the year",)),
     ("import books.csv books --types yaer=N", FAILED, ("'yaer'", "'year' is one")),
     ("import books.csv books --rename nmae=title", FAILED, ("'nmae'", "'name' is one")),
     ("import books.csv books --drop nmae", FAILED, ("'nmae'", "'name' is one")),

@@ -92,7 +92,11 @@ READINGS = [
         *("Staff,,,\n,,2013,\n,paid,other,\nUnit,staff,staff,total\na,1,2,3\nb,3,-,3\n", False),
         "--delimiter , --skip-lines 4 --columns Unit,paid staff,2013 other staff,2013 other total",
     ),
-    ("n,v,w\n-,mm,kg\na,1,2\nb,3,4\n", False, "--delimiter , --skip-lines 2 --columns n,v,w"),
+    (
+        *("n,v,w\n-,mm,kg\na,1,2\nb,3,4\nc,5,6\n", False),
+        "--delimiter , --skip-lines 2 --columns n,v,w",
+    ),
+    ("x,y\nr1,a,2\nr2,3,4\nr3,5,6\n", False, "--delimiter , --skip-lines 1 --columns row,x,y"),
     ("1,2\n3,4\n", False, "--delimiter , --no-header"),
     ("A-1;x\nB-22;y\nC-3;z\n", False, "--delimiter ; --no-header"),
     ("a b c\nx 2 y\nz 5 t\nv w s\n", False, "--delimiter space"),
@@ -104,6 +108,13 @@ READINGS = [
     ("tags\nred;blue\ngreen;black\nwhite;grey\n", None, "--delimiter ; --skip-lines 1"),
     ("at\n52.1;13.2\n48.1;11.5\n", None, "--delimiter ; --skip-lines 1 --no-header"),
     ("a,b;c,d\n1,2;3,4\n5,6;7,8\n", None, "--delimiter ,"),
+    # In a few rows, text above numbers is no proof of units, and single quotes may be text.
+    ("n,v,w\n-,mm,kg\na,1,2\nb,3,4\n", None, "--delimiter , --skip-lines 2 --columns n,v,w"),
+    (
+        "On 2021-01-02\na;b;c\n1;'q';x\n2;'q';y\n3;z;'v'\n4;u;v\n",
+        None,
+        "--delimiter ; --quote ' --skip-lines 1",
+    ),
     ("# Add one comment :-)\n1;3#5;7\n6;7", None, "--delimiter ; --skip-lines 1"),
 ]
 
@@ -129,6 +140,22 @@ def test_clear_readings_are_used_and_others_are_shown(
     if "--skip-lines" in best["options"]:
         skipped = int(best["options"][best["options"].index("--skip-lines") + 1])
         assert words[words.index("--skip-lines") + 1] == str(skipped + 3)
+
+
+def test_cells_with_line_ends_and_delimiters_fit_usual_quotes_better_than_others() -> None:
+    rows = "".join(f'"{n}","\\ C:\\a","it\'s"\n' for n in range(9))
+    text = f'"id","a","b"\n{rows}"9","1,2\n3","x \\"\n"10","\'q, r","y"\n'
+    found = sniff(text.encode(), name="x.csv", whole=True)
+    assert found.doubt is None
+    assert found.reading is not None
+    assert (found.reading.quote, found.reading.escape) == ('"', None)
+
+
+def test_first_row_below_a_shorter_header_is_not_shown_as_names() -> None:
+    doubt = sniff(b"x,y\n1,secret,2\n2,3,4\n3,5,6\n", name="x.csv", whole=True).doubt
+    assert doubt is not None
+    assert "secret" not in str(doubt.error("at line 1", 0))
+    assert not any("secret" in (each["names"] or ()) for each in doubt.to_json(0))
 
 
 @pytest.mark.parametrize("text", [text for text, clear, _ in READINGS if clear is False])
