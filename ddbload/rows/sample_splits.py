@@ -21,6 +21,9 @@ from ddbload.rows.readings import Reading
 SNIFFED_BYTES = 64 * 1024
 """Bytes of the sample, unless its first row is longer. The caller may pass more."""
 
+_COMPARED_BYTES, _COMPARED_LINES = 16 * 1024, 50
+"""Bytes and lines, whichever are more, that are split in dialects with other marks: of many such
+dialects, a file of marks alone has malformed rows in each."""
 _SCORED_ROWS = 100
 _SCORED_CELLS = 2_000
 """Maximum rows and cells that are examined to measure how well a delimiter fits."""
@@ -120,6 +123,7 @@ class SampleSplits:
         self._data, self._whole, self.dialect = data, whole, dialect
         self._count = count
         self._splits: dict[str, Split] = {}
+        self._parsed: dict[str, ParsedRows | None] = {}
         self._variants: dict[Marks, SampleSplits] = {}
 
     @property
@@ -132,7 +136,11 @@ class SampleSplits:
         if marks not in self._variants:
             quote, escape, comment = marks
             dialect = replace(self.dialect, quote=quote, escape=escape, comment=comment)
-            self._variants[marks] = SampleSplits(self._data, self._whole, dialect, self._count)
+            size = max(
+                _COMPARED_BYTES, sum(map(len, self._data.splitlines(True)[:_COMPARED_LINES]))
+            )
+            whole = self._whole and size >= len(self._data)
+            self._variants[marks] = SampleSplits(self._data[:size], whole, dialect, self._count)
         return self._variants[marks]
 
     def by(self, delimiter: str) -> Split:
@@ -171,7 +179,12 @@ class SampleSplits:
         )
 
     def parsed(self, delimiter: str) -> ParsedRows | None:
-        """Parse the sample; None if this cannot be a delimiter, such as the quote character."""
+        """Parse the sample (cached); None if this cannot be a delimiter, such as the quote."""
+        if delimiter not in self._parsed:
+            self._parsed[delimiter] = self._parse(delimiter)
+        return self._parsed[delimiter]
+
+    def _parse(self, delimiter: str) -> ParsedRows | None:
         try:
             dialect = replace(self.dialect, delimiter=delimiter)
         except InvalidPayload:

@@ -8,6 +8,7 @@ import shlex
 import pytest
 
 from ddbload.contracts.column_mapping import Dialect
+from ddbload.rows.columns import RowParser
 from ddbload.rows.sample_splits import SNIFFED_BYTES
 from ddbload.rows.sniff import sniff
 
@@ -304,3 +305,20 @@ def test_reason_contains_no_row_data() -> None:
         found.why == "under it alone the header has 'id'; 2 of 2 rows at its start have 2 columns"
     )
     assert found.sure == 1.0
+
+
+def test_readings_of_a_file_of_marks_take_bounded_work(monkeypatch):
+    """Of each dialect that is tried, only the first rows are split, and only once."""
+    parsed = []
+    parse = RowParser.parse
+
+    def count(self, block):
+        parsed.append(len(block.data))
+        return parse(self, block)
+
+    monkeypatch.setattr(RowParser, "parse", count)
+    data = b"# a\n" + b"'a','b\\\"','c';'d'|\"x\"\ty: z\n" * 3000
+    sniff(data, name="x", whole=False)
+    # 192 dialects: 4 quotings, 6 comment marks and 8 delimiters.
+    assert len(parsed) <= 4 * 6 * 8 + 8
+    assert sum(parsed) <= 64 * 1024 * 20 + 16 * 1024 * len(parsed)
