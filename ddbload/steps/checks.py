@@ -234,8 +234,9 @@ def resolve_types(
         file, header, payload, SAMPLE_BYTES if inferring else _SAMPLE_PIECE_BYTES
     )
     # A guess for advice alone fails no run: reading the rows names the error.
-    with nullcontext() if inferring else suppress(DdbloadError):
-        guesses = infer_types(layout, sample, payload.source.number_signs)
+    if inferring or not payload.options.write_mode.deletes:
+        with nullcontext() if inferring else suppress(DdbloadError):
+            guesses = infer_types(layout, sample, payload.source.number_signs)
     inferred = inferred_column_types(guesses) if inferring else {}
     compared = {each.column for each in payload.where} & changes.drop
     declared = {
@@ -253,7 +254,7 @@ def resolve_types(
     settled = SettledCells(types)
     if not TYPED_TYPES.keys().isdisjoint(types):
         settled = settle_cells(layout, types, _sample_columns(file, header, payload, SAMPLE_BYTES))
-    if inferring or payload.options.write_mode.deletes:
+    if inferring:
         return settled
     typed = {*declared, *(key.name for key in (*table.keys, *table.index_keys))}
     numbers = [
