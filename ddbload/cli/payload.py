@@ -264,13 +264,6 @@ def _parse_names(text: str) -> list[str]:
     return rows[0] if rows else []
 
 
-def join_names(entries: Iterable[str]) -> str:
-    """Join entries into one CSV row, the form in which options take several names."""
-    row = io.StringIO()
-    csv.writer(row, lineterminator="").writerow(entries)
-    return row.getvalue()
-
-
 def _entries(texts: Sequence[str]) -> list[str]:
     """Split the values of a repeatable option, each of which may hold several entries."""
     return [entry for text in texts for entry in _parse_names(text)]

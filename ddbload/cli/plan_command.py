@@ -14,13 +14,14 @@ import click
 
 from ddbload.aws.clients import AwsSettings
 from ddbload.cli import options
-from ddbload.cli.payload import build_payload, check_order, import_options, join_names
+from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.plan_page import show_plan
 from ddbload.cli.progress import show_record
 from ddbload.cli.run_location import option_words
 from ddbload.cli.run_setup import spooled
 from ddbload.cli.terminal import Output, exit_status, live_reading, print_error, print_json
 from ddbload.context import reading_context
+from ddbload.contracts.column_mapping import join_names
 from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage
 from ddbload.plan.make_plan import Sample, make_plan

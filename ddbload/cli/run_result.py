@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ddbload.cli import terminal
-from ddbload.cli.payload import join_names
 from ddbload.cli.terminal import Output
 from ddbload.context import Context
 from ddbload.contracts import results
+from ddbload.contracts.column_mapping import join_names
 from ddbload.contracts.results import Failure, Report
 from ddbload.contracts.run_record import RunRecord, amount_text
 from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES

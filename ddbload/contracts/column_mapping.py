@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import hmac
+import io
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -233,6 +235,13 @@ class ColumnChanges:
             **dict.fromkeys(self.rename, "to be renamed"),
             **dict.fromkeys(self.drop, "to be dropped"),
         }
+
+
+def join_names(entries: Iterable[str]) -> str:
+    """Join entries into one CSV row, the form in which options take several names."""
+    row = io.StringIO()
+    csv.writer(row, lineterminator="").writerow(entries)
+    return row.getvalue()
 
 
 def name_columns(

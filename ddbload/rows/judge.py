@@ -33,6 +33,7 @@ from ddbload.rows.sample_splits import (
     Split,
     aligned_reading,
     any_quoted,
+    decodable_rows,
     first_and_rest,
     joined_names,
     score_of,
@@ -261,11 +262,7 @@ class Judge:
             return None
         if parsed is None:
             return None
-        kept = [
-            (number, each)
-            for number, each in enumerate(parsed.records)
-            if not (isinstance(each, Defect) and each.cause == "bad_encoding")
-        ]
+        kept = decodable_rows(parsed)
         rows = [None if isinstance(each, Defect) else each for _, each in kept]
         if not any(row for row in rows):
             return None
@@ -301,8 +298,9 @@ class Judge:
         is_clear = self._is_clear(table, start, fit)
         why = self._why(table, start)
         if not self._header:
-            reading = table.reading(start, header=False, names=None)
-            reading = replace(reading, rows=(tuple(rows[start] or ()), *reading.rows))
+            reading = table.reading(start)
+            data = (tuple(rows[start] or ()), *reading.rows)
+            reading = replace(reading, header=False, names=None, rows=data)
             yield Candidate(self._at_top(table, reading), base, why, is_clear and not lead)
             return
         yield from self._header_rows(table, start, base, why, is_clear=is_clear)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ddbload.contracts.column_mapping import Dialect, shown
+from ddbload.contracts.column_mapping import Dialect, join_names, shown
 from ddbload.contracts.source import Source
 from ddbload.errors import AmbiguousDelimiter, BadHeader, DdbloadError
 
@@ -60,9 +58,7 @@ class Reading:
         if self.skip_lines + skipped:
             words += ["--skip-lines", str(self.skip_lines + skipped)]
         if self.columns is not None:
-            line = io.StringIO()
-            csv.writer(line, lineterminator="").writerow(self.columns)
-            words += ["--columns", line.getvalue()]
+            words += ["--columns", join_names(self.columns)]
         elif not self.header:
             words.append("--no-header")
         return words

@@ -155,12 +155,7 @@ class SampleSplits:
             return NO_SPLIT
         first = parsed.records[0]
         header = () if isinstance(first, Defect) else tuple(first)
-        # A row that cannot be decoded fails under every delimiter, so it is no evidence for one.
-        kept = [
-            (number, each)
-            for number, each in enumerate(parsed.records)
-            if not (isinstance(each, Defect) and each.cause == "bad_encoding")
-        ]
+        kept = decodable_rows(parsed)
         body = _body_of([each for number, each in kept if number])
         columns = len(header) or body.columns or _fields_before(first) + 1
         expected = self._count or columns
@@ -198,6 +193,18 @@ class SampleSplits:
             data = self._data
             end = (0 if self._whole else ends.last(data, final=False)) or len(data)
         return RowParser(dialect, ends).parse(Block(data[:end], Cursor(0, 1)))
+
+
+def decodable_rows(parsed: ParsedRows) -> list[tuple[int, ParsedRow]]:
+    """Return rows with their numbers, without those that cannot be decoded.
+
+    These fail under every delimiter, so they are no evidence for one.
+    """
+    return [
+        (number, each)
+        for number, each in enumerate(parsed.records)
+        if not (isinstance(each, Defect) and each.cause == "bad_encoding")
+    ]
 
 
 def _body_of(rows: Sequence[ParsedRow]) -> Body:
@@ -247,11 +254,11 @@ class SampleTable:
         width = self.width
         return sum(row is not None and len(row) == width for row in self.rows)
 
-    def reading(self, place: int, **more: object) -> Reading:
+    def reading(self, place: int) -> Reading:
         """Return the reading whose header, or first row, is row `place`."""
         row = self.rows[place] or []
         names, _, _ = name_columns(row)
-        made = Reading(
+        return Reading(
             self.delimiter,
             *self.marks,
             skip_lines=self.lines[place] - 1,
@@ -259,7 +266,6 @@ class SampleTable:
             width=len(row),
             rows=self.below(place, len(row)),
         )
-        return replace(made, **more)  # type: ignore[arg-type]
 
     def below(self, place: int, width: int) -> tuple[tuple[str, ...], ...]:
         """Return the rows of one width below a row."""
