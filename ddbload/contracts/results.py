@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
+from ddbload.contracts.column_mapping import NAMES_OF_FILE
 from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.row_counts import LAST_TIME, RowCounts, SegmentTimes, WriteStats
 from ddbload.contracts.run_record import Cursor, LoadedBefore, WritePrice
@@ -149,8 +150,11 @@ class Failure(Message):
         return {"name": self.name, "message": self.message, **chunk, **options}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the message for ledgers and events: without rows of the source."""
-        kept = tuple({**each, "rows": []} if each.get("rows") else each for each in self.options)
+        """Return the message for ledgers and events: without rows of the source.
+
+        A row taken for names may be data, so that its names are left out too.
+        """
+        kept = tuple(_without_rows(each) if "rows" in each else each for each in self.options)
         return Message.to_json(replace(self, options=kept))
 
     def check_rules(self, f: JsonObjectReader) -> None:
@@ -176,6 +180,13 @@ class Failure(Message):
         return cls(
             visible(name, MAX_ERROR_NAME), visible(message, MAX_CAUSE) or "no cause was given"
         )
+
+
+def _without_rows(option: Mapping[str, Any]) -> dict[str, Any]:
+    words = list(option["options"])
+    if "--columns" in words:
+        words[words.index("--columns") + 1] = NAMES_OF_FILE
+    return {**option, "options": words, "names": None, "rows": []}
 
 
 @dataclass(frozen=True, slots=True)
