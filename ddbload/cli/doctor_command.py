@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from itertools import chain
 
 import click
@@ -43,13 +42,7 @@ def doctor_command(
         table, source = source, table
     wanted = chain(
         check_machine(source=source, ledger=ledger or default_ledger()),
-        check_aws(
-            Clients(aws),
-            table=table,
-            source=source,
-            stack=stack_name(stack),
-            now=lambda: datetime.now(UTC),
-        ),
+        check_aws(Clients(aws), table=table, source=source, stack=stack_name(stack)),
     )
     checks: list[Check] = []
     for check in wanted:
