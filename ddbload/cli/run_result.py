@@ -125,7 +125,6 @@ class Result:
             "error": None if report.error is None else report.error.shown(),
             "dollars": None if report.dollars is None else round(report.dollars, 6),
             "write_price": None if price is None else price.to_json(),
-            **({} if report.planned is None else {"planned": report.planned.to_json()}),
             **({} if report.identical is None else {"identical": report.identical}),
             "uncertain": report.uncertain,
             **({"repeated": report.repeated} if report.repeated else {}),
@@ -159,7 +158,7 @@ class Result:
         skipped = "skipped: their condition was false, or the table has no such item"
         if report.identical is not None:
             skipped = f"skipped because an item was there ({report.identical:,} identical)"
-        if report.planned is not None:
+        if not mode_of(report.mode).writes:
             skipped = "would be written (mode plan sends nothing)"
         explained = {
             "superseded": mode_of(report.mode).superseded,

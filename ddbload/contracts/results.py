@@ -69,26 +69,6 @@ def _read_causes(f: JsonObjectReader) -> dict[str, int] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanTotals(Message):
-    """Totals of the items that mode `plan` made and did not send."""
-
-    items: int = 0
-    item_bytes: int = 0
-    write_units: int = 0
-    """Write units of the table, without its indexes."""
-    largest_item: int = 0
-    """Bytes of the largest item."""
-
-    def __add__(self, other: PlanTotals) -> PlanTotals:
-        return PlanTotals(
-            self.items + other.items,
-            self.item_bytes + other.item_bytes,
-            self.write_units + other.write_units,
-            max(self.largest_item, other.largest_item),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Segment(Message):
     """Result of one invocation on a chunk: the rows from `start` to `end`, exclusive."""
 
@@ -101,8 +81,6 @@ class Segment(Message):
     work: WriteStats
     rejects: str | None
     """Name of the segment's rejects in the ledger; None without rejects."""
-    planned: Annotated[PlanTotals | None, SPARSE] = None
-    """Totals of mode `plan`, which sends nothing."""
     identical: Annotated[int | None, SPARSE] = None
     """Skipped rows that found an identical item; None if not known."""
     uncertain: int = 0
@@ -244,8 +222,6 @@ class Report(Message):
     error: Failure | None
     failures: tuple[Failure, ...] = ()
     """Error of each chunk that failed and recorded why."""
-    planned: Annotated[PlanTotals | None, SPARSE] = None
-    """Totals of mode `plan`, which sends nothing."""
     identical: Annotated[int | None, SPARSE] = None
     """Skipped rows that found an identical item; None if not known."""
     uncertain: int = 0
