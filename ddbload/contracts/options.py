@@ -72,11 +72,9 @@ class RejectLimit:
         `most_more`: rows that the run may have besides; None if unknown. A share is not judged
         before so many rows were read that the limit is no matter of single rows.
         """
-        if self.percent is None:
-            return rejected > self.rows
-        if most_more is None or read < LEAST_ROWS_OF_SHARE:
+        if self.percent is not None and (most_more is None or read < LEAST_ROWS_OF_SHARE):
             return False
-        return self.exceeded(rejected, read + most_more)
+        return self.exceeded(rejected, read + (most_more or 0))
 
     def describe(self, rejected: int, read: int) -> str:
         """Name the limit beside a count: `12 of 100 rows were rejected, and max_rejects is 5%`."""

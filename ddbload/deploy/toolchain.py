@@ -148,18 +148,22 @@ def tools_folder(tools: ToolSet) -> Path:
 
     Raises `ToolsUnavailable`.
     """
-    cache = os.environ.get("XDG_CACHE_HOME")
-    try:
-        root = Path(cache) if cache else Path.home() / ".cache"
-    except RuntimeError:
-        raise ToolsUnavailable("there is no home folder: set HOME or XDG_CACHE_HOME") from None
     source = app_folder()
     names = ["package.json", "package-lock.json"]
     names += [f"locks/{tools.lock}"] if tools.lock else []
     digest = hashlib.sha256(f"{sys.version_info[:2]}{tools.omitted}".encode())
     for name in names:
         digest.update((source / name).read_bytes())
-    return root / "ddbload" / "tools" / digest.hexdigest()[:16]
+    return cache_home() / "ddbload" / "tools" / digest.hexdigest()[:16]
+
+
+def cache_home() -> Path:
+    """Return XDG's folder for caches. Raises `ToolsUnavailable`."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(cache) if cache else Path.home() / ".cache"
+    except RuntimeError:
+        raise ToolsUnavailable("there is no home folder: set HOME or XDG_CACHE_HOME") from None
 
 
 def is_installed(tools: ToolSet) -> bool:
