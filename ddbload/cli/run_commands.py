@@ -175,8 +175,7 @@ def report_command(
     if output.as_json:
         terminal.print_json(result.to_json())
     elif html != "-":
-        list_rejects = named.command("rejects")
-        terminal.print_stdout(*result.lines(list_rejects))
+        terminal.print_stdout(*result.lines(named))
     terminal.print_error(report.error)
     return result.exit_code
 

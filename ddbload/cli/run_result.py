@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ddbload.cli import terminal
+from ddbload.cli.run_location import NamedRun
 from ddbload.cli.terminal import Output
 from ddbload.context import Context
 from ddbload.contracts import results
@@ -145,15 +146,12 @@ class Result:
         about = "" if dollars.startswith("less") else "about "
         return f"{said}, {about}{dollars} at {price.text}"
 
-    def lines(self, list_rejects: str | None = None) -> list[str]:
-        """Return the lines of the summary.
-
-        `list_rejects`: command that lists the run's rejects, such as `ddbload rejects RUN`.
-        """
+    def lines(self, named: NamedRun | None = None) -> list[str]:
+        """Return the lines of the summary; those with commands only if the run is `named`."""
         report = self.report
         first = f"run {report.run}: {report.status}"
         if report.status == results.ALREADY_LOADED:
-            return [first, *self._loaded_lines(list_rejects)]
+            return [first, *self._loaded_lines(named)]
         rows, work = report.rows, report.work
         skipped = "skipped: their condition was false, or the table has no such item"
         if report.identical is not None:
@@ -190,18 +188,18 @@ class Result:
             lines.append(f"  rejects   {report.rejects}")
         if rows.rejected:
             lines += self._cause_lines()
-            lines += [] if list_rejects is None else [f"  show      {list_rejects}"]
-        return [*lines, *self._loaded_lines(list_rejects)]
+            if named is not None:
+                lines.append(f"  show      {named.command('rejects', report.run)}")
+        return [*lines, *self._loaded_lines(named)]
 
-    def _loaded_lines(self, list_rejects: str | None) -> Iterator[str]:
+    def _loaded_lines(self, named: NamedRun | None) -> Iterator[str]:
         """Yield lines on skipped objects, the run that loaded them, and that run's rejects."""
         loaded = self.report.loaded_before
         if loaded is None:
             return
         yield f"  loaded    before: {loaded.text}"
-        if loaded.rejected and list_rejects is not None:
-            words = shlex.split(list_rejects)
-            yield f"  show      {shlex.join([*words[:2], loaded.run, *words[3:]])}"
+        if loaded.rejected and named is not None:
+            yield f"  show      {named.command('rejects', loaded.run)}"
 
     def _cause_lines(self) -> list[str]:
         """Return a line with the most frequent causes of rejects; empty if not counted."""
@@ -215,11 +213,10 @@ class Result:
         return [f"  causes    {', '.join(words)}"] if words else []
 
 
-def show_result(result: Result, output: Output, list_rejects: str) -> int:
+def show_result(result: Result, output: Output, named: NamedRun) -> int:
     """Print the result of a run; return the exit status.
 
-    `list_rejects`: command that lists the run's rejects. Raises `OutputUnwritable` with the run's
-    status.
+    Raises `OutputUnwritable` with the run's status.
     """
     report = result.report
     with terminal.keep_result(
@@ -228,7 +225,7 @@ def show_result(result: Result, output: Output, list_rejects: str) -> int:
         if output.as_json:
             terminal.print_json(result.to_json())
         elif not output.quiet and (report.error is None or report.rows.read):
-            terminal.print_result(result.lines(list_rejects), result.exit_code)
+            terminal.print_result(result.lines(named), result.exit_code)
     if report.status in results.DONE and report.warning:
         output.warn(report.warning)
     if report.rows.written and not output.as_json:

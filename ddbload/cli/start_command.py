@@ -126,7 +126,7 @@ def start_command(
                 f"a run {run} was started before: ddbload resume {run} resumes it; give another"
                 " --run-id to start a new one"
             ) from None
-        return show_result(done, output, named.command("rejects"))
+        return show_result(done, output, named)
     output.step(f"stack {there.stack.name}: execution {arn}")
     return follow_run(named, arn, there, output, detach=detach)
 
@@ -211,7 +211,7 @@ def follow_run(named: NamedRun, arn: str, there: Deployed, output: Output, *, de
         )
         return EXIT_INTERRUPTED
     print_error(result.report.error)
-    return show_result(result, output, named.command("rejects"))
+    return show_result(result, output, named)
 
 
 def _followed(run: str, arn: str, there: Deployed, output: Output) -> Result:
@@ -298,7 +298,7 @@ def resume_command(
     print_run(named.run, output, stack=there.stack.name)
     done = _finished_result(named.run, changed, there, output)
     if done is not None:
-        return show_result(done, output, named.command("rejects"))
+        return show_result(done, output, named)
     arn = start_again(named.run, payload, there, limits)
     return follow_run(named, arn, there, output, detach=detach)
 
@@ -346,7 +346,7 @@ def _resume_here(
         else:
             result = with_rejects(result, settings, file)
             print_error(result.report.error)
-    return show_result(result, output, named.command("rejects"))
+    return show_result(result, output, named)
 
 
 def _finished_result(

@@ -308,7 +308,7 @@ def services(files: Any) -> Iterator[dict[str, Any]]:
     made = _services()
     for service, client in made.items():
         patch.setattr(Clients, service, property(lambda _, client=client: client))
-    patch.setattr(Clients, "_make", _refuse)
+    patch.setattr(Clients, "service", _refuse)
     patch.setenv("DDBLOAD_LEDGER", str(files / "ledger"))
     patch.chdir(files)
     arguments = ["import", "books.csv", "books", "--run-id", "first", "--engine", "sync", "--quiet"]
