@@ -60,7 +60,7 @@ def show_record(
 def show_progress(output: Output) -> Iterator[Callable[[RunProgress], None]]:
     """Yield a function that shows the progress of a run.
 
-    On a terminal it draws a bar and a grid of chunks, which disappear at the end. Elsewhere it
+    On a terminal it draws a view that disappears at the end. Elsewhere it
     prints the latest progress as a line every ten seconds. --verbose prints steps instead.
     """
     if output.verbose:

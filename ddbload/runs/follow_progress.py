@@ -17,7 +17,7 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.ledger.ledger import Ledger
 from ddbload.runs.progress import (
     CHECKING,
-    DONE_PERCENT,
+    DONE_CHUNK,
     FAILED_CHUNK,
     IMPORTING,
     REPORTING,
@@ -209,7 +209,7 @@ class ProgressReader:
         if reached is not None and (start is None or start < reached):
             states.set_position(number, reached)
         else:
-            states.set_state(number, WAITING if start is None else DONE_PERCENT)
+            states.set_state(number, WAITING if start is None else DONE_CHUNK)
 
 
 class _Workers:
