@@ -22,7 +22,7 @@ from ddbload.report_page.page import run_page
 from ddbload.runs.local_runs import SPOOL, follow_process, wait_for_begin
 from ddbload.runs.run_control import cancel_run, change_limits
 from ddbload.source.local_file import name_for_user
-from ddbload.steps.report import SeenRun, empty_report, why_not_resumable
+from ddbload.steps.report import SeenRun, why_not_resumable
 
 
 @options.command(
@@ -164,7 +164,7 @@ def report_command(
     except LedgerDamaged as damaged:
         if not output.as_json or html is not None:
             raise
-        report, state = empty_report(run, FAILED, Failure.of(damaged)), RunState(FAILED)
+        report, state = Report(run, FAILED, error=Failure.of(damaged)), RunState(FAILED)
         was_killed = False
     if state.running:
         terminal.print_stderr(f"ddbload: run {run} is still running; this is its progress")

@@ -22,7 +22,7 @@ from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, visible
 from ddbload.items.row_attributes import item_layout
 from ddbload.runs.progress import RunProgress
-from ddbload.steps.report import empty_report, finished_report
+from ddbload.steps.report import finished_report
 
 TOP_CAUSES = 5
 """Causes of rejects listed in a result; `ddbload rejects RUN --summary` lists all."""
@@ -89,7 +89,7 @@ class Result:
         """Make the result of a run that left no report; `last` is its last known progress."""
         stopped = {Interrupted: results.INTERRUPTED, Cancelled: results.CANCELLED}
         status = stopped.get(type(error), results.FAILED)
-        report = replace(empty_report(run, status, Failure.of(error)), mode=mode)
+        report = Report(run, status, error=Failure.of(error), mode=mode)
         if last is None:
             return cls(report, seconds)
         done = last.totals

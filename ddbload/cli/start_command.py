@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -29,7 +29,6 @@ from ddbload.errors import (
     RunNotFound,
     SourceNotFound,
 )
-from ddbload.ledger.history import History
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.run_control import take_up
@@ -107,7 +106,7 @@ def start_command(
         raise InvalidUsage(error.message) from None
     there = find_deployed(stack, aws)
     if force:
-        run = _forced_run(run, sources, table, there, output)
+        run = _forced_run(run, there, output)
     payload["run"] = {"id": run, "once": once, "force": force}
     named = NamedRun(run, None, stack, aws)
     print_run(run, output, stack=there.stack.name)
@@ -131,21 +130,13 @@ def start_command(
     return follow_run(named, arn, there, output, detach=detach)
 
 
-def _forced_run(
-    run: str, sources: Sequence[str], table: str, there: Deployed, output: Output
-) -> str:
-    """Return a new run id for loading a source again, and print which run loaded it before."""
-    if finished_report(run, there.context) is not None:
-        again = new_run_id()
-        output.say(f"run {run} is done; it is loaded again as run {again}")
-        return again
-    history = History(there.context.store)
-    pages = [page for source in sources for page in history.read_location(source)]
-    loads = [page.load for page in pages if page.load.table == table]
-    if loads:
-        last = max(loads, key=lambda load: load.at)
-        output.say(f"run {last.run} has loaded it; it is loaded again as run {run}")
-    return run
+def _forced_run(run: str, there: Deployed, output: Output) -> str:
+    """Return the run id, or a new one if the run of this id is done."""
+    if finished_report(run, there.context) is None:
+        return run
+    again = new_run_id()
+    output.say(f"run {run} is done; it is loaded again as run {again}")
+    return again
 
 
 def start_run(run: str, payload: dict[str, Any], there: Deployed) -> str:

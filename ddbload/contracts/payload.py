@@ -106,12 +106,7 @@ class Comparison(Message):
 
 def read_where(f: JsonObjectReader) -> tuple[Comparison, ...]:
     """Read the list `where`, whose members are texts or objects. Raises `InvalidPayload`."""
-    given = f.raw("where")
-    return comparisons(given, f.path("where"))
-
-
-def comparisons(given: object, path: str = "where") -> tuple[Comparison, ...]:
-    """Read comparisons: texts such as `year>=2000`, or objects. Raises `InvalidPayload`."""
+    given, path = f.raw("where"), f.path("where")
     if given is None:
         return ()
     if not isinstance(given, Sequence) or isinstance(given, str):

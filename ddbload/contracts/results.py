@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 from ddbload.contracts.column_mapping import NAMES_OF_FILE
@@ -208,18 +208,18 @@ class Report(Message):
     run: str
     status: str
     """One of `STATUSES`."""
-    rows: RowCounts
-    work: WriteStats
-    bytes: int
+    rows: RowCounts = field(default_factory=RowCounts)
+    work: WriteStats = field(default_factory=WriteStats)
+    bytes: int = 0
     """Bytes of the source that are done: the header and all settled rows."""
-    size: int
-    chunks: int
-    chunks_done: int
-    seconds: float
+    size: int = 0
+    chunks: int = 0
+    chunks_done: int = 0
+    seconds: float = 0.0
     """Seconds from the creation of the run's record to this report."""
-    rejects: str | None
+    rejects: str | None = None
     """Folder or S3 prefix of the rejects; None without rejects."""
-    error: Failure | None
+    error: Failure | None = None
     failures: tuple[Failure, ...] = ()
     """Error of each chunk that failed and recorded why."""
     identical: Annotated[int | None, SPARSE] = None

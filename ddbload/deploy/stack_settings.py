@@ -41,8 +41,6 @@ class DeployedStack:
 
     name: str
     status: str
-    protected: bool
-    """True if termination protection is on."""
     version: str | None
     """Version of ddbload that deployed the stack, if recorded."""
     settings: Mapping[str, Any] | None
@@ -74,7 +72,6 @@ def find_deployed_stack(client: CloudFormationClient, name: str) -> DeployedStac
     return DeployedStack(
         name=name,
         status=found["StackStatus"],
-        protected=bool(found.get("EnableTerminationProtection")),
         version=recorded.get("version") if recorded else None,
         settings=recorded.get("settings") if recorded else None,
     )

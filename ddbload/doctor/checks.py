@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -168,7 +169,9 @@ def check_aws(
     yield Check("region", OK, region)
     if table is not None:
         yield from _check_table(clients, table)
-    if source is not None and source.startswith("s3://"):
+    if source is not None and not source.startswith("s3://"):
+        source = None
+    if source is not None:
         yield from _check_bucket(clients, source, region)
     if table is not None or source is not None:
         yield _check_permissions(clients, caller, region, table, source)
@@ -243,23 +246,26 @@ def _check_permissions(
 ) -> Check:
     """Simulate the caller's policies in IAM."""
     principal = _principal(caller)
-    if principal is None:
-        return Check("permissions", OK, "the account's root user may do everything")
     wanted: list[tuple[Sequence[str], str]] = []
     if table is not None:
         start = f"arn:{caller.partition}:dynamodb:{region}:{caller.account}:table/"
         table_actions = [each for each in MODE_ACTIONS if each.startswith("dynamodb:")]
         wanted.append(((*WRITE_ACTIONS, *table_actions), start + table))
-    if source is not None and source.startswith("s3://"):
+    if source is not None:
         bucket, _, key = source.removeprefix("s3://").partition("/")
         arn = f"arn:{caller.partition}:s3:::{bucket}"
         wanted += [(("s3:GetObject",), f"{arn}/{key}"), (("s3:ListBucket",), arn)]
-    if not wanted:
-        return Check("permissions", OK, "none are needed to read a local file")
     denied: list[str] = []
     allowed: list[str] = []
     for actions, resource in wanted:
-        answer = _simulate(clients, principal, actions, resource)
+        answer = _ask(
+            partial(
+                clients.advisory("iam").simulate_principal_policy,
+                PolicySourceArn=principal,
+                ActionNames=list(actions),
+                ResourceArns=[resource],
+            )
+        )
         if isinstance(answer, str):
             return Check(
                 "permissions",
@@ -287,23 +293,12 @@ def _check_permissions(
     return Check("permissions", OK, f"{principal} may {', '.join(allowed)}")
 
 
-def _simulate(clients: Clients, principal: str, actions: Sequence[str], resource: str) -> Any:
-    iam = clients.advisory("iam")
-    return _ask(
-        lambda: iam.simulate_principal_policy(
-            PolicySourceArn=principal, ActionNames=list(actions), ResourceArns=[resource]
-        )
-    )
-
-
-def _principal(caller: Caller) -> str | None:
-    """Return the ARN of the user or role; None for the root user.
+def _principal(caller: Caller) -> str:
+    """Return the ARN of the user or role.
 
     A session's ARN lacks the role's path, which roles of IAM Identity Center always have.
     """
     kind, _, rest = caller.arn.split(":", 5)[5].partition("/")
-    if kind == "root":
-        return None
     if kind != "assumed-role":
         return caller.arn
     name = rest.partition("/")[0]

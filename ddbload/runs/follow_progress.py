@@ -80,17 +80,15 @@ class RequestPace:
 def follow_progress(
     ledger: Ledger,
     find_end: Callable[[], T | None],
-    *,
-    watch: Callable[[RunProgress], None],
     pace: RequestPace,
-    clock: Callable[[], float],
+    watch: Callable[[RunProgress], None],
     began: Callable[[], float] = lambda: float("-inf"),
 ) -> T:
     """Pass a run's progress to `watch` until `find_end` returns the run's end.
 
-    `began` returns the start of this attempt, on the time scale of `clock`.
+    `began` returns the start of this attempt, on the clock of `pace`.
     """
-    reader = ProgressReader(ledger, clock)
+    reader = ProgressReader(ledger, pace.clock)
     turn = 0
     step = CHECKING
     while True:
