@@ -160,16 +160,13 @@ def report_command(
     try:
         seen = there.read(run)
         report, state = seen.report, seen.state
-        was_killed = not (state.reported or isinstance(there, Deployed) or seen.record is None)
     except LedgerDamaged as damaged:
         if not output.as_json or html is not None:
             raise
         report, state = Report(run, FAILED, error=Failure.of(damaged)), RunState(FAILED)
-        was_killed = False
     if state.running:
         terminal.print_stderr(f"ddbload: run {run} is still running; this is its progress")
-        was_killed = False
-    result = Result(report, report.seconds, was_killed=was_killed)
+    result = Result(report, report.seconds)
     if html is not None:
         _write_page(html, report, there, show_rows=show_rows)
     if output.as_json:

@@ -79,8 +79,6 @@ class Result:
     """Rows settled by earlier attempts; excluded from the speed."""
     read_as: str | None = None
     """Description of the source's format."""
-    was_killed: bool = False
-    """True if the run left no report; its duration ends with its last heartbeat."""
 
     @classmethod
     def from_error(
@@ -169,13 +167,15 @@ class Result:
             for name, count in rows.outcomes.items()
             if count and name != "written"
         ]
-        time = f"{self.seconds:,.1f} s{' until the last sign of life' if self.was_killed else ''}"
         source = [] if self.read_as in (None, _USUAL_FORMAT) else [f"  read as   {self.read_as}"]
         lines = [
             first,
             *source,
             f"  rows      {rows.read:,} read: {', '.join(parts)}",
-            (f"  time      {time}, {self.rows_per_second:,.0f} rows/s, {report.bytes:,} bytes"),
+            (
+                f"  time      {self.seconds:,.1f} s, {self.rows_per_second:,.0f} rows/s,"
+                f" {report.bytes:,} bytes"
+            ),
             (
                 f"  requests  {work.requests:,}, {work.throttled:,} throttled,"
                 f" {work.retries:,} retried"

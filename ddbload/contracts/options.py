@@ -100,7 +100,8 @@ def _read_max_wcu(f: JsonObjectReader) -> float | None:
         if parse_percent(given) is None:
             raise f.wrong("max_wcu", given, "a number, or a share of the table such as '50%'")
         return None
-    return f.optional_number("max_wcu", least=1)
+    units: float | None = f.optional("max_wcu", JsonObjectReader.number, None, 1)
+    return units
 
 
 def _read_max_rejects(f: JsonObjectReader) -> int:
@@ -131,7 +132,7 @@ def _positive(name: str) -> Callable[[JsonObjectReader], float | None]:
     """Make the reader of an optional number above 0."""
 
     def read(f: JsonObjectReader) -> float | None:
-        value = f.optional_number(name)
+        value: float | None = f.optional(name, JsonObjectReader.number)
         if value == 0:
             raise f.wrong(name, value, "a number above 0")
         return value

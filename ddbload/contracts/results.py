@@ -184,6 +184,14 @@ class ExecutionOutput(Message):
     loaded_before: Annotated[LoadedBefore | None, SPARSE] = None
     """Objects that the run left out, because the table had loaded them."""
 
+    @classmethod
+    def of(cls, report: Report, status: str, error: Failure | None) -> Self:
+        """Return the output of an execution of a run with this report."""
+        return cls(
+            *(report.run, status, report.rows, report.chunks, report.chunks_done, report.rejects),
+            *(error, report.uncertain, report.loaded_before),
+        )
+
     def to_json(self) -> dict[str, Any]:
         result = Message.to_json(self)
         if self.error is not None:
@@ -199,6 +207,11 @@ class ExecutionAttempt(Message):
     execution: str
     """ARN of the execution."""
     redrives: int = 0
+
+    @classmethod
+    def of(cls, execution: str | None, redrives: int) -> Self | None:
+        """Return the attempt of an execution; None without one."""
+        return None if execution is None else cls(execution, redrives)
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,7 @@ def _read_encoding(f: JsonObjectReader) -> str:
 
 def _read_prefix(f: JsonObjectReader) -> str | None:
     # The prefix "" names all objects of a bucket.
-    return "" if f.raw("prefix") == "" else f.optional_text("prefix")
+    return "" if f.raw("prefix") == "" else f.optional("prefix", JsonObjectReader.text)
 
 
 def _read_path(f: JsonObjectReader) -> str | None:

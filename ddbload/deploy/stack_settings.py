@@ -6,7 +6,6 @@ The app in `infra` checks them; this module knows only their names and defaults.
 
 from __future__ import annotations
 
-import difflib
 import json
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import call_with_retries
 from ddbload.deploy.toolchain import app_folder, environment_without_aws
-from ddbload.errors import DeploymentFailed, InvalidUsage, StackNotFound
+from ddbload.errors import DeploymentFailed, InvalidUsage, StackNotFound, did_you_mean
 from ddbload.runs.deployed import describe_stack
 
 if TYPE_CHECKING:
@@ -114,9 +113,8 @@ def parse_assignments(texts: Sequence[str]) -> dict[str, Any]:
         if name == "stack_name":
             raise InvalidUsage("--set stack_name: give the stack's name by --stack")
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f"is {close[0]} meant?" if close else f"there are {', '.join(sorted(known))}"
-            raise InvalidUsage(f"--set {name}: there is no such setting; {hint}")
+            hint = did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
+            raise InvalidUsage(f"--set {name}: there is no such setting{hint}")
         if name in found:
             raise InvalidUsage(f"--set {name} is given twice: give it once")
         found[name] = known[name] if value == "" else _parse_value(name, value)

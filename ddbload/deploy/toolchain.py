@@ -171,8 +171,8 @@ def is_installed(tools: ToolSet) -> bool:
     return checkout_tools(tools) is not None or (tools_folder(tools) / _DONE).exists()
 
 
-def check_node() -> None:
-    """Check that Node.js and npm are installed and new enough. Raises `ToolsUnavailable`."""
+def check_node() -> tuple[int, ...]:
+    """Return the version of Node.js. Raises `ToolsUnavailable` if it or npm is missing or old."""
     hint = (
         f"install Node.js {SUPPORTED_NODE} or newer (https://nodejs.org), with npm, and try again"
     )
@@ -183,6 +183,7 @@ def check_node() -> None:
     if found is None or found[0] < OLDEST_NODE:
         shown = "of an unknown version" if found is None else ".".join(map(str, found))
         raise ToolsUnavailable(f"Node.js is {shown}, which is too old: {hint}")
+    return found
 
 
 def node_version() -> tuple[int, ...] | None:

@@ -27,8 +27,8 @@ from ddbload.aws.table_description import (
     turn_recovery_on,
     write_capacity,
 )
-from ddbload.deploy.toolchain import OLDEST_NODE, SUPPORTED_NODE, node_version
-from ddbload.errors import DdbloadError, StackNotFound
+from ddbload.deploy.toolchain import SUPPORTED_NODE, check_node
+from ddbload.errors import DdbloadError, StackNotFound, ToolsUnavailable
 from ddbload.runs.deployed import find_stack
 
 if TYPE_CHECKING:
@@ -61,29 +61,20 @@ class Check:
 
 def check_machine(*, source: str | None, ledger: str) -> Iterator[Check]:
     """Yield the checks of this machine, which need no AWS."""
-    yield Check("version", OK, f"ddbload {__version__}, {sys.executable}")
-    yield Check("python", OK, f"Python {platform.python_version()}")
+    python = f"Python {platform.python_version()} ({sys.executable})"
+    yield Check("version", OK, f"ddbload {__version__}, {python}")
     yield _check_node()
     yield from _check_extras(source or "")
     yield _check_ledger(ledger)
 
 
 def _check_node() -> Check:
-    found = node_version()
-    if found is None:
-        return Check(
-            "node",
-            WARN,
-            "Node.js was not found",
-            f"only `ddbload deploy` and `ddbload demo` need it: install Node.js {SUPPORTED_NODE}"
-            " or newer",
-        )
+    try:
+        found = check_node()
+    except ToolsUnavailable as error:
+        needed = "only `ddbload deploy` and `ddbload demo` need it"
+        return Check("node", WARN, error.message, needed)
     shown = f"Node.js {'.'.join(map(str, found))}"
-    if found[0] < OLDEST_NODE:
-        return Check(
-            *("node", WARN, shown),
-            f"`ddbload deploy` and `ddbload demo` need {SUPPORTED_NODE} or newer",
-        )
     if found[0] < SUPPORTED_NODE:
         message = f"{shown} works, but is past its end of life: install {SUPPORTED_NODE} or newer"
         return Check("node", WARN, message)
@@ -172,7 +163,7 @@ def check_aws(
     if source is not None and not source.startswith("s3://"):
         source = None
     if source is not None:
-        yield from _check_bucket(clients, source, region)
+        yield _check_bucket(clients, source, region)
     if table is not None or source is not None:
         yield _check_permissions(clients, caller, region, table, source)
     yield from _check_quotas(clients)
@@ -202,39 +193,18 @@ def _check_table(clients: Clients, table: str) -> Iterator[Check]:
         yield Check("backup", WARN, message, turn_recovery_on(table))
 
 
-def _check_bucket(clients: Clients, source: str, region: str) -> Iterator[Check]:
-    bucket, _, key = source.removeprefix("s3://").partition("/")
-    s3 = clients.s3
-    found = _ask(lambda: s3.head_bucket(Bucket=bucket))
+def _check_bucket(clients: Clients, source: str, region: str) -> Check:
+    bucket = source.removeprefix("s3://").partition("/")[0]
+    found = _ask(lambda: clients.s3.head_bucket(Bucket=bucket))
     if isinstance(found, str):
-        yield Check("bucket", FAIL, f"{bucket}: {found}", "check its name, account and policy")
-        return
+        return Check("bucket", FAIL, f"{bucket}: {found}", "check its name, account and policy")
     headers = found.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     there = headers.get("x-amz-bucket-region") or region
     message = f"{bucket} in {there}"
     if there == region:
-        yield Check("bucket", OK, message)
-    else:
-        advice = "reading across regions costs transfer: run in the bucket's region if it is large"
-        yield Check("bucket", WARN, message, advice)
-    yield _check_source(s3, bucket, key)
-
-
-def _check_source(s3: Any, bucket: str, key: str) -> Check:
-    if not _is_prefix(key):
-        found = _ask(lambda: s3.head_object(Bucket=bucket, Key=key))
-        if isinstance(found, str):
-            advice = "check the key, and s3:GetObject; a prefix ends in /"
-            return Check("source", FAIL, f"s3://{bucket}/{key}: {found}", advice)
-        return Check("source", OK, f"s3://{bucket}/{key}, {found['ContentLength']:,} bytes")
-    prefix = re.split(r"[*?\[]", key, maxsplit=1)[0]
-    listed = _ask(lambda: s3.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1))
-    if isinstance(listed, str):
-        advice = "a prefix or a pattern needs s3:ListBucket"
-        return Check("source", FAIL, f"s3://{bucket}/{prefix}: {listed}", advice)
-    if not listed.get("KeyCount"):
-        return Check("source", FAIL, f"s3://{bucket}/{prefix}: no objects", "check the prefix")
-    return Check("source", OK, f"s3://{bucket}/{prefix}: has objects")
+        return Check("bucket", OK, message)
+    advice = "reading across regions costs transfer: run in the bucket's region if it is large"
+    return Check("bucket", WARN, message, advice)
 
 
 def _is_prefix(key: str) -> bool:

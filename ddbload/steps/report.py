@@ -108,7 +108,7 @@ def report_execution(
             # The execution keeps it, too.
             ledger.keep_failure(replace(failure, at=context.now()))
         return _failed(run, failure, aborted=aborted)
-    attempt = None if task.execution is None else ExecutionAttempt(task.execution, redrives)
+    attempt = ExecutionAttempt.of(task.execution, redrives)
 
     def must_end() -> bool:
         return context.clock() + END_SECONDS >= context.deadline
@@ -145,11 +145,7 @@ def report_execution(
     status, error = judge_attempt(state, ending, own=caught is None or is_own())
     if status == CANCELLED and not aborted:
         error = Failure.of(Cancelled.of(run))
-    return ExecutionOutput(
-        *(run, status, report.rows, report.chunks, report.chunks_done, report.rejects, error),
-        uncertain=report.uncertain,
-        loaded_before=report.loaded_before,
-    )
+    return ExecutionOutput.of(report, status, error)
 
 
 def _judged(

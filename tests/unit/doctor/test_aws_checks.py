@@ -161,7 +161,6 @@ def test_all_is_well(clients):
     identity(clients)
     table_of(clients)
     clients.answer("s3", "head_bucket", {})
-    clients.answer("s3", "head_object", {"ContentLength": 1234}, {"Bucket": "b", "Key": "in/a"})
     for each in ("table", "s3:GetObject", "s3:ListBucket"):
         simulated(clients, each)
     quotas(clients)
@@ -171,7 +170,7 @@ def test_all_is_well(clients):
     assert found["table"].message == (
         "books: keys isbn (S), year (N); 1,500 write units a second (provisioned for the table)"
     )
-    assert found["source"].message == "s3://b/in/a, 1,234 bytes"
+    assert found["bucket"].message == "b in eu-west-1"
     assert "may dynamodb:DescribeTable, dynamodb:BatchWriteItem" in found["permissions"].message
 
 
@@ -254,4 +253,3 @@ def test_missing_table_and_bucket_fail(clients):
     found = run(clients, "books", "s3://b/in/")
     assert "there is no table books in eu-west-1" in found["table"].message
     assert found["bucket"].status == "fail"
-    assert "source" not in found

@@ -14,7 +14,7 @@ def run(tmp_path, *, source=None, ledger=None):
 
 
 def test_all_is_well(tmp_path, monkeypatch):
-    monkeypatch.setattr(checks, "node_version", lambda: (22, 0, 0))
+    monkeypatch.setattr(checks, "check_node", lambda: (22, 0, 0))
     (tmp_path / "a.csv").write_text("a\n1\n")
     found = run(tmp_path, source=str(tmp_path / "a.csv"))
     assert {each.status for each in found.values()} == {"ok"}
@@ -23,7 +23,7 @@ def test_all_is_well(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("version", [(20, 20, 2), (21, 0, 0)])
 def test_node_past_its_end_is_told_in_one_line(tmp_path, monkeypatch, version):
-    monkeypatch.setattr(checks, "node_version", lambda: version)
+    monkeypatch.setattr(checks, "check_node", lambda: version)
     found = run(tmp_path)["node"]
     shown = ".".join(map(str, version))
     assert (found.status, found.advice) == ("warn", None)
