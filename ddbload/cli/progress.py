@@ -17,7 +17,6 @@ from ddbload.runs.progress import RunProgress, progress_line
 
 LINE_SECONDS = 10.0
 """Seconds between two progress lines where nothing can be drawn, as in a CI log."""
-_SHOWN_CHUNKS = 8
 
 
 def show_record(
@@ -89,10 +88,7 @@ def _step_printer(output: Output) -> Callable[[RunProgress], None]:
         chunks = progress.chunks
         if len(chunks) != known:
             known = len(chunks)
-            shown = [chunks.chunk(number) for number in range(min(known, _SHOWN_CHUNKS))]
-            edges = ", ".join(f"{each.start:,} to {each.end:,}" for each in shown)
-            more = f" and {known - len(shown):,} more" if known > len(shown) else ""
-            output.step(f"cut into {counted(known, 'chunk')}, bytes {edges}{more}")
+            output.step(f"cut into {counted(known, 'chunk')}")
         now, work = time.monotonic(), progress.totals.work
         if progress.step == step and now < shown_at + STEP_SECONDS:
             return

@@ -259,8 +259,8 @@ def _find_begun_run(named: NamedRun) -> RunLocation:
     "ddbload limit 20261121T073000Z-1f2e3d --max-wcu 50% --stack my-loader",
 )
 def limit_command(
-    max_wcu: float | str | None = options.new_max_wcu("unchanged"),
-    max_cost: float | str | None = options.new_max_cost("unchanged"),
+    max_wcu: float | str | None = options.new_max_wcu,
+    max_cost: float | str | None = options.new_max_cost,
     named: NamedRun = run_options,
     output: Output = options.output_options(),
 ) -> None:

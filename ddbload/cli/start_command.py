@@ -231,8 +231,8 @@ def _followed(run: str, arn: str, there: Deployed, output: Output) -> Result:
     "ddbload resume 20261121T073000Z-1f2e3d --max-wcu 1000 --workers 40",
 )
 def resume_command(
-    max_wcu: float | str | None = options.new_max_wcu("the run's"),
-    max_cost: float | str | None = options.new_max_cost("the run's"),
+    max_wcu: float | str | None = options.new_max_wcu,
+    max_cost: float | str | None = options.new_max_cost,
     max_rejects: int | str | None = options.run_option(
         metavar="N|N%",
         type=options.MAX_REJECTS,

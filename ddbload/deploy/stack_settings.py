@@ -179,26 +179,21 @@ def describe_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any])
 
     `before`: settings of the stack; None if nothing is deployed.
     """
-    defaults = default_settings()
     lines: list[str] = []
-    for name in defaults:
-        old = None if before is None else before.get(name, defaults[name])
-        new = after.get(name, defaults[name])
-        if isinstance(new, list):
-            gone = [each for each in old or [] if each not in new]
-            marked = [("-", each) for each in gone]
-            marked += [(" " if each in (old or []) else "+", each) for each in new]
-            lines += [f"{mark} {name}: {_shown(each)}" for mark, each in marked]
-        elif old is None or old == new:
-            if new != defaults[name]:
-                lines.append(f"{' ' if old == new else '+'} {name}: {_shown(new)}")
-        else:
-            lines += [f"- {name}: {_shown(old)}", f"+ {name}: {_shown(new)}"]
+    for name, default in default_settings().items():
+        old = [] if before is None else _texts(before.get(name, default))
+        new = _texts(after.get(name, default))
+        if new == _texts(default) and old in ([], new):
+            continue
+        lines += [f"- {name}: {each}" for each in old if each not in new]
+        lines += [f"{' ' if each in old else '+'} {name}: {each}" for each in new]
     return lines
 
 
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _texts(value: Any) -> list[str]:
+    """Return a setting as texts: one for each member of a list."""
+    values = value if isinstance(value, list) else [value]
+    return [v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
 
 
 _CHECK = """

@@ -1,4 +1,4 @@
-"""Checks of this machine and of AWS: tools, credentials, table, bucket, quotas, stack.
+"""Checks of this machine and of AWS: Node.js, credentials, table, bucket, quotas, stack.
 
 All calls to AWS only read. A call without permission gives a warning, because the command that the
 user wants to run may not need it.
@@ -6,15 +6,12 @@ user wants to run may not need it.
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ddbload import __version__
@@ -59,13 +56,11 @@ class Check:
         }
 
 
-def check_machine(*, source: str | None, ledger: str) -> Iterator[Check]:
+def check_machine() -> Iterator[Check]:
     """Yield the checks of this machine, which need no AWS."""
     python = f"Python {platform.python_version()} ({sys.executable})"
     yield Check("version", OK, f"ddbload {__version__}, {python}")
     yield _check_node()
-    yield from _check_extras(source or "")
-    yield _check_ledger(ledger)
 
 
 def _check_node() -> Check:
@@ -79,40 +74,6 @@ def _check_node() -> Check:
         message = f"{shown} works, but is past its end of life: install {SUPPORTED_NODE} or newer"
         return Check("node", WARN, message)
     return Check("node", OK, shown)
-
-
-def _check_extras(source: str) -> Iterator[Check]:
-    for name, module, package, endings in (
-        ("parquet", "pyarrow", "pyarrow", (".parquet",)),
-        ("zstd", "zstandard", "zstandard", (".zst", ".zstd")),
-    ):
-        if find_spec(module) is not None:
-            yield Check(name, OK, f"the package {package} is installed")
-            continue
-        needed = source.lower().endswith(endings)
-        yield Check(
-            name,
-            FAIL if needed else OK,
-            f"the package {package} is not installed, which only {endings[0]} files need",
-            f"pipx inject ddbload {package}" if needed else None,
-        )
-
-
-def _check_ledger(ledger: str) -> Check:
-    if ledger.startswith("s3://"):
-        return Check("ledger", OK, f"{ledger} (written to by an import only, so not tried)")
-    folder = Path(ledger).expanduser()
-    nearest = folder
-    while not nearest.exists() and nearest != nearest.parent:
-        nearest = nearest.parent
-    if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
-        return Check("ledger", OK, str(folder))
-    return Check(
-        "ledger",
-        FAIL,
-        f"{folder} cannot be written to",
-        "allow it, or name another folder by --ledger or DDBLOAD_LEDGER",
-    )
 
 
 _ONCE = RetryPolicy(attempts=2)

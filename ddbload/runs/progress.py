@@ -58,10 +58,6 @@ class ChunkStates:
     def __getitem__(self, chunk: int) -> int:
         return self._states[chunk]
 
-    def chunk(self, number: int) -> Chunk:
-        """Return a chunk of the manifest."""
-        return self._chunks[number]
-
     def set_position(self, number: int, byte: int) -> None:
         """Mark a chunk as imported up to a byte of the source."""
         self._states[number] = DONE_CHUNK if byte >= self._chunks[number].end else RUNNING_CHUNK

@@ -185,9 +185,7 @@ def _load_here(path: Path, keys: NewKeys, folder: Path, tools: Toolchain) -> Ite
         terminal.print_stdout(f"DynamoDB (dynalite) listens on {endpoint}")
         # The emulator accepts any credentials. Made-up ones keep the user's out of the demo.
         account = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo"}
-        os.environ.update(account)
-        for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
-            os.environ.pop(name, None)
+        _use_environment(account)
         aws = AwsSettings(region="us-east-1", endpoint_url=endpoint)
         create_table(Clients(aws).dynamodb, keys)
         # Small chunks, so that each worker gets some.
