@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
-from ddbload.contracts.column_mapping import NAMES_OF_FILE
 from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.row_counts import LAST_TIME, RowCounts, SegmentTimes, WriteStats
 from ddbload.contracts.run_record import Cursor, LoadedBefore, WritePrice
 from ddbload.dynamodb.modes import PUT, mode_of
-from ddbload.errors import DdbloadError, visible
+from ddbload.errors import NAMES_OF_FILE, DdbloadError, visible
 
 STATUSES = (
     SUCCEEDED, SUCCEEDED_WITH_REJECTS, ALREADY_LOADED, FAILED, INTERRUPTED, CANCELLED,

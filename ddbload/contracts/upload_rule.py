@@ -10,12 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-from ddbload.contracts.column_mapping import (
-    check_column_names,
-    check_dialect,
-    column_changes,
-    refuse_hmac,
-)
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.payload import Comparison, Payload, read_where, where_json
 from ddbload.contracts.source import (
@@ -197,6 +191,13 @@ class UploadRule(Message):
         A deployment checks its rules; the function that reads them again need not.
         """
         # Imported here, since the function would only load them.
+        from ddbload.contracts.column_mapping import (
+            check_column_names,
+            check_dialect,
+            column_changes,
+            refuse_hmac,
+        )
+
         for name in LOCATION_FIELDS:
             if name in self.source:
                 raise InvalidPayload(
