@@ -53,7 +53,7 @@ def list_members(source: ByteSource) -> list[dict[str, Any]]:
             raise UnsupportedFormat(f"{source.name}: this ZIP archive is {kind}")
     found, left_out = {}, Counter[str]()
     infos.sort(key=lambda info: info.header_offset)
-    nexts = [*(info.header_offset for info in infos[1:]), directory]
+    nexts = [*(info.header_offset for info in infos), directory][1:]
     for info, until in zip(infos, nexts, strict=True):
         name, at, size = info.filename, info.header_offset, info.compress_size
         if at < 0 or at + _LOCAL_BYTES + size > until:
