@@ -205,13 +205,15 @@ class ZipMember:
         return begin
 
     def _blocks(self, first: int, end: int) -> Iterator[bytes]:
-        """Yield stored blocks, from number `first` to `end`, exclusive."""
+        """Yield stored blocks in pieces, from number `first` to `end`, exclusive."""
         at, stop = first * _BLOCK_BYTES, min(end * _BLOCK_BYTES, self._bytes)
-        held = bytearray()
         for piece in self._archive.stream(self._begin + at, self._begin + stop, _BLOCK_BYTES):
-            held += piece
-            while held and len(held) >= (size := min(_BLOCK_BYTES, stop - at)):
-                at += size
-                mark = struct.pack("<BHH", at == self._bytes, size, size ^ 0xFFFF)
-                yield mark + held[:size]
-                del held[:size]
+            left = piece
+            while left:
+                if not at % _BLOCK_BYTES:
+                    size = min(_BLOCK_BYTES, self._bytes - at)
+                    yield struct.pack("<BHH", at + size == self._bytes, size, size ^ 0xFFFF)
+                part = left[: _BLOCK_BYTES - at % _BLOCK_BYTES]
+                yield part
+                at += len(part)
+                left = left[len(part) :]
