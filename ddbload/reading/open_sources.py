@@ -345,7 +345,7 @@ def open_parquet(
     Raises `UnsupportedFormat` for a compressed file, `ExtraMissing` without pyarrow, and the errors
     of `ParquetLines`.
     """
-    compression = compression_of(first_bytes(raw))
+    compression = ZIP if "member" in raw.pinned else compression_of(first_bytes(raw))
     if compression != UNCOMPRESSED:
         # Parquet is read from its end and in ranges, which a compressed stream does not allow.
         raise UnsupportedFormat(

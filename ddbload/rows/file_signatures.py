@@ -178,7 +178,7 @@ def _archive(start: bytes) -> str:
     first = start[30:]
     if first.startswith(_SHEET_FILES):
         return "a spreadsheet (.xlsx or .ods); save the sheet as CSV UTF-8"
-    return "a ZIP archive; unpack it, or, as one of several files, name it .zip"
+    return "a ZIP archive; unpack it, or leave out --compression and name it .zip"
 
 
 def refuse_other_texts(start: bytes) -> None:

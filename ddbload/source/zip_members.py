@@ -85,7 +85,9 @@ def _read_directory(source: ByteSource) -> tuple[list[zipfile.ZipInfo], int]:
         with zipfile.ZipFile(_RangedFile(source)) as archive:
             infos, directory = archive.infolist(), archive.start_dir
     except zipfile.BadZipFile as error:
-        raise _damaged(source.name, str(error)) from None
+        is_cut = "not a zip file" in str(error)
+        reason = "its end, which lists the members, is missing" if is_cut else str(error)
+        raise _damaged(source.name, reason) from None
     except UnicodeDecodeError:
         raise _damaged(source.name, "the name of a member is not UTF-8 as declared") from None
     except (ValueError, struct.error, OverflowError):
@@ -121,7 +123,7 @@ def _unreadable(info: zipfile.ZipInfo) -> str | None:
         known = _METHODS.get(method, "another method")
         return f"is compressed by {known} ({method}), not by deflate: zip it again with deflate"
     if stat.S_ISLNK(info.external_attr >> 16):
-        return "is a symbolic link: zip the files that links lead to (without --symlinks)"
+        return "is a symbolic link: zip the files themselves"
     if compression_by_name(info.filename) is not None:
         return "is an archive or compressed itself: unpack the outer archive, and import its files"
     return None

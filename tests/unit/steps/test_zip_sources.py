@@ -152,7 +152,11 @@ def test_run_is_taken_up():
         (archive({"a.csv": bytes(8 << 20)}), errors.ExpansionTooLarge, "!a.csv"),
         (archive({"a.csv": b"id\n1\n", "b": archive(FILES)}), errors.UnsupportedFormat, "!b: "),
         (archive({"a.csv": b"id\n1\n", "b.csv": b"x\n1\n"}), errors.HeaderMismatch, "!b.csv"),
-        (archive({"a.csv": b"PAR1aaaaaaaaPAR1"}), errors.UnsupportedFormat, "!a.csv is Parquet"),
+        (
+            archive({"a.csv": b"PAR1aaaaaaaaPAR1"}),
+            errors.UnsupportedFormat,
+            "is Parquet within zip",
+        ),
         (archive({"a/": b""}), errors.SourceNotFound, "no file to import"),
     ],
 )
