@@ -15,7 +15,6 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import ZIP
 from ddbload.errors import DdbloadError, LedgerDamaged, SourceNotFound
 from ddbload.ledger.ledger import Ledger
-from ddbload.rows.file_signatures import compression_by_name
 
 PinnedObject = Mapping[str, Any]
 """Version of an object or file, in the form of its source's `pinned`."""
@@ -154,7 +153,7 @@ def listing_of(part: ListingPart, listing: str, name: str) -> ObjectListing:
 def is_archive(pinned: PinnedObject) -> bool:
     """Return whether an object has the name of a ZIP archive, and is not a member of one."""
     name = str(pinned.get("path") or pinned.get("key"))
-    return "member" not in pinned and compression_by_name(name) == ZIP
+    return "member" not in pinned and name.lower().endswith(f".{ZIP}")
 
 
 def iter_objects(record: RunRecord, ledger: Ledger, first: int) -> Iterator[PinnedObject]:

@@ -25,7 +25,7 @@ _COMPRESSED_NAMES = {
     (".zst", ".zstd"): ZSTD,
     (".bz2",): BZIP2,
     (".xz",): XZ,
-    (".zip",): ZIP,
+    (f".{ZIP}",): ZIP,
 }
 LONGEST_BYTE_ORDER_MARK = 4
 # UTF-32 before UTF-16: its little-endian mark begins with UTF-16's.
