@@ -117,7 +117,7 @@ class InvalidJson(DdbloadError):
 
 
 class DamagedCompression(DdbloadError):
-    """The gzip or Zstandard data is damaged, truncated, or followed by other data."""
+    """Compressed data or an archive is damaged, truncated, or followed by other data."""
 
 
 class ExpansionTooLarge(DdbloadError):

@@ -339,7 +339,7 @@ def _group_objects(objects: Iterator[PinnedObject], start: Cursor) -> Iterator[P
             group, size, stored = [], 0, 0
         group.append(pinned)
         size += bytes_
-        stored += int(pinned["size"])
+        stored += int(pinned["bytes" if "member" in pinned else "size"])
     if group:
         yield Part(start, None, tuple(group), before)
 
