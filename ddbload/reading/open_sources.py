@@ -27,7 +27,7 @@ from ddbload.errors import (
     UnsupportedFormat,
     UnterminatedQuote,
 )
-from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS, is_archive
+from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS, is_archive, stored_bytes
 from ddbload.parallel import map_in_threads
 from ddbload.rows.file_signatures import (
     LONGEST_COMPRESSION_SIGNATURE,
@@ -211,7 +211,7 @@ def open_each(
         return several and not _is_local(pinned) and (heads or size_of(pinned) <= READ_WHOLE_BYTES)
 
     def size_of(pinned: Pinned) -> int:
-        size = int(pinned["bytes" if "member" in pinned else "size"])
+        size = stored_bytes(pinned)
         if not heads:
             return size
         is_zstd = str(pinned["key"]).endswith((".zst", ".zstd"))

@@ -79,6 +79,8 @@ _OTHER_KINDS = (
 )
 ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 """First bytes of ZIP archives: with files, without any, and of the first of several parts."""
+SPREADSHEET = "a spreadsheet (.xlsx or .ods); save the sheet as CSV UTF-8"
+"""Description of a spreadsheet in errors, with the advice."""
 _SHEET_FILES = (b"[Content_Types].xml", b"_rels/", b"xl/", b"docProps/", b"mimetypeapplication/")
 """Names of the first file in the ZIP archives of spreadsheets."""
 _TEXT_KINDS = (
@@ -177,7 +179,7 @@ def _archive(start: bytes) -> str:
     """Name the kind of a ZIP archive, spreadsheet or other, by its first file."""
     first = start[30:]
     if first.startswith(_SHEET_FILES):
-        return "a spreadsheet (.xlsx or .ods); save the sheet as CSV UTF-8"
+        return SPREADSHEET
     return "a ZIP archive; unpack it, or leave out --compression and name it .zip"
 
 

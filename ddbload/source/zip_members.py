@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any
 
 from ddbload.errors import DamagedCompression, SourceNotFound, UnsupportedFormat
-from ddbload.rows.file_signatures import compression_by_name
+from ddbload.rows.file_signatures import SPREADSHEET, compression_by_name
 from ddbload.source.decoding.decoded_source import ByteSource, slice_pieces
 
 _TAIL_BYTES = 128 * 1024
@@ -29,8 +29,8 @@ _ENCRYPTED, _PATCHED = 0x01, 0x20
 _METHODS = {9: "Deflate64", 12: "bzip2", 14: "LZMA", 20: "Zstandard", 93: "Zstandard", 95: "xz"}
 _MOST_BYTES_OF_NOTHING = 16
 _DOCUMENTS = {
-    "[Content_Types].xml": "a spreadsheet (.xlsx or .ods); save the sheet as CSV UTF-8",
-    "mimetype": "a spreadsheet (.xlsx or .ods); save the sheet as CSV UTF-8",
+    "[Content_Types].xml": SPREADSHEET,
+    "mimetype": SPREADSHEET,
     "META-INF/MANIFEST.MF": "a program (.jar); name the file with the data",
 }
 """Members that archives of other programs have."""
