@@ -177,6 +177,8 @@ def _check_permissions(
 ) -> Check:
     """Simulate the caller's policies in IAM."""
     principal = _principal(caller)
+    if principal is None:
+        return Check("permissions", OK, "the account's root user may do everything")
     wanted: list[tuple[Sequence[str], str]] = []
     if table is not None:
         start = f"arn:{caller.partition}:dynamodb:{region}:{caller.account}:table/"
@@ -224,12 +226,14 @@ def _check_permissions(
     return Check("permissions", OK, f"{principal} may {', '.join(allowed)}")
 
 
-def _principal(caller: Caller) -> str:
-    """Return the ARN of the user or role.
+def _principal(caller: Caller) -> str | None:
+    """Return the ARN of the user or role; None for the root user.
 
     A session's ARN lacks the role's path, which roles of IAM Identity Center always have.
     """
     kind, _, rest = caller.arn.split(":", 5)[5].partition("/")
+    if kind == "root":
+        return None
     if kind != "assumed-role":
         return caller.arn
     name = rest.partition("/")[0]

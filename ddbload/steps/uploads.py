@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -61,7 +61,7 @@ def handle_batch(
     event is treated like any other failure: the queue alone decides what is a dead letter.
     """
     again = []
-    for record in batch["Records"]:
+    for record in _records(batch):
         message = record["messageId"]
         try:
             if must_end():
@@ -75,6 +75,16 @@ def handle_batch(
             continue
         again.append({"itemIdentifier": message})
     return {"batchItemFailures": again}
+
+
+def _records(batch: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the messages of a batch. Raises `InvalidPayload` if it is not one of SQS's."""
+    records = batch["Records"]
+    if not isinstance(records, list) or not all(
+        isinstance(each, Mapping) and isinstance(each.get("messageId"), str) for each in records
+    ):
+        raise InvalidPayload("the event is not a batch of messages, as SQS sends them")
+    return records
 
 
 def _event(body: str) -> object:

@@ -64,9 +64,9 @@ def clients(made):
         stub.assert_no_pending_responses()
 
 
-def identity(clients):
+def identity(clients, arn=ROLE):
     clients.answer(
-        "sts", "get_caller_identity", {"Account": "123456789012", "Arn": ROLE, "UserId": "u"}
+        "sts", "get_caller_identity", {"Account": "123456789012", "Arn": arn, "UserId": "u"}
     )
 
 
@@ -218,6 +218,14 @@ def test_permission_that_only_a_mode_needs_is_a_warning(clients):
     found = run(clients, "books")["permissions"]
     assert found.status == "warn"
     assert found.message.endswith("may not dynamodb:UpdateItem (mode update)")
+
+
+def test_root_user_needs_no_simulation(clients):
+    identity(clients, "arn:aws:iam::123456789012:root")
+    table_of(clients)
+    quotas(clients)
+    stack(clients)
+    assert run(clients, "books")["permissions"].status == "ok"
 
 
 def test_what_may_not_be_asked_is_a_warning_that_names_it(clients):
