@@ -110,8 +110,9 @@ class Synthesized:
         return {
             (
                 _HASH.sub("", finding["ruleName"]),
+                # The pipeline's own id is left out of logical ids, too.
                 _OVERFLOW.sub("/DefaultPolicy/", construct["constructPath"]).removeprefix(
-                    f"{STACK}/"
+                    f"{STACK}/Default/"
                 ),
             )
             for plugin in report["pluginReports"]
