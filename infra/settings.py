@@ -210,11 +210,6 @@ class Settings:
 
         Names of tables, buckets and the like may be tokens of CDK. Raises as `from_context`.
         """
-        for name in knobs:
-            if name not in _KNOBS:
-                near = difflib.get_close_matches(name, _KNOBS, 1)
-                meant = f"'{near[0]}' is meant?" if near else f"there are {', '.join(_KNOBS)}"
-                raise UnknownSetting(f"there is no setting '{name}': {meant}")
         given = {name: value for name, value in knobs.items() if value is not None}
         readers = {each.name: each.metadata["read"] for each in fields(cls) if each.metadata}
         found = cls(

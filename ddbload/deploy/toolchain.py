@@ -37,7 +37,7 @@ SUPPORTED_NODE = 22
 _PACKAGE = Path(__file__).resolve().parent.parent
 _DATA = _PACKAGE.parent / "ddbload_cdk" / "app"
 _DONE = ".installed"
-_SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc")
+_SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", _DATA.name)
 
 
 def app_folder() -> Path:
@@ -65,17 +65,12 @@ def copy_app(to: Path, settings: Mapping[str, Any]) -> None:
             (to / part).parent.mkdir(exist_ok=True)
             shutil.copyfile(source / part, to / part)
     constructs = source.parent if source == _DATA else source / "infra"
-    shutil.copytree(constructs, to / "infra", ignore=_without_app)
+    shutil.copytree(constructs, to / "infra", ignore=_SKIPPED)
     # The functions are packaged with the ddbload modules next to the app.
     shutil.copytree(_PACKAGE, to / "ddbload", ignore=_SKIPPED)
     config = json.loads((to / "cdk.json").read_text("utf-8"))
     config["context"] |= settings
     (to / "cdk.json").write_text(json.dumps(config), "utf-8")
-
-
-def _without_app(folder: str, names: list[str]) -> set[str]:
-    skipped = _SKIPPED(folder, names)
-    return skipped | {_DATA.name} if Path(folder) == _DATA.parent else skipped
 
 
 @dataclass(frozen=True, slots=True)
