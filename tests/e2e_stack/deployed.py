@@ -28,6 +28,8 @@ SOURCES = "ddbload-tests-sources"
 """A bucket that the stack may read besides its inbox. It keeps no versions."""
 FORBIDDEN = "ddbload-tests-forbidden"
 """A bucket that it may not read."""
+PAGE_STACK = "shop"
+"""The stack of the app in docs/construct.md."""
 LONG = 240.0
 """Seconds in which anything here has ended, on a busy machine too."""
 POLL_SECONDS = 0.2

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.e2e_stack.deployed import Cloud, Stack
+from tests.e2e_stack.deployed import PAGE_STACK, Cloud, Stack
 from tests.e2e_stack.upload_events import run_of
 from tests.infra.synthesis import Synthesized
 
 
 @pytest.fixture(scope="module")
 def pipelines(cloud: Cloud, page_app: Synthesized) -> list[Stack]:
-    return cloud.deploy_assembly("shop", page_app.folder, "", "Films")
+    return cloud.deploy_assembly(PAGE_STACK, page_app.folder, "", "Films")
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,6 @@ def test_upload_is_loaded_by_its_pipeline(
     assert run.ended.status == "SUCCEEDED"
     assert cloud.items(table) == [item]
 
-    stack = f"shop{('', '/Films')[number]}"
+    stack = f"{PAGE_STACK}{('', '/Films')[number]}"
     shown = console.run(["ddbload", "status", run.id, "--stack", stack, "--json"])
     assert (shown.code, run.id in shown.out) == (0, True)
