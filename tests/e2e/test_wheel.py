@@ -12,6 +12,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from ddbload import __version__
+from ddbload.deploy.toolchain import copy_app
 from tests.cli.console import ROOT
 from tests.cli.transcript import items, make_table
 
@@ -62,6 +63,14 @@ def test_wheel_has_the_package_and_the_construct_with_the_app(wheel):
     ]
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
 def test_wheel_works_when_installed_alone(wheel, console, dynamodb):
     """The wheel is installed into a new environment that shares only the dependencies."""
     home = console.folder / "venv"
@@ -84,6 +93,13 @@ def test_wheel_works_when_installed_alone(wheel, console, dynamodb):
         PYTHONPATH=None,
     )
     assert Path(where.out.strip()).is_relative_to(home)
+
+    # What `ddbload deploy` synthesizes is the same as from a checkout.
+    copy = "import pathlib, ddbload.deploy.toolchain as t; t.copy_app(pathlib.Path('app'), {})"
+    ended = console.run([str(home / "bin" / "python"), "-c", copy], PYTHONPATH=None)
+    assert ended.code == 0, ended.err
+    copy_app(console.path("checkout"), {})
+    assert contents(console.path("app")) == contents(console.path("checkout"))
 
     # It installs nothing unasked, and says what it would install, and where.
     ended = console.run([str(home / "bin" / "ddbload"), "demo"], PYTHONPATH=None)
