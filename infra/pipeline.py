@@ -212,7 +212,9 @@ class ImportPipeline(Construct):
             arn = stack.split_arn(table.table_arn, ArnFormat.SLASH_RESOURCE_NAME)
             for where in ((table.env.account, table.env.region), (arn.account, arn.region)):
                 if any(map(_differ, where, here)):
-                    known = ", ".join(text for text in where if not Token.is_unresolved(text))
+                    known = ", ".join(
+                        text for text in where if text and not Token.is_unresolved(text)
+                    )
                     raise TableElsewhere(
                         f"the table {table.node.path} is in {known}, and tables of other accounts"
                         " or regions than the pipeline's are not supported: make a pipeline there"
