@@ -340,15 +340,15 @@ def nested(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     known = named_options()
-    found = {name: each for name, each in value.items() if not known.get(name, ("",))[0]}
-    f = JsonObjectReader(value)
-    for name in value.keys() - found.keys():
+    named = [name for name in value if known.get(name, ("",))[0]]
+    f, parts = JsonObjectReader(value), dict[str, dict[str, Any]]()
+    for name in named:
         path, each = known[name]
-        part = found[path] = f.mapping(path, {}) if path not in found else dict(found[path])
+        part = parts.get(path) or parts.setdefault(path, f.mapping(path, {}))
         if each.field in part:
             raise InvalidPayload(f"{name!r} and '{path}.{each.field}' are one option: give one")
         part[each.field] = value[name]
-    return found
+    return {**{name: each for name, each in value.items() if name not in named}, **parts}
 
 
 def payload_of(

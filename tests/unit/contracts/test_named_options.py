@@ -37,7 +37,7 @@ def test_named_options_are_those_of_the_parts():
 
 def test_option_given_by_name_and_in_its_part_is_refused():
     twice = {**PLACE, "null": ["-"], "nulls": {"markers": ["x"]}}
-    with pytest.raises(InvalidPayload, match="'null' and 'nulls.markers' are one option"):
+    with pytest.raises(InvalidPayload, match=r"'null' and 'nulls\.markers' are one option"):
         Payload.from_json(twice)
 
 
@@ -47,7 +47,7 @@ def test_part_that_is_no_object_is_named():
 
 
 def test_wrong_value_is_named_by_its_place():
-    with pytest.raises(InvalidPayload, match="'source.skip_lines' must be a whole number"):
+    with pytest.raises(InvalidPayload, match=r"'source\.skip_lines' must be a whole number"):
         Payload.from_json({**PLACE, "skip_lines": "2"})
 
 
