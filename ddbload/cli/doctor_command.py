@@ -9,9 +9,9 @@ from click.shell_completion import ShellComplete, get_completion_class, shell_co
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import COMPLETE_VARIABLE, options
-from ddbload.cli.run_location import stack_name
 from ddbload.cli.terminal import EXIT_DONE, EXIT_FAILED, Output, print_json, print_stdout
 from ddbload.doctor.checks import FAIL, Check, check_aws, check_machine
+from ddbload.runs.run_location import stack_name
 
 PROGRAM = "ddbload"
 

@@ -26,7 +26,7 @@ from ddbload.cli.import_command import import_with_progress
 from ddbload.cli.plan_command import NewKeys, parse_table_keys, table_schema
 from ddbload.cli.progress import show_progress
 from ddbload.cli.rejects_command import count_rejects
-from ddbload.cli.run_location import Deployed, NamedRun, find_deployed
+from ddbload.cli.run_location import NamedRun
 from ddbload.cli.run_result import Result
 from ddbload.cli.terminal import Output
 from ddbload.context import Context, reading_context
@@ -41,6 +41,7 @@ from ddbload.ledger.ledger import temporary_ledger
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import new_run_id
+from ddbload.runs.run_location import Deployed, find_deployed
 from ddbload.verify.verify import Verdict, Verification, VerifySettings
 
 if TYPE_CHECKING:
