@@ -377,6 +377,14 @@ class RunMismatch(DdbloadError):
     """The run id belongs to a run with another source, table or format."""
 
 
+class TransformMissing(DdbloadError):
+    """A run changes its rows by a Python function, which was not given, or by another one."""
+
+
+class TransformNotDeterministic(DdbloadError):
+    """A function of rows gives two results for one row."""
+
+
 class AlreadyLoading(DdbloadError):
     """Another run is loading the same of an object that this run shall load once."""
 
@@ -417,6 +425,10 @@ class PrewarmUnfinished(DdbloadError):
 
 class OutputUnwritable(DdbloadError):
     """The output of a command cannot be written."""
+
+
+class RunFailed(DdbloadError):
+    """A run has ended without being done. Raised by `RunResult.raise_for_status` alone."""
 
 
 class DemoUnavailable(DdbloadError):

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import options, run_setup
-from ddbload.cli.payload import build_payload, check_order, import_options, is_pipe
+from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.progress import show_progress, show_record
 from ddbload.cli.run_location import NamedRun
 from ddbload.cli.run_result import Result, already_done, print_run, show_result, source_format
@@ -28,6 +28,7 @@ from ddbload.runs.local_runs import SPOOL, HeartbeatWriter, LocalSettings
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import asked_for, new_run_id, run_import
+from ddbload.source.local_file import is_pipe
 from ddbload.steps.report import finished_report
 
 

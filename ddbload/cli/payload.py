@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -45,6 +43,7 @@ from ddbload.contracts.payload import (
 from ddbload.contracts.source import AUTO, DELIMITERS, Source, source_fields
 from ddbload.errors import DuplicateColumn, InvalidPayload, InvalidUsage
 from ddbload.rows.file_signatures import compression_by_name
+from ddbload.source.local_file import is_pipe
 
 _TYPES: Mapping[str, Any] = {
     "max_wcu": MAX_WCU,
@@ -194,15 +193,6 @@ def _parse_sources(sources: Sequence[str], *, manifest: bool) -> dict[str, Any]:
         return source_fields(sources[0])
     except InvalidPayload as error:
         raise InvalidUsage(error.message) from None
-
-
-def is_pipe(path: str) -> bool:
-    """Return whether a path is a pipe or a device, which can be read only once."""
-    try:
-        mode = os.stat(path).st_mode  # noqa: PTH116 - one call for all kinds
-    except (OSError, ValueError):
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 
 def check_order(sources: Sequence[str], table: str) -> None:

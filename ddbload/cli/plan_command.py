@@ -24,7 +24,7 @@ from ddbload.context import reading_context
 from ddbload.contracts.column_mapping import join_names
 from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage
-from ddbload.plan.make_plan import Sample, make_plan
+from ddbload.planning.make_plan import Sample, make_plan
 
 _TYPES = ("types", "infer_types")
 """Parameters that the plan's detected types replace in the ready command."""

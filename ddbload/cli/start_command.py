@@ -18,21 +18,25 @@ from ddbload.cli.run_setup import prewarm, print_table_notices, rejects_file
 from ddbload.cli.terminal import EXIT_DONE, EXIT_INTERRUPTED, Output, print_error, print_stderr
 from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
 from ddbload.contracts.control import UNLIMITED, NewLimits
-from ddbload.contracts.run_record import Resume, RunRecord
+from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import AUTO
 from ddbload.errors import (
     ExecutionExists,
     InvalidPayload,
     InvalidUsage,
-    SourceNotFound,
 )
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.run_import import new_run_id
 from ddbload.runs.run_location import Deployed, RunLocation, find_deployed
-from ddbload.runs.start_run import loads_the_same, resume_payload, start_again, start_run
-from ddbload.steps.preflight import resumed_payload
-from ddbload.steps.report import finished_report, is_input_gone, read_run
+from ddbload.runs.start_run import (
+    loads_the_same,
+    resume_here,
+    resume_payload,
+    start_again,
+    start_run,
+)
+from ddbload.steps.report import finished_report
 
 
 @options.command(
@@ -267,14 +271,7 @@ def _resume_here(
     output: Output,
 ) -> int:
     run, count = named.run, processes or options.cores()
-    seen = read_run(run, there.context, segments=False)
-    if seen.record is None and is_input_gone(seen):
-        raise SourceNotFound(
-            f"run {run} read standard input, a pipe or mended rejects, and is not resumable: its"
-            " input is gone; import it anew, under another run id"
-        )
-    resumed = Resume(run, {**changed, "workers": count})
-    payload = resumed_payload(resumed, there.context.ledger(run))
+    payload = resume_here(run, {**changed, "workers": count}, there)
     settings = named.settings(payload.to_json())
     print_run(run, output, ledger=settings.ledger)
     with rejects_file(rejects, payload.source.names) as file:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from ddbload.contracts.comparisons import Comparison, read_comparisons
 from ddbload.contracts.messages import (
+    SPARSE,
     TYPES_AND_MAPPING,
     JsonObjectReader,
     JsonRule,
@@ -279,6 +280,9 @@ class Payload(Message):
         if self.source.dialect in DUMPS and not self.nulls.markers:
             object.__setattr__(self, "nulls", replace(self.nulls, markers=("\\N",)))
 
+    transform: Annotated[str | None, SPARSE] = None
+    """Identity of the Python function that changes the rows; only Python can give one."""
+
     def to_json(self) -> dict[str, Any]:
         return {
             "run": {
@@ -296,6 +300,7 @@ class Payload(Message):
             "nulls": self.nulls.to_json(),
             "options": self.options.to_json(),
             **({"where": where_json(self.where)} if self.where else {}),
+            **({} if self.transform is None else {"transform": self.transform}),
         }
 
     def check_rules(self, f: JsonObjectReader) -> None:
@@ -391,7 +396,9 @@ def _decisive(kind: type) -> tuple[str, ...]:
 
 DECISIVE: Mapping[type, tuple[str, ...]] = {
     Payload: tuple(
-        each.name for each in fields(Payload) if each.name in (*PAYLOAD_PARTS, *_decisive(Payload))
+        each.name
+        for each in fields(Payload)
+        if each.name in (*PAYLOAD_PARTS, "transform", *_decisive(Payload))
     ),
     **{kind: _decisive(kind) for path, kind in PAYLOAD_PARTS.items() if path},
     Comparison: ("column", "op", "value"),
@@ -412,7 +419,9 @@ def asked_hash(payload: Payload, hmac_key: bytes | None) -> str:
     `payload`: payload as given, before detection. `hmac_key`: key of the filter hmac, which also
     determines rows; the hash is keyed with it and does not reveal it.
     """
-    text = json.dumps(_asked(payload), sort_keys=True).encode()
+    # Without a function the hash is that of versions which had none.
+    asked = {name: v for name, v in _asked(payload).items() if (name, v) != ("transform", None)}
+    text = json.dumps(asked, sort_keys=True).encode()
     if hmac_key is None:
         return hashlib.sha256(text).hexdigest()
     return hmac.new(hmac_key, text, hashlib.sha256).hexdigest()

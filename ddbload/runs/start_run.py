@@ -7,9 +7,12 @@ from typing import Any
 
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.payload import Payload, differing
-from ddbload.errors import ExecutionExists, InvalidPayload, RunNotFound
+from ddbload.contracts.run_record import Resume
+from ddbload.errors import ExecutionExists, InvalidPayload, RunNotFound, SourceNotFound
 from ddbload.runs.run_control import take_up
-from ddbload.runs.run_location import Deployed
+from ddbload.runs.run_location import Deployed, RunLocation
+from ddbload.steps.preflight import resumed_payload
+from ddbload.steps.report import is_input_gone, read_run
 
 _MAX_EXECUTION_NAME = 80
 
@@ -55,6 +58,20 @@ def loads_the_same(run: str, payload: dict[str, Any], there: Deployed) -> bool:
     if (earlier.source.location, earlier.table) != (asked.source.location, asked.table):
         return False
     return not differing(asked, earlier, *([] if request is None else [request.payload]))
+
+
+def resume_here(run: str, options: dict[str, Any], there: RunLocation) -> Payload:
+    """Return the payload that resumes a run on this machine.
+
+    Raises `RunNotFound`, and `SourceNotFound` if its input cannot be read again.
+    """
+    seen = read_run(run, there.context, segments=False)
+    if seen.record is None and is_input_gone(seen):
+        raise SourceNotFound(
+            f"run {run} read standard input, a pipe, an open file, rows or mended rejects, and is"
+            " not resumable: its input is gone; import it anew, under another run id"
+        )
+    return resumed_payload(Resume(run, options), there.context.ledger(run))
 
 
 def resume_payload(run: str, options: dict[str, Any], there: Deployed) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from ddbload.runs.deployed import attempt_report
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import new_run_id
 from ddbload.runs.run_location import Deployed, find_deployed
-from ddbload.verify.verify import Verdict, Verification, VerifySettings
+from ddbload.verification.verify import Verdict, Verification, VerifySettings
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
