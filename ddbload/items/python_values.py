@@ -14,7 +14,7 @@ from typing import Any
 
 from ddbload.dynamodb.attribute_values import Attributes, AttributeValue, nesting_error
 from ddbload.dynamodb.limits import MAX_DEPTH
-from ddbload.dynamodb.scalar_text import BadValue
+from ddbload.dynamodb.scalar_text import BadValue, parse_number
 
 WRONG_VALUE = "transform"
 """Cause of rows that a function, or a list of dicts, gives a value of no attribute type."""
@@ -79,9 +79,9 @@ def _attribute_value(value: object, floats: bool, depth: int = 0) -> AttributeVa
         case bool():
             return {"BOOL": value}
         case Decimal():
-            return {"N": str(value)}
+            return _number(str(value))
         case float() if floats:
-            return {"N": float.__repr__(value)}
+            return _number(float.__repr__(value))
         case bytes() | bytearray():
             return {"B": b64encode(value).decode()}
         case list() | tuple():
@@ -102,6 +102,10 @@ def _attribute_value(value: object, floats: bool, depth: int = 0) -> AttributeVa
         raise BadValue(
             WRONG_VALUE, f"a value of type {type(value).__name__} is of no attribute type{hint}"
         ) from None
+
+
+def _number(text: str) -> AttributeValue:
+    return {"N": parse_number(text).text}
 
 
 def _set(members: set[Any] | frozenset[Any], floats: bool) -> AttributeValue:
