@@ -152,7 +152,6 @@ class Plan:
             "warnings": [asdict(each) for each in warnings],
             "alternatives": ways,
             "command": None,
-            "create_table": None,
             "error": None if error is None else error.shown(),
         }
 
