@@ -25,6 +25,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "plan": ("plan_command", "Check a source, and estimate price and time; no writes."),
         "verify": ("verify_command", "Compare a source's items with a table's; no writes."),
         "convert": ("convert_command", "Write a source's items as DynamoDB JSON lines."),
+        "run": ("job_file", "Run the loads of a job file."),
         "ls": ("listing_commands", "List objects in S3, in parallel."),
     },
     "Runs": {
