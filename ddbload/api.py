@@ -25,7 +25,7 @@ from ddbload.contracts.payload import Payload, payload_of
 from ddbload.contracts.results import DONE, Failure, Report
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.source import AUTO
-from ddbload.errors import InvalidUsage, RunFailed, TransformMissing
+from ddbload.errors import InvalidUsage, RunFailed, RunMismatch
 from ddbload.items.transformed_rows import Transform
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.planning.make_plan import Sample, make_plan
@@ -89,7 +89,7 @@ class LoadOptions(TypedDict, total=False):
     max_row_bytes: int
 
 
-class Connection(TypedDict, total=False):
+class AwsConnection(TypedDict, total=False):
     """AWS settings, which are otherwise found like those of the AWS CLI."""
 
     profile: str
@@ -99,7 +99,7 @@ class Connection(TypedDict, total=False):
     requester_pays: bool
 
 
-class LoadSettings(LoadOptions, Connection, total=False):
+class LoadSettings(LoadOptions, AwsConnection, total=False):
     """Options of a load, and AWS settings."""
 
 
@@ -210,7 +210,7 @@ def resume(
     ledger: str | None = None,
     stack: str | None = None,
     processes: int = 1,
-    **aws: Unpack[Connection],
+    **aws: Unpack[AwsConnection],
 ) -> RunResult:
     """Import the rows that a run has not imported yet, and wait for its end.
 
@@ -225,7 +225,7 @@ def resume(
         aws: AWS settings.
 
     Raises:
-        TransformMissing: If the run began with another function, or with one and none is given.
+        RunMismatch: If the run began with another function, or with one and none is given.
         RunNotFound: If neither ledger nor stack knows the run.
         SourceNotFound: If the source was an open file or dicts.
     """
@@ -238,7 +238,7 @@ def resume(
         return _followed(run, arn, there, on_progress)
     payload = resume_here(run, {"workers": processes}, there)
     if payload.transform != _identity(transform, transform_id):
-        raise TransformMissing(
+        raise RunMismatch(
             f"run {run} began {'without a' if payload.transform is None else 'with another'}"
             " transform: give the same function and transform_id, or load the source anew"
         )
@@ -247,14 +247,14 @@ def resume(
 
 
 def status(
-    run: str, *, ledger: str | None = None, stack: str | None = None, **aws: Unpack[Connection]
+    run: str, *, ledger: str | None = None, stack: str | None = None, **aws: Unpack[AwsConnection]
 ) -> RunResult:
     """Return whether a run is running, and its progress. Raises `RunNotFound`."""
     return RunResult(find_run(run, ledger, stack, AwsSettings(**aws)).read(run).report)
 
 
 def rejects(
-    run: str, *, ledger: str | None = None, stack: str | None = None, **aws: Unpack[Connection]
+    run: str, *, ledger: str | None = None, stack: str | None = None, **aws: Unpack[AwsConnection]
 ) -> Iterator[dict[str, Any]]:
     """Iterate over a run's rejected rows: `line`, `byte`, `column`, `cause`, `detail` and `raw`."""
     return map(
@@ -381,8 +381,9 @@ def verify(
 
 def _split(settings: Mapping[str, Any]) -> tuple[AwsSettings, dict[str, Any]]:
     """Return the AWS settings, and the options of a load."""
-    connection = {name: settings[name] for name in Connection.__annotations__ if name in settings}
-    return AwsSettings(**connection), {k: v for k, v in settings.items() if k not in connection}
+    of_aws = AwsConnection.__annotations__.keys() & settings.keys()
+    aws = AwsSettings(**{name: settings[name] for name in of_aws})
+    return aws, {name: value for name, value in settings.items() if name not in of_aws}
 
 
 def _import(

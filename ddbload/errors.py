@@ -19,8 +19,6 @@ NAMES_OF_FILE = "NAMES"
 """Value of `--columns` in advice that is kept, in place of names that were read in the file."""
 TAKE_UP = "take the run up again (ddbload resume; or ddbload import with the same --run-id)"
 """Advice that ends many messages."""
-
-
 MAX_ERROR_TEXT = 8000
 
 
@@ -374,11 +372,7 @@ class RunNotFound(DdbloadError):
 
 
 class RunMismatch(DdbloadError):
-    """The run id belongs to a run with another source, table or format."""
-
-
-class TransformMissing(DdbloadError):
-    """A run changes its rows by a Python function, which was not given, or by another one."""
+    """The run id belongs to a run with another source, table, format or transform."""
 
 
 class TransformNotDeterministic(DdbloadError):
@@ -472,8 +466,7 @@ def unexpected(error: Exception, doing: str) -> UnexpectedError:
 
 _COMPARED = 2000
 """Names that are compared at most: an error may take a moment, and not a minute."""
-_LONGEST = 200
-_ALIKE = 0.6
+_LONGEST, _ALIKE = 200, 0.6
 _WORDS = re.compile(r"[^\W_]+")
 
 

@@ -63,9 +63,9 @@ def import_command(
     such as s3://bucket/in/*.csv, or '-' for standard input. Several, such as *.csv, are imported as
     one run; the last argument is the table.
 
-    The table must exist, unless --create-table makes it, and the source must have a column for
-    each of its key attributes. Rows that do not make a valid item are rejected, with line, byte,
-    column and cause; all others are written.
+    The table must exist (or see --create-table), and the source must have a column for each of its
+    key attributes. Rows that do not make a valid item are rejected, with line, byte, column and
+    cause; all others are written.
 
     The run id is printed first, on stderr. A run that was interrupted or killed is resumed by
     `ddbload resume RUN`, or by the same command with --run-id RUN. A run that is done is not

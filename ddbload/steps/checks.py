@@ -45,7 +45,7 @@ from ddbload.errors import (
     InvalidPayload,
     KeyColumnMissing,
     KeyTypeMismatch,
-    TransformMissing,
+    RunMismatch,
     UnknownColumn,
     UnsupportedKeyType,
 )
@@ -100,7 +100,7 @@ def check_request(payload: Payload, ledger: Ledger, context: Context) -> None:
         require_not_cancelled(ledger)
     context.access.check_table(payload.table)
     if payload.transform is not None and context.transform is None:
-        raise TransformMissing(
+        raise RunMismatch(
             "the run's rows are changed by a Python function: give it again, as"
             " ddbload.resume(run, transform=function)"
         )

@@ -238,15 +238,15 @@ def test_only_the_same_transform_resumes(here, account, tmp_path):
     how: dict[str, Any] = {"types": {"year": "N"}, "chunk_bytes": 500, "transform": older}
     with pytest.raises(KeyboardInterrupt):
         ddbload.load("books.csv", "python", run="changed", on_progress=stop, **how)
-    with pytest.raises(errors.TransformMissing, match="with another transform"):
+    with pytest.raises(errors.RunMismatch, match="with another transform"):
         ddbload.resume("changed")
-    with pytest.raises(errors.TransformMissing, match="with another transform"):
+    with pytest.raises(errors.RunMismatch, match="with another transform"):
         ddbload.resume("changed", transform=older, transform_id="2")
     (tmp_path / "folder").mkdir()
     console = Console(tmp_path / "folder", {**account, "DDBLOAD_LEDGER": str(tmp_path / "ledger")})
     ended = console.ddbload("resume", "changed")
     assert ended.code == 1
-    assert "TransformMissing: " in ended.err
+    assert "RunMismatch: " in ended.err
     result = ddbload.resume("changed", transform=older)
     assert (result.rows.written, result.rows.filtered, result.rows.rejected) == (298, 1, 1)
     assert len(here()) == 298
