@@ -283,7 +283,8 @@ _ADVICE = {
     ),
     "bad_encoding": "name the file's encoding (--encoding)",
     "empty_key": (
-        "no row has a value for a key: if its column has another name, rename it (--rename OLD=KEY)"
+        "no row has a value for a key: if its column has another name, rename it (--rename OLD=KEY);"
+        " if the rows are a list within an object of JSON, say so (--layout object)"
     ),
 }
 """Advice by the cause that rejects every row of a source."""
@@ -473,8 +474,7 @@ _WORDS = re.compile(r"[^\W_]+")
 def nearest_name(name: str, names: Iterable[str]) -> str | None:
     """Return the most similar of the names; None if none is similar.
 
-    Similar are names that differ in case or outer spaces, that have the name as a word (`id` and
-    `book_id`), or of which most characters are the same.
+    Similar are names that differ in case, have the name as a word, or are mostly the same.
     """
     # Imported here, because only errors need it.
     from difflib import get_close_matches

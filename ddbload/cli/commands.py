@@ -109,6 +109,8 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the named command. Raises `InvalidUsage` with a hint for other tools' names."""
         if args[0] not in self.commands and not ctx.resilient_parsing:
+            if args[0] == "help" and args[1:] and args[1] in self.commands:
+                raise InvalidUsage(f"did you mean ddbload {args[1]} --help?")
             hint = command_hint(args[0])
             if hint is not None:
                 raise InvalidUsage(hint)

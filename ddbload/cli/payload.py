@@ -210,6 +210,12 @@ def check_order(sources: Sequence[str], table: str) -> None:
         raise InvalidUsage(
             f"TABLE is missing: the last argument, {table}, is a file; end with the table's name"
         )
+    for name in sources[1:]:
+        if TABLE_NAME.fullmatch(name) and not is_data_file(name) and not Path(name).exists():
+            raise InvalidUsage(
+                f"{name} is neither a file nor the last argument, which is the table: a command"
+                " loads one table, and ddbload run a job file with several"
+            )
 
 
 def is_data_file(name: str) -> bool:

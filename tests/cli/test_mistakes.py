@@ -76,6 +76,8 @@ FILES: dict[str, bytes] = {
     "empty.csv": b"",
     "header.csv": b"isbn,name\n",
     "blank.csv": b"\n\n",
+    "pointer.csv": b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12345\n",
+    "wrapped.json": b'{"books": [{"isbn": "1"}, {"isbn": "2"}]}\n',
 }
 S3 = "s3.amazonaws.com"
 MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
@@ -129,6 +131,18 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("import folder books", FAILED, ("folder: no file to import; the folder is empty",)),
     ("import books.csv books --manifest", FAILED, ("leave out --manifest",)),
     ("books.csv books", USAGE, ("is no command: ddbload import SOURCE TABLE",)),
+    (
+        "import books.csv other boks",
+        USAGE,
+        ("other is neither a file nor the last argument", "ddbload run a job file with several"),
+    ),
+    ("convert pointer.csv -", FAILED, ("a pointer of Git LFS", "git lfs pull")),
+    ("import wrapped.json books", FAILED, ("empty_key", "--layout object")),
+    ("doctor books.csv books", USAGE, ("ddbload plan books.csv books checks a file",)),
+    ("help import", USAGE, ("did you mean ddbload import --help?",)),
+    ("import books.csv books --key isbn", USAGE, ("keys are the table's", "--create-table")),
+    ("import books.csv books --ttl day", USAGE, ("--types expires=epoch",)),
+    ("import books.csv books --config a.toml", USAGE, ("ddbload run FILE",)),
     # The table.
     (
         "import books.csv boks",
