@@ -283,8 +283,8 @@ _ADVICE = {
     ),
     "bad_encoding": "name the file's encoding (--encoding)",
     "empty_key": (
-        "no row has a value for a key: if its column has another name, rename it (--rename OLD=KEY);"
-        " if the rows are a list within an object of JSON, say so (--layout object)"
+        "no row has a value for a key: if its column has another name, rename it (--rename"
+        " OLD=KEY); if the rows are a list within an object of JSON, say so (--layout object)"
     ),
 }
 """Advice by the cause that rejects every row of a source."""

@@ -137,7 +137,7 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
         ("other is neither a file nor the last argument", "ddbload run a job file with several"),
     ),
     ("convert pointer.csv -", FAILED, ("a pointer of Git LFS", "git lfs pull")),
-    ("import wrapped.json books", FAILED, ("empty_key", "--layout object")),
+    ("import wrapped.json books --engine sync", FAILED, ("empty_key", "--layout object")),
     ("doctor books.csv books", USAGE, ("ddbload plan books.csv books checks a file",)),
     ("help import", USAGE, ("did you mean ddbload import --help?",)),
     ("import books.csv books --key isbn", USAGE, ("keys are the table's", "--create-table")),
@@ -237,7 +237,6 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("import books.csv books --mode upsert", USAGE, ("that is put",)),
     ("import books.csv books --format ndjson", USAGE, ("that is json",)),
     ("import books.csv books --first 5", USAGE, ("an option of ddbload plan, ddbload convert",)),
-    ("help import", USAGE, ("ddbload --help",)),
     (
         "import books.csv books --types year=N --where name=one\tand\tyear>2",
         USAGE,
