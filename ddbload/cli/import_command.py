@@ -13,7 +13,8 @@ from typing import Any, BinaryIO
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import options, run_setup
-from ddbload.cli.payload import build_payload, check_order, import_options, is_pipe
+from ddbload.cli.new_table import create_table_option, ensure_table, parse_table_keys
+from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.progress import show_progress, show_record
 from ddbload.cli.run_location import NamedRun
 from ddbload.cli.run_result import Result, already_done, print_run, show_result, source_format
@@ -28,6 +29,7 @@ from ddbload.runs.local_runs import SPOOL, HeartbeatWriter, LocalSettings
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import asked_for, new_run_id, run_import
+from ddbload.source.local_file import is_pipe
 from ddbload.steps.report import finished_report
 
 
@@ -47,6 +49,7 @@ def import_command(
         help="Id of the run; the id of an unfinished run resumes it.",
         show_default="generated",
     ),
+    create_table: str | None = create_table_option,
     yes: bool = options.yes_option,
     once: bool = options.once_option,
     ledger: str | None = options.ledger_option,
@@ -60,19 +63,20 @@ def import_command(
     such as s3://bucket/in/*.csv, or '-' for standard input. Several, such as *.csv, are imported as
     one run; the last argument is the table.
 
-    The table must exist, and the source must have a column for each of its key attributes. Rows
-    that do not make a valid item are rejected, with line, byte, column and cause; all others are
-    written.
+    The table must exist (or see --create-table), and the source must have a column for each of its
+    key attributes. Rows that do not make a valid item are rejected, with line, byte, column and
+    cause; all others are written.
 
     The run id is printed first, on stderr. A run that was interrupted or killed is resumed by
     `ddbload resume RUN`, or by the same command with --run-id RUN. A run that is done is not
     imported again.
     """
+    keys = () if create_table is None else parse_table_keys(create_table)
     if dry_run:
         # Drawing a plan, and the processes that make one, take as long to import as all the rest.
         from ddbload.cli.plan_command import plan_import
 
-        return plan_import(sources, table, processes, aws, output, given)
+        return plan_import(sources, table, processes, aws, output, given, keys=keys)
     count = processes or options.cores()
     check_order(sources, table)
     payload = build_payload(sources, table, run_id, count, given)
@@ -83,6 +87,8 @@ def import_command(
     named = NamedRun(run_id or new_run_id(), ledger, None, aws)
     run, settings = named.run, named.settings(payload)
     clients = settings.clients()
+    if keys:
+        ensure_table(table, keys, clients.dynamodb, output, yes=yes)
     resume = heartbeats = None
     if is_stream:
         heartbeats = _spool_heartbeat(run, settings)

@@ -428,7 +428,9 @@ stack_option = run_option(
 processes_option = run_option(
     metavar="N", type=click.IntRange(1, 256), help="Worker processes.", show_default="one per core"
 )
-yes_option = run_option(is_flag=True, common=False, help="Agree to the price of --prewarm.")
+yes_option = run_option(
+    is_flag=True, common=False, help="Agree to the price of --prewarm, and to --create-table."
+)
 once_option = run_option(
     is_flag=True,
     help="Skip objects that were loaded into this table before, read and written the same way.",

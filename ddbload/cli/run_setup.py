@@ -15,7 +15,6 @@ from ddbload.aws.clients import Clients
 from ddbload.aws.retry import DEFAULT_POLICY
 from ddbload.aws.table_description import describe_table_with_response, table_notices
 from ddbload.cli.options import is_given
-from ddbload.cli.payload import is_pipe
 from ddbload.cli.terminal import (
     Output,
     ask_to_agree,
@@ -26,9 +25,9 @@ from ddbload.cli.terminal import (
 from ddbload.contracts.options import ASYNC, THREADS
 from ddbload.contracts.payload import Payload
 from ddbload.errors import Cancelled, DdbloadError, InvalidUsage, SourceUnreadable
-from ddbload.plan.warm_up import plan_warm_up, warm_up
+from ddbload.planning.warm_up import plan_warm_up, warm_up
 from ddbload.runs.local_runs import HeartbeatWriter
-from ddbload.source.local_file import PIPE_PREFIX, STDIN_PREFIX, spool_to_disk
+from ddbload.source.local_file import PIPE_PREFIX, STDIN_PREFIX, is_pipe, spool_to_disk
 
 
 def require_not_stopped(heartbeats: HeartbeatWriter) -> None:

@@ -27,8 +27,8 @@ from ddbload.contracts.run_record import amount_text
 from ddbload.convert.sinks import FileSink
 from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable, visible
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.verify import verify
-from ddbload.verify.verify import Verdict, VerifySettings
+from ddbload.verification import verify
+from ddbload.verification.verify import Verdict, VerifySettings
 
 FREE_DOLLARS = 0.10
 """Price in dollars up to which no confirmation is asked for."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
+from ddbload.contracts.comparisons import Comparison
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
-from ddbload.contracts.payload import Comparison, Payload, read_where, where_json
+from ddbload.contracts.payload import Payload, nested, read_where, where_json
 from ddbload.contracts.source import (
     AUTO,
     DYNAMODB_EXPORT,
@@ -184,6 +185,11 @@ class UploadRule(Message):
     where: Annotated[tuple[Comparison, ...], JsonRule(read=read_where, sparse=True)] = ()
     once: Annotated[bool, JsonRule(sparse=True)] = False
     """Leave out an upload whose content the table has loaded under the same key."""
+
+    @staticmethod
+    def nested(value: object) -> object:
+        """Allow options by their names, beside the parts of a payload."""
+        return nested(value)
 
     def check(self, path: str) -> None:
         """Raise the error that each run of the rule would fail with. `path`: the rule's place.

@@ -94,6 +94,10 @@ _TEXT_KINDS = (
     ("insert into ", "SQL statements; export the table as CSV instead"),
     ("create table ", "SQL statements; export the table as CSV instead"),
     ("-- mysql dump", "a dump in SQL; export the table as CSV instead"),
+    (
+        "version https://git-lfs",
+        "a pointer of Git LFS, and not the data: git lfs pull fetches them",
+    ),
     ("--\n-- postgresql database dump", "a dump in SQL; export the table as CSV instead"),
 )
 """First characters, in lower case, of texts without rows."""

@@ -22,11 +22,15 @@ STDIN_PREFIX, PIPE_PREFIX = "ddbload-stdin-", "ddbload-pipe-"
 CHECK_SECONDS = 0.5
 """Seconds between checks whether a copy should continue."""
 PIECE_BYTES = 1024 * 1024
+OPEN_FILE_PREFIX, ROWS_PREFIX = "ddbload-file-", "ddbload-rows-"
+"""File name prefixes of temporary copies of an open file and of rows that Python gave."""
 RETRY_PREFIX = "ddbload-retry-"
 """File name prefix of temporary files with rows of corrected rejects."""
 _COPIES = {
     STDIN_PREFIX: "standard input",
     PIPE_PREFIX: "the pipe",
+    OPEN_FILE_PREFIX: "the open file",
+    ROWS_PREFIX: "the rows",
     RETRY_PREFIX: "the file of mended rejects",
 }
 """Names of the inputs that temporary files are copies of, by file name prefix."""
@@ -44,6 +48,15 @@ def name_for_user(path: str) -> str:
         path = STDIN_PREFIX
     prefix = next((each for each in _COPIES if Path(path).name.startswith(each)), None)
     return path if prefix is None else _COPIES[prefix]
+
+
+def is_pipe(path: str) -> bool:
+    """Return whether a path is a pipe or a device, which can be read only once."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - one call for all kinds
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 
 def spool_to_disk(

@@ -45,6 +45,7 @@ from ddbload.errors import (
     InvalidPayload,
     KeyColumnMissing,
     KeyTypeMismatch,
+    RunMismatch,
     UnknownColumn,
     UnsupportedKeyType,
 )
@@ -98,6 +99,11 @@ def check_request(payload: Payload, ledger: Ledger, context: Context) -> None:
     if not ledger.asked_now:
         require_not_cancelled(ledger)
     context.access.check_table(payload.table)
+    if payload.transform is not None and context.transform is None:
+        raise RunMismatch(
+            "the run's rows are changed by a Python function: give it again, as"
+            " ddbload.resume(run, transform=function)"
+        )
     check_settings(payload)
 
 

@@ -87,7 +87,7 @@ def import_chunk(
             f" {task.run}: its manifest.json has the chunks"
         )
     try:
-        reader = reader or RunReader(record)
+        reader = reader or RunReader(record, context.transform)
         context = context.confined(record.payload.source)
         _require_row_start(start, chunk, ledger)
         segment = ledger.find_segment(chunk.chunk, start.byte)

@@ -37,7 +37,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import ReadCounts
 from ddbload.reading.row_blocks import expected_bytes, rare_gc
 from ddbload.steps.prepare import prepare_run
-from ddbload.verify.compare_digests import (
+from ddbload.verification.compare_digests import (
     DIFFERENT_MARK,
     MISSING_MARK,
     DigestSpool,
@@ -51,7 +51,7 @@ from ddbload.verify.compare_digests import (
     read_digests,
     temporary_files_errors,
 )
-from ddbload.verify.table_reader import (
+from ddbload.verification.table_reader import (
     BATCH_KEYS,
     READ_UNIT_BYTES,
     RawReads,

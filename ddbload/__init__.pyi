@@ -1,0 +1,4 @@
+from ddbload.api import RunResult, load, plan, rejects, resume, start, status, verify
+
+__all__ = ["RunResult", "load", "plan", "rejects", "resume", "start", "status", "verify"]
+__version__: str

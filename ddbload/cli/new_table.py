@@ -1,0 +1,111 @@
+"""Tables that do not exist yet: their keys as users type them, and their creation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from ddbload.aws.retry import DEFAULT_POLICY, call_with_retries
+from ddbload.aws.table_description import describe_table_with_response
+from ddbload.cli import options
+from ddbload.cli.terminal import Output, ask_to_agree
+from ddbload.errors import InvalidUsage, TableNotActive, TableNotFound
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_MAX_SECONDS, _POLL_SECONDS = 300.0, 0.5
+"""Seconds to wait for a new table, and between two looks at it."""
+NewKeys = tuple[tuple[str, str], ...]
+"""Name and type of the partition key, followed by those of the sort key, if any."""
+create_table_option = options.writing_option(
+    metavar="KEYS",
+    common=False,
+    help="Make the table if it does not exist: on demand, with these keys, such as isbn:S or"
+    " id:S,year:N. Asked about; a plan only takes it as made.",
+)
+
+
+def parse_table_keys(
+    text: str,
+    option: str = "--create-table",
+    form: str = "key:S, key:N or key:B",
+    kinds: Collection[str] = ("S", "N", "B"),
+    default: str = "",
+) -> NewKeys:
+    """Parse the `KEY:TYPE,SORT:TYPE` of an option. Raises `InvalidUsage`.
+
+    `default`: type of a key that is given without one.
+    """
+    keys: list[tuple[str, str]] = []
+    for part in text.split(","):
+        name, colon, kind = part.rpartition(":")
+        if not colon:
+            name, kind = part, default
+        if not name or kind.upper() not in kinds:
+            raise InvalidUsage(f"{option}: {part!r} is not of the form {form}")
+        keys.append((name, kind.upper()))
+    if len(keys) > 2 or len({name for name, _ in keys}) < len(keys):
+        raise InvalidUsage(f"{option}: one partition key, and at most one other as sort key")
+    return tuple(keys)
+
+
+def create_table(client: DynamoDBClient, table: str, keys: NewKeys) -> None:
+    """Create an on-demand table, and wait until it is active.
+
+    Raises `TableNotActive` after five minutes, and AWS's errors.
+    """
+    request: Any = {
+        "TableName": table,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": kind} for name, kind in keys
+        ],
+        "KeySchema": [
+            {"AttributeName": name, "KeyType": role}
+            for (name, _), role in zip(keys, ("HASH", "RANGE"), strict=False)
+        ],
+    }
+    call_with_retries(
+        lambda: client.create_table(**request), f"making table {table}", policy=DEFAULT_POLICY
+    )
+    end = time.monotonic() + _MAX_SECONDS
+    while True:
+        try:
+            describe_table_with_response(client, table)
+        except (TableNotFound, TableNotActive):
+            if time.monotonic() > end:
+                raise
+            time.sleep(_POLL_SECONDS)
+        else:
+            return
+
+
+def ensure_table(
+    table: str, keys: NewKeys, client: DynamoDBClient, output: Output, *, yes: bool
+) -> None:
+    """Create a table unless it exists with these keys; asked about unless `yes`.
+
+    Raises `InvalidUsage` if it exists with other keys, or if the user declines, and AWS's errors.
+    """
+    shown = ", ".join(f"{name} ({kind})" for name, kind in keys)
+    try:
+        found, _ = describe_table_with_response(client, table)
+    except TableNotFound:
+        made = f"table {table} in {client.meta.region_name}, on demand, with the key {shown}"
+        if not yes:
+            ask_to_agree(
+                f"Make {made}?",
+                unasked=f"--create-table makes {made}: without a terminal to ask on, give --yes",
+                declined="--create-table was declined: nothing was made or written",
+            )
+        output.say(f"making {made} ...")
+        create_table(client, table, keys)
+        return
+    if tuple((key.name, key.type) for key in found.keys) != keys:
+        there = ", ".join(f"{key.name} ({key.type})" for key in found.keys)
+        raise InvalidUsage(
+            f"--create-table: table {table} exists, with the key {there} and not {shown}: leave the"
+            " option out to load into it, or name another table"
+        )
