@@ -9,229 +9,216 @@ refusal is better than a wrong row.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
-from ddbload.contracts.column_mapping import Dialect, name_columns
-from ddbload.errors import InvalidPayload
-from ddbload.rows.blocks import Defect
-from ddbload.rows.header_evidence import (
-    COMPARED_ROWS,
-    HeaderEvidence,
-    filled,
-    header_below,
-    header_evidence,
-    is_units_row,
-)
+from ddbload.contracts.column_mapping import Dialect
+from ddbload.rows.header_evidence import header_evidence, is_units_row
 from ddbload.rows.readings import Doubt, Reading
-from ddbload.rows.sample_splits import (
-    NUMBER_CELL,
-    Marks,
-    SampleSplits,
-    SampleTable,
-    Split,
-    aligned_reading,
-    any_quoted,
-    decodable_rows,
-    first_and_rest,
-    joined_names,
-    score_of,
+from ddbload.rows.sample_splits import Marks, Sample, SampleTable, aligned_reading, score_of
+from ddbload.rows.table_readings import (
+    COMMENTS,
+    EXCEL_LINE,
+    WEAK_DELIMITERS,
+    Candidate,
+    TableReadings,
+    head_factor,
 )
 
-WEAK_DELIMITERS = (":", " ")
-"""Delimiters common in prose. They count only if the header then has the key columns."""
-_COMMENTS = ("#", "//", "--", "%", ";")
-"""Common comment marks."""
+DELIMITERS = (",", ";", "\t", "|")
+_RARE_DELIMITERS = ("^", "~", "\x1f", "\x01", "\x1e", "\u00a6", "\u00a7")
+"""Delimiters that do not occur by chance: one that splits all rows alike is accepted."""
+_MARKS = re.compile(r"[|~^;:,#$%*+=@!&]{2,4}")
+"""Delimiters of several characters."""
+_COMPARED_BYTES = 16 * 1024
+"""Bytes whose lines are compared with rows that hold line ends."""
+_DECIMALS = re.compile(r"\s*[-+]?\d+,\d+\s*")
 _ALIKE = 0.05
 """Maximum difference in the share of clean cells at which two fitting delimiters count as equal."""
 _KNOWN = 1.02
 """Factor by which another reading must be better than the usual one."""
-_LEAST = 0.7
-"""Share of rows below the header that must have its width, for a reading to be considered."""
-_EXCEL_DELIMITER = re.compile(rb'"?sep=([^\r\n])"?(?=[\r\n]|\Z)', re.IGNORECASE)
-"""First line that gives Excel the delimiter: `sep=;`."""
-_LINE = re.compile(rb"[^\r\n]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A reading with its score."""
-
-    reading: Reading
-    score: float
-    why: str
-    """Reason against the first row of the file as header, as in `Doubt`."""
-    clear: bool = True
-    """True if the reading can be used without asking."""
-    is_best: bool = True
-    """True if the reading is better than the others, so that it is marked as such."""
+_PREFERRED, _NAMED, _RARE = 1.02, 2.0, 1.4
+"""Factors for the delimiter that is tried first, one that the file's name implies, and a rare
+one."""
 
 
 class Judge:
     """Judge of a sample's readings."""
 
     def __init__(
-        self, data: bytes, sample: SampleSplits, *, header: bool, named: bool, whole: bool
+        self,
+        data: bytes,
+        sample: Sample,
+        *,
+        preferred: str,
+        wanted: frozenset[str],
+        header: bool,
+        count: int | None,
+        whole: bool,
     ) -> None:
-        """`header`: the first row is a header. `named`: the file's name implies the delimiter."""
-        self._data, self._sample = data, sample
-        self._header, self._named, self._whole = header, named, whole
-        self._wanted: frozenset[str] = frozenset()
-        self._lacks_keys, self._chosen = False, ""
+        """`preferred`: delimiter by the name, or the comma. `wanted`: columns the header must have.
 
-    def judge(
-        self, chosen: str, able: Sequence[str], wanted: frozenset[str], *, lacks_keys: bool
-    ) -> tuple[Reading, Doubt | None]:
-        """Return the best reading, and a doubt unless it is clear.
-
-        Args:
-            chosen: Delimiter that fits best if the first row is the header.
-            able: Delimiters that make rows.
-            wanted: Columns that the header must have, if it has them under `chosen`.
-            lacks_keys: True if it has not: then a file without a header is refused for its keys.
+        `header`: the first row is a header. `count`: number of columns, if known.
         """
+        self._data, self._sample, self._whole = data, sample, whole
+        self._preferred, self._header, self._count = preferred, header, count
         self._wanted = wanted
-        self._lacks_keys, self._chosen = lacks_keys, chosen
-        split = self._sample.by(chosen)
-        plain = self._plain(chosen, split)
+        possible = dict.fromkeys((preferred, *DELIMITERS))
+        self._tables = [table for each in possible if (table := sample.table(each)) is not None]
+
+    def judge(self) -> tuple[Reading, float, str, Doubt | None]:
+        """Return the best reading, its certainty, the reason, and a doubt unless it is clear."""
+        tables = self._possible()
+        if not tables:
+            usual = Reading(self._preferred, *self._sample.marks, header=self._header)
+            return usual, 0.0, "no delimiter makes rows of it", None
+        wanted = self._wanted if self._holds(tables[0]) else frozenset()
+        self.lacks_keys = lacks_keys = wanted != self._wanted
+        self._wanted = wanted
+        plain, table = max(
+            ((self._plain(each), each) for each in tables), key=lambda pair: pair[0].score
+        )
+        sure, why = self._certainty(table, tables, lacks_keys)
+        if self._count:
+            return plain.reading, sure, why, None
+        readings = TableReadings(
+            *(self._data, self._sample, table.delimiter, wanted),
+            **{"header": self._header, "lacks_keys": lacks_keys, "whole": self._whole},
+        )
         found = [plain]
-        if not self._is_perfect(plain, split):
-            found += self._others(chosen, able, split)
+        if not self._is_perfect(plain, table):
+            found += self._others(table, readings, lacks_keys=lacks_keys)
         best = max(found, key=lambda each: each.score)
         is_usual = best.reading.options() == plain.reading.options()
         if is_usual or best.score <= plain.score * _KNOWN:
-            return plain.reading, None if wanted else self._ambiguity(chosen, split, able)
+            return plain.reading, sure, why, None if wanted else self._ambiguity(table)
         if best.clear:
-            return best.reading, None
-        second = self._second(best, plain, found)
-        return plain.reading, Doubt(best.why, (best.reading, second), has_best=best.is_best)
+            return best.reading, sure, why, None
+        shown = best.reading, self._second(best, plain, found)
+        return plain.reading, sure, why, Doubt(best.why, shown, has_best=best.is_best)
 
-    def _second(self, best: Candidate, plain: Candidate, found: list[Candidate]) -> Reading:
-        """Return the reading to show beside the best one: the next best, or the usual one."""
-        others = [each for each in found if each.reading.options() != best.reading.options()]
-        second = max(others, key=lambda each: each.score, default=plain).reading
-        if second.width == 1 and second.delimiter.encode() in self._data:
-            # One column is read by any delimiter that does not occur.
-            free = ("\t", "|", "\x1f")
-            unused = next((each for each in free if each.encode() not in self._data), "\x01")
-            second = replace(second, delimiter=unused)
-        return second
+    def _possible(self) -> list[SampleTable]:
+        """Split the sample by each delimiter that may be the right one, with the usual marks.
 
-    def _plain(self, chosen: str, split: Split) -> Candidate:
+        If the header has the wanted columns with some delimiters, only these.
+        """
+        usual = self._tables
+        others = (self._sample.table(each) for each in (*self._rare(), *self._spaced()))
+        fitting = [table for table in others if table is not None and table.fits]
+        weak = [self._sample.table(each) for each in WEAK_DELIMITERS if self._wanted]
+        fitting_weak = [table for table in weak if table is not None and table.fits]
+        for tables in ([*usual, *fitting], fitting_weak):
+            if having := [each for each in tables if self._holds(each)]:
+                return having
+        return [*usual, *fitting]
+
+    def _holds(self, table: SampleTable) -> bool:
+        return bool(self._wanted) and self._wanted <= set(table.header)
+
+    def _rare(self) -> Iterator[str]:
+        """Yield rare delimiters, and marks of several characters, found in the first line."""
+        first = self._data.lstrip()[:4096].splitlines()[:1]
+        line = first[0].decode(errors="replace") if first else ""
+        yield from (each for each in _RARE_DELIMITERS if each in line)
+        marks = dict.fromkeys(_MARKS.findall(line))
+        # Between two commas or semicolons, a name is missing.
+        yield from (each for each in marks if set(each) - {",", ";"})
+
+    def _spaced(self) -> Iterator[str]:
+        """Yield delimiters followed by a space, if quotes follow the space."""
+        yield from (f"{each} " for each in DELIMITERS if f'{each} "'.encode() in self._data)
+
+    def _plain(self, table: SampleTable) -> Candidate:
         """Return the reading of the first row as header, or as first row of data."""
-        rows = tuple(row for row in split.first[bool(split.header) :] if len(row) == split.columns)
-        evidence = header_evidence(split.header, rows) if self._header else None
+        delimiter, width, header = table.delimiter, table.columns, table.header
+        rows = tuple(row for row in table.first[bool(header) :] if len(row) == width)
+        evidence = header_evidence(header, rows) if self._header else None
         is_data = evidence is not None and evidence.looks_like_data
         reading = Reading(
-            chosen,
+            delimiter,
             *self._sample.marks,
             header=self._header,
-            names=None if is_data or not self._header else split.header,
-            width=split.columns,
-            rows=rows if self._header else split.first,
+            names=None if is_data or not self._header else header,
+            width=width,
+            rows=rows if self._header else table.first,
         )
-        score = score_of(split.share, split.first, split.columns) * self._head(evidence)
-        if self._header and rows and not self._wanted:
-            score *= 0.6 if is_units_row(rows[0], rows[1:]) else 1.0
-        if self._header and not all(split.header):
-            score *= 0.95
-        if self._swallows(chosen, split):
-            score *= 0.6
+        if self._count and width != self._count:
+            return Candidate(reading, 0.0, "")
+        if delimiter == ";" and width == 1 and self._header and rows:
+            if all(_DECIMALS.fullmatch(row[0]) for row in rows):
+                # The delimiter is not in the cells, and leaves decimal commas in them.
+                return Candidate(reading, 1.0, "")
+        score = score_of(table.fit, table.first, width) * self._prior(delimiter, width)
+        factors = {
+            0.5: self._header and not header,
+            0.8: table.has_lone_quote,
+            0.6: self._swallows(table),
+            0.95: self._header and not all(header),
+        }
+        for factor, holds in factors.items():
+            score *= factor if holds else 1.0
+        if evidence is not None and not self._wanted:
+            score *= head_factor(evidence)
+            score *= 0.6 if rows and is_units_row(rows[0], rows[1:]) else 1.0
         return Candidate(reading, score, "")
 
-    def _head(self, evidence: HeaderEvidence | None) -> float:
-        if evidence is None or self._wanted:
-            return 1.0
-        return 0.5 if evidence.looks_like_data else 1.0 if evidence.contrasts else 0.95
+    def _prior(self, delimiter: str, width: int) -> float:
+        """Return how likely a delimiter is before the rows are looked at."""
+        if delimiter == self._preferred:
+            return _NAMED if delimiter != "," and width > 1 else _PREFERRED
+        return 1.0 if delimiter in (*DELIMITERS, *WEAK_DELIMITERS) else _RARE
 
-    def _is_perfect(self, plain: Candidate, split: Split) -> bool:
+    def _swallows(self, table: SampleTable) -> bool:
+        """Return whether a cell holds a line end and a delimiter, and lines would fit without it.
+
+        Then its quotes may be text.
+        """
+        mark = table.delimiter
+        if not any("\n" in cell and mark in cell for row in table.first for cell in row):
+            return False
+        lines = self._data[:_COMPARED_BYTES].split(b"\n")[table.lines[0] - 1 : -1]
+        fitting = sum(line.count(mark.encode()) == table.columns - 1 for line in lines)
+        return fitting >= 0.9 * len(lines)
+
+    def _is_perfect(self, plain: Candidate, table: SampleTable) -> bool:
         """Return whether no other reading can be better, so that none is tried."""
-        names = plain.reading.names or ()
-        return (
-            split.fits
-            and split.rows > 1
-            and (self._header is False or (bool(names) and all(names)))
-            and not any(name[:1] in ("'", *_COMMENTS) for name in names)
-            and plain.score >= 0.5 * score_of(1.0, split.first, split.columns)
-            and not _EXCEL_DELIMITER.match(self._data)
-            and not self._swallows(plain.reading.delimiter, split)
-            and not is_units_row(*first_and_rest(plain.reading.rows))
-            and not (self._header and self._looks_like_data(split))
+        names, rows = plain.reading.names or (), plain.reading.rows
+        return plain.score == 1.0 or (
+            table.fits
+            and len(table.rows) > 1
+            and (not self._header or bool(names and all(names)))
+            and not any(name[:1] in ("'", *COMMENTS) for name in names)
+            and not EXCEL_LINE.match(self._data)
+            and not self._swallows(table)
+            and not (rows and is_units_row(rows[0], rows[1:]))
         )
 
-    def _looks_like_data(self, split: Split) -> bool:
-        return not self._wanted and header_evidence(split.header, split.first[1:]).looks_like_data
-
-    def _swallows(self, delimiter: str, split: Split) -> bool:
-        """Return whether a cell holds a line end and a delimiter."""
-        cells = (cell for row in split.first for cell in row)
-        return any("\n" in cell and delimiter in cell for cell in cells)
-
-    def _others(self, chosen: str, able: Sequence[str], split: Split) -> Iterator[Candidate]:
+    def _others(
+        self, usual: SampleTable, readings: TableReadings, *, lacks_keys: bool
+    ) -> Iterator[Candidate]:
         """Yield the other readings."""
-        excel = _EXCEL_DELIMITER.match(self._data)
-        if excel is not None and self._header:
-            yield from self._excel(excel)
+        if EXCEL_LINE.match(self._data) and self._header:
+            yield from readings.below_excel_line()
             return
-        is_single = self._header and split.columns == 1 and not self._wanted
+        is_single = self._header and usual.columns == 1 and not self._wanted
         weak = WEAK_DELIMITERS if is_single else ()
+        able = [table.delimiter for table in self._tables]
         for marks in self._marks():
-            for delimiter in dict.fromkeys((chosen, *able, *weak)):
-                table = self._table(delimiter, marks)
+            for delimiter in dict.fromkeys((usual.delimiter, *able, *weak)):
                 is_odd = delimiter in weak and marks.comment != self._sample.marks.comment
-                if table is None or is_odd or (marks.quote == "'" and not self._opened(delimiter)):
-                    continue
-                is_other = marks[:2] != self._sample.marks[:2]
-                is_other = is_other and self._opened(delimiter) < len(table.rows)
-                as_usual = self._sample.marks._replace(comment=marks.comment)
-                usual = self._table(delimiter, as_usual) if is_other else None
-                lead = 0 if usual is None else usual.fitting - table.fitting
-                if is_other and lead > 0:
-                    # The usual quotes make more rows.
-                    continue
-                for each in self._of_table(table, chosen):
-                    is_between = each.reading.comment != self._sample.marks.comment
-                    if is_between and not self._comments_are_clear(table):
-                        # As comments, rows would be left out.
-                        continue
-                    if not self._wanted <= set(each.reading.names or ()):
-                        continue
-                    if is_other and lead >= 0 and not each.clear:
-                        each = replace(each, is_best=False)
-                    if delimiter in weak and delimiter != chosen:
-                        reading = each.reading
-                        is_best = reading.width > 2
-                        is_sure = header_evidence(reading.names or (), reading.rows).contrasts
-                        is_clear = each.clear and is_best and is_sure and reading.header
-                        each = replace(each, clear=is_clear, is_best=is_best)
-                    yield each
+                table = None if is_odd else self._sample.table(delimiter, marks)
+                if table is not None and any(table.rows):
+                    yield from readings.of_table(table, self._prior(delimiter, table.width))
         if is_single:
             aligned = aligned_reading(self._data, header=self._header)
             if aligned is not None:
                 yield Candidate(aligned, 1.0, "has columns that are aligned by blanks", clear=False)
-            if self._looks_like_data(split) and not self._lacks_keys:
-                evidence = header_evidence(split.header, split.first[1:])
+            evidence = header_evidence(usual.header, usual.first[1:])
+            if evidence.looks_like_data and not lacks_keys:
                 why = f"looks like data and not like a name: {evidence.why}"
-                reading = Reading(chosen, *self._sample.marks, header=False, rows=split.first)
-                yield Candidate(reading, 0.8 * score_of(split.share, split.first, 1), why, False)
-            yield from self._below_comment(able)
-
-    def _below_comment(self, able: Sequence[str]) -> Iterator[Candidate]:
-        """Yield a reading of the rows below a first line that is a comment, whatever they are."""
-        lines = [line.group() for line in _LINE.finditer(self._data)][: COMPARED_ROWS + 1]
-        mark = next((each for each in _COMMENTS if lines[0].startswith(each.encode())), None)
-        if mark is None or b" " not in lines[0].rstrip():
-            return
-        below = [line for line in lines if not line.startswith(mark.encode())]
-        split = Counter(each for each in able for line in below if each.encode() in line)
-        if split:
-            (delimiter, count), *_ = split.most_common(1)
-            table = self._table(delimiter, self._sample.marks._replace(comment=mark))
-            if table is not None and 2 * count >= len(below) and table.rows[0] is not None:
-                reading = self._at_top(table, table.reading(0))
-                why = "begins as a comment does"
-                yield Candidate(reading, 0.4, why, clear=False, is_best=False)
+                reading = Reading(usual.delimiter, *usual.marks, header=False, rows=usual.first)
+                yield Candidate(reading, 0.8 * score_of(usual.fit, usual.first, 1), why, False)
+            yield from readings.below_comment(able)
 
     def _marks(self) -> Iterator[Marks]:
         """Yield quote, escape and comment mark of each dialect to try, the usual one first."""
@@ -245,253 +232,59 @@ class Judge:
                 quotings.append(usual._replace(quote=None))
             if b'\\"' in data:
                 quotings.append(usual._replace(escape="\\"))
-        lines = [line.group() for line in _LINE.finditer(data)]
-        comments: list[str | None] = [dialect.comment]
+        comments = [dialect.comment]
         if dialect.comment is None:
+            lines = [line.lstrip() for line in data.splitlines()]
             comments += [
-                mark for mark in _COMMENTS if any(line.startswith(mark.encode()) for line in lines)
+                mark for mark in COMMENTS if any(line.startswith(mark.encode()) for line in lines)
             ]
         for quoting in quotings:
             for comment in comments:
                 yield quoting._replace(comment=comment)
 
-    def _table(self, delimiter: str, marks: Marks) -> SampleTable | None:
-        try:
-            parsed = self._sample.variant(marks).parsed(delimiter)
-        except InvalidPayload:
-            return None
-        if parsed is None:
-            return None
-        kept = decodable_rows(parsed)
-        rows = [None if isinstance(each, Defect) else each for _, each in kept]
-        if not any(row for row in rows):
-            return None
-        return SampleTable(delimiter, marks, rows, [parsed.position(n).line for n, _ in kept])
+    def _second(self, best: Candidate, plain: Candidate, found: Sequence[Candidate]) -> Reading:
+        """Return the reading to show beside the best one: the next best, or the usual one."""
+        others = [each for each in found if each.reading.options() != best.reading.options()]
+        second = max(others, key=lambda each: each.score, default=plain).reading
+        if second.width == 1 and second.delimiter.encode() in self._data:
+            # One column is read by any delimiter that does not occur.
+            free = ("\t", "|", "\x1f")
+            unused = next((each for each in free if each.encode() not in self._data), "\x01")
+            second = replace(second, delimiter=unused)
+        return second
 
-    def _of_table(self, table: SampleTable, chosen: str) -> Iterator[Candidate]:
-        """Yield the readings of the rows under one dialect."""
-        width, rows = table.width, table.rows
-        start = next(n for n, row in enumerate(rows) if row is not None and len(row) == width)
-        lead, after = rows[:start], rows[start:]
-        fit = sum(row is not None and len(row) == width for row in after) / len(after)
-        if width < 2 or fit < _LEAST or (table.delimiter in WEAK_DELIMITERS and fit < 1):
-            return
-        least = 3 if table.delimiter in WEAK_DELIMITERS else 2
-        if len(after) < least and (lead or least > 2):
-            return
-        texts = (cell for row in rows[start + 1 :] for cell in row or ())
-        if table.delimiter == " " and width < 3 and not all(map(NUMBER_CELL.fullmatch, texts)):
-            # Names of people and places have two words.
-            return
-        if table.marks.quote is None and self._sample.dialect.quote is not None and fit < 1:
-            # A line of a quoted cell has another number of fields.
-            return
-        base = score_of(fit, [row for row in after if row is not None], width)
-        cells = (cell for row in rows for cell in row or ())
-        base *= 0.6 if any("\n" in cell and table.delimiter in cell for cell in cells) else 1.0
-        base *= 1.03 if table.delimiter == chosen else 1.0
-        base *= 1.0 if table.marks.quote == self._sample.dialect.quote else 0.99
-        if lead and lead[-1] is not None and 2 * len(lead[-1]) > width and len(lead[-1]) > 1:
-            yield from self._short_header(table, start, base)
-            return
-        base *= 0.97 if lead else 1.0
-        is_clear = self._is_clear(table, start, fit)
-        why = self._why(table, start)
-        if not self._header:
-            reading = table.reading(start)
-            data = (tuple(rows[start] or ()), *reading.rows)
-            reading = replace(reading, header=False, names=None, rows=data)
-            yield Candidate(self._at_top(table, reading), base, why, is_clear and not lead)
-            return
-        yield from self._header_rows(table, start, base, why, is_clear=is_clear)
-
-    def _header_rows(
-        self, table: SampleTable, start: int, base: float, why: str, *, is_clear: bool
-    ) -> Iterator[Candidate]:
-        """Yield the readings whose header begins at row `start`."""
-        rows, width = table.rows, table.width
-        head = tuple(rows[start] or ())
-        below = [(n, row) for n, row in enumerate(rows) if n > start and row and len(row) == width]
-        title = None if self._wanted else header_below(head, [row for _, row in below])
-        if title is not None:
-            place, names = below[title]
-            between = [rows[n] for n in range(start, place)]
-            titles = all(row is not None and filled(row) <= 1 for row in between)
-            why = (
-                f"names {filled(head)} of its {width} columns, and a row below it that looks like a"
-                f" header {filled(names)} of them"
-            )
-            evidence = header_evidence(names, table.below(place, width))
-            full = len(set(names)) == width and all(names)
-            reading = table.reading(place)
-            if not titles and not full:
-                heads = [row for row in rows[start : place + 1] if row and filled(row[1:])]
-                joined = joined_names(heads, width)
-                reading = replace(
-                    reading,
-                    skip_lines=table.lines[place + 1] - 1 if place + 1 < len(rows) else 0,
-                    header=False,
-                    columns=joined,
-                    names=joined,
-                )
-            clear = is_clear and titles and full and evidence.contrasts and width > 2
-            yield Candidate(self._at_top(table, reading), base, why, clear)
-            return
-        evidence = header_evidence(head, [row for _, row in below])
-        reading = self._at_top(table, table.reading(start))
-        if evidence.looks_like_data and not self._wanted:
-            if self._lacks_keys and not start and table.delimiter == self._chosen:
-                return
-            if start or reading.comment:
-                why = f"{why}; the row at line {table.lines[start]} looks like data"
-            elif len(rows) > 1:
-                why = f"looks like data and not like names: {evidence.why}"
-            data = (head, *reading.rows)
-            data_reading = replace(reading, header=False, names=None, rows=data)
-            is_best = not start or self._is_preamble(table, start)
-            yield Candidate(data_reading, base * 0.9, why, clear=False, is_best=is_best)
-            return
-        below_rows = reading.rows
-        if len(below_rows) > 2 and is_units_row(*first_and_rest(below_rows)):
-            named = reading.names
-            line = table.lines[below[1][0]] - 1
-            units = replace(
-                reading, skip_lines=line, header=False, columns=named, rows=below_rows[1:]
-            )
-            why, is_best = "is followed by a row of units, or of more names", len(below_rows) > 3
-            yield Candidate(units, base, why, clear=False, is_best=is_best)
-            return
-        has_names = bool(head) and all(head) and len(set(head)) == len(head)
-        is_header = not start or self._is_header(table, start, evidence)
-        clear = is_clear and is_header and (not start or has_names)
-        is_best = is_header or self._is_preamble(table, start)
-        yield Candidate(reading, base * self._head(evidence), why, clear, is_best)
-
-    def _is_header(self, table: SampleTable, start: int, evidence: HeaderEvidence) -> bool:
-        """Return whether the row below a preamble is certainly the header."""
-        is_named = bool(self._wanted) and self._wanted <= set(table.rows[start] or ())
-        apart = table.lines[start] - table.lines[start - 1] > 1
-        return is_named or evidence.contrasts or (apart and table.width > 2)
-
-    def _is_preamble(self, table: SampleTable, start: int) -> bool:
-        """Return whether the rows before a header cannot be the header of a single column."""
-        marked = self._data.lstrip().startswith(tuple(mark.encode() for mark in _COMMENTS))
-        return marked or start > 1 or table.lines[start] - table.lines[start - 1] > 1
-
-    def _is_clear(self, table: SampleTable, start: int, fit: float) -> bool:
-        """Return whether quotes, comments and rows before the header are what they seem."""
-        rows, marks, usual = table.rows, table.marks, self._sample.dialect
-        if len(rows) - start < 3 or fit < 1.0 - 1.5 / (len(rows) - start):
-            is_usual = start == 0 and marks.quote == usual.quote and fit == 1
-            return is_usual and self._comments_are_clear(table)
-        if start and (fit < 0.75 or not all(
-            row is not None and 2 * filled(row) <= max(2, table.width) for row in rows[:start]
-        )):  # fmt: skip
-            return False
-        if marks.escape != usual.escape:
-            return self._whole and not re.search(rb'\\[^"\\]', self._data)
-        if marks.quote == usual.quote:
-            return self._comments_are_clear(table)
-        if marks.quote is None:
-            return table.delimiter == "\t" and fit == 1 and not any_quoted(rows)
-        texts = [cell for row in rows[start + 1 :] for cell in row or () if cell]
-        plain = sum(NUMBER_CELL.fullmatch(cell) is not None for cell in texts)
-        return fit == 1 and self._opened(table.delimiter) >= len(texts) - plain
-
-    def _opened(self, delimiter: str) -> int:
-        """Count the fields that begin with a single quote."""
-        fields = rb"(?:^|(?<=[\r\n])|%b)'" % re.escape(delimiter.encode())
-        return len(re.findall(fields, self._data))
-
-    def _comments_are_clear(self, table: SampleTable) -> bool:
-        """Return whether no line that begins with the comment mark is a row of the table."""
-        mark = table.marks.comment
-        if mark is None or mark == self._sample.dialect.comment:
-            return True
-        plain = self._table(table.delimiter, table.marks._replace(comment=None))
-        rows = [] if plain is None else plain.rows
-        return not any(row and len(row) == table.width and row[0].startswith(mark) for row in rows)
-
-    def _at_top(self, table: SampleTable, reading: Reading) -> Reading:
-        """Skip comments as lines if they all come before the rows: others might be data."""
-        mark = reading.comment
-        if mark is None or mark == self._sample.dialect.comment:
-            return reading
-        lines = self._data.splitlines()
-        top = table.lines[0] - 1
-        if any(line.startswith(mark.encode()) for line in lines[max(top, reading.skip_lines) :]):
-            return replace(reading, skip_lines=reading.skip_lines if table.lines[0] - 1 <
-                           reading.skip_lines else 0)  # fmt: skip
-        return replace(reading, comment=None, skip_lines=max(top, reading.skip_lines))
-
-    def _short_header(self, table: SampleTable, start: int, base: float) -> Iterator[Candidate]:
-        """Yield the reading of rows that are longer than the row of names before them."""
-        names, width = table.rows[start - 1] or [], table.width
-        last = {row[-1] for row in table.rows[start:] if row is not None and len(row) == width}
-        is_ended = len(names) == width + 1 and not names[-1]
-        if start == 1 and (is_ended or (len(names) == width - 1 and last == {""})):
-            # Every row ends with a delimiter, or the header alone.
-            yield Candidate(self._at_top(table, table.reading(0)), base * 1.05, "")
-            return
-        extra = [f"c{place + 1}" for place in range(len(names), width)]
-        is_short = len(names) == width - 1
-        # R writes no name above row names. Blank cells at the end have no name either.
-        has_row_names = is_short and any(cell.strip() for cell in last)
-        columns, _, _ = name_columns(["row", *names] if has_row_names else [*names, *extra],
-                                     number=True)  # fmt: skip
-        reading = table.reading(start)
-        first = tuple(table.rows[start] or ())
-        why = self._why(table, start)
-        rows = (first, *reading.rows)
-        named = replace(reading, header=False, columns=columns, names=columns, rows=rows)
-        if len(names) < width:
-            yield Candidate(named, base * (0.95 if is_short else 0.8), why, clear=False)
-        evidence = header_evidence(first, reading.rows)
-        if not evidence.looks_like_data:
-            is_named = all(cell and not NUMBER_CELL.fullmatch(cell) for cell in first)
-            factor = 1.0 if evidence.contrasts and is_named else 0.7
-            # Errors are kept, and cells of data are not to be kept as names.
-            shown = reading if is_named else replace(reading, names=None)
-            yield Candidate(shown, base * factor, why, False)
-
-    def _why(self, table: SampleTable, start: int) -> str:
-        """Return why the first row of the file is not the header."""
-        plain = self._table(table.delimiter, self._sample.marks)
-        first = None if plain is None or plain.rows[0] is None else len(plain.rows[0])
-        fields = "cannot be read" if first is None else f"has {first} field{'s' * (first != 1)}"
-        rows = table.rows[start:]
-        agreeing = sum(row is not None and len(row) == table.width for row in rows)
-        name = {"\t": "tabs", " ": "spaces"}.get(table.delimiter, f"'{table.delimiter}'")
-        quote = table.marks.quote
-        within = ""
-        if quote != self._sample.dialect.quote:
-            within = " without quotes" if quote is None else f" with fields in {quote}"
-        if table.marks.escape != self._sample.dialect.escape:
-            within = " with \\ as escape"
-        return (
-            f"{fields}; split at {name}{within}, {agreeing} of the {len(rows)} rows from line"
-            f" {table.lines[start]} on have {table.width}"
-        )
-
-    def _excel(self, line: re.Match[bytes]) -> Iterator[Candidate]:
-        """Yield the reading below Excel's line."""
-        table = self._table(line[1].decode("latin-1"), self._sample.marks)
-        if table is not None and len(table.rows) > 1 and table.rows[1]:
-            fits = all(row is not None and len(row) == len(table.rows[1]) for row in table.rows[1:])
-            why = "tells Excel the delimiter and names no columns"
-            yield Candidate(table.reading(1), 2.0, why, fits)
-
-    def _ambiguity(self, chosen: str, own: Split, able: Sequence[str]) -> Doubt | None:
+    def _ambiguity(self, own: SampleTable) -> Doubt | None:
         """Return a doubt if another delimiter fits all rows as well, with equally clean cells."""
-        if not own.fits or own.rows < 2 or not self._header or self._named:
+        is_named = own.delimiter == self._preferred != ","
+        if not own.fits or len(own.rows) < 2 or not self._header or is_named:
             return None
-        for each in able:
-            split = self._sample.by(each)
-            if each in chosen or not split.fits:
+        for table in self._tables:
+            if table.delimiter in own.delimiter or not table.fits:
                 continue
-            if split.clean_share > own.clean_share - _ALIKE:
-                readings = tuple(
-                    self._plain(*pair).reading for pair in ((chosen, own), (each, split))
-                )
+            if table.clean_share > own.clean_share - _ALIKE:
+                readings = self._plain(own).reading, self._plain(table).reading
                 return Doubt("can be read in two ways", readings, has_best=False)
         return None
+
+    def _certainty(
+        self, chosen: SampleTable, tables: Sequence[SampleTable], lacks_keys: bool
+    ) -> tuple[float, str]:
+        """Return how certain the delimiter is, and why."""
+        count = len(chosen.rows)
+        agreeing = sum(row is not None and len(row) == chosen.columns for row in chosen.rows)
+        share = round(agreeing / count, 2) if count else 0.0
+        columns = "1 column" if chosen.columns == 1 else f"{chosen.columns} columns"
+        why = f"{agreeing} of {count} rows at its start have {columns}"
+        if self._wanted and len(tables) == 1:
+            return share, f"under it alone the header has {_shown(self._wanted)}; {why}"
+        # With rivals, or without rows to compare, several answers may be right.
+        has_rivals = any(table.fits for table in tables if table is not chosen)
+        is_unsure = has_rivals or count < 2 or chosen.columns == 1
+        if lacks_keys:
+            return min(share, 0.3), "under no delimiter does the header have the key columns"
+        return min(share, 0.5 if is_unsure else 0.9), why
+
+
+def _shown(names: Collection[str]) -> str:
+    shown = [repr(name if len(name) <= 60 else name[:57] + "...") for name in sorted(names)]
+    return " and ".join(shown)
