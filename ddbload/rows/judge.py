@@ -13,26 +13,29 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from ddbload.contracts.column_mapping import Dialect
+from ddbload.contracts.source import DUMPS
 from ddbload.rows.header_evidence import header_evidence, is_units_row
 from ddbload.rows.readings import Doubt, Reading
-from ddbload.rows.sample_splits import Marks, Sample, SampleTable, aligned_reading, score_of
+from ddbload.rows.sample_splits import Marks, TextSample, SampleTable, aligned_reading, score_of
 from ddbload.rows.table_readings import (
     COMMENTS,
     EXCEL_LINE,
     WEAK_DELIMITERS,
     Candidate,
     TableReadings,
+    has_bare_comments,
     head_factor,
 )
 
-DELIMITERS = (",", ";", "\t", "|")
+COMMON_DELIMITERS = (",", ";", "\t", "|")
 _RARE_DELIMITERS = ("^", "~", "\x1f", "\x01", "\x1e", "\u00a6", "\u00a7")
 """Delimiters that do not occur by chance: one that splits all rows alike is accepted."""
-_MARKS = re.compile(r"[|~^;:,#$%*+=@!&]{2,4}")
+_MARKS = re.compile(r"[|~^;:,#$%*+=@!&\t]{2,4}")
 """Delimiters of several characters."""
 _COMPARED_BYTES = 16 * 1024
 """Bytes whose lines are compared with rows that hold line ends."""
 _DECIMALS = re.compile(r"\s*[-+]?\d+,\d+\s*")
+_POSTGRES_CODE = re.compile(rb"(?<!\\)\\[fvx1-7]")
 _ALIKE = 0.05
 """Maximum difference in the share of clean cells at which two fitting delimiters count as equal."""
 _KNOWN = 1.02
@@ -48,7 +51,7 @@ class Judge:
     def __init__(
         self,
         data: bytes,
-        sample: Sample,
+        sample: TextSample,
         *,
         preferred: str,
         wanted: frozenset[str],
@@ -63,8 +66,13 @@ class Judge:
         self._data, self._sample, self._whole = data, sample, whole
         self._preferred, self._header, self._count = preferred, header, count
         self._wanted = wanted
-        possible = dict.fromkeys((preferred, *DELIMITERS))
+        possible = dict.fromkeys((preferred, *COMMON_DELIMITERS))
         self._tables = [table for each in possible if (table := sample.table(each)) is not None]
+
+    @property
+    def holds_wanted(self) -> bool:
+        """True if the header has the wanted columns; valid after `judge`."""
+        return bool(self._wanted)
 
     def judge(self) -> tuple[Reading, float, str, Doubt | None]:
         """Return the best reading, its certainty, the reason, and a doubt unless it is clear."""
@@ -73,7 +81,7 @@ class Judge:
             usual = Reading(self._preferred, *self._sample.marks, header=self._header)
             return usual, 0.0, "no delimiter makes rows of it", None
         wanted = self._wanted if self._holds(tables[0]) else frozenset()
-        self.lacks_keys = lacks_keys = wanted != self._wanted
+        lacks_keys = wanted != self._wanted
         self._wanted = wanted
         plain, table = max(
             ((self._plain(each), each) for each in tables), key=lambda pair: pair[0].score
@@ -82,11 +90,18 @@ class Judge:
         if self._count:
             return plain.reading, sure, why, None
         readings = TableReadings(
-            *(self._data, self._sample, table.delimiter, wanted),
-            **{"header": self._header, "lacks_keys": lacks_keys, "whole": self._whole},
+            self._data,
+            self._sample,
+            table.delimiter,
+            wanted,
+            header=self._header,
+            lacks_keys=lacks_keys,
+            whole=self._whole,
         )
         found = [plain]
-        if not self._is_perfect(plain, table):
+        if dumped := self._dumped(table.delimiter):
+            found += readings.of_table(dumped, 4.0)
+        elif not self._is_perfect(plain, table):
             found += self._others(table, readings, lacks_keys=lacks_keys)
         best = max(found, key=lambda each: each.score)
         is_usual = best.reading.options() == plain.reading.options()
@@ -95,6 +110,9 @@ class Judge:
         if best.clear:
             return best.reading, sure, why, None
         shown = best.reading, self._second(best, plain, found)
+        if best.is_best or table.columns == 1:
+            same = (each for each in self._tables if each.delimiter == best.reading.delimiter)
+            plain = self._plain(next(same, table))
         return plain.reading, sure, why, Doubt(best.why, shown, has_best=best.is_best)
 
     def _possible(self) -> list[SampleTable]:
@@ -126,7 +144,7 @@ class Judge:
 
     def _spaced(self) -> Iterator[str]:
         """Yield delimiters followed by a space, if quotes follow the space."""
-        yield from (f"{each} " for each in DELIMITERS if f'{each} "'.encode() in self._data)
+        yield from (f"{each} " for each in COMMON_DELIMITERS if f'{each} "'.encode() in self._data)
 
     def _plain(self, table: SampleTable) -> Candidate:
         """Return the reading of the first row as header, or as first row of data."""
@@ -144,15 +162,16 @@ class Judge:
         )
         if self._count and width != self._count:
             return Candidate(reading, 0.0, "")
-        if delimiter == ";" and width == 1 and self._header and rows:
-            if all(_DECIMALS.fullmatch(row[0]) for row in rows):
-                # The delimiter is not in the cells, and leaves decimal commas in them.
-                return Candidate(reading, 1.0, "")
+        below = table.first[1:] if delimiter == ";" and width == 1 else ()
+        is_text = "," not in table.first[0][0] if below else False
+        if is_text and all(_DECIMALS.fullmatch(row[0]) for row in below):
+            # The delimiter leaves decimal commas in their cells.
+            return Candidate(reading, 1.0, "")
         score = score_of(table.fit, table.first, width) * self._prior(delimiter, width)
         factors = {
             0.5: self._header and not header,
             0.8: table.has_lone_quote,
-            0.6: self._swallows(table),
+            0.6: self._swallows(table) or self._has_comments(),
             0.95: self._header and not all(header),
         }
         for factor, holds in factors.items():
@@ -166,7 +185,7 @@ class Judge:
         """Return how likely a delimiter is before the rows are looked at."""
         if delimiter == self._preferred:
             return _NAMED if delimiter != "," and width > 1 else _PREFERRED
-        return 1.0 if delimiter in (*DELIMITERS, *WEAK_DELIMITERS) else _RARE
+        return 1.0 if delimiter in (*COMMON_DELIMITERS, *WEAK_DELIMITERS) else _RARE
 
     def _swallows(self, table: SampleTable) -> bool:
         """Return whether a cell holds a line end and a delimiter, and lines would fit without it.
@@ -180,6 +199,11 @@ class Judge:
         fitting = sum(line.count(mark.encode()) == table.columns - 1 for line in lines)
         return fitting >= 0.9 * len(lines)
 
+    def _has_comments(self) -> bool:
+        if self._sample.dialect.comment is not None:
+            return False
+        return any(has_bare_comments(self._data, mark) for mark in COMMENTS)
+
     def _is_perfect(self, plain: Candidate, table: SampleTable) -> bool:
         """Return whether no other reading can be better, so that none is tried."""
         names, rows = plain.reading.names or (), plain.reading.rows
@@ -189,9 +213,29 @@ class Judge:
             and (not self._header or bool(names and all(names)))
             and not any(name[:1] in ("'", *COMMENTS) for name in names)
             and not EXCEL_LINE.match(self._data)
+            and (self._preferred in (",", table.delimiter) or len(self._tables[0].header) < 2)
             and not self._swallows(table)
+            and not self._has_comments()
             and not (rows and is_units_row(rows[0], rows[1:]))
         )
+
+    def _dumped(self, delimiter: str) -> SampleTable | None:
+        r"""Split the sample as the program writes it whose nulls, `\N`, or end it has, if any."""
+        program = "hive" if delimiter == "\x01" else "mysql"
+        mark, data = re.escape(delimiter.encode()), self._data
+        is_ended = re.search(rb"[\r\n]\\\.[\r\n]*\Z", data) is not None
+        if is_ended or _POSTGRES_CODE.search(data):
+            program = "postgres"
+        nulls = rb"(?:^|(?<=[\r\n])|(?<=%b))\\N(?=[\r\n]|%b|\Z)" % (mark, mark)
+        has_marks = is_ended or re.search(nulls, data) is not None
+        usual = Dialect(delimiter)
+        if DUMPS[program]["delimiter"] != delimiter or not has_marks:
+            return None
+        if self._sample.marks != (usual.quote, usual.escape, usual.comment, None):
+            return None
+        given = {name: value for name, value in DUMPS[program].items() if name != "delimiter"}
+        marks = Marks(**{"escape": None, "comment": None, **given, "program": program})
+        return self._sample.table(delimiter, marks)
 
     def _others(
         self, usual: SampleTable, readings: TableReadings, *, lacks_keys: bool

@@ -23,6 +23,7 @@ class Reading:
     quote: str | None = Dialect().quote
     escape: str | None = None
     comment: str | None = None
+    program: str | None = None
     skip_lines: int = 0
     header: bool = True
     columns: tuple[str, ...] | None = None
@@ -44,17 +45,22 @@ class Reading:
             quote=self.quote,
             escape=self.escape,
             comment=self.comment,
+            dialect=self.program or source.dialect,
             skip_lines=source.skip_lines + self.skip_lines,
             header=self.header,
         )
 
     def options(self, skipped: int = 0) -> list[str]:
         """Return the words of the command line. `skipped`: lines before the sample."""
-        words = ["--delimiter", {"\t": "tab", " ": "space"}.get(self.delimiter, self.delimiter)]
-        if self.quote != Dialect().quote:
-            words += ["--quote", self.quote or "none"]
-        for name, value in (("--escape", self.escape), ("--comment", self.comment)):
-            words += [] if value is None else [name, value]
+        if self.program is not None:
+            words = ["--dialect", self.program]
+        else:
+            name = {"\t": "tab", " ": "space"}.get(self.delimiter, self.delimiter)
+            words = ["--delimiter", name]
+            if self.quote != Dialect().quote:
+                words += ["--quote", self.quote or "none"]
+            for option, value in (("--escape", self.escape), ("--comment", self.comment)):
+                words += [] if value is None else [option, value]
         if self.skip_lines + skipped:
             words += ["--skip-lines", str(self.skip_lines + skipped)]
         if self.columns is not None:

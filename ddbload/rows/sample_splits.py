@@ -35,7 +35,7 @@ _CLEAN = re.compile(
     r"|[^\s,;|\t\"]+"  # words, names, addresses
 )
 _GAP = re.compile(r"\S {2,}\S")
-_PHRASE = re.compile(r" ?[^\s,;|\t\"][^,;|\t\"]*(?<!\s)")
+_PHRASE = re.compile(r"[^\s,;|\t\"][^,;|\t\"]*(?<!\s)")
 
 
 class Marks(NamedTuple):
@@ -44,6 +44,7 @@ class Marks(NamedTuple):
     quote: str | None
     escape: str | None
     comment: str | None
+    program: str | None = None
 
 
 @dataclass(frozen=True)
@@ -96,13 +97,9 @@ class SampleTable:
 
     @cached_property
     def fit(self) -> float:
-        """Share of rows with as many fields as the first.
-
-        A malformed row that is split is no evidence.
-        """
-        counted = [row for _, row in self.kept if not _fields_before(row)]
-        agreeing = sum(isinstance(row, list) and len(row) == self.columns for row in counted)
-        return agreeing / len(counted) if counted else 0.0
+        """Share of rows with as many fields as the first."""
+        agreeing = sum(row is not None and len(row) == self.columns for row in self.rows)
+        return agreeing / len(self.rows) if self.rows else 0.0
 
     @cached_property
     def clean_share(self) -> float:
@@ -153,7 +150,7 @@ class SampleTable:
         return tuple(map(tuple, islice(rows, COMPARED_ROWS)))
 
 
-class Sample:
+class TextSample:
     """First rows of a text file, split in any dialect on demand."""
 
     def __init__(self, data: bytes, whole: bool, dialect: Dialect) -> None:
@@ -166,7 +163,8 @@ class Sample:
     @property
     def marks(self) -> Marks:
         """Marks of the dialect."""
-        return Marks(self.dialect.quote, self.dialect.escape, self.dialect.comment)
+        dialect = self.dialect
+        return Marks(dialect.quote, dialect.escape, dialect.comment, dialect.program)
 
     def table(self, delimiter: str, marks: Marks | None = None) -> SampleTable | None:
         """Split the sample (cached); None if that makes no rows, as with the quote as delimiter.
@@ -179,11 +177,8 @@ class Sample:
         return self._tables[key]
 
     def _split(self, delimiter: str, marks: Marks) -> SampleTable | None:
-        quote, escape, comment = marks
         try:
-            dialect = replace(
-                self.dialect, delimiter=delimiter, quote=quote, escape=escape, comment=comment
-            )
+            dialect = replace(self.dialect, delimiter=delimiter, **marks._asdict())
         except InvalidPayload:
             return None
         ends = dialect_boundaries(dialect)
@@ -211,7 +206,9 @@ def clean_share_of(rows: Iterable[Sequence[str]]) -> float:
         if _CLEAN.fullmatch(cell):
             clean += 1.0
         elif _PHRASE.fullmatch(cell):
-            clean += 0.7 if cell[0] != " " else 0.35
+            clean += 0.7
+        elif cell[0] == " " and NUMBER_CELL.fullmatch(cell):
+            clean += 0.35
     return clean / len(cells) if cells else 0.0
 
 

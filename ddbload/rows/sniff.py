@@ -17,7 +17,7 @@ from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
 from ddbload.rows.json_shape import sniff_json
 from ddbload.rows.judge import Judge
 from ddbload.rows.readings import GuessedFormat
-from ddbload.rows.sample_splits import Sample
+from ddbload.rows.sample_splits import TextSample
 
 _EXTENSIONS = {
     ".csv": (CSV, ","),
@@ -72,7 +72,7 @@ def sniff(
             # Named columns, or a missing header, mean delimited text.
             usual = None
     preferred = "," if usual is None or usual[1] is None else usual[1]
-    sample = Sample(data, whole, dialect or Dialect())
+    sample = TextSample(data, whole, dialect or Dialect())
     judge = Judge(
         data,
         sample,

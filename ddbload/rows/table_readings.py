@@ -19,7 +19,7 @@ from ddbload.rows.header_evidence import (
 from ddbload.rows.readings import Reading
 from ddbload.rows.sample_splits import (
     NUMBER_CELL,
-    Sample,
+    TextSample,
     SampleTable,
     any_quoted,
     joined_names,
@@ -57,7 +57,7 @@ class TableReadings:
     def __init__(
         self,
         data: bytes,
-        sample: Sample,
+        sample: TextSample,
         usual: str,
         wanted: frozenset[str],
         *,
@@ -81,20 +81,21 @@ class TableReadings:
         if marks.quote == "'" and not opened:
             return
         rival = None
-        if is_other and opened < len(table.rows):
+        if is_other and marks.program is None and opened < len(table.rows):
             rival = self._sample.table(table.delimiter, usual._replace(comment=marks.comment))
         last = table.lines[-1]
         lead = -1 if rival is None else rival.fitting(last) - table.fitting(last)
         if lead > 0:
             # The usual quotes make more rows.
             return
-        if marks.comment != usual.comment and not self._comments_are_clear(table):
-            # As comments, rows would be left out.
-            return
         for each in self._of_table(table, prior):
             if not self._wanted <= set(each.reading.names or ()):
                 continue
-            is_best, is_clear = each.is_best, each.clear
+            is_between = each.reading.comment != usual.comment
+            if is_between and not self._comments_are_clear(table):
+                # As comments, rows would be left out.
+                continue
+            is_best, is_clear = each.is_best, each.clear and marks.program is None
             if lead == 0 and not is_clear:
                 is_best = False
             if table.delimiter in WEAK_DELIMITERS and table.delimiter != self._usual:
@@ -119,7 +120,8 @@ class TableReadings:
         if table.delimiter == " " and width < 3 and not all(map(NUMBER_CELL.fullmatch, texts)):
             # Names of people and places have two words.
             return
-        if table.marks.quote is None and self._sample.dialect.quote is not None and fit < 1:
+        is_bare = table.marks.quote is None and table.marks.program is None
+        if is_bare and self._sample.dialect.quote is not None and fit < 1:
             # A line of a quoted cell has another number of fields.
             return
         base = score_of(fit, [row for row in after if row is not None], width)
@@ -176,7 +178,7 @@ class TableReadings:
         evidence = header_evidence(head, [row for _, row in below])
         reading = self._at_top(table, table.reading(start))
         if evidence.looks_like_data and not self._wanted:
-            if self._lacks_keys and not start and table.delimiter == self._usual:
+            if self._lacks_keys and not start and table.delimiter not in WEAK_DELIMITERS:
                 return
             if start or reading.comment:
                 why = f"{why}; the row at line {table.lines[start]} looks like data"
@@ -222,9 +224,10 @@ class TableReadings:
         if len(rows) - start < 3 or fit < 1.0 - 1.5 / (len(rows) - start):
             is_usual = start == 0 and marks.quote == usual.quote and fit == 1
             return is_usual and self._comments_are_clear(table)
-        if start and (fit < 0.75 or not all(
-            row is not None and 2 * filled(row) <= max(2, table.width) for row in rows[:start]
-        )):  # fmt: skip
+        half = max(2, table.width) / 2
+        if start and fit < 0.75:
+            return False
+        if any(row is None or filled(row) > half for row in rows[:start]):
             return False
         if marks.escape != usual.escape:
             return self._whole and not re.search(rb'\\[^"\\]', self._data)
@@ -247,7 +250,7 @@ class TableReadings:
         if mark is None or mark == self._sample.dialect.comment:
             return True
         plain = self._sample.table(table.delimiter, table.marks._replace(comment=None))
-        rows = [] if plain is None else plain.rows
+        rows = [] if plain is None or has_bare_comments(self._data, mark) else plain.rows
         return not any(row and len(row) == table.width and row[0].startswith(mark) for row in rows)
 
     def _at_top(self, table: SampleTable, reading: Reading) -> Reading:
@@ -258,8 +261,7 @@ class TableReadings:
         lines = self._data.splitlines()
         top = table.lines[0] - 1
         if any(line.startswith(mark.encode()) for line in lines[max(top, reading.skip_lines) :]):
-            return replace(reading, skip_lines=reading.skip_lines if table.lines[0] - 1 <
-                           reading.skip_lines else 0)  # fmt: skip
+            return reading if top < reading.skip_lines else replace(reading, skip_lines=0)
         return replace(reading, comment=None, skip_lines=max(top, reading.skip_lines))
 
     def _short_header(self, table: SampleTable, start: int, base: float) -> Iterator[Candidate]:
@@ -267,16 +269,17 @@ class TableReadings:
         names, width = table.rows[start - 1] or [], table.width
         last = {row[-1] for row in table.rows[start:] if row is not None and len(row) == width}
         is_ended = len(names) == width + 1 and not names[-1]
-        if start == 1 and (is_ended or (len(names) == width - 1 and last == {""})):
+        is_trailing = len(names) == width - 1 and last == {""}
+        if start == 1 and (is_ended or is_trailing) and not (is_trailing and self._has_row_names()):
             # Every row ends with a delimiter, or the header alone.
             yield Candidate(self._at_top(table, table.reading(0)), base * 1.05, "")
             return
         extra = [f"c{place + 1}" for place in range(len(names), width)]
         is_short = len(names) == width - 1
         # R writes no name above row names. Blank cells at the end have no name either.
-        has_row_names = is_short and any(cell.strip() for cell in last)
-        columns, _, _ = name_columns(["row", *names] if has_row_names else [*names, *extra],
-                                     number=True)  # fmt: skip
+        has_row_names = is_short and (any(map(str.strip, last)) or self._has_row_names())
+        given = ["row", *names] if has_row_names else [*names, *extra]
+        columns, _, _ = name_columns(given, number=True)
         reading = table.reading(start)
         first = tuple(table.rows[start] or ())
         why = self._why(table, start)
@@ -292,6 +295,13 @@ class TableReadings:
             shown = reading if is_named else replace(reading, names=None)
             yield Candidate(shown, base * factor, why, False)
 
+    def _has_row_names(self) -> bool:
+        """Return whether lines begin as those of R, which quotes row names, and no numbers."""
+        mark = (self._sample.dialect.quote or "").encode()
+        lines = [line for line in self._data.splitlines()[:COMPARED_ROWS] if line]
+        quoted = bool(mark) and all(line.startswith(mark) for line in lines)
+        return quoted and any(re.search(rb"[,;\t|]\d", line) for line in lines[1:])
+
     def _why(self, table: SampleTable, start: int) -> str:
         """Return why the first row of the file is not the header."""
         plain = self._sample.table(table.delimiter, self._sample.marks)
@@ -304,7 +314,9 @@ class TableReadings:
         within = ""
         if quote != self._sample.dialect.quote:
             within = " without quotes" if quote is None else f" with fields in {quote}"
-        if table.marks.escape != self._sample.dialect.escape:
+        if table.marks.program is not None:
+            within = f" as {table.marks.program} writes it"
+        elif table.marks.escape != self._sample.dialect.escape:
             within = " with \\ as escape"
         return (
             f"{fields}; split at {name}{within}, {agreeing} of the {len(rows)} rows from line"
@@ -335,6 +347,13 @@ class TableReadings:
                 reading = self._at_top(table, table.reading(0))
                 why = "begins as a comment does"
                 yield Candidate(reading, 0.4, why, clear=False, is_best=False)
+
+
+def has_bare_comments(data: bytes, mark: str) -> bool:
+    """Return whether some lines begin with the comment mark, and all others with a quote."""
+    lines = [line for line in data.splitlines()[:COMPARED_ROWS] if line]
+    others = [line for line in lines if not line.startswith(mark.encode())]
+    return len(lines) > len(others) > 1 and all(line.startswith(b'"') for line in others)
 
 
 def head_factor(evidence: HeaderEvidence) -> float:
