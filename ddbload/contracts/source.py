@@ -107,8 +107,7 @@ _SHOWN_SOURCES = 3
 _BARE_TEXT = {"delimiter": "\t", "quote": None, "escape": "\\"}
 DUMPS: Mapping[str, Mapping[str, str | None]] = {
     "mysql": _BARE_TEXT,
-    # A line that begins so is the end: in a cell, a backslash is written twice.
-    "postgres": {**_BARE_TEXT, "comment": "\\."},
+    "postgres": _BARE_TEXT,
     "hive": {"delimiter": "\x01", "quote": None},
 }
 r"""Marks of the text that databases write, in which `\N` is null."""

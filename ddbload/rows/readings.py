@@ -22,7 +22,6 @@ class Reading:
     quote: str | None = Dialect().quote
     escape: str | None = None
     comment: str | None = None
-    program: str | None = None
     skip_lines: int = 0
     header: bool = True
     columns: tuple[str, ...] | None = None
@@ -44,7 +43,6 @@ class Reading:
             quote=self.quote,
             escape=self.escape,
             comment=self.comment,
-            dialect=self.program or source.dialect,
             skip_lines=source.skip_lines + self.skip_lines,
             header=self.header,
         )
@@ -56,15 +54,11 @@ class Reading:
             skipped: Lines before the sample.
             names: Word in place of the names of `--columns`, which come from the file.
         """
-        if self.program is not None:
-            words = ["--dialect", self.program]
-        else:
-            name = {"\t": "tab", " ": "space"}.get(self.delimiter, self.delimiter)
-            words = ["--delimiter", name]
-            if self.quote != Dialect().quote:
-                words += ["--quote", self.quote or "none"]
-            for option, value in (("--escape", self.escape), ("--comment", self.comment)):
-                words += [] if value is None else [option, value]
+        words = ["--delimiter", {"\t": "tab", " ": "space"}.get(self.delimiter, self.delimiter)]
+        if self.quote != Dialect().quote:
+            words += ["--quote", self.quote or "none"]
+        for name, value in (("--escape", self.escape), ("--comment", self.comment)):
+            words += [] if value is None else [name, value]
         if self.skip_lines + skipped:
             words += ["--skip-lines", str(self.skip_lines + skipped)]
         if self.columns is not None:

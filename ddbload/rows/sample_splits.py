@@ -38,13 +38,16 @@ _GAP = re.compile(r"\S {2,}\S")
 _PHRASE = re.compile(r"[^\s,;|\t\"][^,;|\t\"]*(?<!\s)")
 
 
+COMMENTS = ("#", "//", "--", "%", ";")
+"""Common comment marks."""
+
+
 class Marks(NamedTuple):
     """Marks of a dialect besides the delimiter; None for one that is not used."""
 
     quote: str | None
     escape: str | None
     comment: str | None
-    program: str | None = None
 
 
 @dataclass(frozen=True)
@@ -155,16 +158,37 @@ class TextSample:
 
     def __init__(self, data: bytes, whole: bool, dialect: Dialect) -> None:
         """`whole`: the data is the whole file."""
-        self._data, self._whole, self.dialect = data, whole, dialect
+        self.data, self.whole, self.dialect = data, whole, dialect
         self._tables: dict[tuple[str, Marks], SampleTable | None] = {}
-        lines = data.splitlines(keepends=True)[:_COMPARED_LINES]
-        self._compared = max(_COMPARED_BYTES, sum(map(len, lines)))
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        """Lines without their ends, including empty ones."""
+        return self.data.splitlines()
+
+    @cached_property
+    def top(self) -> list[bytes]:
+        """First lines that are not empty."""
+        return [*islice(filter(None, self.lines), COMPARED_ROWS + 1)]
+
+    @cached_property
+    def bare_comment(self) -> str | None:
+        """Comment mark of some lines if all others begin with a quote; else None."""
+        others = [line for line in self.top if not line.startswith(b'"')]
+        if self.dialect.comment is not None or not 0 < len(others) < len(self.top) - 1:
+            return None
+        marks = (mark for mark in COMMENTS if all(n.startswith(mark.encode()) for n in others))
+        return next(marks, None)
+
+    @cached_property
+    def _compared(self) -> int:
+        first = self.data.splitlines(keepends=True)[:_COMPARED_LINES]
+        return max(_COMPARED_BYTES, sum(map(len, first)))
 
     @property
     def marks(self) -> Marks:
         """Marks of the dialect."""
-        dialect = self.dialect
-        return Marks(dialect.quote, dialect.escape, dialect.comment, dialect.program)
+        return Marks(self.dialect.quote, self.dialect.escape, self.dialect.comment)
 
     def table(self, delimiter: str, marks: Marks | None = None) -> SampleTable | None:
         """Split the sample (cached); None if that makes no rows, as with the quote as delimiter.
@@ -182,8 +206,8 @@ class TextSample:
         except InvalidPayload:
             return None
         ends = dialect_boundaries(dialect)
-        all_data = self._data if marks == self.marks else self._data[: self._compared]
-        is_whole = self._whole and len(all_data) == len(self._data)
+        all_data = self.data if marks == self.marks else self.data[: self._compared]
+        is_whole = self.whole and len(all_data) == len(self.data)
         data = all_data[:SNIFFED_BYTES]
         is_end = is_whole and len(data) == len(all_data)
         end = len(data) if is_end else ends.last(data, final=False)

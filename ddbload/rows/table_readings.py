@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from ddbload.contracts.column_mapping import name_columns
 from ddbload.rows.header_evidence import (
-    COMPARED_ROWS,
     HeaderEvidence,
     filled,
     header_below,
@@ -18,9 +17,10 @@ from ddbload.rows.header_evidence import (
 )
 from ddbload.rows.readings import Reading
 from ddbload.rows.sample_splits import (
+    COMMENTS,
     NUMBER_CELL,
-    TextSample,
     SampleTable,
+    TextSample,
     any_quoted,
     joined_names,
     score_of,
@@ -28,13 +28,10 @@ from ddbload.rows.sample_splits import (
 
 WEAK_DELIMITERS = (":", " ")
 """Delimiters common in prose. They count only if the header then has the key columns."""
-COMMENTS = ("#", "//", "--", "%", ";")
-"""Common comment marks."""
 EXCEL_LINE = re.compile(rb'"?sep=([^\r\n])"?(?=[\r\n]|\Z)', re.IGNORECASE)
 """First line that gives Excel the delimiter: `sep=;`."""
 _LEAST = 0.7
 """Share of rows below the header that must have its width, for a reading to be considered."""
-_LINE = re.compile(rb"[^\r\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +53,20 @@ class TableReadings:
 
     def __init__(
         self,
-        data: bytes,
         sample: TextSample,
         usual: str,
         wanted: frozenset[str],
         *,
         header: bool,
         lacks_keys: bool,
-        whole: bool,
     ) -> None:
         """`usual`: delimiter that fits best if the first row is the header.
 
         `wanted`: columns that the header must have. `header`: the first row is a header.
         `lacks_keys`: it lacks the table's keys; a file without a header is refused for these.
         """
-        self._data, self._sample, self._usual, self._wanted = data, sample, usual, wanted
-        self._header, self._lacks_keys, self._whole = header, lacks_keys, whole
+        self._data, self._sample, self._usual = sample.data, sample, usual
+        self._wanted, self._header, self._lacks_keys = wanted, header, lacks_keys
 
     def of_table(self, table: SampleTable, prior: float) -> Iterator[Candidate]:
         """Yield the readings of the rows in one dialect. `prior`: factor of their scores."""
@@ -81,7 +76,7 @@ class TableReadings:
         if marks.quote == "'" and not opened:
             return
         rival = None
-        if is_other and marks.program is None and opened < len(table.rows):
+        if is_other and opened < len(table.rows):
             rival = self._sample.table(table.delimiter, usual._replace(comment=marks.comment))
         last = table.lines[-1]
         lead = -1 if rival is None else rival.fitting(last) - table.fitting(last)
@@ -95,7 +90,7 @@ class TableReadings:
             if is_between and not self._comments_are_clear(table):
                 # As comments, rows would be left out.
                 continue
-            is_best, is_clear = each.is_best, each.clear and marks.program is None
+            is_best, is_clear = each.is_best, each.clear
             if lead == 0 and not is_clear:
                 is_best = False
             if table.delimiter in WEAK_DELIMITERS and table.delimiter != self._usual:
@@ -120,8 +115,7 @@ class TableReadings:
         if table.delimiter == " " and width < 3 and not all(map(NUMBER_CELL.fullmatch, texts)):
             # Names of people and places have two words.
             return
-        is_bare = table.marks.quote is None and table.marks.program is None
-        if is_bare and self._sample.dialect.quote is not None and fit < 1:
+        if table.marks.quote is None and self._sample.dialect.quote is not None and fit < 1:
             # A line of a quoted cell has another number of fields.
             return
         base = score_of(fit, [row for row in after if row is not None], width)
@@ -230,7 +224,7 @@ class TableReadings:
         if any(row is None or filled(row) > half for row in rows[:start]):
             return False
         if marks.escape != usual.escape:
-            return self._whole and not re.search(rb'\\[^"\\]', self._data)
+            return self._sample.whole and not re.search(rb'\\[^"\\]', self._data)
         if marks.quote == usual.quote:
             return self._comments_are_clear(table)
         if marks.quote is None:
@@ -250,7 +244,7 @@ class TableReadings:
         if mark is None or mark == self._sample.dialect.comment:
             return True
         plain = self._sample.table(table.delimiter, table.marks._replace(comment=None))
-        rows = [] if plain is None or has_bare_comments(self._data, mark) else plain.rows
+        rows = [] if plain is None or mark == self._sample.bare_comment else plain.rows
         return not any(row and len(row) == table.width and row[0].startswith(mark) for row in rows)
 
     def _at_top(self, table: SampleTable, reading: Reading) -> Reading:
@@ -258,7 +252,7 @@ class TableReadings:
         mark = reading.comment
         if mark is None or mark == self._sample.dialect.comment:
             return reading
-        lines = self._data.splitlines()
+        lines = self._sample.lines
         top = table.lines[0] - 1
         if any(line.startswith(mark.encode()) for line in lines[max(top, reading.skip_lines) :]):
             return reading if top < reading.skip_lines else replace(reading, skip_lines=0)
@@ -298,7 +292,7 @@ class TableReadings:
     def _has_row_names(self) -> bool:
         """Return whether lines begin as those of R, which quotes row names, and no numbers."""
         mark = (self._sample.dialect.quote or "").encode()
-        lines = [line for line in self._data.splitlines()[:COMPARED_ROWS] if line]
+        lines = self._sample.top
         quoted = bool(mark) and all(line.startswith(mark) for line in lines)
         return quoted and any(re.search(rb"[,;\t|]\d", line) for line in lines[1:])
 
@@ -314,9 +308,7 @@ class TableReadings:
         within = ""
         if quote != self._sample.dialect.quote:
             within = " without quotes" if quote is None else f" with fields in {quote}"
-        if table.marks.program is not None:
-            within = f" as {table.marks.program} writes it"
-        elif table.marks.escape != self._sample.dialect.escape:
+        if table.marks.escape != self._sample.dialect.escape:
             within = " with \\ as escape"
         return (
             f"{fields}; split at {name}{within}, {agreeing} of the {len(rows)} rows from line"
@@ -334,7 +326,7 @@ class TableReadings:
 
     def below_comment(self, able: Sequence[str]) -> Iterator[Candidate]:
         """Yield a reading of the rows below a first line that is a comment, whatever they are."""
-        lines = [line.group() for line in _LINE.finditer(self._data)][: COMPARED_ROWS + 1]
+        lines = self._sample.top
         mark = next((each for each in COMMENTS if lines[0].startswith(each.encode())), None)
         if mark is None or b" " not in lines[0].rstrip():
             return
@@ -347,13 +339,6 @@ class TableReadings:
                 reading = self._at_top(table, table.reading(0))
                 why = "begins as a comment does"
                 yield Candidate(reading, 0.4, why, clear=False, is_best=False)
-
-
-def has_bare_comments(data: bytes, mark: str) -> bool:
-    """Return whether some lines begin with the comment mark, and all others with a quote."""
-    lines = [line for line in data.splitlines()[:COMPARED_ROWS] if line]
-    others = [line for line in lines if not line.startswith(mark.encode())]
-    return len(lines) > len(others) > 1 and all(line.startswith(b'"') for line in others)
 
 
 def head_factor(evidence: HeaderEvidence) -> float:
