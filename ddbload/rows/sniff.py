@@ -291,7 +291,7 @@ class Judge:
         able = [table.delimiter for table in self._tables]
         for marks in self._marks():
             for delimiter in dict.fromkeys((usual.delimiter, *able, *weak)):
-                is_odd = delimiter in weak and marks.comment != self._sample.marks.comment
+                is_odd = delimiter in weak and marks != self._sample.marks
                 table = None if is_odd else self._sample.table(delimiter, marks)
                 if table is not None and any(table.rows):
                     yield from readings.of_table(table, self._prior(delimiter, table.width))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -180,7 +179,7 @@ class TableReadings:
                 why = f"looks like data and not like names: {evidence.why}"
             data = (head, *reading.rows)
             data_reading = replace(reading, header=False, names=None, rows=data)
-            is_best = not start or self._is_preamble(table, start)
+            is_best = not start or self._is_apart(table, start)
             yield Candidate(data_reading, base * 0.9, why, clear=False, is_best=is_best)
             return
         below_rows = reading.rows
@@ -204,13 +203,17 @@ class TableReadings:
     def _is_header(self, table: SampleTable, start: int, evidence: HeaderEvidence) -> bool:
         """Return whether the row below a preamble is certainly the header."""
         is_named = bool(self._wanted) and self._wanted <= set(table.rows[start] or ())
-        apart = table.lines[start] - table.lines[start - 1] > 1
-        return is_named or evidence.contrasts or (apart and table.width > 2)
+        is_apart = self._is_apart(table, start) and table.width > 2
+        return is_named or evidence.contrasts or is_apart
+
+    def _is_apart(self, table: SampleTable, start: int) -> bool:
+        """Return whether empty lines or comments precede a row."""
+        return table.lines[start] - table.lines[start - 1] > 1
 
     def _is_preamble(self, table: SampleTable, start: int) -> bool:
         """Return whether the rows before a header cannot be the header of a single column."""
         marked = self._data.lstrip().startswith(tuple(mark.encode() for mark in COMMENTS))
-        return marked or start > 1 or table.lines[start] - table.lines[start - 1] > 1
+        return marked or start > 1 or self._is_apart(table, start)
 
     def _is_clear(self, table: SampleTable, start: int, fit: float) -> bool:
         """Return whether quotes, comments and rows before the header are what they seem."""
@@ -264,14 +267,15 @@ class TableReadings:
         last = {row[-1] for row in table.rows[start:] if row is not None and len(row) == width}
         is_ended = len(names) == width + 1 and not names[-1]
         is_trailing = len(names) == width - 1 and last == {""}
-        if start == 1 and (is_ended or is_trailing) and not (is_trailing and self._has_row_names()):
+        row_names = self._row_names(table, start) if is_trailing else ()
+        if start == 1 and (is_ended or is_trailing) and not row_names:
             # Every row ends with a delimiter, or the header alone.
             yield Candidate(self._at_top(table, table.reading(0)), base * 1.05, "")
             return
         extra = [f"c{place + 1}" for place in range(len(names), width)]
         is_short = len(names) == width - 1
         # R writes no name above row names. Blank cells at the end have no name either.
-        has_row_names = is_short and (any(map(str.strip, last)) or self._has_row_names())
+        has_row_names = is_short and (any(map(str.strip, last)) or bool(row_names))
         given = ["row", *names] if has_row_names else [*names, *extra]
         columns, _, _ = name_columns(given, number=True)
         reading = table.reading(start)
@@ -280,7 +284,10 @@ class TableReadings:
         rows = (first, *reading.rows)
         named = replace(reading, header=False, columns=columns, names=columns, rows=rows)
         if len(names) < width:
-            yield Candidate(named, base * (0.95 if is_short else 0.8), why, clear=False)
+            # Unless row names are numbers, only a person sees if rows end with a delimiter.
+            is_best = all(map(NUMBER_CELL.fullmatch, row_names))
+            factor = 0.95 if is_short else 0.8
+            yield Candidate(named, base * factor, why, clear=False, is_best=is_best)
         evidence = header_evidence(first, reading.rows)
         if not evidence.looks_like_data:
             is_named = all(cell and not NUMBER_CELL.fullmatch(cell) for cell in first)
@@ -289,12 +296,18 @@ class TableReadings:
             shown = reading if is_named else replace(reading, names=None)
             yield Candidate(shown, base * factor, why, False)
 
-    def _has_row_names(self) -> bool:
-        """Return whether lines begin as those of R, which quotes row names, and no numbers."""
-        mark = (self._sample.dialect.quote or "").encode()
-        lines = self._sample.top
-        quoted = bool(mark) and all(line.startswith(mark) for line in lines)
-        return quoted and any(re.search(rb"[,;\t|]\d", line) for line in lines[1:])
+    def _row_names(self, table: SampleTable, start: int) -> list[str]:
+        """Return the first cells if they may be row names of R, which are unique; else none.
+
+        R quotes them, and no numbers.
+        """
+        mark = re.escape(table.delimiter.encode())
+        lines = [re.sub(rb'"[^"]*"', b'"', line) for line in self._sample.top]
+        number = re.compile(rb"%b-?\d[\d.]*(?:%b|$)" % (mark, mark))
+        if not all(n.startswith(b'"') for n in lines) or not any(map(number.search, lines[1:])):
+            return []
+        cells = [row[0] for row in table.rows[start:] if row]
+        return cells if len(set(cells)) == len(cells) else []
 
     def _why(self, table: SampleTable, start: int) -> str:
         """Return why the first row of the file is not the header."""
@@ -331,14 +344,15 @@ class TableReadings:
         if mark is None or b" " not in lines[0].rstrip():
             return
         below = [line for line in lines if not line.startswith(mark.encode())]
-        split = Counter(each for each in able for line in below if each.encode() in line)
-        if split:
-            (delimiter, count), *_ = split.most_common(1)
-            table = self._sample.table(delimiter, self._sample.marks._replace(comment=mark))
-            if table is not None and 2 * count >= len(below) and table.rows[0] is not None:
-                reading = self._at_top(table, table.reading(0))
-                why = "begins as a comment does"
-                yield Candidate(reading, 0.4, why, clear=False, is_best=False)
+        split = {each: sum(each.encode() in line for line in below) for each in able}
+        delimiter = max(split, key=lambda each: split[each])
+        if 2 * split[delimiter] < len(below):
+            delimiter = self._usual
+        table = self._sample.table(delimiter, self._sample.marks._replace(comment=mark))
+        if table is not None and table.rows and table.rows[0] is not None:
+            reading = self._at_top(table, table.reading(0))
+            why = "begins as a comment does"
+            yield Candidate(reading, 0.4, why, clear=False, is_best=False)
 
 
 def head_factor(evidence: HeaderEvidence) -> float:
