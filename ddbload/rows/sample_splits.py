@@ -28,7 +28,7 @@ dialects, a file of marks alone has malformed rows in each."""
 SCORED_ROWS = 100
 _SCORED_CELLS = 2_000
 """Maximum rows and cells that are examined to measure how well a delimiter fits."""
-NUMBER_CELL = re.compile(r"\s*[-+]?\d[\d.,:/ T+-]*")
+NUMBER_CELL = re.compile(r"\s*[-+]?\d[\d.,:/ T+-]*Z?")
 """Numbers, dates and times, which header cells rarely look like."""
 _CLEAN = re.compile(
     r"[-+]?[$€£]?\d[\d.,:/ 'T+-]*(?:[eE][-+]?\d+)?[%Z]?"  # numbers, dates, times
@@ -128,6 +128,11 @@ class SampleTable:
         counts = Counter(len(row) for row in self.rows if row is not None)
         most = max(counts.items(), key=lambda each: (each[1] * (1 - 1 / each[0]), each[1]))
         return most[0]
+
+    @property
+    def last_cells(self) -> set[str]:
+        """Last cells of the rows that have the most common number of fields."""
+        return {row[-1] for row in self.rows if row is not None and len(row) == self.width}
 
     def fitting(self, last: int) -> int:
         """Count the rows up to a line that have the most common number of fields."""

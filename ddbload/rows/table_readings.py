@@ -94,7 +94,7 @@ class TableReadings:
                 is_best = False
             if table.delimiter in WEAK_DELIMITERS and table.delimiter != self._usual:
                 reading = each.reading
-                is_best = reading.width > 2
+                is_best = is_best and reading.width > 2
                 evidence = header_evidence(reading.names or (), reading.rows)
                 is_clear = is_clear and is_best and evidence.contrasts and reading.header
             yield replace(each, clear=is_clear, is_best=is_best)
@@ -108,13 +108,17 @@ class TableReadings:
         if width < 2 or fit < _LEAST or (table.delimiter in WEAK_DELIMITERS and fit < 1):
             return
         least = 3 if table.delimiter in WEAK_DELIMITERS else 2
-        if len(after) < least and (lead or least > 2):
+        names = (lead[-1] or []) if lead else []
+        is_trailing = start == 1 and len(names) == width - 1 and not any(table.last_cells)
+        if len(after) < least and ((lead and not is_trailing) or least > 2):
             return
-        texts = (cell for row in rows[start + 1 :] for cell in row or ())
-        if table.delimiter == " " and width < 3 and not all(map(NUMBER_CELL.fullmatch, texts)):
-            # Names of people and places have two words.
-            return
-        if table.marks.quote is None and self._sample.dialect.quote is not None and fit < 1:
+        if table.delimiter in WEAK_DELIMITERS and (table.delimiter == ":" or width < 3):
+            texts = (cell for row in rows[start + 1 :] for cell in row or ())
+            if all(map(NUMBER_CELL.fullmatch, texts)) == (table.delimiter == ":"):
+                # Times contain colons, and names of people and places have two words.
+                return
+        is_bare = table.marks.quote is None and self._sample.dialect.quote is not None
+        if is_bare and (fit < 1 or any_quoted(rows)):
             # A line of a quoted cell has another number of fields.
             return
         base = score_of(fit, [row for row in after if row is not None], width)
@@ -122,8 +126,8 @@ class TableReadings:
         base *= 0.6 if any("\n" in cell and table.delimiter in cell for cell in cells) else 1.0
         base *= prior
         base *= 1.0 if table.marks.quote == self._sample.dialect.quote else 0.99
-        if lead and lead[-1] is not None and 2 * len(lead[-1]) > width and len(lead[-1]) > 1:
-            yield from self._short_header(table, start, base)
+        if is_trailing or (2 * len(names) > width and len(names) > 1):
+            yield from self._short_header(table, start, base, fit, is_trailing=is_trailing)
             return
         base *= 0.97 if lead else 1.0
         is_clear = self._is_clear(table, start, fit)
@@ -231,7 +235,7 @@ class TableReadings:
         if marks.quote == usual.quote:
             return self._comments_are_clear(table)
         if marks.quote is None:
-            return table.delimiter == "\t" and fit == 1 and not any_quoted(rows)
+            return table.delimiter == "\t"
         texts = [cell for row in rows[start + 1 :] for cell in row or () if cell]
         plain = sum(NUMBER_CELL.fullmatch(cell) is not None for cell in texts)
         return fit == 1 and self._opened(table.delimiter) >= len(texts) - plain
@@ -261,31 +265,39 @@ class TableReadings:
             return reading if top < reading.skip_lines else replace(reading, skip_lines=0)
         return replace(reading, comment=None, skip_lines=max(top, reading.skip_lines))
 
-    def _short_header(self, table: SampleTable, start: int, base: float) -> Iterator[Candidate]:
-        """Yield the reading of rows that are longer than the row of names before them."""
-        names, width = table.rows[start - 1] or [], table.width
-        last = {row[-1] for row in table.rows[start:] if row is not None and len(row) == width}
-        is_ended = len(names) == width + 1 and not names[-1]
-        is_trailing = len(names) == width - 1 and last == {""}
-        row_names = self._row_names(table, start) if is_trailing else ()
-        if start == 1 and (is_ended or is_trailing) and not row_names:
+    def _short_header(
+        self, table: SampleTable, start: int, base: float, fit: float, *, is_trailing: bool
+    ) -> Iterator[Candidate]:
+        """Yield the reading of rows that are longer than the row of names before them.
+
+        `is_trailing`: they have one field more, which is empty.
+        """
+        names, width, why = table.rows[start - 1] or [], table.width, self._why(table, start)
+        row_names = self._row_names(table, start) if is_trailing else []
+        is_ended = start == 1 and len(names) == width + 1 and not names[-1]
+        if is_ended or (is_trailing and not row_names):
             # Every row ends with a delimiter, or the header alone.
-            yield Candidate(self._at_top(table, table.reading(0)), base * 1.05, "")
+            reading, is_named = self._at_top(table, table.reading(0)), len(names) > 1
+            rest = table.below(start, width)
+            # A single name may be a title or a comment, and a single row prose.
+            is_title = header_evidence(table.rows[start] or (), rest).contrasts
+            clear = is_named or (bool(rest) and not is_title and fit == 1)
+            if is_named or not names[0].startswith(COMMENTS):
+                yield Candidate(reading, base * 1.05, why, clear, is_best=clear)
             return
         extra = [f"c{place + 1}" for place in range(len(names), width)]
         is_short = len(names) == width - 1
         # R writes no name above row names. Blank cells at the end have no name either.
-        has_row_names = is_short and (any(map(str.strip, last)) or bool(row_names))
+        has_row_names = is_short and bool(row_names or any(map(str.strip, table.last_cells)))
         given = ["row", *names] if has_row_names else [*names, *extra]
         columns, _, _ = name_columns(given, number=True)
         reading = table.reading(start)
         first = tuple(table.rows[start] or ())
-        why = self._why(table, start)
         rows = (first, *reading.rows)
         named = replace(reading, header=False, columns=columns, names=columns, rows=rows)
         if len(names) < width:
-            # Unless row names are numbers, only a person sees if rows end with a delimiter.
-            is_best = all(map(NUMBER_CELL.fullmatch, row_names))
+            # Unless row names count, only a person sees if rows end with a delimiter.
+            is_best = row_names == [str(number) for number in range(1, len(row_names) + 1)]
             factor = 0.95 if is_short else 0.8
             yield Candidate(named, base * factor, why, clear=False, is_best=is_best)
         evidence = header_evidence(first, reading.rows)
@@ -299,7 +311,7 @@ class TableReadings:
     def _row_names(self, table: SampleTable, start: int) -> list[str]:
         """Return the first cells if they may be row names of R, which are unique; else none.
 
-        R quotes them, and no numbers.
+        R quotes them, but no numbers.
         """
         mark = re.escape(table.delimiter.encode())
         lines = [re.sub(rb'"[^"]*"', b'"', line) for line in self._sample.top]
@@ -340,8 +352,10 @@ class TableReadings:
     def below_comment(self, able: Sequence[str]) -> Iterator[Candidate]:
         """Yield a reading of the rows below a first line that is a comment, whatever they are."""
         lines = self._sample.top
-        mark = next((each for each in COMMENTS if lines[0].startswith(each.encode())), None)
-        if mark is None or b" " not in lines[0].rstrip():
+        bare = self._sample.bare_comment
+        marks = (each for each in COMMENTS if lines[0].startswith(each.encode()))
+        mark = bare or next(marks, None)
+        if mark is None or (bare is None and b" " not in lines[0].rstrip()):
             return
         below = [line for line in lines if not line.startswith(mark.encode())]
         split = {each: sum(each.encode() in line for line in below) for each in able}
@@ -352,7 +366,7 @@ class TableReadings:
         if table is not None and table.rows and table.rows[0] is not None:
             reading = self._at_top(table, table.reading(0))
             why = "begins as a comment does"
-            yield Candidate(reading, 0.4, why, clear=False, is_best=False)
+            yield Candidate(reading, 0.4, why, clear=mark == bare, is_best=False)
 
 
 def head_factor(evidence: HeaderEvidence) -> float:
