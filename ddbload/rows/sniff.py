@@ -56,7 +56,7 @@ _MARKS = re.compile(r"[|~^;:,#$%*+=@!&\t]{2,4}")
 """Delimiters of several characters."""
 _COMPARED_BYTES = 16 * 1024
 """Bytes whose lines are compared with rows that hold line ends."""
-_DECIMALS = re.compile(r"\s*[-+]?\d+,\d+\s*")
+_DECIMALS = re.compile(r" *[-+]?\d+,\d+ *")
 _ALIKE = 0.05
 """Maximum difference in the share of clean cells at which two fitting delimiters count as equal."""
 _KNOWN = 1.02

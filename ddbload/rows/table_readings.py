@@ -90,7 +90,7 @@ class TableReadings:
                 # As comments, rows would be left out.
                 continue
             is_best, is_clear = each.is_best, each.clear
-            if lead == 0 and not is_clear:
+            if rival is not None and (lead == 0 or rival.fits) and not is_clear:
                 is_best = False
             if table.delimiter in WEAK_DELIMITERS and table.delimiter != self._usual:
                 reading = each.reading
@@ -110,6 +110,7 @@ class TableReadings:
         least = 3 if table.delimiter in WEAK_DELIMITERS else 2
         names = (lead[-1] or []) if lead else []
         is_trailing = start == 1 and len(names) == width - 1 and not any(table.last_cells)
+        is_trailing = is_trailing and (width > 2 or not self._is_apart(table, start))
         if len(after) < least and ((lead and not is_trailing) or least > 2):
             return
         if table.delimiter in WEAK_DELIMITERS and (table.delimiter == ":" or width < 3):
@@ -217,7 +218,8 @@ class TableReadings:
     def _is_preamble(self, table: SampleTable, start: int) -> bool:
         """Return whether the rows before a header cannot be the header of a single column."""
         marked = self._data.lstrip().startswith(tuple(mark.encode() for mark in COMMENTS))
-        return marked or start > 1 or self._is_apart(table, start)
+        is_short = 1 < start < len(table.rows) - start
+        return marked or is_short or self._is_apart(table, start)
 
     def _is_clear(self, table: SampleTable, start: int, fit: float) -> bool:
         """Return whether quotes, comments and rows before the header are what they seem."""
@@ -303,10 +305,11 @@ class TableReadings:
         evidence = header_evidence(first, reading.rows)
         if not evidence.looks_like_data:
             is_named = all(cell and not NUMBER_CELL.fullmatch(cell) for cell in first)
-            factor = 1.0 if evidence.contrasts and is_named else 0.7
+            is_header = evidence.contrasts and is_named
+            is_best = is_header or self._is_preamble(table, start)
             # Errors are kept, and cells of data are not to be kept as names.
             shown = reading if is_named else replace(reading, names=None)
-            yield Candidate(shown, base * factor, why, False)
+            yield Candidate(shown, base * (1.0 if is_header else 0.7), why, False, is_best)
 
     def _row_names(self, table: SampleTable, start: int) -> list[str]:
         """Return the first cells if they may be row names of R, which are unique; else none.
