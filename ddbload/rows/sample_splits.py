@@ -94,9 +94,11 @@ class SampleTable:
     @cached_property
     def columns(self) -> int:
         """Number of fields in the first row; if that is malformed, in most rows or to its fault."""
+        if self.header:
+            return len(self.header)
         lengths = Counter(len(row) for row in self.rows if row is not None)
         most = max(lengths, key=lambda length: (lengths[length], length), default=0)
-        return len(self.header) or most or _fields_before(self.parsed.records[0]) + 1
+        return most or _fields_before(self.parsed.records[0]) + 1
 
     @cached_property
     def fit(self) -> float:
@@ -118,9 +120,8 @@ class SampleTable:
     def has_lone_quote(self) -> bool:
         """True if a field contains a lone quote, which may open a field with another delimiter."""
         quote = self.marks.quote
-        return quote is not None and any(
-            field.count(quote) % 2 for row in self.rows for field in row or ()
-        )
+        rows = [row for row in self.rows if row and quote is not None and quote in "".join(row)]
+        return any(field.count(quote or "") % 2 for row in rows for field in row)
 
     @cached_property
     def width(self) -> int:
