@@ -25,8 +25,7 @@ SNIFFED_BYTES = 64 * 1024
 _COMPARED_BYTES, _COMPARED_LINES = 16 * 1024, 50
 """Bytes and lines, whichever are more, that are split in dialects with other marks: of many such
 dialects, a file of marks alone has malformed rows in each."""
-SCORED_ROWS = 100
-_SCORED_CELLS = 2_000
+_SCORED_ROWS, _SCORED_CELLS = 100, 2_000
 """Maximum rows and cells that are examined to measure how well a delimiter fits."""
 NUMBER_CELL = re.compile(r"\s*[-+]?\d[\d.,:/ T+-]*Z?")
 """Numbers, dates and times, which header cells rarely look like."""
@@ -83,7 +82,7 @@ class SampleTable:
     @cached_property
     def first(self) -> tuple[tuple[str, ...], ...]:
         """Well-formed rows at the beginning, including the header."""
-        return tuple(tuple(row) for row in self.rows[:SCORED_ROWS] if row is not None)
+        return tuple(tuple(row) for row in self.rows[:_SCORED_ROWS] if row is not None)
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -100,11 +99,13 @@ class SampleTable:
         most = max(lengths, key=lambda length: (lengths[length], length), default=0)
         return most or _fields_before(self.parsed.records[0]) + 1
 
-    @cached_property
-    def fit(self) -> float:
-        """Share of rows with as many fields as the first."""
-        agreeing = sum(row is not None and len(row) == self.columns for row in self.rows)
-        return agreeing / len(self.rows) if self.rows else 0.0
+    def agreeing(self, start: int, width: int) -> int:
+        """Count the rows from row `start` on that have so many fields."""
+        return sum(row is not None and len(row) == width for row in self.rows[start:])
+
+    def fit(self, start: int, width: int) -> float:
+        """Return the share of rows from row `start` on that have so many fields."""
+        return self.agreeing(start, width) / max(1, len(self.rows) - start)
 
     @cached_property
     def clean_share(self) -> float:
@@ -114,7 +115,7 @@ class SampleTable:
     @property
     def fits(self) -> bool:
         """True if every row has the same number of fields, two or more."""
-        return self.columns > 1 and all(row and len(row) == self.columns for row in self.rows)
+        return self.columns > 1 and self.agreeing(0, self.columns) == len(self.rows)
 
     @property
     def has_lone_quote(self) -> bool:
@@ -206,6 +207,35 @@ class TextSample:
             self._tables[key] = self._split(*key)
         return self._tables[key]
 
+    def score(self, table: SampleTable, start: int, width: int) -> float:
+        """Return the score of a table whose rows begin at row `start` and have so many fields.
+
+        The score is the product of the share of rows that have, of clean cells, of what has to be
+        left out, and of the columns, where more are better.
+        """
+        rows = [row for row in table.rows[start : start + _SCORED_ROWS] if row is not None]
+        lone = sum("'" in (cell[:1], cell[-1:]) for row in rows for cell in row)
+        clean = clean_share_of(rows) * (1 - lone / max(1, sum(map(len, rows))))
+        used = {place for row in rows for place, cell in enumerate(row[:width]) if cell}
+        # Columns without any cell are no reason to prefer a delimiter.
+        columns = len(used) if len(used) > 1 else width
+        score = table.fit(start, width) * clean * (1 - 1 / columns if columns > 1 else 0.3)
+        score *= 0.97 if start else 1.0
+        score *= 1.0 if table.marks.quote == self.dialect.quote else 0.99
+        return score * (0.6 if self.swallows(table) else 1.0)
+
+    def swallows(self, table: SampleTable) -> bool:
+        """Return whether a cell holds a line end and a delimiter, and lines would fit without it.
+
+        Then its quotes may be text.
+        """
+        mark = table.delimiter
+        if not any("\n" in cell and mark in cell for row in table.first for cell in row):
+            return False
+        lines = self.data[:_COMPARED_BYTES].split(b"\n")[table.lines[0] - 1 : -1]
+        fitting = sum(line.count(mark.encode()) == table.columns - 1 for line in lines)
+        return fitting >= 0.9 * len(lines)
+
     def _split(self, delimiter: str, marks: Marks) -> SampleTable | None:
         try:
             dialect = replace(self.dialect, delimiter=delimiter, **marks._asdict())
@@ -247,18 +277,6 @@ def _fields_before(record: ParsedRow) -> int:
     if not isinstance(record, Defect) or record.cause == "bad_encoding":
         return 0
     return record.column if isinstance(record.column, int) else 0
-
-
-def score_of(fit: float, rows: Sequence[Sequence[str]], width: int) -> float:
-    """Return the score of rows by the share that has their width, by cells and by columns."""
-    rows = rows[:SCORED_ROWS]
-    lone = sum("'" in (cell[:1], cell[-1:]) for row in rows for cell in row)
-    cells = max(1, sum(map(len, rows)))
-    clean = clean_share_of(rows) * (1 - lone / cells)
-    used = {place for row in rows for place, cell in enumerate(row[:width]) if cell}
-    # Columns without any cell are no reason to prefer a delimiter.
-    width = len(used) if len(used) > 1 else width
-    return fit * clean * (1 - 1 / width if width > 1 else 0.3)
 
 
 def any_quoted(rows: Sequence[list[str] | None]) -> bool:

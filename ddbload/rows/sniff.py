@@ -27,7 +27,6 @@ from ddbload.rows.sample_splits import (
     SampleTable,
     TextSample,
     aligned_reading,
-    score_of,
 )
 from ddbload.rows.table_readings import (
     EXCEL_LINE,
@@ -54,8 +53,6 @@ _RARE_DELIMITERS = ("^", "~", "\x1f", "\x01", "\x1e", "\u00a6", "\u00a7")
 """Delimiters that do not occur by chance: one that splits all rows alike is accepted."""
 _MARKS = re.compile(r"[|~^;:,#$%*+=@!&\t]{2,4}")
 """Delimiters of several characters."""
-_COMPARED_BYTES = 16 * 1024
-"""Bytes whose lines are compared with rows that hold line ends."""
 _DECIMALS = re.compile(r" *[-+]?\d+,\d+ *")
 _ALIKE = 0.05
 """Maximum difference in the share of clean cells at which two fitting delimiters count as equal."""
@@ -232,11 +229,11 @@ class Judge:
         if is_text and all(_DECIMALS.fullmatch(row[0]) for row in below):
             # The delimiter leaves decimal commas in their cells.
             return Candidate(reading, 1.0, "")
-        score = score_of(table.fit, table.first, width) * self._prior(delimiter, width)
+        score = self._sample.score(table, 0, width) * self._prior(delimiter, width)
         factors = {
             0.5: self._header and not header,
             0.8: table.has_lone_quote,
-            0.6: self._swallows(table) or self._sample.bare_comment is not None,
+            0.6: self._sample.bare_comment is not None,
             0.95: self._header and not all(header),
         }
         for factor, holds in factors.items():
@@ -252,18 +249,6 @@ class Judge:
             return _NAMED if delimiter != "," and width > 1 else _PREFERRED
         return 1.0 if delimiter in (*COMMON_DELIMITERS, *WEAK_DELIMITERS) else _RARE
 
-    def _swallows(self, table: SampleTable) -> bool:
-        """Return whether a cell holds a line end and a delimiter, and lines would fit without it.
-
-        Then its quotes may be text.
-        """
-        mark = table.delimiter
-        if not any("\n" in cell and mark in cell for row in table.first for cell in row):
-            return False
-        lines = self._data[:_COMPARED_BYTES].split(b"\n")[table.lines[0] - 1 : -1]
-        fitting = sum(line.count(mark.encode()) == table.columns - 1 for line in lines)
-        return fitting >= 0.9 * len(lines)
-
     def _is_perfect(self, plain: Candidate, table: SampleTable) -> bool:
         """Return whether no other reading can be better, so that none is tried."""
         names, rows = plain.reading.names or (), plain.reading.rows
@@ -274,7 +259,7 @@ class Judge:
             and not any(name[:1] in ("'", *COMMENTS) for name in names)
             and not EXCEL_LINE.match(self._data)
             and (self._preferred in (",", table.delimiter) or len(self._tables[0].header) < 2)
-            and not self._swallows(table)
+            and not self._sample.swallows(table)
             and self._sample.bare_comment is None
             and not (rows and is_units_row(rows[0], rows[1:]))
         )
@@ -303,7 +288,7 @@ class Judge:
             if evidence.looks_like_data and not lacks_keys:
                 why = f"looks like data and not like a name: {evidence.why}"
                 reading = Reading(usual.delimiter, *usual.marks, header=False, rows=usual.first)
-                yield Candidate(reading, 0.8 * score_of(usual.fit, usual.first, 1), why, False)
+                yield Candidate(reading, 0.8 * self._sample.score(usual, 0, 1), why, False)
             yield from readings.below_comment(able)
 
     def _marks(self) -> Iterator[Marks]:
@@ -357,7 +342,7 @@ class Judge:
     ) -> tuple[float, str]:
         """Return how certain the delimiter is, and why."""
         count = len(chosen.rows)
-        agreeing = sum(row is not None and len(row) == chosen.columns for row in chosen.rows)
+        agreeing = chosen.agreeing(0, chosen.columns)
         share = round(agreeing / count, 2) if count else 0.0
         columns = "1 column" if chosen.columns == 1 else f"{chosen.columns} columns"
         why = f"{agreeing} of {count} rows at its start have {columns}"

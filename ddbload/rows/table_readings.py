@@ -22,7 +22,6 @@ from ddbload.rows.sample_splits import (
     TextSample,
     any_quoted,
     joined_names,
-    score_of,
 )
 
 WEAK_DELIMITERS = (":", " ")
@@ -104,7 +103,7 @@ class TableReadings:
         width, rows = table.width, table.rows
         start = next(n for n, row in enumerate(rows) if row is not None and len(row) == width)
         lead, after = rows[:start], rows[start:]
-        fit = sum(row is not None and len(row) == width for row in after) / len(after)
+        fit = table.fit(start, width)
         if width < 2 or fit < _LEAST or (table.delimiter in WEAK_DELIMITERS and fit < 1):
             return
         least = 3 if table.delimiter in WEAK_DELIMITERS else 2
@@ -122,15 +121,10 @@ class TableReadings:
         if is_bare and (fit < 1 or any_quoted(rows)):
             # A line of a quoted cell has another number of fields.
             return
-        base = score_of(fit, [row for row in after if row is not None], width)
-        cells = (cell for row in rows for cell in row or ())
-        base *= 0.6 if any("\n" in cell and table.delimiter in cell for cell in cells) else 1.0
-        base *= prior
-        base *= 1.0 if table.marks.quote == self._sample.dialect.quote else 0.99
+        base = prior * self._sample.score(table, start, width)
         if is_trailing or (2 * len(names) > width and len(names) > 1):
             yield from self._short_header(table, start, base, fit, is_trailing=is_trailing)
             return
-        base *= 0.97 if lead else 1.0
         is_clear = self._is_clear(table, start, fit)
         why = self._why(table, start)
         if not self._header:
@@ -329,8 +323,6 @@ class TableReadings:
         plain = self._sample.table(table.delimiter, self._sample.marks)
         first = None if plain is None or plain.rows[0] is None else len(plain.rows[0])
         fields = "cannot be read" if first is None else f"has {first} field{'s' * (first != 1)}"
-        rows = table.rows[start:]
-        agreeing = sum(row is not None and len(row) == table.width for row in rows)
         name = {"\t": "tabs", " ": "spaces"}.get(table.delimiter, f"'{table.delimiter}'")
         quote = table.marks.quote
         within = ""
@@ -339,8 +331,8 @@ class TableReadings:
         if table.marks.escape != self._sample.dialect.escape:
             within = " with \\ as escape"
         return (
-            f"{fields}; split at {name}{within}, {agreeing} of the {len(rows)} rows from line"
-            f" {table.lines[start]} on have {table.width}"
+            f"{fields}; split at {name}{within}, {table.agreeing(start, table.width)} of the"
+            f" {len(table.rows) - start} rows from line {table.lines[start]} on have {table.width}"
         )
 
     def below_excel_line(self) -> Iterator[Candidate]:
@@ -348,8 +340,8 @@ class TableReadings:
         line = EXCEL_LINE.match(self._data)
         table = None if line is None else self._sample.table(line[1].decode("latin-1"))
         if table is not None and len(table.rows) > 1 and table.rows[1]:
-            fits = all(row is not None and len(row) == len(table.rows[1]) for row in table.rows[1:])
             why = "tells Excel the delimiter and names no columns"
+            fits = table.fit(1, len(table.rows[1])) == 1
             yield Candidate(table.reading(1), 2.0, why, fits)
 
     def below_comment(self, able: Sequence[str]) -> Iterator[Candidate]:
