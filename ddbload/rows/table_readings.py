@@ -89,7 +89,7 @@ class TableReadings:
                 # As comments, rows would be left out.
                 continue
             is_best, is_clear = each.is_best, each.clear
-            if rival is not None and (lead == 0 or rival.fits) and not is_clear:
+            if not is_clear and (lead == 0 or (rival is not None and _are_meant(rival))):
                 is_best = False
             if table.delimiter in WEAK_DELIMITERS and table.delimiter != self._usual:
                 reading = each.reading
@@ -113,7 +113,8 @@ class TableReadings:
         if len(after) < least and ((lead and not is_trailing) or least > 2):
             return
         if table.delimiter in WEAK_DELIMITERS and (table.delimiter == ":" or width < 3):
-            texts = (cell for row in rows[start + 1 :] for cell in row or ())
+            first = start + (table.delimiter == " ")
+            texts = (cell for row in rows[first:] for cell in row or ())
             if all(map(NUMBER_CELL.fullmatch, texts)) == (table.delimiter == ":"):
                 # Times contain colons, and names of people and places have two words.
                 return
@@ -362,6 +363,11 @@ class TableReadings:
             reading = self._at_top(table, table.reading(0))
             why = "begins as a comment does"
             yield Candidate(reading, 0.4, why, clear=mark == bare, is_best=False)
+
+
+def _are_meant(usual: SampleTable) -> bool:
+    """Return whether several cells hold line ends, and all rows fit, so that no quote is text."""
+    return usual.fits and sum("\n" in cell for row in usual.first for cell in row) > 1
 
 
 def head_factor(evidence: HeaderEvidence) -> float:

@@ -117,6 +117,7 @@ READINGS = [
         "--delimiter ; --quote ' --skip-lines 1",
     ),
     ("# Add one comment :-)\n1;3#5;7\n6;7", None, "--delimiter ; --skip-lines 1"),
+    ('a,b\n"x,\ny;",1\n"z z,\nu,\nv;",2\n', None, "--delimiter , --quote none"),
 ]
 
 
@@ -307,16 +308,28 @@ def test_reason_contains_no_row_data() -> None:
     assert found.sure == 1.0
 
 
-def test_readings_of_a_file_of_marks_take_bounded_work(monkeypatch):
-    """Of each dialect that is tried, only the first rows are split, and only once."""
-    parsed = []
+@pytest.fixture
+def parsed(monkeypatch) -> list[int]:
+    """Sizes of the blocks that are split."""
+    sizes: list[int] = []
     parse = RowParser.parse
 
     def count(self, block):
-        parsed.append(len(block.data))
+        sizes.append(len(block.data))
         return parse(self, block)
 
     monkeypatch.setattr(RowParser, "parse", count)
+    return sizes
+
+
+def test_quoted_text_with_line_ends_is_split_by_each_delimiter_only(parsed):
+    rows = "".join(f'{n},"it\'s one,\n\ntwo, # three",{n}\n' for n in range(300))
+    assert guess(f"id,note,n\n{rows}") == ("csv", ",")
+    assert len(parsed) == 4
+
+
+def test_readings_of_a_file_of_marks_take_bounded_work(parsed):
+    """Of each dialect that is tried, only the first rows are split, and only once."""
     data = b"# a\n" + b"'a','b\\\"','c';'d'|\"x\"\ty: z\n" * 3000
     sniff(data, name="x", whole=False)
     # 192 dialects: 4 quotings, 6 comment marks and 8 delimiters.
