@@ -191,7 +191,15 @@ class Judge:
         for tables in ([*usual, *fitting], fitting_weak):
             if having := [each for each in tables if self._holds(each)]:
                 return having
-        return [*usual, *fitting]
+        counted = [each for each in [*usual, *fitting] if self._has_count(each)]
+        return counted or [*usual, *fitting]
+
+    def _has_count(self, table: SampleTable) -> bool:
+        """Return whether most rows have the known number of fields, perhaps before a delimiter."""
+        if not any(table.rows):
+            return False
+        is_ended = not any(table.last_cells)
+        return self._count in (table.columns, table.width, table.width - is_ended)
 
     def _holds(self, table: SampleTable) -> bool:
         return bool(self._wanted) and self._wanted <= set(table.header)
@@ -222,8 +230,6 @@ class Judge:
             width=width,
             rows=rows if self._header else table.first,
         )
-        if self._count and width != self._count:
-            return Candidate(reading, 0.0, "")
         below = table.first[1:] if delimiter == ";" and width == 1 else ()
         is_text = "," not in table.first[0][0] if below else False
         if is_text and all(_DECIMALS.fullmatch(row[0]) for row in below):

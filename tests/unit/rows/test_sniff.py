@@ -189,6 +189,15 @@ def test_known_marks_of_the_dialect_are_used() -> None:
     assert sniff(b";id;|;b;\n1|2\n", name="", whole=True, dialect=semicolon).delimiter == "|"
 
 
+@pytest.mark.parametrize("row", ["{0};b", "{0};b;", "a,b", "{0};b,c;", "a, b;"])
+def test_known_number_of_columns_decides(row: str) -> None:
+    """Delimiters at the end of rows do not count."""
+    start = "".join(row.format(n) + "\n" for n in range(5)).encode()
+    count = 1 if row == "a, b;" else 2
+    found = sniff(start, name="-", whole=True, header=False, count=count)
+    assert found.delimiter == ("," if row == "a,b" else ";")
+
+
 def test_ragged_file_keeps_its_delimiter() -> None:
     assert guess("id,name;alias\n1,Bob;Bobby\n2,Al;Ally,junk\n") == ("csv", ",")
     # More columns, and every row agrees: prices have decimal commas.
