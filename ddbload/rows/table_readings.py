@@ -102,25 +102,13 @@ class TableReadings:
         """Yield the readings of the rows under one dialect."""
         width, rows = table.width, table.rows
         start = next(n for n, row in enumerate(rows) if row is not None and len(row) == width)
-        lead, after = rows[:start], rows[start:]
-        fit = table.fit(start, width)
-        if width < 2 or fit < _LEAST or (table.delimiter in WEAK_DELIMITERS and fit < 1):
-            return
-        least = 3 if table.delimiter in WEAK_DELIMITERS else 2
+        lead, fit = rows[:start], table.fit(start, width)
         names = (lead[-1] or []) if lead else []
         is_trailing = start == 1 and len(names) == width - 1 and not any(table.last_cells)
         is_trailing = is_trailing and (width > 2 or not self._is_apart(table, start))
-        if len(after) < least and ((lead and not is_trailing) or least > 2):
+        if len(rows) - start < 2 and lead and not is_trailing:
             return
-        if table.delimiter in WEAK_DELIMITERS and (table.delimiter == ":" or width < 3):
-            first = start + (table.delimiter == " ")
-            texts = (cell for row in rows[first:] for cell in row or ())
-            if all(map(NUMBER_CELL.fullmatch, texts)) == (table.delimiter == ":"):
-                # Times contain colons, and names of people and places have two words.
-                return
-        is_bare = table.marks.quote is None and self._sample.dialect.quote is not None
-        if is_bare and (fit < 1 or any_quoted(rows)):
-            # A line of a quoted cell has another number of fields.
+        if width < 2 or fit < _LEAST or not self._may_be(table, start, fit):
             return
         base = prior * self._sample.score(table, start, width)
         if is_trailing or (2 * len(names) > width and len(names) > 1):
@@ -136,6 +124,21 @@ class TableReadings:
             return
         yield from self._header_rows(table, start, base, why, is_clear=is_clear)
 
+    def _may_be(self, table: SampleTable, start: int, fit: float) -> bool:
+        """Return whether delimiter and quotes are no ordinary text; rows begin at `start`."""
+        if table.marks.quote is None and self._sample.dialect.quote is not None:
+            # A line of a quoted cell has another number of fields.
+            return fit == 1 and not any_quoted(table.rows)
+        if table.delimiter not in WEAK_DELIMITERS:
+            return True
+        is_space = table.delimiter == " "
+        texts = (cell for row in table.rows[start + is_space :] for cell in row or ())
+        # Names of people and places have two words, and times contain colons.
+        is_plain = (is_space and table.width > 2) or (
+            all(map(NUMBER_CELL.fullmatch, texts)) == is_space
+        )
+        return is_plain and fit == 1 and len(table.rows) - start > 2
+
     def _header_rows(
         self, table: SampleTable, start: int, base: float, why: str, *, is_clear: bool
     ) -> Iterator[Candidate]:
@@ -145,28 +148,7 @@ class TableReadings:
         below = [(n, row) for n, row in enumerate(rows) if n > start and row and len(row) == width]
         title = None if self._wanted else header_below(head, [row for _, row in below])
         if title is not None:
-            place, names = below[title]
-            between = [rows[n] for n in range(start, place)]
-            titles = all(row is not None and filled(row) <= 1 for row in between)
-            why = (
-                f"names {filled(head)} of its {width} columns, and a row below it that looks like a"
-                f" header {filled(names)} of them"
-            )
-            evidence = header_evidence(names, table.below(place, width))
-            full = len(set(names)) == width and all(names)
-            reading = table.reading(place)
-            if not titles and not full:
-                heads = [row for row in rows[start : place + 1] if row and filled(row[1:])]
-                joined = joined_names(heads, width)
-                reading = replace(
-                    reading,
-                    skip_lines=table.lines[place + 1] - 1 if place + 1 < len(rows) else 0,
-                    header=False,
-                    columns=joined,
-                    names=joined,
-                )
-            clear = is_clear and titles and full and evidence.contrasts and width > 2
-            yield Candidate(self._at_top(table, reading), base, why, clear)
+            yield self._below_titles(table, start, below[title][0], base, is_clear=is_clear)
             return
         evidence = header_evidence(head, [row for _, row in below])
         reading = self._at_top(table, table.reading(start))
@@ -199,6 +181,30 @@ class TableReadings:
         yield Candidate(
             reading, base * (1.0 if self._wanted else head_factor(evidence)), why, clear, is_best
         )
+
+    def _below_titles(
+        self, table: SampleTable, start: int, place: int, base: float, *, is_clear: bool
+    ) -> Candidate:
+        """Return the reading whose header is row `place`, below titles or other names."""
+        rows, width = table.rows, table.width
+        head, names = rows[start] or [], rows[place] or []
+        titles = all(row is not None and filled(row) <= 1 for row in rows[start:place])
+        why = (
+            f"names {filled(head)} of its {width} columns, and a row below it that looks like a"
+            f" header {filled(names)} of them"
+        )
+        evidence = header_evidence(names, table.below(place, width))
+        full = len(set(names)) == width and all(names)
+        reading = table.reading(place)
+        if not titles and not full:
+            heads = [row for row in rows[start : place + 1] if row and filled(row[1:])]
+            joined = joined_names(heads, width)
+            skipped = table.lines[place + 1] - 1 if place + 1 < len(rows) else 0
+            reading = replace(
+                reading, skip_lines=skipped, header=False, columns=joined, names=joined
+            )
+        clear = is_clear and titles and full and evidence.contrasts and width > 2
+        return Candidate(self._at_top(table, reading), base, why, clear)
 
     def _is_header(self, table: SampleTable, start: int, evidence: HeaderEvidence) -> bool:
         """Return whether the row below a preamble is certainly the header."""
