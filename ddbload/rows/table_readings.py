@@ -219,7 +219,7 @@ class TableReadings:
     def _is_preamble(self, table: SampleTable, start: int) -> bool:
         """Return whether the rows before a header cannot be the header of a single column."""
         marked = self._data.lstrip().startswith(tuple(mark.encode() for mark in COMMENTS))
-        is_short = 1 < start < len(table.rows) - start
+        is_short = 1 < start < len(table.rows) - start and not self._is_apart(table, start - 1)
         return marked or is_short or self._is_apart(table, start)
 
     def _is_clear(self, table: SampleTable, start: int, fit: float) -> bool:
@@ -255,7 +255,8 @@ class TableReadings:
             return True
         plain = self._sample.table(table.delimiter, table.marks._replace(comment=None))
         rows = [] if plain is None or mark == self._sample.bare_comment else plain.rows
-        return not any(row and len(row) == table.width and row[0].startswith(mark) for row in rows)
+        marked = [row for row in rows if row and row[0].startswith(mark)]
+        return not any(len(row) - (not row[-1]) <= table.width <= len(row) for row in marked)
 
     def _at_top(self, table: SampleTable, reading: Reading) -> Reading:
         """Skip comments as lines if they all come before the rows: others might be data."""

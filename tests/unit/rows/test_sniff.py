@@ -75,6 +75,7 @@ READINGS = [
     ("region,2019,2020\nx,1,2\ny,3,4\n", True, "--delimiter ,"),
     (",0,1,2\n0,1.5,2.5,3\n1,2,3,4\n", True, "--delimiter ,"),
     ("# a\ncolor,n\n#fff,1\n#000,2\nred,3\n", True, "--delimiter , --skip-lines 1"),
+    ("color;n;m\n#fff;1;2;\n#000;2;3;\n", True, "--delimiter ;"),
     # What is not clear is refused with the best reading.
     ("1\n2\n3\n", False, "--delimiter , --no-header"),
     ("Report\na;b\n1;2\n", False, "--delimiter ; --skip-lines 1"),
@@ -116,6 +117,7 @@ READINGS = [
         None,
         "--delimiter ; --quote ' --skip-lines 1",
     ),
+    ("Report\n\nname\nDoe, J\nRoe, K\nPoe, E\nLow, M\n", None, "--delimiter , --skip-lines 3"),
     ("# Add one comment :-)\n1;3#5;7\n6;7", None, "--delimiter ; --skip-lines 1"),
     ('a,b\n"x,\ny;",1\n"z z,\nu,\nv;",2\n', None, "--delimiter , --quote none"),
 ]
