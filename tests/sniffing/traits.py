@@ -271,7 +271,8 @@ def comments_between_quoted(rng, names, rows, d):
     rows = [row[: len(names)] for row in rows]
     lines = quoted([names, *rows], d, '"').splitlines()
     for _ in range(3):
-        lines.insert(rng.randrange(0, len(lines) + 1), f"# {rng.choice(WORDS)} was here")
+        comment = f"# {rng.choice(WORDS)}{rng.choice(['', d])} was here"
+        lines.insert(rng.randrange(0, len(lines) + 1), comment)
     return held(names, rows, "\n".join(lines) + "\n", extra=3)
 
 

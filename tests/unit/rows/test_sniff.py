@@ -75,7 +75,7 @@ READINGS = [
     ("region,2019,2020\nx,1,2\ny,3,4\n", True, "--delimiter ,"),
     (",0,1,2\n0,1.5,2.5,3\n1,2,3,4\n", True, "--delimiter ,"),
     ("# a\ncolor,n\n#fff,1\n#000,2\nred,3\n", True, "--delimiter , --skip-lines 1"),
-    ("color;n;m\n#fff;1;2;\n#000;2;3;\n", True, "--delimiter ;"),
+    ("share\tnote\n48,98\t\n2,25\t\n", True, "--delimiter tab"),
     # What is not clear is refused with the best reading.
     ("1\n2\n3\n", False, "--delimiter , --no-header"),
     ("Report\na;b\n1;2\n", False, "--delimiter ; --skip-lines 1"),
@@ -118,6 +118,7 @@ READINGS = [
         "--delimiter ; --quote ' --skip-lines 1",
     ),
     ("Report\n\nname\nDoe, J\nRoe, K\nPoe, E\nLow, M\n", None, "--delimiter , --skip-lines 3"),
+    ("tags\nx\ny\na|b|c\na|b\na|a\n", None, "--delimiter | --skip-lines 4"),
     ("# Add one comment :-)\n1;3#5;7\n6;7", None, "--delimiter ; --skip-lines 1"),
     ('a,b\n"x,\ny;",1\n"z z,\nu,\nv;",2\n', None, "--delimiter , --quote none"),
 ]
@@ -153,6 +154,21 @@ def test_cells_with_line_ends_and_delimiters_fit_usual_quotes_better_than_others
     assert found.doubt is None
     assert found.reading is not None
     assert (found.reading.quote, found.reading.escape) == ('"', None)
+
+
+def test_rows_that_end_with_a_delimiter_are_no_comments() -> None:
+    text = "# x y z\ncolor|text|n\n" + "".join(f'#ff{n}|"5"" y"|{n}|\n' for n in range(9))
+    found = sniff(text.encode(), name="x.csv", whole=True)
+    readings = [found.reading] if found.doubt is None else found.doubt.readings
+    assert not any(reading and reading.comment for reading in readings)
+
+
+def test_second_reading_has_no_quotes_in_its_names() -> None:
+    text = '"a"|"n"\n"x"|-0.6|\n"y"|-0.1|\n"z"|-0.9|\n'
+    doubt = sniff(text.encode(), name="x.csv", whole=True).doubt
+    assert doubt is not None
+    assert [reading.width for reading in doubt.readings] == [3, 2]
+    assert all(reading.quote == '"' for reading in doubt.readings)
 
 
 def test_first_row_below_a_shorter_header_is_not_shown_as_names() -> None:
