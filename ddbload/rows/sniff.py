@@ -239,7 +239,6 @@ class Judge:
         factors = {
             0.5: self._header and not header,
             0.8: table.has_lone_quote,
-            0.6: self._sample.bare_comment is not None,
             0.95: self._header and not all(header),
         }
         for factor, holds in factors.items():

@@ -75,6 +75,7 @@ READINGS = [
     ("region,2019,2020\nx,1,2\ny,3,4\n", True, "--delimiter ,"),
     (",0,1,2\n0,1.5,2.5,3\n1,2,3,4\n", True, "--delimiter ,"),
     ("# a\ncolor,n\n#fff,1\n#000,2\nred,3\n", True, "--delimiter , --skip-lines 1"),
+    ("# made by hand\nfloat\t\n84.62\t\n", True, "--delimiter tab --skip-lines 1"),
     ("share\tnote\n48,98\t\n2,25\t\n", True, "--delimiter tab"),
     # What is not clear is refused with the best reading.
     ("1\n2\n3\n", False, "--delimiter , --no-header"),
