@@ -75,6 +75,8 @@ READINGS = [
     ("region,2019,2020\nx,1,2\ny,3,4\n", True, "--delimiter ,"),
     (",0,1,2\n0,1.5,2.5,3\n1,2,3,4\n", True, "--delimiter ,"),
     ("# a\ncolor,n\n#fff,1\n#000,2\nred,3\n", True, "--delimiter , --skip-lines 1"),
+    ("# made by hand\nfloat\t\n84.62\t\n", True, "--delimiter tab --skip-lines 1"),
+    ("share\tnote\n48,98\t\n2,25\t\n", True, "--delimiter tab"),
     # What is not clear is refused with the best reading.
     ("1\n2\n3\n", False, "--delimiter , --no-header"),
     ("Report\na;b\n1;2\n", False, "--delimiter ; --skip-lines 1"),
@@ -116,7 +118,10 @@ READINGS = [
         None,
         "--delimiter ; --quote ' --skip-lines 1",
     ),
+    ("Report\n\nname\nDoe, J\nRoe, K\nPoe, E\nLow, M\n", None, "--delimiter , --skip-lines 3"),
+    ("tags\nx\ny\na|b|c\na|b\na|a\n", None, "--delimiter | --skip-lines 4"),
     ("# Add one comment :-)\n1;3#5;7\n6;7", None, "--delimiter ; --skip-lines 1"),
+    ('a,b\n"x,\ny;",1\n"z z,\nu,\nv;",2\n', None, "--delimiter , --quote none"),
 ]
 
 
@@ -150,6 +155,21 @@ def test_cells_with_line_ends_and_delimiters_fit_usual_quotes_better_than_others
     assert found.doubt is None
     assert found.reading is not None
     assert (found.reading.quote, found.reading.escape) == ('"', None)
+
+
+def test_rows_that_end_with_a_delimiter_are_no_comments() -> None:
+    text = "# x y z\ncolor|text|n\n" + "".join(f'#ff{n}|"5"" y"|{n}|\n' for n in range(9))
+    found = sniff(text.encode(), name="x.csv", whole=True)
+    readings = [found.reading] if found.doubt is None else found.doubt.readings
+    assert not any(reading and reading.comment for reading in readings)
+
+
+def test_second_reading_has_no_quotes_in_its_names() -> None:
+    text = '"a"|"n"\n"x"|-0.6|\n"y"|-0.1|\n"z"|-0.9|\n'
+    doubt = sniff(text.encode(), name="x.csv", whole=True).doubt
+    assert doubt is not None
+    assert [reading.width for reading in doubt.readings] == [3, 2]
+    assert all(reading.quote == '"' for reading in doubt.readings)
 
 
 def test_first_row_below_a_shorter_header_is_not_shown_as_names() -> None:
@@ -186,6 +206,15 @@ def test_known_marks_of_the_dialect_are_used() -> None:
     # As a delimiter the quote does not come into question.
     semicolon = Dialect(quote=";")
     assert sniff(b";id;|;b;\n1|2\n", name="", whole=True, dialect=semicolon).delimiter == "|"
+
+
+@pytest.mark.parametrize("row", ["{0};b", "{0};b;", "a,b", "{0};b,c;", "a, b;"])
+def test_known_number_of_columns_decides(row: str) -> None:
+    """Delimiters at the end of rows do not count."""
+    start = "".join(row.format(n) + "\n" for n in range(5)).encode()
+    count = 1 if row == "a, b;" else 2
+    found = sniff(start, name="-", whole=True, header=False, count=count)
+    assert found.delimiter == ("," if row == "a,b" else ";")
 
 
 def test_ragged_file_keeps_its_delimiter() -> None:
@@ -307,16 +336,28 @@ def test_reason_contains_no_row_data() -> None:
     assert found.sure == 1.0
 
 
-def test_readings_of_a_file_of_marks_take_bounded_work(monkeypatch):
-    """Of each dialect that is tried, only the first rows are split, and only once."""
-    parsed = []
+@pytest.fixture
+def parsed(monkeypatch) -> list[int]:
+    """Sizes of the blocks that are split."""
+    sizes: list[int] = []
     parse = RowParser.parse
 
     def count(self, block):
-        parsed.append(len(block.data))
+        sizes.append(len(block.data))
         return parse(self, block)
 
     monkeypatch.setattr(RowParser, "parse", count)
+    return sizes
+
+
+def test_quoted_text_with_line_ends_is_split_by_each_delimiter_only(parsed):
+    rows = "".join(f'{n},"it\'s one,\n\ntwo, # three",{n}\n' for n in range(300))
+    assert guess(f"id,note,n\n{rows}") == ("csv", ",")
+    assert len(parsed) == 4
+
+
+def test_readings_of_a_file_of_marks_take_bounded_work(parsed):
+    """Of each dialect that is tried, only the first rows are split, and only once."""
     data = b"# a\n" + b"'a','b\\\"','c';'d'|\"x\"\ty: z\n" * 3000
     sniff(data, name="x", whole=False)
     # 192 dialects: 4 quotings, 6 comment marks and 8 delimiters.
