@@ -243,7 +243,7 @@ def resume_command(
         metavar="N",
         type=click.IntRange(1, 256),
         help="For a run of this machine: worker processes.",
-        show_default="one per core",
+        show_default="one per 40,000 write units a second",
     ),
     workers: int | str | None = options.run_option(
         metavar="N|auto",
@@ -313,14 +313,14 @@ def _resume_here(
     rejects: str | None,
     output: Output,
 ) -> int:
-    run, count = named.run, processes or options.cores()
+    run = named.run
     seen = read_run(run, there.context, segments=False)
     if seen.record is None and is_input_gone(seen):
         raise SourceNotFound(
             f"run {run} read standard input, a pipe or mended rejects, and is not resumable: its"
             " input is gone; import it anew, under another run id"
         )
-    resumed = Resume(run, {**changed, "workers": count})
+    resumed = Resume(run, {**changed, "workers": processes or AUTO})
     payload = resumed_payload(resumed, there.context.ledger(run))
     settings = named.settings(payload.to_json())
     print_run(run, output, ledger=settings.ledger)
@@ -329,7 +329,7 @@ def _resume_here(
         result = _finished_result(run, changed, there, output)
         if result is None:
             result = import_with_progress(
-                *(payload.to_json(), named, output, count),
+                *(payload.to_json(), named, output, processes),
                 rejects=file,
                 resume=named.command("resume"),
                 limits=limits,

@@ -300,6 +300,14 @@ class AdaptiveRate:
         return max(QUIET_REQUESTS * lump, QUIET_SECONDS * due * self.units_per_second)
 
 
+def first_rate(capacity: float | None) -> float:
+    """Return the rate of a worker's start, of which others may use the table as well.
+
+    It doubles in 0.17 s, so a worker alone uses a large table's capacity after 0.35 s.
+    """
+    return FIRST_RATE if capacity is None else max(min(FIRST_RATE, capacity), capacity / 4)
+
+
 def due_share(rate: float) -> float:
     """Return the share of its units that a worker with this rate accepts back."""
     share: float = DUE / rate**DUE_POWER
@@ -413,7 +421,7 @@ class Pacing:
         self._rng = rng
         self._backoff = CongestionBackoff(rng)
         self._pattern = RefusalPattern()
-        self._rate = AdaptiveRate(now, first=FIRST_RATE if capacity is None else capacity)
+        self._rate = AdaptiveRate(now, first=first_rate(capacity))
         self._budget = WcuBudget(max_wcu, now) if budget is None else budget
         # Recent average latency in seconds; None before the first answer.
         self._latency: float | None = None

@@ -97,8 +97,9 @@ def test_rate_stays_within_its_bounds_whatever_is_returned(seed):
         assert not math.isnan(after)
 
 
-def test_rate_begins_at_the_capacity_of_the_table():
-    assert Pacing(random.Random(1), capacity=3000.0).limit == 3000.0
+def test_rate_begins_with_the_capacity_of_the_table():
+    for capacity, first in ((None, 500.0), (5.0, 5.0), (1000.0, 500.0), (40_000.0, 10_000.0)):
+        assert Pacing(random.Random(1), capacity=capacity).limit == first
     assert Pacing(random.Random(1), capacity=5.0).request_units(1) == math.inf
     small = Pacing(random.Random(1), capacity=5.0)
     small.send(25, 25, 0.0)
