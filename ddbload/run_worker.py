@@ -46,8 +46,7 @@ from ddbload.errors import (
     unexpected,
 )
 from ddbload.ledger.ledger import Ledger
-from ddbload.write.pacing.pacing import WcuBudget
-from ddbload.write.pacing.shared_budget import Limits, OtherWorker, SharedBudget
+from ddbload.write.pacing.shared_budget import Limits, OtherWorker, SharedBudget, WcuBudget
 
 TICK_SECONDS = 0.5
 """Time between two looks of the thread at what is due."""

@@ -217,14 +217,8 @@ def run_import(
         tasks = _remaining_tasks(run, ledger, manifest, totals)
         if not tasks and (done := finished_report(run, context)) is not None:
             return RunResult(done, totals.adopted_rows, record, already_done=True)
-        failed = _import_tasks(
-            tasks,
-            processes or min(record.workers, os.cpu_count() or 1),
-            totals,
-            context,
-            settings,
-            record,
-        )
+        count = processes or min(record.workers, os.cpu_count() or 1)
+        failed = _import_tasks(tasks, count, totals, context, settings, record)
         # Checked before the report, which would be the other process's.
         heartbeat.look()
         totals.report()

@@ -3,8 +3,7 @@ from __future__ import annotations
 import random
 
 from ddbload.aws.backoff import BASE_SECONDS
-from ddbload.write.pacing.pacing import BURST_SECONDS, Pacing, WcuBudget
-from ddbload.write.pacing.refusals import CongestionBackoff
+from ddbload.write.pacing.pacing import BURST_SECONDS, CongestionBackoff, Pacing, WcuBudget
 
 
 class Longest(random.Random):
