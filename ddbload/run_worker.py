@@ -46,7 +46,8 @@ from ddbload.errors import (
     unexpected,
 )
 from ddbload.ledger.ledger import Ledger
-from ddbload.write.pacing.shared_budget import Limits, OtherWorker, SharedBudget, WcuBudget
+from ddbload.write.pacing.pacing import WcuBudget
+from ddbload.write.pacing.shared_budget import Limits, OtherWorker, SharedBudget
 
 TICK_SECONDS = 0.5
 """Time between two looks of the thread at what is due."""

@@ -21,7 +21,7 @@ from ddbload.aws.retry import RetryPolicy
 from ddbload.dynamodb.item_equality import ItemDigests, to_client
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import ServiceUnavailable, TableNotFound
-from ddbload.write.pacing.shared_budget import TokenBucket
+from ddbload.write.pacing.pacing import TokenBucket
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

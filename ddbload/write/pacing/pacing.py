@@ -11,9 +11,8 @@ import random
 from collections import deque
 from dataclasses import dataclass
 
-from ddbload.aws.backoff import BASE_SECONDS, full_jitter
+from ddbload.aws.backoff import CongestionBackoff
 from ddbload.dynamodb.limits import MAX_BATCH_ROWS
-from ddbload.write.pacing.shared_budget import BURST_SECONDS, TokenBucket, WcuBudget
 
 REQUEST_MARGIN = 1.25
 """Factor on the size of requests while answers are slow, so that requests suffice."""
@@ -67,6 +66,36 @@ WINDOW_SECONDS, PARTS = 1.0, 8
 """Length of the window of recent units, and number of steps in which it advances."""
 MIN_WINDOW_SECONDS = 0.25
 """Minimum time over which units per second are computed."""
+
+
+BURST_SECONDS = 0.2
+"""Seconds of unused capacity that are saved, and that one request may use."""
+FACTOR_WEIGHT = 0.2
+"""Weight of the latest answer in the learned factor of a budget."""
+
+
+class TokenBucket:
+    """Token bucket of write units. A request may overdraw it; the next one then waits.
+
+    It starts empty, so the first request may be sent at once.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._balance = 0.0
+        self._refilled_at = now
+
+    def ready_at(self, units_per_second: float, now: float) -> float:
+        """Return when a request may be sent: `now`, or when the overdraft is refilled."""
+        refill = (now - self._refilled_at) * units_per_second
+        self._balance = min(units_per_second * BURST_SECONDS, self._balance + refill)
+        self._refilled_at = now
+        if units_per_second <= 0:
+            return math.inf
+        return now if self._balance >= 0 else now - self._balance / units_per_second
+
+    def take(self, units: float) -> None:
+        """Take units from the bucket; a negative number puts units back."""
+        self._balance -= units
 
 
 class RecentUnits:
@@ -289,82 +318,72 @@ def due_share(rate: float) -> float:
     return min(MAX_DUE, share)
 
 
-MAX_LEVEL = 9
-"""Maximum back-off level: waits of up to 20 s."""
-THROTTLED_SECONDS = BASE_SECONDS / 4
-"""Base of the back-off after throttled requests: one or two may be refused at random."""
-REFUSED_LEVEL = 8
-"""Maximum back-off level (3.2 s) if everything is refused; above it the rate restarts."""
-PATTERN_ANSWERS = 40
-"""Number of answers over which refusals are averaged."""
-MIN_REFUSED = 4.0
-"""Number of refused requests among these from which on they may be random."""
-CHANCE, MAX_REPEATED = 1.7, 0.7
-"""Maximum share of random refusals that follow another: relative to all answers, and absolute."""
 JITTER = 0.1
 """Relative variation of a request's charge, so that workers do not reach the limit together."""
 LATENCY_WEIGHT = 0.2
 """Weight of the latest answer in the average latency."""
 
 
-class CongestionBackoff:
-    """Back-off of all requests while the table or the network refuses them.
+class WcuBudget:
+    """Write capacity units that a worker may consume: per second, and in total.
 
-    Like a congestion window, the level rises once for all requests that were in flight together.
+    A request is charged an estimate when it is sent, and the difference to the consumed capacity
+    when it is answered. The estimate learns from answers what indexes and larger overwritten items
+    cost. Another thread may change the limits, one attribute at a time.
     """
 
-    def __init__(self, rng: random.Random) -> None:
-        self.until = 0.0
-        self.refused_for_long = False
-        """True if the table has refused every request for seconds."""
-        self._rng = rng
-        self._level = 0
-        self._raised_at = -math.inf
-        self._passed_at = -math.inf
-        # Recent answers, refused requests, and those that a lack of capacity may explain.
-        self._answers = self._refused = self._explained = 0.0
-        self._was_refused = False
+    def __init__(self, units_per_second: float | None, now: float) -> None:
+        self.units_per_second = units_per_second
+        """Limit in units per second; None for no limit."""
+        self.unit_limit: float | None = None
+        """Limit of units in total; None for no limit."""
+        self.valid_until = math.inf
+        """Time from which on nothing may be sent until the limits are confirmed."""
+        self.used = 0.0
+        """Units that were or may have been consumed: includes estimates for requests in flight."""
+        self._bucket = TokenBucket(now)
+        # Consumed units per unit of the rows' size.
+        self._factor = 1.0
 
-    def throttled(self, sent_at: float, now: float) -> None:
-        """Back off after a throttled request, unless others passed since it was sent.
+    def request_units(self, seconds: float = BURST_SECONDS) -> float:
+        """Return the units that one request may carry in this many seconds.
 
-        If others pass, the rate is too high, which `AdaptiveRate` corrects; waiting would not help.
+        Larger requests would use a small budget unevenly.
         """
-        if self._passed_at <= sent_at:
-            self.failed(sent_at, now, REFUSED_LEVEL, THROTTLED_SECONDS)
-            self.refused_for_long |= self._level >= REFUSED_LEVEL
+        rate, limit = self.units_per_second, self.unit_limit
+        units = math.inf if rate is None else rate * seconds
+        if limit is not None:
+            units = min(units, max(0.0, limit - self.used))
+        return units / self._factor
 
-    def failed(
-        self, sent_at: float, now: float, max_level: int = MAX_LEVEL, base: float = BASE_SECONDS
-    ) -> None:
-        """Raise the level for a request sent at `sent_at` that got no answer."""
-        if sent_at >= self._raised_at:
-            self._level = max(self._level, min(self._level + 1, max_level))
-            self._raised_at = now
-        self.until = max(self.until, now + full_jitter(self._level, self._rng, base=base))
+    def ready_at(self, now: float) -> float:
+        """Return when a request may be sent; infinity if none may be sent."""
+        limit, rate = self.unit_limit, self.units_per_second
+        if now >= self.valid_until or (limit is not None and self.used >= limit):
+            return math.inf
+        return now if rate is None else self._bucket.ready_at(rate, now)
 
-    def passed(self, now: float) -> None:
-        """Begin anew after a request that passed."""
-        self._passed_at = now
-        self.refused_for_long = False
-        self._level = 0
+    def charge(self, units: int) -> float:
+        """Charge a request for rows of this many units; return the charge."""
+        charge = units * self._factor
+        self._take(charge)
+        return charge
 
-    def is_random(self, rows: int, units: int, written: int) -> bool:
-        """Return whether a request was refused at random. `written`: its written units.
+    def settle(self, charge: float, units: int, written: int, consumed: float) -> None:
+        """Correct the charge for an answered request of `units`, of which `written` were written.
 
-        A table without capacity returns a part of a request, or refuses one after the other. Random
-        refusals follow each other no more often than by chance. Requests of one row show neither.
+        `consumed`: units reported by DynamoDB; 0 if it reports none.
         """
-        if rows < 2:
-            return False
-        refused, keep = not written, 1 - 1 / PATTERN_ANSWERS
-        explained = self._was_refused if refused else written < units
-        self._was_refused = refused
-        self._answers = keep * self._answers + 1
-        self._refused = keep * self._refused + refused
-        self._explained = keep * self._explained + explained
-        chance = min(MAX_REPEATED, CHANCE * self._refused / self._answers)
-        return refused and self._refused > MIN_REFUSED and self._explained < chance * self._refused
+        if written and consumed > 0:
+            self._factor += FACTOR_WEIGHT * (max(1.0, consumed / written) - self._factor)
+        elif written:
+            consumed = charge * written / units
+        self._take(consumed - charge)
+
+    def _take(self, units: float) -> None:
+        self.used += units
+        if self.units_per_second is not None:
+            self._bucket.take(units)
 
 
 @dataclass(slots=True)

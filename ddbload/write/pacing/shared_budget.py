@@ -26,10 +26,6 @@ A worker that is killed forfeits its headroom.
 """
 REACHED_SHARE = 0.995
 """Share of the budget at which a run ends; the last units could only be split one by one."""
-BURST_SECONDS = 0.2
-"""Seconds of unused capacity that are saved, and that one request may use."""
-FACTOR_WEIGHT = 0.2
-"""Weight of the latest answer in the learned factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,89 +206,3 @@ def _left(budget: float | None, claimed: float | None, others: float) -> float |
     if budget is None or claimed is None:
         return None
     return max(0.0, min(claimed, budget - others))
-
-
-class TokenBucket:
-    """Token bucket of write units. A request may overdraw it; the next one then waits.
-
-    It starts empty, so the first request may be sent at once.
-    """
-
-    def __init__(self, now: float) -> None:
-        self._balance = 0.0
-        self._refilled_at = now
-
-    def ready_at(self, units_per_second: float, now: float) -> float:
-        """Return when a request may be sent: `now`, or when the overdraft is refilled."""
-        refill = (now - self._refilled_at) * units_per_second
-        self._balance = min(units_per_second * BURST_SECONDS, self._balance + refill)
-        self._refilled_at = now
-        if units_per_second <= 0:
-            return math.inf
-        return now if self._balance >= 0 else now - self._balance / units_per_second
-
-    def take(self, units: float) -> None:
-        """Take units from the bucket; a negative number puts units back."""
-        self._balance -= units
-
-
-class WcuBudget:
-    """Write capacity units that a worker may consume: per second, and in total.
-
-    A request is charged an estimate when it is sent, and the difference to the consumed capacity
-    when it is answered. The estimate learns from answers what indexes and larger overwritten items
-    cost. Another thread may change the limits, one attribute at a time.
-    """
-
-    def __init__(self, units_per_second: float | None, now: float) -> None:
-        self.units_per_second = units_per_second
-        """Limit in units per second; None for no limit."""
-        self.unit_limit: float | None = None
-        """Limit of units in total; None for no limit."""
-        self.valid_until = math.inf
-        """Time from which on nothing may be sent until the limits are confirmed."""
-        self.used = 0.0
-        """Units that were or may have been consumed: includes estimates for requests in flight."""
-        self._bucket = TokenBucket(now)
-        # Consumed units per unit of the rows' size.
-        self._factor = 1.0
-
-    def request_units(self, seconds: float = BURST_SECONDS) -> float:
-        """Return the units that one request may carry in this many seconds.
-
-        Larger requests would use a small budget unevenly.
-        """
-        rate, limit = self.units_per_second, self.unit_limit
-        units = math.inf if rate is None else rate * seconds
-        if limit is not None:
-            units = min(units, max(0.0, limit - self.used))
-        return units / self._factor
-
-    def ready_at(self, now: float) -> float:
-        """Return when a request may be sent; infinity if none may be sent."""
-        limit, rate = self.unit_limit, self.units_per_second
-        if now >= self.valid_until or (limit is not None and self.used >= limit):
-            return math.inf
-        return now if rate is None else self._bucket.ready_at(rate, now)
-
-    def charge(self, units: int) -> float:
-        """Charge a request for rows of this many units; return the charge."""
-        charge = units * self._factor
-        self._take(charge)
-        return charge
-
-    def settle(self, charge: float, units: int, written: int, consumed: float) -> None:
-        """Correct the charge for an answered request of `units`, of which `written` were written.
-
-        `consumed`: units reported by DynamoDB; 0 if it reports none.
-        """
-        if written and consumed > 0:
-            self._factor += FACTOR_WEIGHT * (max(1.0, consumed / written) - self._factor)
-        elif written:
-            consumed = charge * written / units
-        self._take(consumed - charge)
-
-    def _take(self, units: float) -> None:
-        self.used += units
-        if self.units_per_second is not None:
-            self._bucket.take(units)

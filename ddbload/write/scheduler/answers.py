@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from ddbload.aws.backoff import MAX_LEVEL
 from ddbload.contracts.results import REFUSED_BY_DYNAMODB
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import DdbloadError
-from ddbload.write.pacing.pacing import MAX_LEVEL, Pacing, SentUnits
+from ddbload.write.pacing.pacing import Pacing, SentUnits
 from ddbload.write.scheduler.single_rows import QueuedRow
 from ddbload.write.scheduler.unsettled_rows import UniqueKeyBatch, UnsettledRows
 
