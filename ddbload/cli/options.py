@@ -429,7 +429,7 @@ processes_option, import_processes_option = (
     run_option(
         metavar="N", type=click.IntRange(1, 256), help="Worker processes.", show_default=default
     )
-    for default in ("one per core", "one for 40,000 WCU")
+    for default in ("one per core", "one")
 )
 yes_option = run_option(is_flag=True, common=False, help="Agree to the price of --prewarm.")
 once_option = run_option(

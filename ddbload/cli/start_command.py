@@ -243,7 +243,7 @@ def resume_command(
         metavar="N",
         type=click.IntRange(1, 256),
         help="For a run of this machine: worker processes.",
-        show_default="one for 40,000 WCU",
+        show_default="one",
     ),
     workers: int | str | None = options.run_option(
         metavar="N|auto",
