@@ -43,7 +43,7 @@ def import_command(
     table: str = options.argument(),
     dry_run: bool = options.dry_run_option,
     given: Mapping[str, Any] = import_options,
-    processes: int | None = options.processes_option,
+    processes: int | None = options.import_processes_option,
     run_id: str | None = options.run_option(
         metavar="ID",
         help="Id of the run; the id of an unfinished run resumes it.",
@@ -77,9 +77,8 @@ def import_command(
         from ddbload.cli.plan_command import plan_import
 
         return plan_import(sources, table, processes, aws, output, given, keys=keys)
-    count = processes or options.cores()
     check_order(sources, table)
-    payload = build_payload(sources, table, run_id, count, given)
+    payload = build_payload(sources, table, run_id, processes or AUTO, given)
     payload["run"]["once"] = once
     is_stream = sources[0] == "-" or is_pipe(sources[0])
     if once and is_stream:
@@ -110,7 +109,7 @@ def import_command(
             heartbeats.look()
             run_setup.require_not_stopped(heartbeats)
         result = import_with_progress(
-            *(payload, named, output, count), rejects=file, resume=resume, clients=clients
+            *(payload, named, output, processes), rejects=file, resume=resume, clients=clients
         )
     return show_result(result, output, named)
 
@@ -119,7 +118,7 @@ def import_with_progress(
     payload: dict[str, Any],
     named: NamedRun,
     output: Output,
-    processes: int,
+    processes: int | None,
     *,
     rejects: BinaryIO | None = None,
     resume: str | None = None,
@@ -132,7 +131,7 @@ def import_with_progress(
         payload: Input of the run.
         named: Run id, ledger and AWS settings.
         output: Output options, for progress and for the detected format and types.
-        processes: Worker processes.
+        processes: Worker processes; None for as many as the table's capacity needs.
         rejects: File for rejected rows.
         resume: Command that resumes the run; None if the run cannot be resumed.
         limits: New limits of a resumed run.
@@ -143,7 +142,7 @@ def import_with_progress(
     """
     started, run, settings = time.monotonic(), named.run, named.settings(payload)
     last: RunProgress | None = None
-    output.step(f"run {run}: looking at the source and the table; worker processes: {processes:,}")
+    output.step(f"run {run}: looking at the source and the table")
     clients = clients or settings.clients()
     run_setup.choose_engine(payload, clients, output)
     try:

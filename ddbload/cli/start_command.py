@@ -200,7 +200,7 @@ def resume_command(
         metavar="N",
         type=click.IntRange(1, 256),
         help="For a run of this machine: worker processes.",
-        show_default="one per core",
+        show_default="one",
     ),
     workers: int | str | None = options.run_option(
         metavar="N|auto",
@@ -270,8 +270,8 @@ def _resume_here(
     rejects: str | None,
     output: Output,
 ) -> int:
-    run, count = named.run, processes or options.cores()
-    payload = resume_here(run, {**changed, "workers": count}, there)
+    run = named.run
+    payload = resume_here(run, {**changed, "workers": processes or AUTO}, there)
     settings = named.settings(payload.to_json())
     print_run(run, output, ledger=settings.ledger)
     with rejects_file(rejects, payload.source.names) as file:
@@ -279,7 +279,7 @@ def _resume_here(
         result = _finished_result(run, changed, there, output)
         if result is None:
             result = import_with_progress(
-                *(payload.to_json(), named, output, count),
+                *(payload.to_json(), named, output, processes),
                 rejects=file,
                 resume=named.command("resume"),
                 limits=limits,

@@ -150,11 +150,6 @@ def listing_of(part: ListingPart, listing: str, name: str) -> ObjectListing:
     return ObjectListing(pinned, listing, part.format, part.archives)
 
 
-def stored_bytes(pinned: PinnedObject) -> int:
-    """Return the stored size in bytes of an object, or of the member of an archive."""
-    return int(pinned["bytes" if "member" in pinned else "size"])
-
-
 def is_archive(pinned: PinnedObject) -> bool:
     """Return whether an object has the name of a ZIP archive, and is not a member of one."""
     name = str(pinned.get("path") or pinned.get("key"))

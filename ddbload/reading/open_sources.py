@@ -27,7 +27,7 @@ from ddbload.errors import (
     UnsupportedFormat,
     UnterminatedQuote,
 )
-from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS, is_archive, stored_bytes
+from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS, is_archive
 from ddbload.parallel import map_in_threads
 from ddbload.rows.file_signatures import (
     LONGEST_COMPRESSION_SIGNATURE,
@@ -42,7 +42,7 @@ from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource, He
 from ddbload.source.local_file import open_local
 from ddbload.source.s3_listing.list_objects import list_objects
 from ddbload.source.s3_listing.list_page import ListedObject
-from ddbload.source.s3_object import Pinned, S3Object, open_s3
+from ddbload.source.s3_object import Pinned, S3Object, open_s3, stored_bytes
 from ddbload.source.s3_requests import ObjectRange, read_ranges
 from ddbload.source.zip_members import ZipMember, list_members
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections import deque
@@ -150,7 +151,7 @@ def run_import(
     settings: LocalSettings,
     *,
     run: str,
-    processes: int = 1,
+    processes: int | None = 1,
     should_stop: Callable[[], bool] = lambda: False,
     watch: Callable[[RunProgress], None] = lambda _: None,
     begun: Callable[[RunRecord], None] = lambda _: None,
@@ -169,7 +170,7 @@ def run_import(
         payload: Input of the run.
         settings: Ledger, AWS settings and concurrency.
         run: Run id. An unfinished run with this id is resumed.
-        processes: Number of processes that import chunks.
+        processes: Number of processes that import chunks; None for the record's workers.
         should_stop: Called often; True stops the run once rows in flight are settled.
         watch: Called with the progress whenever it changes.
         begun: Called with the run's record before any row is written.
@@ -225,7 +226,8 @@ def run_import(
         tasks = _remaining_tasks(run, ledger, manifest, totals)
         if not tasks and (done := finished_report(run, context)) is not None:
             return EndedImport(done, totals.adopted_rows, record, already_done=True)
-        failed = _import_tasks(tasks, processes, totals, context, settings, record)
+        count = processes or min(record.workers, os.cpu_count() or 1)
+        failed = _import_tasks(tasks, count, totals, context, settings, record)
         # Checked before the report, which would be the other process's.
         heartbeat.look()
         totals.report()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import call_if_possible
 from ddbload.aws.table_description import (
+    TABLE_QUOTA,
     UNITS_PER_WORKER,
     WriteCapacity,
     choose_workers,
@@ -165,7 +166,9 @@ def _count_workers(options: Options, capacity: WriteCapacity, context: Context) 
     reserved = context.import_concurrency
     if options.workers is None:
         batched = options.write_mode.batch is not None and options.condition is None
-        each = UNITS_PER_WORKER if batched else UNITS_PER_WORKER // SINGLE_ROW_SHARE
+        # A core of this machine encodes as many units as a table accepts by default.
+        most = UNITS_PER_WORKER if context.in_account else TABLE_QUOTA
+        each = most if batched else most // SINGLE_ROW_SHARE
         wanted = choose_workers(capacity.units, options.max_wcu, each=each)
         if reserved is None and context.in_account and wanted > 1:
             reserved = _account_concurrency(context.clients)
