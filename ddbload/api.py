@@ -17,10 +17,8 @@ from functools import partial
 from typing import Any, Self, TypedDict, Unpack
 
 from ddbload.aws.clients import AwsSettings
-from ddbload.aws.signing.signers import has_proxy
 from ddbload.context import reading_context
 from ddbload.contracts.control import NewLimits
-from ddbload.contracts.options import DEFAULT_CONCURRENCY, THREADS
 from ddbload.contracts.payload import Payload, payload_of
 from ddbload.contracts.results import DONE, Failure, Report
 from ddbload.contracts.row_counts import RowCounts
@@ -31,7 +29,7 @@ from ddbload.ledger.ledger import temporary_ledger
 from ddbload.planning.make_plan import Sample, make_plan
 from ddbload.planning.plan import Plan
 from ddbload.runs.deployed import attempt_report
-from ddbload.runs.local_runs import LocalSettings, default_ledger
+from ddbload.runs.local_runs import LocalSettings, default_engine, default_ledger
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.python_source import Location, SourceOfRows, located, place_of
 from ddbload.runs.retry_rejects import iter_rejects
@@ -198,7 +196,8 @@ def load(
         payload = payload_of(place, table, options, run=name, workers=processes)
         payload["run"]["once"] = once
         payload["transform"] = _identity(transform, transform_id)
-        return _import(payload, name, ledger, aws, transform, on_progress, processes)
+        is_default = "engine" not in options
+        return _import(*(payload, name, ledger, aws, transform, on_progress, processes), is_default)
 
 
 def resume(
@@ -243,7 +242,9 @@ def resume(
             " transform: give the same function and transform_id, or load the source anew"
         )
     place = AwsSettings(**aws)
-    return _import(payload.to_json(), run, ledger, place, transform, on_progress, processes)
+    return _import(
+        *(payload.to_json(), run, ledger, place, transform, on_progress, processes), False
+    )
 
 
 def status(
@@ -394,13 +395,13 @@ def _import(
     transform: Transform | None,
     on_progress: Callable[[RunProgress], None] | None,
     processes: int,
+    chooses_engine: bool,
 ) -> RunResult:
-    concurrency = Payload.from_json(payload).options.concurrency or DEFAULT_CONCURRENCY
+    concurrency = Payload.from_json(payload).options.concurrency
     settings = LocalSettings(ledger or default_ledger(), aws, concurrency)
     clients = settings.clients()
-    if "engine" not in payload["options"] and has_proxy(clients.dynamodb.meta.endpoint_url):
-        # Only botocore supports a proxy.
-        payload["options"]["engine"] = THREADS
+    if chooses_engine:
+        payload["options"]["engine"] = default_engine(clients)
     raised: list[BaseException] = []
 
     def watch(progress: RunProgress) -> None:

@@ -22,11 +22,11 @@ from ddbload.cli.terminal import (
     print_notice,
     print_stderr,
 )
-from ddbload.contracts.options import ASYNC, THREADS
+from ddbload.contracts.options import ASYNC
 from ddbload.contracts.payload import Payload
 from ddbload.errors import Cancelled, DdbloadError, InvalidUsage, SourceUnreadable
 from ddbload.planning.warm_up import plan_warm_up, warm_up
-from ddbload.runs.local_runs import HeartbeatWriter
+from ddbload.runs.local_runs import HeartbeatWriter, default_engine
 from ddbload.source.local_file import PIPE_PREFIX, STDIN_PREFIX, is_pipe, spool_to_disk
 
 
@@ -120,24 +120,18 @@ def private_file(name: str, flags: int) -> int:
 
 
 def choose_engine(payload: dict[str, Any], clients: Clients, output: Output) -> None:
-    """Replace the default engine by threads behind a proxy, which only botocore supports.
-
-    An engine that the user chose is kept, even if it cannot be used.
-    """
+    """Choose the engine, unless the user did."""
     options = payload["options"]
     if options.get("engine", ASYNC) != ASYNC or is_given("engine"):
         return
     try:
-        url = clients.dynamodb.meta.endpoint_url
+        options["engine"] = default_engine(clients)
     except DdbloadError:
         # The import raises this error again, and reports it.
         return
-    # Imported here so that --help does not load botocore.
-    from ddbload.aws.signing.signers import has_proxy
-
-    if not has_proxy(url):
+    if options["engine"] == ASYNC:
         return
-    options["engine"] = THREADS
+    url = clients.dynamodb.meta.endpoint_url
     output.say(
         f"{url.partition(':')[0].upper()}_PROXY names a proxy, so this run uses --engine threads,"
         " which needs more CPU; NO_PROXY names hosts that are reached without a proxy"

@@ -76,6 +76,19 @@ class RowEncoder(ABC):
         """
         return self
 
+    def request(self, built: Item | Defect) -> EncodedRow:
+        """Return the request of an item.
+
+        Without a body if the row is rejected, or cannot be sent with others.
+        """
+        if (
+            isinstance(built, Defect)
+            or built.wire_bytes > MAX_ROW_BYTES
+            or not self.joiner.fits(built.attributes)
+        ):
+            return "", (), 0
+        return self.joiner.request(built), built.key, built.size
+
     @abstractmethod
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each.
@@ -283,20 +296,9 @@ class DocumentEncoder(RowEncoder):
         return places, encoded
 
     def _build(self, row: int, places: RowPositions) -> EncodedRow | Defect:
-        """Build a row by itself; `FILTERED` if `where` leaves it out.
-
-        Without a request if it is rejected, or cannot be sent with others.
-        """
+        """Build a row by itself; `FILTERED` if `where` leaves it out."""
         built = self._builder.build(places.data(row), places.byte(row))
-        if built is FILTERED:
-            return FILTERED
-        if (
-            isinstance(built, Defect)
-            or built.wire_bytes > MAX_ROW_BYTES
-            or not self.joiner.fits(built.attributes)
-        ):
-            return "", (), 0
-        return self.joiner.request(built), built.key, built.size
+        return FILTERED if built is FILTERED else self.request(built)
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of one row, which begins at `byte` of the source."""

@@ -18,9 +18,8 @@ from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.modes import PUT
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import TransformNotDeterministic, visible
-from ddbload.items.batch_encoder import MAX_ROW_BYTES, EncodedRows
+from ddbload.items.batch_encoder import EncodedRows
 from ddbload.items.document_builder import DocumentBuilder, DocumentRules, item_line
-from ddbload.items.document_rows import EncodedRow
 from ddbload.items.item_requests import Item, compact_json, joiner_for
 from ddbload.items.python_values import WRONG_VALUE, attributes_of, python_row
 from ddbload.items.row_encoder import RowEncoder, row_encoder_for
@@ -87,16 +86,9 @@ class TransformedRows(RowEncoder):
             built = self.build(places.data(row), places.byte(row))
             if built is FILTERED:
                 continue
-            found: EncodedRow = "", (), 0
-            if (
-                isinstance(built, Defect)
-                or built.wire_bytes > MAX_ROW_BYTES
-                or not self.joiner.fits(built.attributes)
-            ):
+            put, key, size = self.request(built)
+            if not put:
                 encoded.odd.add(len(kept))
-            else:
-                found = self.joiner.request(built), built.key, built.size
-            put, key, size = found
             # Rows that `where` left out have no number here.
             kept.append(row + places.filtered_before(row))
             encoded.puts.append(put)

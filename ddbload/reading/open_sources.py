@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ddbload.context import Context
-from ddbload.contracts.source import AUTO, UNCOMPRESSED, ZIP, Source
+from ddbload.contracts.source import AUTO, UNCOMPRESSED, ZIP, Source, is_archive
 from ddbload.contracts.text_encodings import is_single_byte
 from ddbload.errors import (
     AmbiguousDelimiter,
@@ -27,7 +27,7 @@ from ddbload.errors import (
     UnsupportedFormat,
     UnterminatedQuote,
 )
-from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS, is_archive
+from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS
 from ddbload.parallel import map_in_threads
 from ddbload.rows.file_signatures import (
     LONGEST_COMPRESSION_SIGNATURE,

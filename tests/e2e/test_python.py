@@ -165,6 +165,14 @@ def test_threads_and_event_loops_may_load(here):
     assert len(here()) == 151
 
 
+def test_proxy_is_reached_by_the_engine_that_knows_it(here, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with pytest.raises(errors.ServiceUnavailable):
+        ddbload.load([{"isbn": "a"}], "python", run="proxied")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    assert ddbload.load([{"isbn": "a"}], "python").rows.written == 1
+
+
 def test_exception_of_progress_leaves_a_run_that_resumes(here):
     class Stop(BaseException):
         pass
