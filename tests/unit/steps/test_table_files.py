@@ -132,3 +132,28 @@ def test_requests_that_are_cut_off_are_refused() -> None:
     for text in (FILES["requests"][:-1], FILES["pages"][:-2], FILES["joined"] + "}"):
         with pytest.raises(InvalidJson):
             World(text.encode(), source=SOURCE).preflight()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [page([item(1)]), item(2)],
+        [page([]), item(2)],
+        [*[page([])] * 2000, item(2)],
+        [page([]), {"id": {"S": "2"}, "Items": []}],
+        [page([item(1)]), page([]), {"Item": item(2)}],
+        [page([item(1)]), {"Items": item(2)}],
+        [page([item(1)]), {"id": {"S": "2"}, "Items": []}],
+        [page([item(1)]), {"books": [put(2)]}],
+        [page([item(1)]), {"B": [put(2)]}],
+        [{"books": [put(1)]}, put(2)],
+        [{"books": [put(1)]}, {"books": [{"Foo": 1}]}],
+    ],
+)
+def test_objects_without_rows_after_others_are_refused_with_their_byte(lines: list[Any]) -> None:
+    texts = [json.dumps(each) for each in lines]
+    with pytest.raises(InvalidJson, match=r"^byte \d+: ") as raised:
+        World("\n".join(texts).encode(), source=SOURCE).preflight()
+    begin = len("\n".join(texts[:-1])) + 1
+    byte = int(str(raised.value).split(":")[0].removeprefix("byte "))
+    assert begin <= byte < begin + len(texts[-1])
