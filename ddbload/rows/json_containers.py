@@ -48,7 +48,7 @@ _TOKEN = re.compile(STRING + rb'|[\[{}\]",]')
 _OBJECTS_BEGIN = re.compile(rb"\[[ \t\r\n]*+(?=\{)")
 _EMPTY = re.compile(rb"\[\s*+\]")
 _REQUESTS_BEGIN = re.compile(rb'\[\s*+\{\s*+"(?:Put|Delete)Request"\s*+:')
-_TABLES_BEGIN = re.compile(rb'\[\s*+\{\s*+"TableName"\s*+:')
+_TABLES_BEGIN = re.compile(rb'\[\s*+\{\s*+"(?:Table(?:Name|Data|Facets)|(?:Non)?KeyAttributes)"\s*+:')
 _UNDECIDED = re.compile(rb'\[\s*+(?:\{\s*+(?:"\w*"?\s*)?)?\Z')
 
 

@@ -142,12 +142,15 @@ def _cut_off_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
     broken = _broken_shape(text, whole, keys)
     if broken is not None:
         return broken
+    data = text.encode(errors="replace")
+    if scan_start(data, None)[0].names_tables:
+        return CONTAINER
     if whole and (_rows(text, whole, keys) or "\n" not in text.rstrip(WHITE_SPACE)):
         # Bad lines among good ones, or a single bad line.
         return None
     if text.startswith("["):
         return OTHERS if text[1:].strip(WHITE_SPACE) else OBJECTS
-    if (not whole or "\n" in text) and rows_begin(text.encode(errors="replace"), layouts.OBJECT):
+    if (not whole or "\n" in text) and rows_begin(data, layouts.OBJECT):
         return CONTAINER
     # The first line may be an object that is longer than the sample.
     return PRETTY if "\n" in text else None

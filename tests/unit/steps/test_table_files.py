@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ddbload.errors import InvalidJson, UnsupportedFormat
+from tests.unit.steps.guessed import converted
 from tests.unit.steps.world import World
 from tests.unit.steps.worlds import ManyObjects
 
@@ -157,3 +159,32 @@ def test_objects_without_rows_after_others_are_refused_with_their_byte(lines: li
     begin = len("\n".join(texts[:-1])) + 1
     byte = int(str(raised.value).split(":")[0].removeprefix("byte "))
     assert begin <= byte < begin + len(texts[-1])
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("end", [-1, -2, -3, -40])
+def test_requests_are_no_lines_where_they_are_cut_off(indent: int | None, end: int) -> None:
+    for value in ({"books": PUTS}, {"RequestItems": {"books": PUTS}}):
+        pretty = json.dumps(value).replace("[", "[\n", 1).replace("}}}, ", "}}},\n")
+        text = (json.dumps(value) if indent is None else pretty)[:end]
+        with pytest.raises(InvalidJson, match="not closed|cut off"):
+            World(text.encode(), source=SOURCE).preflight()
+
+
+def test_models_are_converted_whole_or_refused(tmp_path: Path) -> None:
+    rows_first = {"TableData": ITEMS, **table_model("books", ITEMS)}
+    for indent in (None, 1):
+        for size in (1, 400):
+            text = json.dumps(model({**rows_first, "TableData": ITEMS * size}), indent=indent)
+            for options in ({}, {"from_table": "books"}):
+                found = converted(tmp_path, text, **options)
+                assert "TableData before its TableName" in str(found.error)
+                world = World(text.encode(), source={**SOURCE, **options})
+                with pytest.raises(InvalidJson, match="TableData before its TableName"):
+                    world.preflight()
+    text = json.dumps(model(table_model("A", []), table_model("B", ITEMS)))
+    found = converted(tmp_path, text)
+    assert "rows of other tables than 'A': 'B' (12)" in str(found.error)
+    assert len(converted(tmp_path, text, from_table="B").items) == 12
+    with pytest.raises(UnsupportedFormat, match=r"than 'A': 'B' \(12\)"):
+        World(text.encode(), source={**SOURCE, "from_table": "A"}).preflight()
