@@ -281,7 +281,7 @@ def _first_line(
 ) -> tuple[Cursor, bool]:
     """Find the first line after byte order mark and skipped lines; also tell if the file ends."""
     first = read_start(file, LONGEST_SIGNATURE, HEADER_READ_BYTES)
-    refuse_binary_files(first)
+    refuse_binary_files(first, is_member="member" in file.inner.pinned)
     if is_header and not skip_lines:
         refuse_other_texts(first)
     begin = len(BYTE_ORDER_MARK) if first.startswith(BYTE_ORDER_MARK) else 0

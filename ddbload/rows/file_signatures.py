@@ -38,12 +38,13 @@ _BYTE_ORDER_MARKS = (
 )
 _CONVERT = "ddbload does not read it: write it as Parquet, CSV or JSON Lines"
 _EXPORT = "export the table again as JSON (--export-format DYNAMODB_JSON)"
+_UTF_16 = "UTF-16 text; say --encoding utf-16, or, of one of several objects, import it by itself"
 _OTHER_KINDS = (
     (GZIP_SIGNATURE, "gzip data; decompress it first, or say --compression gzip"),
     (ZSTD_SIGNATURE, "Zstandard data; decompress it first, or say --compression zstd"),
     (PARQUET_SIGNATURE, "a Parquet file; leave out --format, or say --format parquet"),
-    (codecs.BOM_UTF16_LE, "UTF-16 text; say --encoding utf-16"),
-    (codecs.BOM_UTF16_BE, "UTF-16 text; say --encoding utf-16"),
+    (codecs.BOM_UTF16_LE, _UTF_16),
+    (codecs.BOM_UTF16_BE, _UTF_16),
     (b"BZh", "bzip2 data; decompress it first, or say --compression bzip2"),
     (XZ_SIGNATURE, "xz data; decompress it first, or say --compression xz"),
     (b"\x04\x22\x4d\x18", "LZ4 data; pipe it in: lz4 -dc FILE | ddbload import - TABLE"),
@@ -151,8 +152,11 @@ def bad_byte(byte: int, encoding: str) -> str:
     return f"{told}; name the file's encoding (--encoding)"
 
 
-def refuse_binary_files(start: bytes) -> None:
-    """Raise `UnsupportedFormat` if a file's first bytes show that it is not UTF-8 text."""
+def refuse_binary_files(start: bytes, *, is_member: bool = False) -> None:
+    """Raise `UnsupportedFormat` if a file's first bytes show that it is not UTF-8 text.
+
+    `is_member`: it is in an archive, of which no option applies to a single member.
+    """
     kind = next((kind for mark, kind in _OTHER_KINDS if start.startswith(mark)), None)
     if start.startswith(b"BZh") and not start.startswith(_BZIP2, 4):
         # Plain text may begin with the same three letters.
@@ -161,6 +165,8 @@ def refuse_binary_files(start: bytes) -> None:
         kind = _archive(start)
     if start.startswith(_TAR, _TAR_AT):
         kind = "a tape archive (tar); unpack it: tar -xf FILE"
+    if kind is not None and is_member and "--" in kind:
+        kind = f"{kind.partition(';')[0]}: unpack the archive, and import this file by itself"
     if kind is not None:
         raise UnsupportedFormat(f"not UTF-8 text: the first bytes are those of {kind}")
 

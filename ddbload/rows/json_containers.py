@@ -48,7 +48,9 @@ _TOKEN = re.compile(STRING + rb'|[\[{}\]",]')
 _OBJECTS_BEGIN = re.compile(rb"\[[ \t\r\n]*+(?=\{)")
 _EMPTY = re.compile(rb"\[\s*+\]")
 _REQUESTS_BEGIN = re.compile(rb'\[\s*+\{\s*+"(?:Put|Delete)Request"\s*+:')
-_TABLES_BEGIN = re.compile(rb'\[\s*+\{\s*+"(?:Table(?:Name|Data|Facets)|(?:Non)?KeyAttributes)"\s*+:')
+_TABLES_BEGIN = re.compile(
+    rb'\[\s*+\{\s*+"(?:Table(?:Name|Data|Facets)|(?:Non)?KeyAttributes)"\s*+:'
+)
 _UNDECIDED = re.compile(rb'\[\s*+(?:\{\s*+(?:"\w*"?\s*)?)?\Z')
 
 
@@ -214,9 +216,7 @@ class ContainerScanner:
             self.members = frozenset(name for name, member in value.items() if member)
             if self.kind is None and value.get(_ITEMS) == []:
                 self.kind = PAGES
-            if not self.has_rows and not _is_empty_answer(
-                value, may_be_request=self.kind != PAGES
-            ):
+            if not self.has_rows and not _is_empty_answer(value, may_be_request=self.kind != PAGES):
                 self._rowless.append(self._object_byte)
         self._objects += 1
         if self._rowless and self.kind is not None and self._objects > 1:

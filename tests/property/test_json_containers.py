@@ -110,14 +110,15 @@ def rows_of(value: Any) -> tuple[str, list[Any]] | None:
     if responses and all(isinstance(each, dict) for found in responses.values() for each in found):
         return "tables", responses["T"]
     lists = [each for each in value.values() if isinstance(each, list)]
-    found = [each for each in lists if all(isinstance(row, dict) and "PutRequest" in row for row in each)]
-    return ("tables", value.get("T", [])) if lists and len(found) == len(value) else None
+    are_requests = all(
+        isinstance(row, dict) and "PutRequest" in row for each in lists for row in each
+    )
+    is_by_table = bool(lists) and len(lists) == len(value) and are_requests
+    return ("tables", value.get("T", [])) if is_by_table else None
 
 
 @given(st.lists(outermost, min_size=2, max_size=4), st.sampled_from(["", "\n"]), spaces)
-def test_no_outermost_value_vanishes(
-    values: list[Any], separator: str, indent: int | None
-) -> None:
+def test_no_outermost_value_vanishes(values: list[Any], separator: str, indent: int | None) -> None:
     data = separator.join(json.dumps(each, indent=indent) for each in values).encode()
     first = rows_of(values[0])
     begin = rows_begin(data, OBJECT, "T")

@@ -91,6 +91,14 @@ def test_reject_of_other_order_names_columns_of_its_row():
     assert (second["column"], second["cause"]) == ("a", "bad_encoding")
 
 
+def test_header_with_a_byte_order_mark_repeats_the_columns_in_any_order():
+    joined = b"\xef\xbb\xbfa,id\nx,1\n\xef\xbb\xbfa,id\n\xef\xbb\xbfy,2\n"
+    world = ManyObjects(files={"1.csv": b"id,a\n0,x\n", "2.csv": joined})
+    world.run()
+    assert [each["cause"] for each in world.rejects()] == ["repeats_header"]
+    assert [each["a"] for each in loaded(world)[0]] == ["x", "x", "\ufeffy"]
+
+
 @pytest.mark.parametrize(
     ("second", "words"),
     [

@@ -167,7 +167,7 @@ def test_requests_are_no_lines_where_they_are_cut_off(indent: int | None, end: i
     for value in ({"books": PUTS}, {"RequestItems": {"books": PUTS}}):
         pretty = json.dumps(value).replace("[", "[\n", 1).replace("}}}, ", "}}},\n")
         text = (json.dumps(value) if indent is None else pretty)[:end]
-        with pytest.raises(InvalidJson, match="not closed|cut off"):
+        with pytest.raises(InvalidJson, match=r"not closed|cut off"):
             World(text.encode(), source=SOURCE).preflight()
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import re
 import zipfile
 
@@ -147,7 +150,11 @@ def test_run_is_taken_up():
     ("data", "error", "words"),
     [
         (changed(archive(FILES), (*FLAGS, 1)), errors.UnsupportedFormat, "0.csv is encrypted"),
-        (changed(archive(FILES), (*CHECKSUM, 1)), errors.DamagedCompression, "0.csv, about byte"),
+        (
+            changed(archive(FILES), (*CHECKSUM, 1)),
+            errors.DamagedCompression,
+            r"!in/0.csv, about byte \d+ of the compressed data: the data are damaged \(",
+        ),
         (archive(FILES)[:-5], errors.DamagedCompression, "not a valid ZIP archive"),
         (archive({"a.csv": bytes(8 << 20)}), errors.ExpansionTooLarge, "!a.csv"),
         (archive({"a.csv": b"id\n1\n", "b": archive(FILES)}), errors.UnsupportedFormat, "!b: "),
@@ -155,7 +162,18 @@ def test_run_is_taken_up():
         (
             archive({"a.csv": b"PAR1aaaaaaaaPAR1"}),
             errors.UnsupportedFormat,
-            "is Parquet within zip",
+            "^s3://[^!]*!a.csv: this is Parquet within zip",
+        ),
+        *(
+            (
+                archive({"a.csv": b"id\n1\n", "b.csv": inside}),
+                errors.UnsupportedFormat,
+                "!b.csv: .*: unpack the archive, and import this file by itself$",
+            )
+            for inside in (
+                *(gzip.compress(b"id\n1\n"), bz2.compress(b"id\n"), lzma.compress(b"id\n")),
+                *("id\n1\n".encode("utf-16"), archive({"c": b"id\n"}), b"PAR1\x15"),
+            )
         ),
         (archive({"a/": b""}), errors.SourceNotFound, "no file to import"),
     ],
