@@ -100,6 +100,7 @@ _TEXT_KINDS = (
 """First characters, in lower case, of texts without rows."""
 _XML = re.compile(r"<([a-z][\w:-]*)(?:[ \n][^<>]*)?>\s*<[a-z!]")
 """Tag followed by another tag, which no column name contains."""
+_JSON = re.compile(r"\{\s*\"|\[\s*\{")
 _ION_ITEM = re.compile(r"\A(\$ion_1_0\s+)?\{\s*item\s*:\s*\{")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _LOOKED_AT = 1024
@@ -189,8 +190,11 @@ def _archive(start: bytes) -> str:
     return "a ZIP archive; unpack it, or leave out --compression and name it .zip"
 
 
-def refuse_other_texts(start: bytes) -> None:
-    """Raise `UnsupportedFormat` for text that begins like XML, HTML, SQL or similar."""
+def refuse_other_texts(start: bytes, *, has_columns: bool) -> None:
+    """Raise `UnsupportedFormat` for text that begins like XML, HTML, SQL or similar.
+
+    `has_columns`: the text is read as rows with columns, and so is not JSON either.
+    """
     text = start.removeprefix(BYTE_ORDER_MARK).lstrip().decode("latin-1").lower()
     text = text.replace("\r\n", "\n")
     # Ion allows white space between any tokens.
@@ -198,6 +202,8 @@ def refuse_other_texts(start: bytes) -> None:
     kind = next((kind for mark, kind in _TEXT_KINDS if text.startswith(mark)), None)
     if kind is None and _XML.match(text):
         kind = _TEXT_KINDS[0][1]
+    if kind is None and has_columns and _JSON.match(text):
+        kind = "JSON, and is read as columns: import it by itself, without --format"
     if kind is not None:
         raise UnsupportedFormat(
             f"the file begins as {kind}; if it has columns all the same, say --skip-lines N or"

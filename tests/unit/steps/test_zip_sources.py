@@ -175,6 +175,11 @@ def test_run_is_taken_up():
                 *("id\n1\n".encode("utf-16"), archive({"c": b"id\n"}), b"PAR1\x15"),
             )
         ),
+        *(
+            (archive({"a.csv": b"id,n\n1,2\n", "b.json": text}), errors.UnsupportedFormat, words)
+            for words in ("!b.json: the file begins as JSON, and is read as columns",)
+            for text in (b'{"id":"1","n":2}\n', b'[{"id":"1"}]', b'\xef\xbb\xbf[\n {\n  "id": 1}]')
+        ),
         (archive({"a/": b""}), errors.SourceNotFound, "no file to import"),
     ],
 )
@@ -185,6 +190,21 @@ def test_errors_are_named_before_anything_is_written(data, error, words):
         world.preflight()
     assert world.manifest == ()
     assert world.items == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("b.csv", b"id,n\n1,2\n"), ("b.TSV", b"id\tn\n1\t2\n"), ("b.csv.gz", b"id\n")],
+)
+def test_columns_behind_json_are_refused_by_name(name, text):
+    files = {"a.json": b'{"id":"1"}\n{"id":"2"}\n', name: text}
+    source = {"format": "auto", "delimiter": "auto"}
+    worlds = [ManyObjects(files=files, source=source)]
+    if not name.endswith(".gz"):
+        worlds.append(World(archive(files), source=source))
+    for world in worlds:
+        with pytest.raises(errors.UnsupportedFormat, match=f"{name}: by its name it has columns"):
+            world.preflight()
 
 
 def test_declared_compression_is_kept():
