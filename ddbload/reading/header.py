@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -396,8 +397,9 @@ def match_columns(
                 f" add it, leave the object out, or {_APART} with --rename"
             )
     # Where a file has no header, its names are cells: none of them is kept in messages.
-    if len(set(own)) < len(own) or header.numbered:
-        twice = next((place for place, each in enumerate(own, 1) if own.count(each) > 1), None)
+    counts = Counter(own)
+    twice = next((place for place, each in enumerate(own, 1) if counts[each] > 1), None)
+    if twice is not None or header.numbered:
         column = "a column" if twice is None else f"column {twice}"
         raise HeaderMismatch(
             f"{name} has {column} twice, and its header differs from the first object's, so that"

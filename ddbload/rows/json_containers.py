@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from itertools import chain
 
 from ddbload.errors import InvalidJson
 from ddbload.rows.blocks import repeated
@@ -23,22 +22,18 @@ BY_TABLE = frozenset(("RequestItems", "UnprocessedItems", "Responses"))
 _ITEMS, _MODEL, _ROWS_OF_MODEL = "Items", "DataModel", ["DataModel", None, "TableData"]
 _NAME_IN_MODEL = ["DataModel", None, "TableName"]
 _NOT_ROWS = ("UnprocessedKeys", "ConsumedCapacity", "ItemCollectionMetrics")
-PAGE = frozenset(
-    (
-        *("$metadata", "Items", "Count", "ScannedCount", "ConsumedCapacity", "LastEvaluatedKey"),
-        *("NextToken", "ResponseMetadata"),
-    )
-)
+PAGE = {
+    *("$metadata", "Items", "Count", "ScannedCount", "ConsumedCapacity", "LastEvaluatedKey"),
+    *("NextToken", "ResponseMetadata"),
+}
 """Members of a Scan or Query response printed by the AWS CLI and the SDKs.
 
 `$metadata` is added by the SDK for JavaScript.
 """
-AROUND_TABLES = frozenset(
-    (
-        *("$metadata", "ResponseMetadata", "UnprocessedKeys", "ConsumedCapacity"),
-        *("ItemCollectionMetrics", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
-    )
-)
+AROUND_TABLES = {
+    *("$metadata", "ResponseMetadata", "UnprocessedKeys", "ConsumedCapacity"),
+    *("ItemCollectionMetrics", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
+}
 """Members beside rows by table in requests and responses."""
 PAGES, _TABLES, _OTHER = range(3)
 """Kinds of outermost objects, of which a file has one: the last is of any other program."""
@@ -46,6 +41,7 @@ _OPEN_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET, _QUOTE, _COMMA = b'{[]",'
 # The quote alone is a string that is not complete.
 _TOKEN = re.compile(STRING + rb'|[\[{}\]",]')
 _OBJECTS_BEGIN = re.compile(rb"\[[ \t\r\n]*+(?=\{)")
+_OBJECT_IN_LIST = re.compile(STRING + rb"|([\[,]\s*+\{)")
 _EMPTY = re.compile(rb"\[\s*+\]")
 _REQUESTS_BEGIN = re.compile(rb'\[\s*+\{\s*+"(?:Put|Delete)Request"\s*+:')
 _TABLES_BEGIN = re.compile(
@@ -174,8 +170,9 @@ class ContainerScanner:
         objects = _OBJECTS_BEGIN.match(self._held, begin)
         path, table = self._path, None
         if path == _ROWS_OF_MODEL:
-            self.kind, self.is_model = _TABLES, True
+            self.is_model = True
             if self._model_table is None:
+                self.kind = _TABLES
                 raise self._invalid("a table has its TableData before its TableName", begin)
             table = self._model_table
         elif len(path) == 2 and path[0] in BY_TABLE and path[1] is not None:
@@ -190,9 +187,8 @@ class ContainerScanner:
             return None
         elif len(path) == 1 and _REQUESTS_BEGIN.match(self._held, begin):
             table = path[0]
-        is_page = table is None and path == [_ITEMS]
-        kind = _TABLES if table is not None else PAGES if is_page else _OTHER
-        if kind != (kind if self.kind is None else self.kind) or kind == self.kind == _OTHER:
+        kind = _TABLES if table is not None else PAGES if path == [_ITEMS] else _OTHER
+        if self.kind not in (None, kind) or self.kind == _OTHER:
             raise self._invalid(_SEVERAL, begin)
         self.kind, self.has_rows = kind, True
         if table is not None:
@@ -248,7 +244,7 @@ def invalid(what: str) -> InvalidJson:
 
 
 _NOT_JSON = "the object around the array of objects is not JSON"
-_SEVERAL = "the object holds several arrays of objects, and rows come from only one"
+_SEVERAL = "there are several arrays of objects, and rows come from only one kind of them"
 
 
 def _check_object(text: bytes, *, several: bool) -> dict[str, object]:
@@ -280,7 +276,7 @@ def _check_object(text: bytes, *, several: bool) -> dict[str, object]:
         ) from None
     if not isinstance(value, dict):
         raise invalid(_NOT_JSON)
-    if not several and _has_objects_in_list(value):
+    if not several and any(found[1] for found in _OBJECT_IN_LIST.finditer(text)):
         raise invalid(_SEVERAL)
     return value
 
@@ -294,16 +290,3 @@ def _is_empty_answer(value: dict[str, object], *, may_be_request: bool) -> bool:
     if names and value.keys() <= PAGE | BY_TABLE | AROUND_TABLES:
         return all(value[name] in ([], {}) for name in names)
     return may_be_request and bool(value) and all(member == [] for member in value.values())
-
-
-def _has_objects_in_list(value: dict[str, object]) -> bool:
-    waiting: list[object] = [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, list):
-            if any(isinstance(member, dict) for member in each):
-                return True
-            waiting += each
-        elif isinstance(each, dict):
-            waiting += chain(each.values())
-    return False
