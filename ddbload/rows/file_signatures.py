@@ -38,13 +38,14 @@ _BYTE_ORDER_MARKS = (
 )
 _CONVERT = "ddbload does not read it: write it as Parquet, CSV or JSON Lines"
 _EXPORT = "export the table again as JSON (--export-format DYNAMODB_JSON)"
-_UTF_16 = "UTF-16 text; say --encoding utf-16, or, of one of several objects, import it by itself"
-_OTHER_KINDS = (
+_OTHER_KINDS: tuple[tuple[bytes | tuple[bytes, ...], str], ...] = (
     (GZIP_SIGNATURE, "gzip data; decompress it first, or say --compression gzip"),
     (ZSTD_SIGNATURE, "Zstandard data; decompress it first, or say --compression zstd"),
     (PARQUET_SIGNATURE, "a Parquet file; leave out --format, or say --format parquet"),
-    (codecs.BOM_UTF16_LE, _UTF_16),
-    (codecs.BOM_UTF16_BE, _UTF_16),
+    (
+        (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+        "UTF-16 text; say --encoding utf-16, or, of one of several objects, import it by itself",
+    ),
     (b"BZh", "bzip2 data; decompress it first, or say --compression bzip2"),
     (XZ_SIGNATURE, "xz data; decompress it first, or say --compression xz"),
     (b"\x04\x22\x4d\x18", "LZ4 data; pipe it in: lz4 -dc FILE | ddbload import - TABLE"),
@@ -56,8 +57,7 @@ _OTHER_KINDS = (
         "an old spreadsheet (.xls) or another document of Office; save the sheet as CSV UTF-8",
     ),
     (b"Obj\x01", f"an Avro file; {_CONVERT}"),
-    (b"ORC\n\x03", f"an ORC file; {_CONVERT}"),
-    (b"ORC\x00", f"an ORC file; {_CONVERT}"),
+    ((b"ORC\n\x03", b"ORC\x00"), f"an ORC file; {_CONVERT}"),
     (b"ARROW1\x00\x00", f"an Arrow file; {_CONVERT}"),
     (b"\xe0\x01\x00\xea", f"Amazon Ion; {_CONVERT}"),
     (
@@ -65,16 +65,11 @@ _OTHER_KINDS = (
         "an SQLite database; export a table: sqlite3 -csv -header FILE 'SELECT * FROM NAME'",
     ),
     (b"%PDF-", "a PDF document; extract its table to CSV first"),
-    (b"\x89PNG\r\n\x1a\n", "a PNG image; name the file with the data"),
-    (b"\xff\xd8\xff", "a JPEG image; name the file with the data"),
-    (b"GIF89a", "a GIF image; name the file with the data"),
-    (b"ID3\x03", "a recording; name the file with the data"),
-    (b"ID3\x04", "a recording; name the file with the data"),
+    ((b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a"), "an image; name the file with the data"),
+    ((b"ID3\x03", b"ID3\x04"), "a recording; name the file with the data"),
     (b"\x89HDF\r\n\x1a\n", f"an HDF5 file; {_CONVERT}"),
     (b"\x93NUMPY", f"a NumPy array; {_CONVERT}"),
-    (b"\x80\x03}", f"a Python pickle; {_CONVERT}"),
-    (b"\x80\x04\x95", f"a Python pickle; {_CONVERT}"),
-    (b"\x80\x05\x95", f"a Python pickle; {_CONVERT}"),
+    ((b"\x80\x03}", b"\x80\x04\x95", b"\x80\x05\x95"), f"a Python pickle; {_CONVERT}"),
     (b"PGDMP", "a dump of pg_dump; export the table: psql -c '\\copy NAME to FILE csv header'"),
     (b"\x7fELF", "a program; name the file with the data"),
 )
@@ -84,18 +79,18 @@ SPREADSHEET = "a spreadsheet (.xlsx or .ods); save the sheet as CSV UTF-8"
 """Description of a spreadsheet in errors, with the advice."""
 _SHEET_FILES = (b"[Content_Types].xml", b"_rels/", b"xl/", b"docProps/", b"mimetypeapplication/")
 """Names of the first file in the ZIP archives of spreadsheets."""
-_TEXT_KINDS = (
+_TEXT_KINDS: tuple[tuple[str | tuple[str, ...], str], ...] = (
     ("<?xml", "XML; ddbload does not read it: write its records as CSV or JSON Lines"),
-    ("<!doctype html", "an HTML page, as of an error or a login; fetch the file itself"),
-    ("<html", "an HTML page, as of an error or a login; fetch the file itself"),
+    (("<!doctype html", "<html"), "an HTML page, as of an error or a login; fetch the file itself"),
     ("{\\rtf", "a document in RTF; save its table as CSV"),
     ("$ion_1_0", f"Amazon Ion; {_CONVERT}"),
     ("{item:{", f"Amazon Ion, as an export of DynamoDB has it; {_EXPORT}"),
     ("%yaml", "YAML; ddbload does not read it: write it as JSON Lines"),
-    ("insert into ", "SQL statements; export the table as CSV instead"),
-    ("create table ", "SQL statements; export the table as CSV instead"),
-    ("-- mysql dump", "a dump in SQL; export the table as CSV instead"),
-    ("--\n-- postgresql database dump", "a dump in SQL; export the table as CSV instead"),
+    (("insert into ", "create table "), "SQL statements; export the table as CSV instead"),
+    (
+        ("-- mysql dump", "--\n-- postgresql database dump"),
+        "a dump in SQL; export it as CSV instead",
+    ),
 )
 """First characters, in lower case, of texts without rows."""
 _XML = re.compile(r"<([a-z][\w:-]*)(?:[ \n][^<>]*)?>\s*<[a-z!]")
@@ -163,7 +158,8 @@ def refuse_binary_files(start: bytes, *, is_member: bool = False) -> None:
         # Plain text may begin with the same three letters.
         kind = None
     if start.startswith(ZIP_SIGNATURES):
-        kind = _archive(start)
+        zipped = "a ZIP archive; unpack it, or leave out --compression and name it .zip"
+        kind = SPREADSHEET if start.startswith(_SHEET_FILES, 30) else zipped
     if start.startswith(_TAR, _TAR_AT):
         kind = "a tape archive (tar); unpack it: tar -xf FILE"
     if kind is not None and is_member and "--" in kind:
@@ -180,14 +176,6 @@ def refuse_control_characters(start: bytes) -> None:
             " have; name the file with the data, or, if it is text, its encoding (--encoding, such"
             " as utf-16)"
         )
-
-
-def _archive(start: bytes) -> str:
-    """Name the kind of a ZIP archive, spreadsheet or other, by its first file."""
-    first = start[30:]
-    if first.startswith(_SHEET_FILES):
-        return SPREADSHEET
-    return "a ZIP archive; unpack it, or leave out --compression and name it .zip"
 
 
 def refuse_other_texts(start: bytes, *, has_columns: bool) -> None:
