@@ -193,7 +193,7 @@ def refuse_other_texts(start: bytes, *, has_columns: bool) -> None:
     if kind is None and _XML.match(text):
         kind = _TEXT_KINDS[0][1]
     if kind is None and has_columns and _JSON.match(text):
-        kind = "JSON, and is read as columns: import it by itself, without --format"
+        kind = "JSON does: leave out --format, and import it apart from rows with columns"
     if kind is not None:
         raise UnsupportedFormat(
             f"the file begins as {kind}; if it has columns all the same, say --skip-lines N or"
@@ -213,10 +213,10 @@ _COMPARED_BYTES = 16 * 1024
 _SHOWN_CHARACTERS = 60
 
 
-def refuse_other_encodings(data: bytes, *, whole: bool) -> None:
+def refuse_other_encodings(data: bytes, *, whole: bool, is_member: bool = False) -> None:
     """Raise `UnsupportedFormat` for text of which most lines beyond ASCII are not UTF-8.
 
-    `data`: beginning of the file; `whole`: all of it. A few lines of that kind in other text are
+    `data`: beginning of the file; `whole`: all of it; `is_member`: in an archive. A few lines of that kind in other text are
     damaged, and rejected.
     """
     if data.isascii():
@@ -228,7 +228,7 @@ def refuse_other_encodings(data: bytes, *, whole: bool) -> None:
     bad = [(number, line) for number, line in enumerate(lines, 1) if not _is_utf8(line)]
     if 2 * len(bad) <= len(beyond) or not bad:
         return
-    refuse_binary_files(data)
+    refuse_binary_files(data, is_member=is_member)
     refuse_control_characters(data)
     number, line = bad[0]
     found = [*_texts(line, b"\n".join(line for _, line in bad)[:_COMPARED_BYTES])]

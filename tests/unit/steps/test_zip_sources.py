@@ -177,9 +177,12 @@ def test_run_is_taken_up():
         ),
         *(
             (archive({"a.csv": b"id,n\n1,2\n", "b.json": text}), errors.UnsupportedFormat, words)
-            for words in ("!b.json: the file begins as JSON, and is read as columns",)
+            for words in (
+                "!b.json: the file begins as JSON does: leave out --format, and import it apart",
+            )
             for text in (b'{"id":"1","n":2}\n', b'[{"id":"1"}]', b'\xef\xbb\xbf[\n {\n  "id": 1}]')
         ),
+        (archive({"b": gzip.compress(b"id\n")}), errors.UnsupportedFormat, "gzip data: unpack the"),
         (archive({"a/": b""}), errors.SourceNotFound, "no file to import"),
     ],
 )
