@@ -216,8 +216,8 @@ _SHOWN_CHARACTERS = 60
 def refuse_other_encodings(data: bytes, *, whole: bool, is_member: bool = False) -> None:
     """Raise `UnsupportedFormat` for text of which most lines beyond ASCII are not UTF-8.
 
-    `data`: beginning of the file; `whole`: all of it; `is_member`: in an archive. A few lines of that kind in other text are
-    damaged, and rejected.
+    `data`: beginning of the file; `whole`: all of it; `is_member`: in an archive. A few lines of
+    that kind in other text are damaged, and rejected.
     """
     if data.isascii():
         return
