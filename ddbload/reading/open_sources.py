@@ -349,7 +349,7 @@ def open_parquet(
     if compression != UNCOMPRESSED:
         # Parquet is read from its end and in ranges, which a compressed stream does not allow.
         raise UnsupportedFormat(
-            f"{raw.name} is Parquet within {compression}: decompress it first; Parquet files are"
+            f"this is Parquet within {compression}: decompress it first; Parquet files are"
             " compressed inside"
         )
     try:

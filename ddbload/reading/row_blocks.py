@@ -23,7 +23,12 @@ from ddbload.errors import ExpansionTooLarge, InvalidPayload, SplitMismatch, Unt
 from ddbload.items.row_encoder import RowEncoder, row_encoder_for
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.header import match_columns, read_header, wanted_columns
-from ddbload.reading.open_sources import open_decoded, open_each, open_parquet
+from ddbload.reading.open_sources import (
+    open_decoded,
+    open_each,
+    open_parquet,
+    prefix_errors_with_object_name,
+)
 from ddbload.rows.blocks import Block, BlockSplitter, Defect, RowBoundaries, RowPositions
 from ddbload.rows.dialect_grammar import row_boundaries_for
 from ddbload.rows.json_framing import MORE_FOLLOWS
@@ -242,7 +247,9 @@ def row_groups(objects: Iterable[Pinned], context: Context) -> Iterator[Pinned]:
     """List each row group of Parquet files, small ones merged, as an object to read."""
     with closing(open_each(iter(objects), context, several=True)) as each:
         for pinned, raw in each:
-            for first, after, size in open_parquet(raw).row_group_ranges():
+            with prefix_errors_with_object_name(raw, several=True):
+                file = open_parquet(raw)
+            for first, after, size in file.row_group_ranges():
                 yield {**pinned, "row_groups": [first, after], "bytes": size}
 
 

@@ -39,6 +39,12 @@ def notices(data: bytes, **payload: Any) -> list[str]:
         ("id\n1\nid\n2\n", 1),
         ("id,name\n1,a\nid,nome\n", 0),
         ("id,name\nid,name\n", 1),
+        # Files that begin with a byte order mark, joined.
+        ("\ufeffid,name\n1,a\n\ufeffid,name\n2,b\n", 1),
+        ('\ufeff"id","name"\n"1","a"\n\ufeff"id","name"\n"2","b"\n', 1),
+        ('\ufeffid,"a,b"\n1,a\n\ufeffid,"a,b"\n\n2,b\n\ufeff3,b\n\ufeffid,"a,b"\r\n', 2),
+        ("\ufeffid\n1\n\ufeffid\n2\n", 1),
+        ("id,name\n1,a\n\ufeffid,nome\n", 0),
     ],
 )
 def test_row_that_repeats_the_header_is_rejected(tmp_path: Path, text: str, rejects: int) -> None:
