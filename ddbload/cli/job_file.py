@@ -244,26 +244,22 @@ def _checked(
     given: Mapping[str, Any], where: str, known: Sequence[str], folder: Path
 ) -> dict[str, Any]:
     """Return options with variables and paths resolved; refuse unknown ones."""
-    found = {}
-    for name, value in given.items():
+    for name in given:
         if name not in known:
             near = did_you_mean(name, known)
             raise InvalidUsage(f"{where}: there is no option {name}{near}")
-        value = _resolved(value, f"{where}.{name}")
-        if name in _PATHS:
-            paths = value if isinstance(value, list) else [value]
-            paths = [_located(each, folder) if isinstance(each, str) else each for each in paths]
-            value = paths if isinstance(value, list) else paths[0]
-        found[name] = value
-    return found
+    return {
+        name: _resolved(value, f"{where}.{name}", folder if name in _PATHS else None)
+        for name, value in given.items()
+    }
 
 
-def _resolved(value: Any, where: str) -> Any:
-    """Replace ${VARIABLE} in texts."""
+def _resolved(value: Any, where: str, folder: Path | None) -> Any:
+    """Replace ${VARIABLE} in texts; texts that are paths are in `folder`."""
     if isinstance(value, dict):
-        return {name: _resolved(each, f"{where}.{name}") for name, each in value.items()}
+        return {name: _resolved(each, f"{where}.{name}", folder) for name, each in value.items()}
     if isinstance(value, list):
-        return [_resolved(each, where) for each in value]
+        return [_resolved(each, where, folder) for each in value]
     if not isinstance(value, str):
         return value
 
@@ -272,11 +268,9 @@ def _resolved(value: Any, where: str) -> Any:
             raise InvalidUsage(f"{where}: the environment variable {found[1]} is not set")
         return os.environ[found[1]]
 
-    return _VARIABLE.sub(variable, value)
-
-
-def _located(path: str, folder: Path) -> str:
-    return path if not path or path == "-" or path.startswith("s3://") else str(folder / path)
+    text = _VARIABLE.sub(variable, value)
+    is_path = folder is not None and text not in ("", "-") and not text.startswith("s3://")
+    return str(folder / text) if is_path and folder is not None else text
 
 
 def _draw(results: Sequence[Mapping[str, Any]]) -> None:

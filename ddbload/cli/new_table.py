@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +9,13 @@ from ddbload.aws.retry import DEFAULT_POLICY, call_with_retries
 from ddbload.aws.table_description import describe_table_with_response
 from ddbload.cli import options
 from ddbload.cli.terminal import Output, ask_to_agree
-from ddbload.errors import InvalidUsage, TableNotActive, TableNotFound
+from ddbload.errors import InvalidUsage, TableNotFound
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_MAX_SECONDS, _POLL_SECONDS = 300.0, 0.5
-"""Seconds to wait for a new table, and between two looks at it."""
+_WAITED: Any = {"Delay": 1, "MaxAttempts": 300}
+"""Seconds between two looks at a new table, and their number."""
 NewKeys = tuple[tuple[str, str], ...]
 """Name and type of the partition key, followed by those of the sort key, if any."""
 create_table_option = options.writing_option(
@@ -52,10 +51,7 @@ def parse_table_keys(
 
 
 def create_table(client: DynamoDBClient, table: str, keys: NewKeys) -> None:
-    """Create an on-demand table, and wait until it is active.
-
-    Raises `TableNotActive` after five minutes, and AWS's errors.
-    """
+    """Create an on-demand table, and wait until it is active. Raises AWS's errors."""
     request: Any = {
         "TableName": table,
         "BillingMode": "PAY_PER_REQUEST",
@@ -67,19 +63,12 @@ def create_table(client: DynamoDBClient, table: str, keys: NewKeys) -> None:
             for (name, _), role in zip(keys, ("HASH", "RANGE"), strict=False)
         ],
     }
-    call_with_retries(
-        lambda: client.create_table(**request), f"making table {table}", policy=DEFAULT_POLICY
-    )
-    end = time.monotonic() + _MAX_SECONDS
-    while True:
-        try:
-            describe_table_with_response(client, table)
-        except (TableNotFound, TableNotActive):
-            if time.monotonic() > end:
-                raise
-            time.sleep(_POLL_SECONDS)
-        else:
-            return
+    waiter = client.get_waiter("table_exists")
+    for doing, call in (
+        ("making", lambda: client.create_table(**request)),
+        ("waiting for", lambda: waiter.wait(TableName=table, WaiterConfig=_WAITED)),
+    ):
+        call_with_retries(call, f"{doing} table {table}", policy=DEFAULT_POLICY)
 
 
 def ensure_table(
