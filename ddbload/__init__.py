@@ -17,7 +17,3 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module("ddbload.api"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_OF_THE_API])

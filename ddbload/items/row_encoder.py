@@ -309,10 +309,11 @@ def row_encoder_for(record: RunRecord, hmac_key: bytes | None = None) -> RowEnco
     """Return the encoder for a run's rows. `hmac_key`: for templates that use one."""
     if record.payload.source.kind.has_columns:
         return DelimitedRowEncoder(record, hmac_key)
-    return DocumentEncoder(_document_rules(record, hmac_key))
+    return DocumentEncoder(document_rules(record, hmac_key))
 
 
-def _document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
+def document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
+    """Return the rules by which lines of JSON become a run's items."""
     payload = record.payload
     kind, options = payload.source.kind, payload.options
     return DocumentRules(
@@ -327,7 +328,7 @@ def _document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
         started=record.created,
         typed=kind.is_native or kind.is_container,
         native=kind.is_native,
-        envelope=_ENVELOPES[payload.source.format],
+        envelope=_ENVELOPES.get(payload.source.format, bare),
         writes=row_writes(payload, record.table),
     )
 

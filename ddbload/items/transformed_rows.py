@@ -11,7 +11,7 @@ from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any
 
-from ddbload.contracts.column_mapping import ColumnChanges, row_writes
+from ddbload.contracts.column_mapping import ColumnChanges
 from ddbload.contracts.payload import NULL, Payload
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
@@ -19,10 +19,10 @@ from ddbload.dynamodb.modes import PUT
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import TransformNotDeterministic, visible
 from ddbload.items.batch_encoder import EncodedRows
-from ddbload.items.document_builder import DocumentBuilder, DocumentRules, item_line
-from ddbload.items.item_requests import Item, compact_json, joiner_for
+from ddbload.items.document_builder import item_line
+from ddbload.items.item_requests import Item, compact_json
 from ddbload.items.python_values import WRONG_VALUE, attributes_of, python_row
-from ddbload.items.row_encoder import RowEncoder, row_encoder_for
+from ddbload.items.row_encoder import DocumentEncoder, document_rules, row_encoder_for
 from ddbload.items.row_filter import FILTERED
 from ddbload.rows.blocks import Block, Defect, RowPositions
 
@@ -33,39 +33,21 @@ CHECKED_ROWS = 100
 _MAX_MESSAGE = 300
 
 
-class TransformedRows(RowEncoder):
-    """Encoder for the rows of a run after a function."""
+class TransformedRows(DocumentEncoder):
+    """Encoder for the rows of a run after a function, whose results are lines of DynamoDB JSON."""
 
     def __init__(
-        self,
-        record: RunRecord,
-        transform: Transform,
-        hmac_key: bytes | None = None,
-        checked: int = 0,
+        self, record: RunRecord, transform: Transform, hmac_key: bytes | None, checked: int = 0
     ) -> None:
         """Take what `row_encoder_for` takes, the function, and rows to call it twice with."""
-        payload, options = record.payload, record.payload.options
-        writes = row_writes(payload, record.table)
-        super().__init__(joiner_for(record.table, record.mode, options.position_attribute, writes))
+        rules = document_rules(record, hmac_key)
+        bare: Any = {"types": {}, "changes": ColumnChanges(), "where": (), "markers": frozenset()}
+        super().__init__(replace(rules, **bare, typed=True, native=True, envelope=item_line))
         # The function comes before what the mode makes of a row.
-        self.inner = row_encoder_for(replace(record, payload=_plain(payload)), hmac_key)
+        self.inner = row_encoder_for(replace(record, payload=_plain(record.payload)), hmac_key)
         """Encoder of the rows that the function gets."""
         self.ends = self.inner.ends
         self._transform, self._checked = transform, checked
-        self._builder = DocumentBuilder(
-            DocumentRules(
-                table=record.table,
-                changes=ColumnChanges(),
-                nulls=payload.empty_policy,
-                mode=record.mode,
-                position_attribute=options.position_attribute,
-                started=record.created,
-                typed=True,
-                native=True,
-                envelope=item_line,
-                writes=writes,
-            )
-        )
 
     def reordered(self, places: Sequence[int]) -> TransformedRows:
         """Return the encoder for an object whose columns have these places among the run's."""
@@ -118,7 +100,7 @@ class TransformedRows(RowEncoder):
         if found is None or isinstance(found, Defect):
             return FILTERED if found is None else found
         try:
-            return self._builder.build(compact_json({"Item": found}).encode(), byte)
+            return super().build(compact_json({"Item": found}).encode(), byte)
         except UnicodeEncodeError:
             return Defect(WRONG_VALUE, "the function's row has text that UTF-8 cannot write")
 
