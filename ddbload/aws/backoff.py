@@ -70,10 +70,10 @@ class CongestionBackoff:
         self.until = max(self.until, now + full_jitter(self._level, self._rng, base=base))
 
     def passed(self, now: float) -> None:
-        """Begin anew after a request that passed."""
+        """Lower the level after a request that passed, twice as fast as it rises."""
         self._passed_at = now
         self.refused_for_long = False
-        self._level = 0
+        self._level = max(0, self._level - 2)
 
     def is_random(self, rows: int, units: int, written: int) -> bool:
         """Return whether a request was refused at random. `written`: its written units.

@@ -38,13 +38,13 @@ def test_backoff_rises_once_for_requests_in_flight_together():
     assert wait(backoff, 1.0) == 2
 
 
-def test_backoff_begins_anew_with_a_request_that_passes():
+def test_backoff_falls_two_levels_with_each_request_that_passes():
     backoff = make_backoff()
     for now in range(5):
         backoff.failed(now, now)
     backoff.passed(0.0)
     backoff.failed(100.0, 100.0)
-    assert wait(backoff, 100.0) == 2
+    assert wait(backoff, 100.0) == 2**4
 
 
 def test_a_refusal_is_an_answer_that_ends_the_backoff():
