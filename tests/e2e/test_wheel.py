@@ -25,7 +25,9 @@ PARTS = (
 
 
 def test_wheel_has_the_package_and_the_construct_with_the_app(wheel):
-    files = [path for path in (ROOT / "ddbload").rglob("*") if path.suffix in (".py", ".pyi", ".typed")]
+    files = [
+        path for path in (ROOT / "ddbload").rglob("*") if path.suffix in (".py", ".pyi", ".typed")
+    ]
     sources = {path.relative_to(ROOT).as_posix() for path in files}
     tracked = subprocess.run(
         ["git", "ls-files", "--", *PARTS], cwd=ROOT, check=True, capture_output=True, text=True
