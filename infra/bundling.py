@@ -127,7 +127,7 @@ class _Finder(ModuleFinder):
 def _imported_modules() -> list[tuple[Path, Path]]:
     """Return all modules that handlers import, also later: paths in the asset, and their files.
 
-    The packages of the command line (cli, convert, planning, runs, verification) are not among them.
+    Those of the command line (cli, convert, planning, runs, verification) are not among them.
     """
     finder = _Finder([str(ROOT), str(CODE)])
     for handler in sorted((ROOT / "lambdas").glob("[!_]*.py")):
