@@ -29,6 +29,8 @@ class HeaderEvidence:
     """Reason in words. Quotes nothing of the file."""
     contrasts: bool = False
     """True if some column has text in this row, and numbers or dates below it."""
+    decides: bool = True
+    """False if most columns of text say nothing."""
 
 
 def header_evidence(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderEvidence:
@@ -54,7 +56,8 @@ def header_evidence(first: Sequence[str], rows: Sequence[Sequence[str]]) -> Head
         return HeaderEvidence(True, "its fields stand in the rows below, too")
     same = [place for place in named if _is_code(first[place], [row[place] for row in rows])]
     if same and not differ:
-        return HeaderEvidence(True, "its fields are written as those of the rows below")
+        why = "its fields are written as those of the rows below"
+        return HeaderEvidence(True, why, decides=2 * len(same) > len(named))
     if differ:
         columns = "1 column has" if len(differ) == 1 else f"{len(differ)} columns have"
         return HeaderEvidence(False, f"{columns} numbers or dates below it, and text in it", True)

@@ -30,6 +30,7 @@ from ddbload.rows.sample_splits import (
 )
 from ddbload.rows.table_readings import (
     EXCEL_LINE,
+    LEAST,
     WEAK_DELIMITERS,
     Candidate,
     TableReadings,
@@ -185,7 +186,7 @@ class Judge:
         """
         usual = self._tables
         others = (self._sample.table(each) for each in (*self._rare(), *self._spaced()))
-        fitting = [table for table in others if table is not None and table.fits]
+        fitting = [table for table in others if table is not None and self._fits(table)]
         weak = [self._sample.table(each) for each in WEAK_DELIMITERS if self._wanted]
         fitting_weak = [table for table in weak if table is not None and table.fits]
         for tables in ([*usual, *fitting], fitting_weak):
@@ -193,6 +194,15 @@ class Judge:
                 return having
         counted = [each for each in [*usual, *fitting] if self._has_count(each)]
         return counted or [*usual, *fitting]
+
+    def _fits(self, table: SampleTable) -> bool:
+        """Return whether all rows fit, or most if marks of several characters delimit the fields.
+
+        These do not occur by chance.
+        """
+        is_mark = len(table.delimiter) > 1 and table.delimiter[-1] != " "
+        least = LEAST if is_mark else 1.0
+        return table.columns > 1 and table.fit(0, table.columns) >= least
 
     def _has_count(self, table: SampleTable) -> bool:
         """Return whether most rows have the known number of fields, perhaps before a delimiter."""

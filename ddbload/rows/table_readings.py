@@ -28,7 +28,7 @@ WEAK_DELIMITERS = (":", " ")
 """Delimiters common in prose. They count only if the header then has the key columns."""
 EXCEL_LINE = re.compile(rb'"?sep=([^\r\n])"?(?=[\r\n]|\Z)', re.IGNORECASE)
 """First line that gives Excel the delimiter: `sep=;`."""
-_LEAST = 0.7
+LEAST = 0.7
 """Share of rows below the header that must have its width, for a reading to be considered."""
 
 
@@ -78,8 +78,9 @@ class TableReadings:
             rival = self._sample.table(table.delimiter, usual._replace(comment=marks.comment))
         last = table.lines[-1]
         lead = -1 if rival is None else rival.fitting(last) - table.fitting(last)
-        if lead > 0:
-            # The usual quotes make more rows.
+        is_whole = rival is not None and _is_whole(rival)
+        if lead > 0 or (rival is not None and is_whole and (marks.quote or _breaks_types(table, rival))):
+            # The usual quotes make more rows, or cells with line ends.
             return
         for each in self._of_table(table, prior):
             if not self._wanted <= set(each.reading.names or ()):
@@ -88,9 +89,10 @@ class TableReadings:
             if is_between and not self._comments_are_clear(table):
                 # As comments, rows would be left out.
                 continue
-            is_best, is_clear = each.is_best, each.clear
-            if not is_clear and (lead == 0 or (rival is not None and _are_meant(rival))):
-                is_best = False
+            is_clear = each.clear and not is_whole
+            is_best = each.is_best and not is_whole and (is_clear or lead < 0)
+            if is_between and not self._comments_are_seen(table):
+                is_clear = is_best = False
             if table.delimiter in WEAK_DELIMITERS and table.delimiter != self._usual:
                 reading = each.reading
                 is_best = is_best and reading.width > 2
@@ -108,7 +110,7 @@ class TableReadings:
         is_trailing = is_trailing and (width > 2 or not self._is_apart(table, start))
         if len(rows) - start < 2 and lead and not is_trailing:
             return
-        if width < 2 or fit < _LEAST or not self._may_be(table, start, fit):
+        if width < 2 or fit < LEAST or not self._may_be(table, start, fit):
             return
         base = prior * self._sample.score(table, start, width)
         if is_trailing or (2 * len(names) > width and len(names) > 1):
@@ -161,7 +163,7 @@ class TableReadings:
                 why = f"looks like data and not like names: {evidence.why}"
             data = (head, *reading.rows)
             data_reading = replace(reading, header=False, names=None, rows=data)
-            is_best = not start or self._is_apart(table, start)
+            is_best = evidence.decides and (not start or self._is_apart(table, start))
             yield Candidate(data_reading, base * 0.9, why, clear=False, is_best=is_best)
             return
         below_rows = reading.rows
@@ -258,6 +260,14 @@ class TableReadings:
         marked = [row for row in rows if row and row[0].startswith(mark)]
         return not any(len(row) - (not row[-1]) <= table.width <= len(row) for row in marked)
 
+    def _comments_are_seen(self, table: SampleTable) -> bool:
+        """Return whether no line beyond the sample's rows may begin with the comment mark."""
+        mark = table.marks.comment or ""
+        plain = self._sample.table(table.delimiter, table.marks._replace(comment=None))
+        rest = [] if plain is None else self._sample.lines[plain.lines[-1] :]
+        is_seen = self._sample.whole and not any(n.startswith(mark.encode()) for n in rest)
+        return is_seen or mark == self._sample.bare_comment
+
     def _at_top(self, table: SampleTable, reading: Reading) -> Reading:
         """Skip comments as lines if they all come before the rows: others might be data."""
         mark = reading.comment
@@ -277,7 +287,7 @@ class TableReadings:
         `is_trailing`: they have one field more, which is empty.
         """
         names, width, why = table.rows[start - 1] or [], table.width, self._why(table, start)
-        row_names = self._row_names(table, start) if is_trailing else []
+        row_names = self._row_names(table, start)
         is_ended = start == 1 and len(names) == width + 1 and not names[-1]
         if is_ended or (is_trailing and not row_names):
             # Every row ends with a delimiter, or the header alone.
@@ -289,20 +299,23 @@ class TableReadings:
             if is_named or not names[0].startswith(COMMENTS):
                 yield Candidate(reading, base * 1.05, why, clear, is_best=clear)
             return
-        extra = [f"c{place + 1}" for place in range(len(names), width)]
-        is_short = len(names) == width - 1
-        # R writes no name above row names. Blank cells at the end have no name either.
-        has_row_names = is_short and bool(row_names or any(map(str.strip, table.last_cells)))
-        given = ["row", *names] if has_row_names else [*names, *extra]
-        columns, _, _ = name_columns(given, number=True)
         reading = table.reading(start)
         first = tuple(table.rows[start] or ())
-        rows = (first, *reading.rows)
-        named = replace(reading, header=False, columns=columns, names=columns, rows=rows)
-        if len(names) < width:
-            # Unless row names count, only a person sees if rows end with a delimiter.
-            is_best = row_names == [str(number) for number in range(1, len(row_names) + 1)]
-            factor = 0.95 if is_short else 0.8
+        given, is_short = [], len(names) == width - 1
+        # R writes no name above row names. Blank cells at the end have no name either.
+        has_cells = any(map(str.strip, table.last_cells))
+        if is_short and (row_names or has_cells):
+            given.append(["row", *names])
+        if has_cells or not given:
+            given.append([*names, *(f"c{place + 1}" for place in range(len(names), width))])
+        for place, each in enumerate(given if len(names) < width else ()):
+            columns, _, _ = name_columns(each, number=True)
+            rows = (first, *reading.rows)
+            named = replace(reading, header=False, columns=columns, names=columns, rows=rows)
+            # Only a person sees what cells without a name are, unless row names count.
+            counts = row_names == [str(number + 1) for number in range(len(row_names))]
+            is_best = not place and (counts or not is_trailing if row_names else not has_cells)
+            factor = (0.95 if is_short else 0.8) - 0.01 * place
             yield Candidate(named, base * factor, why, clear=False, is_best=is_best)
         evidence = header_evidence(first, reading.rows)
         if not evidence.looks_like_data:
@@ -372,9 +385,19 @@ class TableReadings:
             yield Candidate(reading, 0.4, why, clear=mark == bare, is_best=False)
 
 
-def _are_meant(usual: SampleTable) -> bool:
-    """Return whether several cells hold line ends, and all rows fit, so that no quote is text."""
-    return usual.fits and sum("\n" in cell for row in usual.first for cell in row) > 1
+def _is_whole(usual: SampleTable) -> bool:
+    """Return whether all rows fit, and quoted cells hold line ends, so that no quote is text."""
+    return usual.fits and any("\n" in cell for row in usual.first for cell in row)
+
+
+def _breaks_types(table: SampleTable, usual: SampleTable) -> bool:
+    """Return whether only the usual quotes leave numbers or dates alone in a column."""
+    found = []
+    for each, other in ((table, usual), (usual, table)):
+        # Rows in which they differ come first, as only some are compared.
+        rows = sorted(each.first[1:], key=set(other.first).__contains__)
+        found.append(header_evidence(each.first[0], rows).contrasts)
+    return found == [False, True]
 
 
 def head_factor(evidence: HeaderEvidence) -> float:
