@@ -78,8 +78,9 @@ class TableReadings:
             rival = self._sample.table(table.delimiter, usual._replace(comment=marks.comment))
         last = table.lines[-1]
         lead = -1 if rival is None else rival.fitting(last) - table.fitting(last)
-        is_whole = rival is not None and _is_whole(rival)
-        if lead > 0 or (rival is not None and is_whole and (marks.quote or _breaks_types(table, rival))):
+        # If quoted cells hold line ends and all rows fit, no quote is text.
+        meant = rival if rival and rival.fits and rival.holds_line_ends else None
+        if lead > 0 or (meant and (marks.quote or _breaks_types(table, meant))):
             # The usual quotes make more rows, or cells with line ends.
             return
         for each in self._of_table(table, prior):
@@ -89,10 +90,9 @@ class TableReadings:
             if is_between and not self._comments_are_clear(table):
                 # As comments, rows would be left out.
                 continue
-            is_clear = each.clear and not is_whole
-            is_best = each.is_best and not is_whole and (is_clear or lead < 0)
-            if is_between and not self._comments_are_seen(table):
-                is_clear = is_best = False
+            is_sure = meant is None and not (is_between and self._may_go_on(table))
+            is_clear = each.clear and is_sure
+            is_best = each.is_best and is_sure and (is_clear or lead < 0)
             if table.delimiter in WEAK_DELIMITERS and table.delimiter != self._usual:
                 reading = each.reading
                 is_best = is_best and reading.width > 2
@@ -260,13 +260,13 @@ class TableReadings:
         marked = [row for row in rows if row and row[0].startswith(mark)]
         return not any(len(row) - (not row[-1]) <= table.width <= len(row) for row in marked)
 
-    def _comments_are_seen(self, table: SampleTable) -> bool:
-        """Return whether no line beyond the sample's rows may begin with the comment mark."""
+    def _may_go_on(self, table: SampleTable) -> bool:
+        """Return whether lines beyond the sample's rows may begin with the comment mark."""
         mark = table.marks.comment or ""
         plain = self._sample.table(table.delimiter, table.marks._replace(comment=None))
-        rest = [] if plain is None else self._sample.lines[plain.lines[-1] :]
+        rest = self._sample.lines[plain.lines[-1] if plain else 0 :]
         is_seen = self._sample.whole and not any(n.startswith(mark.encode()) for n in rest)
-        return is_seen or mark == self._sample.bare_comment
+        return not is_seen and mark != self._sample.bare_comment
 
     def _at_top(self, table: SampleTable, reading: Reading) -> Reading:
         """Skip comments as lines if they all come before the rows: others might be data."""
@@ -312,9 +312,8 @@ class TableReadings:
             columns, _, _ = name_columns(each, number=True)
             rows = (first, *reading.rows)
             named = replace(reading, header=False, columns=columns, names=columns, rows=rows)
-            # Only a person sees what cells without a name are, unless row names count.
-            counts = row_names == [str(number + 1) for number in range(len(row_names))]
-            is_best = not place and (counts or not is_trailing if row_names else not has_cells)
+            # What the cells without a name are, only a person sees.
+            is_best = not place and bool(row_names) == has_cells
             factor = (0.95 if is_short else 0.8) - 0.01 * place
             yield Candidate(named, base * factor, why, clear=False, is_best=is_best)
         evidence = header_evidence(first, reading.rows)
@@ -383,11 +382,6 @@ class TableReadings:
             reading = self._at_top(table, table.reading(0))
             why = "begins as a comment does"
             yield Candidate(reading, 0.4, why, clear=mark == bare, is_best=False)
-
-
-def _is_whole(usual: SampleTable) -> bool:
-    """Return whether all rows fit, and quoted cells hold line ends, so that no quote is text."""
-    return usual.fits and any("\n" in cell for row in usual.first for cell in row)
 
 
 def _breaks_types(table: SampleTable, usual: SampleTable) -> bool:
