@@ -287,9 +287,10 @@ class TableReadings:
         `is_trailing`: they have one field more, which is empty.
         """
         names, width, why = table.rows[start - 1] or [], table.width, self._why(table, start)
-        row_names = self._row_names(table, start)
+        is_short = len(names) == width - 1
+        has_row_names = is_short and self._has_row_names(table, start)
         is_ended = start == 1 and len(names) == width + 1 and not names[-1]
-        if is_ended or (is_trailing and not row_names):
+        if is_ended or (is_trailing and not has_row_names):
             # Every row ends with a delimiter, or the header alone.
             reading, is_named = self._at_top(table, table.reading(0)), len(names) > 1
             rest = table.below(start, width)
@@ -301,19 +302,16 @@ class TableReadings:
             return
         reading = table.reading(start)
         first = tuple(table.rows[start] or ())
-        given, is_short = [], len(names) == width - 1
         # R writes no name above row names. Blank cells at the end have no name either.
         has_cells = any(map(str.strip, table.last_cells))
-        if is_short and (row_names or has_cells):
-            given.append(["row", *names])
+        given = [["row", *names]] if is_short and (has_row_names or has_cells) else []
         if has_cells or not given:
             given.append([*names, *(f"c{place + 1}" for place in range(len(names), width))])
         for place, each in enumerate(given if len(names) < width else ()):
-            columns, _, _ = name_columns(each, number=True)
-            rows = (first, *reading.rows)
+            columns, rows = name_columns(each, number=True)[0], (first, *reading.rows)
             named = replace(reading, header=False, columns=columns, names=columns, rows=rows)
             # What the cells without a name are, only a person sees.
-            is_best = not place and bool(row_names) == has_cells
+            is_best = not place and has_row_names == has_cells
             factor = (0.95 if is_short else 0.8) - 0.01 * place
             yield Candidate(named, base * factor, why, clear=False, is_best=is_best)
         evidence = header_evidence(first, reading.rows)
@@ -325,8 +323,8 @@ class TableReadings:
             shown = reading if is_named else replace(reading, names=None)
             yield Candidate(shown, base * (1.0 if is_header else 0.7), why, False, is_best)
 
-    def _row_names(self, table: SampleTable, start: int) -> list[str]:
-        """Return the first cells if they may be row names of R, which are unique; else none.
+    def _has_row_names(self, table: SampleTable, start: int) -> bool:
+        """Return whether the first cells may be row names of R, which are unique.
 
         R quotes them, but no numbers.
         """
@@ -334,9 +332,9 @@ class TableReadings:
         lines = [re.sub(rb'"[^"]*"', b'"', line) for line in self._sample.top]
         number = re.compile(rb"%b-?\d[\d.]*(?:%b|$)" % (mark, mark))
         if not all(n.startswith(b'"') for n in lines) or not any(map(number.search, lines[1:])):
-            return []
+            return False
         cells = [row[0] for row in table.rows[start:] if row]
-        return cells if len(set(cells)) == len(cells) else []
+        return len(set(cells)) == len(cells)
 
     def _why(self, table: SampleTable, start: int) -> str:
         """Return why the first row of the file is not the header."""
