@@ -17,6 +17,8 @@ _HEADER_ROWS = 5
 _NUMBER = re.compile(r"\s*[-+]?[$€£]?\s*(?:\d[\d.,' ]*|[.,]\d+)(?:[eE][-+]?\d+)?\s*%?\s*")
 _TIME = re.compile(r"\s*\d{1,4}[-/.:]\d{1,2}(?:[-/.:]\d{1,4})?(?:[ T]\d{1,2}:\d\d[\d:.Z+-]*)?\s*")
 _DIGITS, _LETTERS = re.compile(r"\d+"), re.compile(r"[^\W\d_]+")
+_NUMBERED = re.compile(r"[^\W\d]+\d+")
+"""Codes that are common as names, too: `zone1`."""
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "\\n"}
 
 
@@ -30,7 +32,7 @@ class HeaderEvidence:
     contrasts: bool = False
     """True if some column has text in this row, and numbers or dates below it."""
     decides: bool = True
-    """False if most columns of text say nothing."""
+    """False if the evidence is in a few columns, or also in names."""
 
 
 def header_evidence(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderEvidence:
@@ -57,7 +59,8 @@ def header_evidence(first: Sequence[str], rows: Sequence[Sequence[str]]) -> Head
     same = [place for place in named if _is_code(first[place], [row[place] for row in rows])]
     if same and not differ:
         why = "its fields are written as those of the rows below"
-        return HeaderEvidence(True, why, decides=2 * len(same) > len(named))
+        is_name = all(_NUMBERED.fullmatch(first[place]) for place in same)
+        return HeaderEvidence(True, why, decides=2 * len(same) > len(named) and not is_name)
     if differ:
         columns = "1 column has" if len(differ) == 1 else f"{len(differ)} columns have"
         return HeaderEvidence(False, f"{columns} numbers or dates below it, and text in it", True)

@@ -184,16 +184,21 @@ class Judge:
 
         If the header has the wanted columns with some delimiters, only these.
         """
-        usual = self._tables
         others = (self._sample.table(each) for each in (*self._rare(), *self._spaced()))
         fitting = [table for table in others if table is not None and self._fits(table)]
+        marks = [each.delimiter for each in fitting if len(set(each.delimiter) - {" "}) > 1]
+        # Parts of a fitting mark would leave its other characters in the cells.
+        able = [
+            table
+            for table in (*self._tables, *fitting)
+            if not any(table.delimiter in mark and table.delimiter != mark for mark in marks)
+        ]
         weak = [self._sample.table(each) for each in WEAK_DELIMITERS if self._wanted]
         fitting_weak = [table for table in weak if table is not None and table.fits]
-        for tables in ([*usual, *fitting], fitting_weak):
+        for tables in (able, fitting_weak):
             if having := [each for each in tables if self._holds(each)]:
                 return having
-        counted = [each for each in [*usual, *fitting] if self._has_count(each)]
-        return counted or [*usual, *fitting]
+        return [each for each in able if self._has_count(each)] or able
 
     def _fits(self, table: SampleTable) -> bool:
         """Return whether all rows fit, or most if marks of several characters delimit the fields.

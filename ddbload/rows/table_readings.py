@@ -83,6 +83,9 @@ class TableReadings:
         if lead > 0 or (meant and (marks.quote or _breaks_types(table, meant))):
             # The usual quotes make more rows, or cells with line ends.
             return
+        bare = self._sample.table(table.delimiter, marks._replace(quote=None))
+        if marks.quote == "'" and bare and bare.fitting(last) == table.fitting(last):
+            lead = 0
         for each in self._of_table(table, prior):
             if not self._wanted <= set(each.reading.names or ()):
                 continue

@@ -87,6 +87,8 @@ READINGS = [
     ("id|~|name\n1|~|a\n2|~|b\n3|~|c|d\n4|~|b|~|c\n", True, "--delimiter |~|"),
     ("id^~^name\n1^~^a\n2^~^b^c\n3\n", True, "--delimiter ^~^"),
     ("id||name\n1||a|b\n2||c\n3\n", True, "--delimiter ||"),
+    ("key^~^note\nA-7^~^x\nA-9^~^y\n", True, "--delimiter ^~^"),
+    ("key^~^note\nk0^~^x\nk1^~^a^b\n", True, "--delimiter ^~^"),
     ("share\tnote\n48,98\t\n2,25\t\n", True, "--delimiter tab"),
     # What is not clear is refused with the best reading.
     ('"x","y"\n"r1",1,2\n"r2",3,4\n', False, "--delimiter , --skip-lines 1 --columns row,x,y"),
@@ -126,6 +128,8 @@ READINGS = [
     ("A-1;x\nB-22;y\nC-3;z\n", None, "--delimiter ; --no-header"),
     ("name,city,zone1\nBob,NY,A1\nAl,LA,B2\nEve,SF,C3\n", None, "--delimiter , --no-header"),
     ("sku,name,address2\ns1,Bob,apt5\ns2,Al,apt7\n", None, "--delimiter , --no-header"),
+    ("zone1,line1\nA1,apt5\nB2,apt7\n", None, "--delimiter , --no-header"),
+    ("n,a,b\n1,'q',5\n2,\"open,5\n3,x,\"hi\"o\n4,x,5\n", None, "--delimiter , --quote '"),
     # Quotes over the end of a line may be text, if without them all rows fit, too.
     ('a,b\n1,"x\n2,y\n3,z"\n4,u\n', None, "--delimiter , --quote none"),
     ("key,b\nk0,'q'\nk1,\"l1\nl2,x\"\nk2,z\n", None, "--delimiter , --quote none"),
