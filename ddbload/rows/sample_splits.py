@@ -118,11 +118,6 @@ class SampleTable:
         return self.columns > 1 and self.agreeing(0, self.columns) == len(self.rows)
 
     @property
-    def holds_line_ends(self) -> bool:
-        """True if a cell holds a line end."""
-        return any("\n" in cell for row in self.first for cell in row)
-
-    @property
     def has_lone_quote(self) -> bool:
         """True if a field contains a lone quote, which may open a field with another delimiter."""
         quote = self.marks.quote

@@ -184,15 +184,12 @@ class Judge:
 
         If the header has the wanted columns with some delimiters, only these.
         """
-        others = (self._sample.table(each) for each in (*self._rare(), *self._spaced()))
+        others = map(self._sample.table, self._rare())
         fitting = [table for table in others if table is not None and self._fits(table)]
         marks = [each.delimiter for each in fitting if len(set(each.delimiter) - {" "}) > 1]
-        # Parts of a fitting mark would leave its other characters in the cells.
-        able = [
-            table
-            for table in (*self._tables, *fitting)
-            if not any(table.delimiter in mark and table.delimiter != mark for mark in marks)
-        ]
+        # A part of a mark that fits would leave its other characters in the cells.
+        parts = set("".join(marks))
+        able = [each for each in (*self._tables, *fitting) if each.delimiter not in parts]
         weak = [self._sample.table(each) for each in WEAK_DELIMITERS if self._wanted]
         fitting_weak = [table for table in weak if table is not None and table.fits]
         for tables in (able, fitting_weak):
@@ -220,15 +217,15 @@ class Judge:
         return bool(self._wanted) and self._wanted <= set(table.header)
 
     def _rare(self) -> Iterator[str]:
-        """Yield rare delimiters, and marks of several characters, found in the first line."""
+        """Yield rare delimiters, and marks of several characters, found in the first line.
+
+        Also common ones with a space, if quotes follow the space.
+        """
         line = b"".join(self._sample.top[:1])[:4096].decode(errors="replace")
         yield from (each for each in _RARE_DELIMITERS if each in line)
         marks = dict.fromkeys(_MARKS.findall(line))
         # Between two commas or semicolons, a name is missing.
         yield from (each for each in marks if set(each) - {",", ";"})
-
-    def _spaced(self) -> Iterator[str]:
-        """Yield delimiters followed by a space, if quotes follow the space."""
         yield from (f"{each} " for each in COMMON_DELIMITERS if f'{each} "'.encode() in self._data)
 
     def _plain(self, table: SampleTable) -> Candidate:

@@ -79,7 +79,7 @@ class TableReadings:
         last = table.lines[-1]
         lead = -1 if rival is None else rival.fitting(last) - table.fitting(last)
         # If quoted cells hold line ends and all rows fit, no quote is text.
-        meant = rival if rival and rival.fits and rival.holds_line_ends else None
+        meant = rival if rival and rival.fits and _holds_line_ends(rival) else None
         if lead > 0 or (meant and (marks.quote or _breaks_types(table, meant))):
             # The usual quotes make more rows, or cells with line ends.
             return
@@ -234,9 +234,7 @@ class TableReadings:
             is_usual = start == 0 and marks.quote == usual.quote and fit == 1
             return is_usual and self._comments_are_clear(table)
         half = max(2, table.width) / 2
-        if start and fit < 0.75:
-            return False
-        if any(row is None or filled(row) > half for row in rows[:start]):
+        if start and (fit < 0.75 or any(n is None or filled(n) > half for n in rows[:start])):
             return False
         if marks.escape != usual.escape:
             return self._sample.whole and not re.search(rb'\\[^"\\]', self._data)
@@ -315,8 +313,7 @@ class TableReadings:
             named = replace(reading, header=False, columns=columns, names=columns, rows=rows)
             # What the cells without a name are, only a person sees.
             is_best = not place and has_row_names == has_cells
-            factor = (0.95 if is_short else 0.8) - 0.01 * place
-            yield Candidate(named, base * factor, why, clear=False, is_best=is_best)
+            yield Candidate(named, base * (0.95 - place / 100), why, False, is_best)
         evidence = header_evidence(first, reading.rows)
         if not evidence.looks_like_data:
             is_named = all(cell and not NUMBER_CELL.fullmatch(cell) for cell in first)
@@ -334,10 +331,9 @@ class TableReadings:
         mark = re.escape(table.delimiter.encode())
         lines = [re.sub(rb'"[^"]*"', b'"', line) for line in self._sample.top]
         number = re.compile(rb"%b-?\d[\d.]*(?:%b|$)" % (mark, mark))
-        if not all(n.startswith(b'"') for n in lines) or not any(map(number.search, lines[1:])):
-            return False
         cells = [row[0] for row in table.rows[start:] if row]
-        return len(set(cells)) == len(cells)
+        is_quoted = all(line.startswith(b'"') for line in lines)
+        return is_quoted and any(map(number.search, lines[1:])) and len(set(cells)) == len(cells)
 
     def _why(self, table: SampleTable, start: int) -> str:
         """Return why the first row of the file is not the header."""
@@ -383,6 +379,10 @@ class TableReadings:
             reading = self._at_top(table, table.reading(0))
             why = "begins as a comment does"
             yield Candidate(reading, 0.4, why, clear=mark == bare, is_best=False)
+
+
+def _holds_line_ends(table: SampleTable) -> bool:
+    return any("\n" in cell for row in table.first for cell in row)
 
 
 def _breaks_types(table: SampleTable, usual: SampleTable) -> bool:
