@@ -129,7 +129,7 @@ READINGS = [
     ("name,city,zone1\nBob,NY,A1\nAl,LA,B2\nEve,SF,C3\n", None, "--delimiter , --no-header"),
     ("sku,name,address2\ns1,Bob,apt5\ns2,Al,apt7\n", None, "--delimiter , --no-header"),
     ("zone1,line1\nA1,apt5\nB2,apt7\n", None, "--delimiter , --no-header"),
-    ("n,a,b\n1,'q',5\n2,\"open,5\n3,x,\"hi\"o\n4,x,5\n", None, "--delimiter , --quote '"),
+    ('n,a,b\n1,\'q\',5\n2,"open,5\n3,x,"hi"o\n4,x,5\n', None, "--delimiter , --quote '"),
     # Quotes over the end of a line may be text, if without them all rows fit, too.
     ('a,b\n1,"x\n2,y\n3,z"\n4,u\n', None, "--delimiter , --quote none"),
     ("key,b\nk0,'q'\nk1,\"l1\nl2,x\"\nk2,z\n", None, "--delimiter , --quote none"),
