@@ -21,6 +21,7 @@ from ddbload.rows.sample_splits import (
     SampleTable,
     TextSample,
     any_quoted,
+    breaks_types,
     joined_names,
 )
 
@@ -80,7 +81,7 @@ class TableReadings:
         lead = -1 if rival is None else rival.fitting(last) - table.fitting(last)
         # If quoted cells hold line ends and all rows fit, no quote is text.
         meant = rival if rival and rival.fits and _holds_line_ends(rival) else None
-        if lead > 0 or (meant and (marks.quote or _breaks_types(table, meant))):
+        if lead > 0 or (meant and (marks.quote or breaks_types(table, meant))):
             # The usual quotes make more rows, or cells with line ends.
             return
         bare = self._sample.table(table.delimiter, marks._replace(quote=None))
@@ -168,6 +169,8 @@ class TableReadings:
             data_reading = replace(reading, header=False, names=None, rows=data)
             is_best = evidence.decides and (not start or self._is_apart(table, start))
             yield Candidate(data_reading, base * 0.9, why, clear=False, is_best=is_best)
+            if not evidence.decides:
+                yield Candidate(reading, base * 0.89, why, clear=False, is_best=False)
             return
         below_rows = reading.rows
         if len(below_rows) > 2 and is_units_row(below_rows[0], below_rows[1:]):
@@ -383,16 +386,6 @@ class TableReadings:
 
 def _holds_line_ends(table: SampleTable) -> bool:
     return any("\n" in cell for row in table.first for cell in row)
-
-
-def _breaks_types(table: SampleTable, usual: SampleTable) -> bool:
-    """Return whether only the usual quotes leave numbers or dates alone in a column."""
-    found = []
-    for each, other in ((table, usual), (usual, table)):
-        # Rows in which they differ come first, as only some are compared.
-        rows = sorted(each.first[1:], key=set(other.first).__contains__)
-        found.append(header_evidence(each.first[0], rows).contrasts)
-    return found == [False, True]
 
 
 def head_factor(evidence: HeaderEvidence) -> float:

@@ -186,6 +186,13 @@ def test_rows_that_end_with_a_delimiter_are_no_comments() -> None:
     assert not any(reading and reading.comment for reading in readings)
 
 
+def test_second_reading_of_codes_above_codes_has_a_header_and_the_same_quotes() -> None:
+    text = "'zone1','a, x'\n'A1','b, x'\n'B2','c, x'\n"
+    doubt = sniff(text.encode(), name="x.csv", whole=True).doubt
+    assert doubt is not None
+    assert [(each.quote, each.header) for each in doubt.readings] == [("'", False), ("'", True)]
+
+
 @pytest.mark.parametrize("size", [100, 2_000, 9_000])
 def test_comments_between_rows_are_left_out_only_if_all_lines_were_seen(size: int) -> None:
     """A row that begins with the mark may come after the rows that are compared."""
