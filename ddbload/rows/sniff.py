@@ -202,8 +202,7 @@ class Judge:
 
         These do not occur by chance.
         """
-        is_mark = len(table.delimiter) > 1 and table.delimiter[-1] != " "
-        least = LEAST if is_mark else 1.0
+        least = LEAST if len(table.delimiter.strip()) > 1 else 1.0
         return table.columns > 1 and table.fit(0, table.columns) >= least
 
     def _has_count(self, table: SampleTable) -> bool:
