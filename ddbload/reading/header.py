@@ -160,7 +160,8 @@ def cell_warnings(header: Header, markers: Collection[str]) -> Iterator[str]:
     if "\\N" not in markers and any("\\N" in row for row in rows):
         yield (
             r"some cells are \N, which databases write for a missing value, and they are read as"
-            r" text: for missing values say --null '\N' (in a payload, nulls.markers)"
+            r" text: for missing values say --null '\N' (in a payload, nulls.markers), or for a"
+            r" dump of MySQL, PostgreSQL or Hive --dialect mysql, postgres or hive"
         )
     if header.lone_cr:
         yield (

@@ -285,6 +285,16 @@ def any_quoted(rows: Sequence[list[str] | None]) -> bool:
     return any(len(c) > 1 and c[0] == c[-1] == '"' and c.count('"') == 2 for c in cells)
 
 
+def breaks_types(table: SampleTable, usual: SampleTable) -> bool:
+    """Return whether only the usual quotes leave numbers or dates alone in a column."""
+    found = []
+    for each, other in ((table, usual), (usual, table)):
+        # Rows in which they differ come first, as only some are compared.
+        rows = sorted(each.first[1:], key=set(other.first).__contains__)
+        found.append(header_evidence(each.first[0], rows).contrasts)
+    return found == [False, True]
+
+
 def joined_names(rows: Sequence[Sequence[str]], width: int) -> tuple[str, ...]:
     """Join the names of several rows. In all but the last one, a name holds up to the next."""
     parts: list[list[str]] = [[] for _ in range(width)]

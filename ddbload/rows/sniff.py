@@ -30,6 +30,7 @@ from ddbload.rows.sample_splits import (
 )
 from ddbload.rows.table_readings import (
     EXCEL_LINE,
+    LEAST,
     WEAK_DELIMITERS,
     Candidate,
     TableReadings,
@@ -183,16 +184,26 @@ class Judge:
 
         If the header has the wanted columns with some delimiters, only these.
         """
-        usual = self._tables
-        others = (self._sample.table(each) for each in (*self._rare(), *self._spaced()))
-        fitting = [table for table in others if table is not None and table.fits]
+        others = map(self._sample.table, self._rare())
+        fitting = [table for table in others if table is not None and self._fits(table)]
+        marks = [each.delimiter for each in fitting if len(set(each.delimiter) - {" "}) > 1]
+        # A part of a mark that fits would leave its other characters in the cells.
+        parts = set("".join(marks))
+        able = [each for each in (*self._tables, *fitting) if each.delimiter not in parts]
         weak = [self._sample.table(each) for each in WEAK_DELIMITERS if self._wanted]
         fitting_weak = [table for table in weak if table is not None and table.fits]
-        for tables in ([*usual, *fitting], fitting_weak):
+        for tables in (able, fitting_weak):
             if having := [each for each in tables if self._holds(each)]:
                 return having
-        counted = [each for each in [*usual, *fitting] if self._has_count(each)]
-        return counted or [*usual, *fitting]
+        return [each for each in able if self._has_count(each)] or able
+
+    def _fits(self, table: SampleTable) -> bool:
+        """Return whether all rows fit, or most if marks of several characters delimit the fields.
+
+        These do not occur by chance.
+        """
+        least = LEAST if len(table.delimiter.strip()) > 1 else 1.0
+        return table.columns > 1 and table.fit(0, table.columns) >= least
 
     def _has_count(self, table: SampleTable) -> bool:
         """Return whether most rows have the known number of fields, perhaps before a delimiter."""
@@ -205,15 +216,15 @@ class Judge:
         return bool(self._wanted) and self._wanted <= set(table.header)
 
     def _rare(self) -> Iterator[str]:
-        """Yield rare delimiters, and marks of several characters, found in the first line."""
+        """Yield rare delimiters, and marks of several characters, found in the first line.
+
+        Also common ones with a space, if quotes follow the space.
+        """
         line = b"".join(self._sample.top[:1])[:4096].decode(errors="replace")
         yield from (each for each in _RARE_DELIMITERS if each in line)
         marks = dict.fromkeys(_MARKS.findall(line))
         # Between two commas or semicolons, a name is missing.
         yield from (each for each in marks if set(each) - {",", ";"})
-
-    def _spaced(self) -> Iterator[str]:
-        """Yield delimiters followed by a space, if quotes follow the space."""
         yield from (f"{each} " for each in COMMON_DELIMITERS if f'{each} "'.encode() in self._data)
 
     def _plain(self, table: SampleTable) -> Candidate:

@@ -21,6 +21,7 @@ from ddbload.rows.sample_splits import (
     SampleTable,
     TextSample,
     any_quoted,
+    breaks_types,
     joined_names,
 )
 
@@ -28,7 +29,7 @@ WEAK_DELIMITERS = (":", " ")
 """Delimiters common in prose. They count only if the header then has the key columns."""
 EXCEL_LINE = re.compile(rb'"?sep=([^\r\n])"?(?=[\r\n]|\Z)', re.IGNORECASE)
 """First line that gives Excel the delimiter: `sep=;`."""
-_LEAST = 0.7
+LEAST = 0.7
 """Share of rows below the header that must have its width, for a reading to be considered."""
 
 
@@ -78,9 +79,14 @@ class TableReadings:
             rival = self._sample.table(table.delimiter, usual._replace(comment=marks.comment))
         last = table.lines[-1]
         lead = -1 if rival is None else rival.fitting(last) - table.fitting(last)
-        if lead > 0:
-            # The usual quotes make more rows.
+        # If quoted cells hold line ends and all rows fit, no quote is text.
+        meant = rival if rival and rival.fits and _holds_line_ends(rival) else None
+        if lead > 0 or (meant and (marks.quote or breaks_types(table, meant))):
+            # The usual quotes make more rows, or cells with line ends.
             return
+        bare = self._sample.table(table.delimiter, marks._replace(quote=None))
+        if marks.quote == "'" and bare and bare.fitting(last) == table.fitting(last):
+            lead = 0
         for each in self._of_table(table, prior):
             if not self._wanted <= set(each.reading.names or ()):
                 continue
@@ -88,9 +94,9 @@ class TableReadings:
             if is_between and not self._comments_are_clear(table):
                 # As comments, rows would be left out.
                 continue
-            is_best, is_clear = each.is_best, each.clear
-            if not is_clear and (lead == 0 or (rival is not None and _are_meant(rival))):
-                is_best = False
+            is_sure = meant is None and not (is_between and self._may_go_on(table))
+            is_clear = each.clear and is_sure
+            is_best = each.is_best and is_sure and (is_clear or lead < 0)
             if table.delimiter in WEAK_DELIMITERS and table.delimiter != self._usual:
                 reading = each.reading
                 is_best = is_best and reading.width > 2
@@ -108,7 +114,7 @@ class TableReadings:
         is_trailing = is_trailing and (width > 2 or not self._is_apart(table, start))
         if len(rows) - start < 2 and lead and not is_trailing:
             return
-        if width < 2 or fit < _LEAST or not self._may_be(table, start, fit):
+        if width < 2 or fit < LEAST or not self._may_be(table, start, fit):
             return
         base = prior * self._sample.score(table, start, width)
         if is_trailing or (2 * len(names) > width and len(names) > 1):
@@ -161,8 +167,10 @@ class TableReadings:
                 why = f"looks like data and not like names: {evidence.why}"
             data = (head, *reading.rows)
             data_reading = replace(reading, header=False, names=None, rows=data)
-            is_best = not start or self._is_apart(table, start)
+            is_best = evidence.decides and (not start or self._is_apart(table, start))
             yield Candidate(data_reading, base * 0.9, why, clear=False, is_best=is_best)
+            if not evidence.decides:
+                yield Candidate(reading, base * 0.89, why, clear=False, is_best=False)
             return
         below_rows = reading.rows
         if len(below_rows) > 2 and is_units_row(below_rows[0], below_rows[1:]):
@@ -229,9 +237,7 @@ class TableReadings:
             is_usual = start == 0 and marks.quote == usual.quote and fit == 1
             return is_usual and self._comments_are_clear(table)
         half = max(2, table.width) / 2
-        if start and fit < 0.75:
-            return False
-        if any(row is None or filled(row) > half for row in rows[:start]):
+        if start and (fit < 0.75 or any(n is None or filled(n) > half for n in rows[:start])):
             return False
         if marks.escape != usual.escape:
             return self._sample.whole and not re.search(rb'\\[^"\\]', self._data)
@@ -258,6 +264,14 @@ class TableReadings:
         marked = [row for row in rows if row and row[0].startswith(mark)]
         return not any(len(row) - (not row[-1]) <= table.width <= len(row) for row in marked)
 
+    def _may_go_on(self, table: SampleTable) -> bool:
+        """Return whether lines beyond the sample's rows may begin with the comment mark."""
+        mark = table.marks.comment or ""
+        plain = self._sample.table(table.delimiter, table.marks._replace(comment=None))
+        rest = self._sample.lines[plain.lines[-1] if plain else 0 :]
+        is_seen = self._sample.whole and not any(n.startswith(mark.encode()) for n in rest)
+        return not is_seen and mark != self._sample.bare_comment
+
     def _at_top(self, table: SampleTable, reading: Reading) -> Reading:
         """Skip comments as lines if they all come before the rows: others might be data."""
         mark = reading.comment
@@ -277,9 +291,10 @@ class TableReadings:
         `is_trailing`: they have one field more, which is empty.
         """
         names, width, why = table.rows[start - 1] or [], table.width, self._why(table, start)
-        row_names = self._row_names(table, start) if is_trailing else []
+        is_short = len(names) == width - 1
+        has_row_names = is_short and self._has_row_names(table, start)
         is_ended = start == 1 and len(names) == width + 1 and not names[-1]
-        if is_ended or (is_trailing and not row_names):
+        if is_ended or (is_trailing and not has_row_names):
             # Every row ends with a delimiter, or the header alone.
             reading, is_named = self._at_top(table, table.reading(0)), len(names) > 1
             rest = table.below(start, width)
@@ -289,21 +304,19 @@ class TableReadings:
             if is_named or not names[0].startswith(COMMENTS):
                 yield Candidate(reading, base * 1.05, why, clear, is_best=clear)
             return
-        extra = [f"c{place + 1}" for place in range(len(names), width)]
-        is_short = len(names) == width - 1
-        # R writes no name above row names. Blank cells at the end have no name either.
-        has_row_names = is_short and bool(row_names or any(map(str.strip, table.last_cells)))
-        given = ["row", *names] if has_row_names else [*names, *extra]
-        columns, _, _ = name_columns(given, number=True)
         reading = table.reading(start)
         first = tuple(table.rows[start] or ())
-        rows = (first, *reading.rows)
-        named = replace(reading, header=False, columns=columns, names=columns, rows=rows)
-        if len(names) < width:
-            # Unless row names count, only a person sees if rows end with a delimiter.
-            is_best = row_names == [str(number) for number in range(1, len(row_names) + 1)]
-            factor = 0.95 if is_short else 0.8
-            yield Candidate(named, base * factor, why, clear=False, is_best=is_best)
+        # R writes no name above row names. Blank cells at the end have no name either.
+        has_cells = any(map(str.strip, table.last_cells))
+        given = [["row", *names]] if is_short and (has_row_names or has_cells) else []
+        if has_cells or not given:
+            given.append([*names, *(f"c{place + 1}" for place in range(len(names), width))])
+        for place, each in enumerate(given if len(names) < width else ()):
+            columns, rows = name_columns(each, number=True)[0], (first, *reading.rows)
+            named = replace(reading, header=False, columns=columns, names=columns, rows=rows)
+            # What the cells without a name are, only a person sees.
+            is_best = not place and has_row_names == has_cells
+            yield Candidate(named, base * (0.95 - place / 100), why, False, is_best)
         evidence = header_evidence(first, reading.rows)
         if not evidence.looks_like_data:
             is_named = all(cell and not NUMBER_CELL.fullmatch(cell) for cell in first)
@@ -313,18 +326,17 @@ class TableReadings:
             shown = reading if is_named else replace(reading, names=None)
             yield Candidate(shown, base * (1.0 if is_header else 0.7), why, False, is_best)
 
-    def _row_names(self, table: SampleTable, start: int) -> list[str]:
-        """Return the first cells if they may be row names of R, which are unique; else none.
+    def _has_row_names(self, table: SampleTable, start: int) -> bool:
+        """Return whether the first cells may be row names of R, which are unique.
 
         R quotes them, but no numbers.
         """
         mark = re.escape(table.delimiter.encode())
         lines = [re.sub(rb'"[^"]*"', b'"', line) for line in self._sample.top]
         number = re.compile(rb"%b-?\d[\d.]*(?:%b|$)" % (mark, mark))
-        if not all(n.startswith(b'"') for n in lines) or not any(map(number.search, lines[1:])):
-            return []
         cells = [row[0] for row in table.rows[start:] if row]
-        return cells if len(set(cells)) == len(cells) else []
+        is_quoted = all(line.startswith(b'"') for line in lines)
+        return is_quoted and any(map(number.search, lines[1:])) and len(set(cells)) == len(cells)
 
     def _why(self, table: SampleTable, start: int) -> str:
         """Return why the first row of the file is not the header."""
@@ -372,9 +384,8 @@ class TableReadings:
             yield Candidate(reading, 0.4, why, clear=mark == bare, is_best=False)
 
 
-def _are_meant(usual: SampleTable) -> bool:
-    """Return whether several cells hold line ends, and all rows fit, so that no quote is text."""
-    return usual.fits and sum("\n" in cell for row in usual.first for cell in row) > 1
+def _holds_line_ends(table: SampleTable) -> bool:
+    return any("\n" in cell for row in table.first for cell in row)
 
 
 def head_factor(evidence: HeaderEvidence) -> float:
