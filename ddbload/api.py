@@ -228,7 +228,8 @@ def resume(
         RunNotFound: If neither ledger nor stack knows the run.
         SourceNotFound: If the source was an open file or dicts.
     """
-    there = find_run(run, ledger, stack, AwsSettings(**aws))
+    place = AwsSettings(**aws)
+    there = find_run(run, ledger, stack, place)
     done = finished_report(run, there.context)
     if done is not None:
         return RunResult(done)
@@ -241,7 +242,6 @@ def resume(
             f"run {run} began {'without a' if payload.transform is None else 'with another'}"
             " transform: give the same function and transform_id, or load the source anew"
         )
-    place = AwsSettings(**aws)
     return _import(
         *(payload.to_json(), run, ledger, place, transform, on_progress, processes), False
     )

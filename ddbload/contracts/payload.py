@@ -229,6 +229,34 @@ def _read_types(f: JsonObjectReader) -> dict[str, str]:
     return types
 
 
+@cache
+def named_options() -> Mapping[str, tuple[str, Option]]:
+    """Return the path of the part and the declaration of each option, by its name."""
+    return {
+        each.name: (path, each) for path, kind in PAYLOAD_PARTS.items() for each in declared(kind)
+    }
+
+
+def with_options_in_parts(value: object) -> object:
+    """Return a payload or an upload rule in which each option stands in its part.
+
+    Options may be given at the top by their names on the command line: `skip_lines` is
+    `source.skip_lines`. Raises `InvalidPayload` for an option that is given twice.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    known = named_options()
+    named = [name for name in value if known.get(name, ("",))[0]]
+    f, parts = JsonObjectReader(value), dict[str, dict[str, Any]]()
+    for name in named:
+        path, each = known[name]
+        part = parts.get(path) or parts.setdefault(path, f.mapping(path, {}))
+        if each.field in part:
+            raise InvalidPayload(f"{name!r} and '{path}.{each.field}' are one option: give one")
+        part[each.field] = value[name]
+    return {**{name: each for name, each in value.items() if name not in named}, **parts}
+
+
 @dataclass(frozen=True, slots=True)
 class Payload(Message):
     """The input of an execution: what to load, and where to."""
@@ -270,10 +298,7 @@ class Payload(Message):
         common=True,
     )
 
-    @staticmethod
-    def nested(value: object) -> object:
-        """Allow options at the top, by their names."""
-        return nested(value)
+    nested = staticmethod(with_options_in_parts)
 
     def __post_init__(self) -> None:
         """Add the null marker of the source's dialect, unless others are given."""
@@ -328,34 +353,6 @@ PAYLOAD_PARTS: Mapping[str, type[Message]] = {
 """Parts of a payload that declare options, by their paths in it."""
 
 
-@cache
-def named_options() -> Mapping[str, tuple[str, Option]]:
-    """Return the path of the part and the declaration of each option, by its name."""
-    return {
-        each.name: (path, each) for path, kind in PAYLOAD_PARTS.items() for each in declared(kind)
-    }
-
-
-def nested(value: object) -> object:
-    """Return a payload or an upload rule in which each option stands in its part.
-
-    Options may be given at the top by their names on the command line: `skip_lines` is
-    `source.skip_lines`. Raises `InvalidPayload` for an option that is given twice.
-    """
-    if not isinstance(value, Mapping):
-        return value
-    known = named_options()
-    named = [name for name in value if known.get(name, ("",))[0]]
-    f, parts = JsonObjectReader(value), dict[str, dict[str, Any]]()
-    for name in named:
-        path, each = known[name]
-        part = parts.get(path) or parts.setdefault(path, f.mapping(path, {}))
-        if each.field in part:
-            raise InvalidPayload(f"{name!r} and '{path}.{each.field}' are one option: give one")
-        part[each.field] = value[name]
-    return {**{name: each for name, each in value.items() if name not in named}, **parts}
-
-
 def payload_of(
     place: Mapping[str, Any],
     table: str,
@@ -379,7 +376,9 @@ def payload_of(
     options |= given
     if options.get("delimiter") is None and options.get("dialect") is None:
         options["delimiter"] = DELIMITERS[TSV] if options["format"] == TSV else AUTO
-    payload: Any = nested({"run": {"id": run}, "target": {"table": table}, **options})
+    payload: Any = with_options_in_parts(
+        {"run": {"id": run}, "target": {"table": table}, **options}
+    )
     payload["source"] |= place
     payload["options"]["workers"] = workers
     return dict(payload)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from ddbload.contracts.comparisons import Comparison
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
-from ddbload.contracts.payload import Payload, nested, read_where, where_json
+from ddbload.contracts.payload import Payload, read_where, where_json, with_options_in_parts
 from ddbload.contracts.source import (
     AUTO,
     DYNAMODB_EXPORT,
@@ -186,10 +186,7 @@ class UploadRule(Message):
     once: Annotated[bool, JsonRule(sparse=True)] = False
     """Leave out an upload whose content the table has loaded under the same key."""
 
-    @staticmethod
-    def nested(value: object) -> object:
-        """Allow options by their names, beside the parts of a payload."""
-        return nested(value)
+    nested = staticmethod(with_options_in_parts)
 
     def check(self, path: str) -> None:
         """Raise the error that each run of the rule would fail with. `path`: the rule's place.
