@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
 from ddbload.aws.clients import AwsSettings
 from ddbload.cli import options
 from ddbload.cli.import_command import import_with_progress, with_rejects
@@ -196,26 +194,16 @@ def resume_command(
         help="Fail when more than N rows are rejected, or more than N percent of all rows.",
         show_default="the run's",
     ),
-    processes: int | None = options.run_option(
-        metavar="N",
-        type=click.IntRange(1, 256),
-        help="For a run of this machine: worker processes.",
-        show_default="one",
-    ),
+    processes: int | None = options.import_processes_option,
     workers: int | str | None = options.run_option(
         metavar="N|auto",
         type=options.WORKERS,
         help="For a run of the stack: chunks imported at once.",
         show_default="the run's",
     ),
-    detach: bool = options.run_option(
-        is_flag=True,
-        help="For a run of the stack: return once it has started, without waiting for its end.",
-    ),
+    detach: bool = options.detach_option,
     named: NamedRun = run_options,
-    rejects: str | None = options.output_option(
-        metavar="PATH", help="For a run of this machine: file for rejected rows, as JSON lines."
-    ),
+    rejects: str | None = options.rejects_option,
     output: Output = options.output_options(quiet=options.QUIET),
 ) -> int:
     """Import the rows that RUN has not imported yet, from the same version of its source.
@@ -224,6 +212,9 @@ def resume_command(
     ledger has counted are neither written nor counted again. A run that failed before it wrote a
     row is started over. Options given here replace those of the run. A run that is done is not
     imported again. A run that read standard input cannot be resumed, because its input is gone.
+
+    --processes and --rejects are for a run of this machine, --workers and --detach for one of the
+    stack.
     """
     changes = {
         "workers": workers,
