@@ -12,8 +12,13 @@ _OF_THE_API = ("RunResult", "load", "plan", "rejects", "resume", "start", "statu
 
 def __getattr__(name: str) -> Any:
     # Loaded at first use, so that the command line starts as fast as without it.
-    if name not in _OF_THE_API:
+    if name not in (*_OF_THE_API, "errors"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module("ddbload.api"), name)
+    errors = import_module("ddbload.errors")
+    return errors if name == "errors" else getattr(import_module("ddbload.api"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_OF_THE_API])

@@ -12,9 +12,10 @@ import inspect
 import json
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ddbload.aws.clients import AwsSettings
 from ddbload.context import reading_context
@@ -39,66 +40,9 @@ from ddbload.runs.start_run import resume_here, resume_payload, start_again, sta
 from ddbload.steps.report import finished_report
 from ddbload.verification.verify import Verdict, Verification, VerifySettings
 
-
-class LoadOptions(TypedDict, total=False):
-    """Options of a load, by the names of the command line; docs/options.md describes each."""
-
-    format: str
-    layout: str
-    from_table: str
-    delimiter: str
-    dialect: str
-    quote: str | None
-    escape: str | None
-    comment: str
-    skip_lines: int
-    header: bool
-    columns: list[str]
-    match: str
-    duplicate_columns: str
-    decimal: str
-    thousands: str
-    encoding: str
-    compression: str
-    max_expansion: int
-    types: Mapping[str, str]
-    infer_types: bool
-    where: list[str]
-    rename: Mapping[str, str]
-    drop: list[str]
-    set: Mapping[str, str]
-    null: list[str]
-    null_policy: str
-    mode: str
-    on_empty: str
-    add: list[str]
-    only_existing: bool
-    condition: str
-    position_attribute: str
-    max_wcu: float | str
-    max_cost: float
-    unit_price: float
-    require_backup: bool
-    concurrency: int
-    engine: str
-    chunk_bytes: int
-    scan: str
-    max_rejects: int | str
-    max_row_bytes: int
-
-
-class AwsConnection(TypedDict, total=False):
-    """AWS settings, which are otherwise found like those of the AWS CLI."""
-
-    profile: str
-    region: str
-    endpoint_url: str
-    """Endpoint of DynamoDB and S3."""
-    requester_pays: bool
-
-
-class LoadSettings(LoadOptions, AwsConnection, total=False):
-    """Options of a load, and AWS settings."""
+if TYPE_CHECKING:
+    # For type checkers alone: written by tests.docs.options.
+    from ddbload.load_options import AwsConnection, LoadSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,9 +237,8 @@ def start(
         InvalidPayload: If options are wrong or contradict each other.
     """
     aws, options = _split(settings)
-    place = place_of(source)
     name = run or new_run_id()
-    payload = payload_of(place, table, options, run=name, workers=workers)
+    payload = payload_of(place_of(source), table, options, run=name, workers=workers)
     payload["run"]["once"] = once
     if not all(each.startswith("s3://") for each in Payload.from_json(payload).source.names):
         raise InvalidUsage("the stack reads s3://bucket/key: upload the file, or use load")
@@ -361,6 +304,8 @@ def verify(
         DdbloadError: If they cannot be compared.
     """
     aws, options = _split(settings)
+    if sample is not None and (sample <= 0 or (sample > 1 and sample % 1)):
+        raise InvalidUsage("sample is a number of keys, or a share of them from above 0 to 1.0")
     rules = VerifySettings(sample, frozenset(ignore), ignore_extra_attributes)
     verdict = Verdict()
     with located(source) as (place, _), temporary_ledger() as ledger:
@@ -381,7 +326,7 @@ def verify(
 
 def _split(settings: Mapping[str, Any]) -> tuple[AwsSettings, dict[str, Any]]:
     """Return the AWS settings, and the options of a load."""
-    of_aws = AwsConnection.__annotations__.keys() & settings.keys()
+    of_aws = {each.name for each in fields(AwsSettings)} & settings.keys()
     aws = AwsSettings(**{name: settings[name] for name in of_aws})
     return aws, {name: value for name, value in settings.items() if name not in of_aws}
 
@@ -396,7 +341,7 @@ def _import(
     processes: int,
 ) -> RunResult:
     concurrency = Payload.from_json(payload).options.concurrency
-    settings = LocalSettings(ledger or default_ledger(), aws, concurrency)
+    settings = LocalSettings(str(ledger or default_ledger()), aws, concurrency)
     clients = settings.clients()
     if "engine" not in payload["options"]:
         payload["options"]["engine"] = default_engine(clients)
@@ -435,13 +380,14 @@ def _identity(transform: Transform | None, transform_id: str | None) -> str | No
     """Return the identity of a function: the hash of its source and of `transform_id`."""
     if transform is None:
         return None
-    try:
+    text = ""
+    with suppress(OSError, TypeError):
         text = textwrap.dedent(inspect.getsource(transform))
-    except (OSError, TypeError):
-        if transform_id is None:
-            raise InvalidUsage(
-                "the transform has no source that Python can read: give transform_id, a text that"
-                " changes when the function does"
-            ) from None
-        text = ""
+    # The source is that of the line, or of what a decorator wraps.
+    is_own = text and text.count("lambda") < 2 and not hasattr(transform, "__wrapped__")
+    if not is_own and transform_id is None:
+        raise InvalidUsage(
+            "the transform has no source of its own that Python can read: give transform_id, a"
+            " text that changes when the function does"
+        )
     return hashlib.sha256(f"{text}\n{transform_id or ''}".encode()).hexdigest()

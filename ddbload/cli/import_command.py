@@ -8,17 +8,19 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import options, run_setup
-from ddbload.cli.new_table import create_table_option, ensure_table, parse_table_keys
+from ddbload.cli.new_table import NewKeys, create_table_option, ensure_table, parse_table_keys
 from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.progress import show_progress, show_record
 from ddbload.cli.run_location import NamedRun
 from ddbload.cli.run_result import Result, already_done, print_run, show_result, source_format
 from ddbload.cli.terminal import Output, print_error, print_stderr, stop_on_interrupt
+from ddbload.context import reading_context
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.contracts.run_record import RunRecord
@@ -87,7 +89,8 @@ def import_command(
     run, settings = named.run, named.settings(payload)
     clients = settings.clients()
     if keys:
-        ensure_table(table, keys, clients.dynamodb, output, yes=yes)
+        check = bool if is_stream else partial(_check_source, payload, keys, aws)
+        ensure_table(table, keys, clients.dynamodb, output, yes=yes, check=check)
     resume = heartbeats = None
     if is_stream:
         heartbeats = _spool_heartbeat(run, settings)
@@ -112,6 +115,17 @@ def import_command(
             *(payload, named, output, processes), rejects=file, resume=resume, clients=clients
         )
     return show_result(result, output, named)
+
+
+def _check_source(payload: Mapping[str, Any], keys: NewKeys, aws: AwsSettings) -> None:
+    """Raise `InvalidUsage` if the source's first row does not fit a table with these keys."""
+    # Imported here because few imports make a table.
+    from ddbload.planning.make_plan import Sample, make_plan
+
+    sample = Sample(rows=1, exact=True)
+    error = make_plan(payload, reading_context(aws), sample=sample, new_keys=keys).error
+    if error is not None:
+        raise InvalidUsage(f"no table was made: {error.name}: {error.message}")
 
 
 def import_with_progress(

@@ -20,9 +20,12 @@ from typing import Any
 import click
 
 from ddbload.cli import options, terminal
+from ddbload.cli.new_table import parse_table_keys
+from ddbload.cli.payload import build_payload, import_options
 from ddbload.cli.terminal import Output, print_json, print_stderr
 from ddbload.contracts.column_mapping import join_names
 from ddbload.contracts.run_record import amount_text
+from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage, did_you_mean
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -67,6 +70,9 @@ class Load:
             yield from (option.opts if value else option.secondary_opts)[:1]
             return
         if isinstance(value, Mapping):
+            odd = {"set": value, "rename": value.values()}.get(option.name or "", ())
+            if any("=" in str(each) for each in odd):
+                raise InvalidUsage(f"{where}: a name with '=' can be given in Python alone")
             value = [f"{key}={_text(each, f'{where}.{key}')}" for key, each in value.items()]
         texts = [_text(each, where) for each in (value if isinstance(value, list) else [value])]
         if option.name in _JOINED and isinstance(value, list):
@@ -121,11 +127,12 @@ def run_command(
         raise InvalidUsage("--plan writes nothing: leave out --verify and --on-stack")
     commands = _commands()
     command = commands["plan" if plan else "start" if on_stack else "import"]
-    # All are checked before the first is loaded.
     jobs = [
         (each, [each.words(command), *([each.words(commands["verify"])] if verify else [])])
         for each in loads
     ]
+    for load, lines in jobs:
+        _check(load, lines[0], command, is_alone=len(jobs) == 1 and not verify)
     results: list[dict[str, Any]] = []
     worst = terminal.EXIT_DONE
     for load, lines in jobs:
@@ -164,6 +171,20 @@ def _commands() -> Mapping[str, click.Command]:
     return {name: root.commands[name] for name in _COMMANDS}
 
 
+def _check(load: Load, words: list[str], command: click.Command, *, is_alone: bool) -> None:
+    """Raise `InvalidUsage` for what is wrong without looking at the source or the table."""
+    try:
+        with command.make_context(words[0], words[1:]) as context:
+            given = import_options.value(context.params)
+            build_payload(load.sources, load.table, None, AUTO, given)
+        if "create_table" in load.given:
+            parse_table_keys(load.given["create_table"])
+        if not is_alone and ("-" in load.sources or "rejects" in load.given):
+            raise InvalidUsage("standard input and a file of rejects are for one load by itself")
+    except (click.ClickException, InvalidUsage) as error:
+        raise InvalidUsage(f"load.{load.name}: {error.message}") from None
+
+
 def _run(words: Sequence[str], output: Output) -> tuple[int, dict[str, Any]]:
     """Run a command of ddbload; return its exit status and the object that it prints."""
     # Imported here, because it imports this module's command.
@@ -184,7 +205,7 @@ def read_job(path: Path, names: Sequence[str] = ()) -> list[Load]:
     Raises `InvalidUsage` with the place of what is wrong.
     """
     try:
-        job = tomllib.loads(path.read_text(encoding="utf-8"))
+        job = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InvalidUsage(f"{path}: {error.strerror}") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -236,7 +257,7 @@ def _loads(job: Mapping[str, Any], folder: Path) -> dict[str, Load]:
 def _table(job: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
     value = job.get(name, {})
     if not isinstance(value, dict):
-        raise InvalidUsage(f"{where} must be a table: write [{where}]")
+        raise InvalidUsage(f"{where} must be a table, such as [load.NAME]")
     return value
 
 
@@ -269,7 +290,7 @@ def _resolved(value: Any, where: str, folder: Path | None) -> Any:
         return os.environ[found[1]]
 
     text = _VARIABLE.sub(variable, value)
-    is_path = folder is not None and text not in ("", "-") and not text.startswith("s3://")
+    is_path = folder is not None and text not in ("", "-") and "://" not in text
     return str(folder / text) if is_path and folder is not None else text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import DEFAULT_POLICY, call_with_retries
@@ -39,7 +39,7 @@ def parse_table_keys(
     """
     keys: list[tuple[str, str]] = []
     for part in text.split(","):
-        name, colon, kind = part.rpartition(":")
+        name, colon, kind = part.strip().rpartition(":")
         if not colon:
             name, kind = part, default
         if not name or kind.upper() not in kinds:
@@ -52,16 +52,12 @@ def parse_table_keys(
 
 def create_table(client: DynamoDBClient, table: str, keys: NewKeys) -> None:
     """Create an on-demand table, and wait until it is active. Raises AWS's errors."""
+    roles = zip(keys, ("HASH", "RANGE"), strict=False)
     request: Any = {
         "TableName": table,
         "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": [
-            {"AttributeName": name, "AttributeType": kind} for name, kind in keys
-        ],
-        "KeySchema": [
-            {"AttributeName": name, "KeyType": role}
-            for (name, _), role in zip(keys, ("HASH", "RANGE"), strict=False)
-        ],
+        "AttributeDefinitions": [{"AttributeName": n, "AttributeType": t} for n, t in keys],
+        "KeySchema": [{"AttributeName": key[0], "KeyType": role} for key, role in roles],
     }
     waiter = client.get_waiter("table_exists")
     for doing, call in (
@@ -72,9 +68,15 @@ def create_table(client: DynamoDBClient, table: str, keys: NewKeys) -> None:
 
 
 def ensure_table(
-    table: str, keys: NewKeys, client: DynamoDBClient, output: Output, *, yes: bool
+    table: str,
+    keys: NewKeys,
+    client: DynamoDBClient,
+    output: Output,
+    *,
+    yes: bool,
+    check: Callable[[], object],
 ) -> None:
-    """Create a table unless it exists with these keys; asked about unless `yes`.
+    """Create a table unless it exists with these keys, after `check`; asked about unless `yes`.
 
     Raises `InvalidUsage` if it exists with other keys, or if the user declines, and AWS's errors.
     """
@@ -82,6 +84,7 @@ def ensure_table(
     try:
         found, _ = describe_table_with_response(client, table)
     except TableNotFound:
+        check()
         made = f"table {table} in {client.meta.region_name}, on demand, with the key {shown}"
         if not yes:
             ask_to_agree(

@@ -330,6 +330,9 @@ class Payload(Message):
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` if two settings say what becomes of a missing value."""
+        # So that errors of unknown fields name these, too.
+        for name in named_options():
+            f.raw(name)
         on_empty, policy = self.options.on_empty, self.nulls.policy
         if on_empty is not None and policy != OMIT:
             raise InvalidPayload(
@@ -373,7 +376,7 @@ def payload_of(
     Values are not checked here.
     """
     options = {name: each.typed for name, (_, each) in named_options().items() if each.typed}
-    options |= given
+    options |= {name: each for name, each in given.items() if name not in ("run", "target")}
     if options.get("delimiter") is None and options.get("dialect") is None:
         options["delimiter"] = DELIMITERS[TSV] if options["format"] == TSV else AUTO
     payload: Any = with_options_in_parts(

@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from ddbload.contracts.results import TRANSFORM
 from ddbload.dynamodb.attribute_values import Attributes, AttributeValue, nesting_error
 from ddbload.dynamodb.limits import MAX_DEPTH
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 
-WRONG_VALUE = "transform"
-"""Cause of rows that a function, or a list of dicts, gives a value of no attribute type."""
 _SET_TYPES = {"S": "SS", "N": "NS", "B": "BS"}
 
 
@@ -55,11 +54,11 @@ def attributes_of(row: object, *, floats: bool = False) -> Attributes:
     `BadValue`, whose column is the attribute.
     """
     if not isinstance(row, Mapping):
-        raise BadValue(WRONG_VALUE, f"a row is a dict, not of type {type(row).__name__}")
+        raise BadValue(TRANSFORM, f"a row is a dict, not of type {type(row).__name__}")
     found: Attributes = {}
     for name, value in row.items():
         if not isinstance(name, str):
-            raise BadValue(WRONG_VALUE, f"a name is a str, not of type {type(name).__name__}")
+            raise BadValue(TRANSFORM, f"a name is a str, not of type {type(name).__name__}")
         try:
             found[name] = _attribute_value(value, floats)
         except BadValue as bad:
@@ -73,13 +72,13 @@ def _attribute_value(value: object, floats: bool, depth: int = 0) -> AttributeVa
         raise nesting_error()
     match value:
         case str():
-            return {"S": str(value)}
+            return {"S": str.__str__(value)}
         case None:
             return {"NULL": True}
         case bool():
             return {"BOOL": value}
         case Decimal():
-            return _number(str(value))
+            return _number(Decimal.__str__(value))
         case float() if floats:
             return _number(float.__repr__(value))
         case bytes() | bytearray():
@@ -91,7 +90,7 @@ def _attribute_value(value: object, floats: bool, depth: int = 0) -> AttributeVa
         case Mapping():
             names = [name for name in value if not isinstance(name, str)]
             if names:
-                raise BadValue(WRONG_VALUE, f"a key of type {type(names[0]).__name__} in a dict")
+                raise BadValue(TRANSFORM, f"a key of type {type(names[0]).__name__} in a dict")
             deeper = depth + 1
             return {"M": {k: _attribute_value(each, floats, deeper) for k, each in value.items()}}
     try:
@@ -100,7 +99,7 @@ def _attribute_value(value: object, floats: bool, depth: int = 0) -> AttributeVa
     except (TypeError, ValueError):
         hint = "; use Decimal" if isinstance(value, float) else ""
         raise BadValue(
-            WRONG_VALUE, f"a value of type {type(value).__name__} is of no attribute type{hint}"
+            TRANSFORM, f"a value of type {type(value).__name__} is of no attribute type{hint}"
         ) from None
 
 
@@ -112,7 +111,7 @@ def _set(members: set[Any] | frozenset[Any], floats: bool) -> AttributeValue:
     values = [_attribute_value(each, floats, MAX_DEPTH - 1) for each in members]
     kinds = {kind for value in values for kind in value}
     if len(kinds) != 1 or not kinds <= _SET_TYPES.keys():
-        raise BadValue(WRONG_VALUE, "a set has at least one member, all str, numbers or bytes")
+        raise BadValue(TRANSFORM, "a set has at least one member, all str, numbers or bytes")
     (kind,) = kinds
     # Sorted, because the order of a set differs between processes.
     return {_SET_TYPES[kind]: sorted(value[kind] for value in values)}

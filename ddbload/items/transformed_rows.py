@@ -7,12 +7,14 @@ the item that it returns passes every check again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any
 
 from ddbload.contracts.column_mapping import ColumnChanges
 from ddbload.contracts.payload import NULL, Payload
+from ddbload.contracts.results import TRANSFORM
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.modes import PUT
@@ -21,7 +23,7 @@ from ddbload.errors import TransformNotDeterministic, visible
 from ddbload.items.batch_encoder import EncodedRows
 from ddbload.items.document_builder import item_line
 from ddbload.items.item_requests import Item, compact_json
-from ddbload.items.python_values import WRONG_VALUE, attributes_of, python_row
+from ddbload.items.python_values import attributes_of, python_row
 from ddbload.items.row_encoder import DocumentEncoder, document_rules, row_encoder_for
 from ddbload.items.row_filter import FILTERED
 from ddbload.rows.blocks import Block, Defect, RowPositions
@@ -102,7 +104,7 @@ class TransformedRows(DocumentEncoder):
         try:
             return super().build(compact_json({"Item": found}).encode(), byte)
         except UnicodeEncodeError:
-            return Defect(WRONG_VALUE, "the function's row has text that UTF-8 cannot write")
+            return Defect(TRANSFORM, "the function's row has text that UTF-8 cannot write")
 
     def _call(self, row: dict[str, Any]) -> Any:
         """Return the attributes of the function's row, its defect, or None if it is left out."""
@@ -112,7 +114,10 @@ class TransformedRows(DocumentEncoder):
         except BadValue as bad:
             return Defect(bad.cause, bad.detail, bad.column)
         except Exception as error:  # noqa: BLE001 - the user's function may raise any
-            return Defect(WRONG_VALUE, visible(f"{type(error).__name__}: {error}", _MAX_MESSAGE))
+            text = "an error without a text"
+            with suppress(Exception):
+                text = f"{type(error).__name__}: {error}"
+            return Defect(TRANSFORM, visible(text, _MAX_MESSAGE))
 
 
 def _plain(payload: Payload) -> Payload:

@@ -49,6 +49,8 @@ def located(source: SourceOfRows) -> Generator[tuple[dict[str, Any], bool]]:
             with Path(path).open("rb") as stream:
                 copy = spool_to_disk(stream, prefix=PIPE_PREFIX)
         place = place_of(source)
+    elif not hasattr(source, "read") and not hasattr(source, "__iter__"):
+        raise InvalidUsage("a source is a path, a URI, a list of these, an open file, or dicts")
     elif isinstance(source, io.TextIOBase):
         raise InvalidUsage("the source is a file opened as text: open it in mode 'rb'")
     elif hasattr(source, "read"):

@@ -243,7 +243,9 @@ def _check_transform(
     from ddbload.items.transformed_rows import CHECKED_ROWS
 
     left = CHECKED_ROWS
-    with closing(iter_row_batches(RunReader(record, transform, left), ledger, context)) as batches:
+    reader = RunReader(record, transform, left)
+    # Small blocks, since the function is called with all rows of each.
+    with closing(iter_row_batches(reader, ledger, context, piece_bytes=4096)) as batches:
         for batch in batches:
             left -= batch.count + batch.filtered
             if left <= 0:

@@ -98,7 +98,7 @@ def find_runs(ledger: str | None, stack: str | None, aws: AwsSettings) -> RunLoc
         )
     if stack is not None:
         return find_deployed(stack, aws)
-    return RunLocation(LocalSettings(ledger or default_ledger(), aws).context())
+    return RunLocation(LocalSettings(str(ledger or default_ledger()), aws).context())
 
 
 def find_run(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) -> RunLocation:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -85,15 +86,13 @@ def spool_to_disk(
 
 def _pieces(stream: BinaryIO, check: Callable[[], None]) -> Iterator[bytes]:
     """Yield the bytes of a stream as they arrive, and call `check` meanwhile."""
-    read = stream.read
-    try:
-        waited_for = [stream.fileno()]
-        if isinstance(stream, io.BufferedReader):
-            # `read1` returns the bytes available; `read` would wait for the full size.
+    read, waited_for = stream.read, list[int]()
+    # Others may hold bytes back, for which a wait would have no end.
+    if isinstance(stream, io.BufferedReader):
+        with suppress(OSError, ValueError):
+            waited_for = [stream.fileno()]
+            # It returns the bytes available; `read` would wait for the full size.
             read = stream.read1
-    except (OSError, ValueError):
-        # Not a file of the system's: it never waits.
-        waited_for = []
     check_at = time.monotonic() + CHECK_SECONDS
     while True:
         is_ready = not waited_for or select.select(waited_for, [], [], CHECK_SECONDS)[0]
@@ -111,7 +110,7 @@ def _pieces(stream: BinaryIO, check: Callable[[], None]) -> Iterator[bytes]:
 def _refuse_device(stream: BinaryIO) -> None:
     try:
         status = os.fstat(stream.fileno())
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):
         # Not a file of the system's.
         return
     is_device = stat.S_ISBLK(status.st_mode) or stat.S_ISCHR(status.st_mode)

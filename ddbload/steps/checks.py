@@ -219,7 +219,8 @@ def resolve_types(
     """
     writes = row_writes(payload, table)
     changes = column_changes(payload.mapping)
-    _refuse_one_key(table, changes)
+    if payload.transform is None:
+        _refuse_one_key(table, changes)
     if not payload.source.kind.has_columns:
         if payload.source.number_signs:
             told = f"are for delimited text, and the format is {payload.source.format}"

@@ -51,6 +51,21 @@ def test_without_a_terminal_it_is_not_made(books, dynamodb):
     assert "made3" not in dynamodb.list_tables()["TableNames"]
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("no.csv", "made6", "--create-table", "isbn:S"), "SourceNotFound"),
+        (("books.csv", "made6", "--create-table", "id:S"), "KeyColumnMissing"),
+        (("books.csv", "made6", "--create-table", "isbn:S", "--types", "no=N"), "UnknownColumn"),
+    ],
+)
+def test_no_table_is_made_for_a_source_that_does_not_fit(books, dynamodb, words, said):
+    ended = books.ddbload("import", *words, "--yes")
+    assert ended.code == 2
+    assert f"no table was made: {said}" in ended.err
+    assert "made6" not in dynamodb.list_tables()["TableNames"]
+
+
 def test_keys_are_checked_first(books, dynamodb):
     ended = books.ddbload("import", "books.csv", "made4", "--create-table", "isbn:X", "--yes")
     assert ended.code == 2

@@ -145,7 +145,7 @@ BOOKS = '[load.books]\nsource = "in/books.csv"\ntable = "jobs1"\n'
         ("[laod.books]\n", "unknown table [laod]; did you mean 'load'?: loads are [load.NAME]"),
         ('[load.books]\ntable = "a"\n', "load.books.source must be a path or URI, or a list"),
         ('[load.books]\nsource = "a"\n', "load.books.table must be the name of a table"),
-        ("load = 1\n", "load must be a table: write [load]"),
+        ("load = 1\n", "load must be a table, such as [load.NAME]"),
         (
             BOOKS + 'typs = { year = "N" }\n',
             "load.books: there is no option typs; did you mean 'types'?",
@@ -164,7 +164,12 @@ BOOKS = '[load.books]\nsource = "in/books.csv"\ntable = "jobs1"\n'
             "load.books.set.a: the environment variable NOT_SET",
         ),
         ('[defaults]\ntable = "a"\n' + BOOKS, "defaults: there is no option table"),
-        (BOOKS + 'mode = "upsert"\n', "upsert"),
+        (BOOKS + 'mode = "upsert"\n', "load.books: "),
+        (BOOKS + "max_wcu = -1\n", "load.books: "),
+        (BOOKS + 'mode = "delete"\non_empty = "keep"\n', "load.books: "),
+        (BOOKS + 'create_table = "id:X"\n', "load.books: --create-table"),
+        (BOOKS + 'set = { "a=b" = "x" }\n', "load.books.set: a name with '='"),
+        (BOOKS + 'rename = { year = "y=z" }\n', "load.books.rename: a name with '='"),
     ],
 )
 def test_mistake_is_named_with_its_place(jobs, dynamodb, text, said):
@@ -185,7 +190,17 @@ def test_names_and_files_that_are_missing_are_named(jobs):
     assert "is not a job file: not UTF-8" in jobs.ddbload("run", "job/latin.toml").err
 
 
-def test_all_loads_are_checked_before_the_first(jobs, dynamodb):
-    jobs.write("job/books.toml", JOB + "header = 1\n")
-    assert jobs.ddbload("run", "job/books.toml").code == 2
+@pytest.mark.parametrize(
+    "wrong", ["header = 1", "max_wcu = -1", 'mode = "delete"\non_empty = "keep"', 'rejects = "r"']
+)
+def test_all_loads_are_checked_before_the_first(jobs, dynamodb, wrong):
+    jobs.write("job/books.toml", f"{JOB}{wrong}\n")
+    ended = jobs.ddbload("run", "job/books.toml")
+    assert ended.code == 2
+    assert "load.authors" in ended.err
     assert dynamodb.scan(TableName="jobs1")["Count"] == 0
+
+
+def test_job_file_may_begin_with_a_byte_order_mark(jobs):
+    jobs.write("job/books.toml", "\ufeff" + JOB)
+    assert jobs.ddbload("run", "job/books.toml", "authors", "--quiet").code == 0

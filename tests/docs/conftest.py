@@ -24,13 +24,13 @@ def python_table(
     monkeypatch.setenv("DDBLOAD_LEDGER", str(tmp_path / "ledger"))
     monkeypatch.chdir(tmp_path)
     dynamodb.create_table(
-        TableName="books",
+        TableName="books-of-python",
         AttributeDefinitions=[{"AttributeName": "isbn", "AttributeType": "S"}],
         KeySchema=[{"AttributeName": "isbn", "KeyType": "HASH"}],
         BillingMode="PAY_PER_REQUEST",
     )
     waited: Any = {"Delay": 0.05, "MaxAttempts": 200}
-    dynamodb.get_waiter("table_exists").wait(TableName="books", WaiterConfig=waited)
-    yield lambda: dynamodb.scan(TableName="books")["Count"]
-    dynamodb.delete_table(TableName="books")
-    dynamodb.get_waiter("table_not_exists").wait(TableName="books", WaiterConfig=waited)
+    dynamodb.get_waiter("table_exists").wait(TableName="books-of-python", WaiterConfig=waited)
+    yield lambda: dynamodb.scan(TableName="books-of-python")["Count"]
+    dynamodb.delete_table(TableName="books-of-python")
+    dynamodb.get_waiter("table_not_exists").wait(TableName="books-of-python", WaiterConfig=waited)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 import runpy
 from pathlib import Path
-from typing import get_type_hints
 
 import pytest
 
 import ddbload
-from ddbload import api
-from ddbload.contracts.payload import named_options
 from tests.docs import options, python
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -25,8 +22,8 @@ def test_reference_of_python_is_that_of_its_docstrings():
     assert python.PAGE.read_text("utf-8") == python.page()
 
 
-def test_python_takes_every_option():
-    assert get_type_hints(api.LoadOptions).keys() == named_options().keys()
+def test_types_of_options_are_those_declared():
+    assert options.STUB.read_text("utf-8") == options.stub()
 
 
 BOOKS = "isbn,title,year\na,Old,1850\nb,,1900\nc,New,1997\n"
@@ -40,7 +37,7 @@ def test_example_of_the_page_works(example, python_table, tmp_path):
     folder.mkdir(parents=True)
     (folder / "books.csv").write_text(BOOKS)
     # A file, because the identity of a function is the hash of its source.
-    (tmp_path / "example.py").write_text(example)
+    (tmp_path / "example.py").write_text(example.replace('"books"', '"books-of-python"'))
     names = runpy.run_path(str(tmp_path / "example.py"))
     if "load_books" in names:
         assert names["load_books"]("2026-11-29") == 3

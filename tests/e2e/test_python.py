@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import io
 import signal
 import threading
@@ -124,13 +125,47 @@ def test_open_files_are_read_from_where_they_are(here):
         ddbload.load(io.BytesIO(b"isbn\na\n"), "python", once=True)
 
 
+def test_subclasses_of_text_keep_their_text(here):
+    class Colour(str):
+        __slots__ = ()
+
+        def __str__(self) -> str:
+            return "Colour.RED"
+
+    ddbload.load([{"isbn": "a", "colour": Colour("red")}], "python")
+    assert here() == [{"isbn": {"S": "a"}, "colour": {"S": "red"}}]
+
+
+def test_streams_without_a_descriptor_are_read(here):
+    class Reader:
+        """Has `read` alone, as the answers of HTTP clients may."""
+
+        def __init__(self) -> None:
+            self.left = [b"isbn\na\n", b"b\n", b""]
+
+        def read(self, _size: int) -> bytes:
+            return self.left.pop(0)
+
+    assert ddbload.load(Reader(), "python").rows.written == 2
+
+
+@pytest.mark.parametrize("source", [None, 5])
+def test_values_that_are_no_source_are_refused(here, source):
+    with pytest.raises(errors.InvalidUsage, match="a source is a path"):
+        ddbload.load(source, "python")
+
+
 def test_options_are_checked_by_name(here):
     with pytest.raises(errors.InvalidPayload, match="did you mean 'types'"):
         ddbload.load("books.csv", "python", typs={"year": "N"})
     with pytest.raises(errors.InvalidPayload, match=r"source\.skip_lines"):
         ddbload.load("books.csv", "python", skip_lines="1")
+    with pytest.raises(errors.InvalidPayload, match="did you mean 'max_wcu'"):
+        ddbload.load("books.csv", "python", max_wuc=5)
     with pytest.raises(errors.TableNotFound):
         ddbload.load("books.csv", "pyton")
+    with pytest.raises(errors.InvalidUsage, match="a number of keys"):
+        ddbload.verify("books.csv", "python", sample=0)
     assert here() == []
 
 
@@ -209,6 +244,48 @@ def test_transform_changes_leaves_out_and_rejects(here):
     assert reject["detail"] == "ValueError: no b2"
 
 
+def test_text_of_an_exception_is_in_the_rejects_alone(here, tmp_path):
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    def fail(row: dict[str, Any]) -> dict[str, Any]:
+        if row["isbn"] == "b7":
+            raise Mute
+        raise ValueError(f"SECRET {row['isbn']}")
+
+    result = ddbload.load("books.csv", "python", transform=fail, max_rejects=500)
+    assert (result.status, result.rows.rejected) == ("FAILED", 300)
+    files = [path for path in (tmp_path / "ledger").rglob("*") if path.is_file()]
+    told = {path.name for path in files if b"SECRET" in path.read_bytes()}
+    rejects = {path.name for path in files if "rejects" in path.as_posix()}
+    assert told
+    assert told <= rejects
+
+
+def test_transform_fills_keys_that_are_set(here):
+    Path("no_keys.csv").write_text("title\nEmma\nUbu\n")
+
+    def key(row: dict[str, Any]) -> dict[str, Any]:
+        return {**row, "isbn": row["title"].lower()}
+
+    result = ddbload.load("no_keys.csv", "python", set={"isbn": "-"}, transform=key)
+    assert result.rows.written == 2
+    assert [item["isbn"]["S"] for item in here()] == ["ubu", "emma"]
+
+
+def test_few_rows_are_transformed_twice(here):
+    calls = []
+
+    def count(row: dict[str, Any]) -> dict[str, Any]:
+        calls.append(row["isbn"])
+        return row
+
+    rows = [{"isbn": f"{number:05}", "text": "x" * 50} for number in range(3000)]
+    assert ddbload.load(rows, "python", transform=count).rows.written == 3000
+    assert 3100 <= len(calls) <= 3600
+
+
 def test_transform_sees_typed_values_and_returns_checked_ones(here):
     seen: list[dict[str, Any]] = []
 
@@ -264,6 +341,12 @@ def test_transform_without_a_source_needs_an_id(here):
     with pytest.raises(errors.InvalidUsage, match="give transform_id"):
         ddbload.load("books.csv", "python", transform=dict)
     assert ddbload.load("books.csv", "python", transform=dict, transform_id="1").rows.written == 300
+    pair = (lambda row: row, lambda row: {**row, "w": "1"})
+    with pytest.raises(errors.InvalidUsage, match="give transform_id"):
+        ddbload.load("books.csv", "python", transform=pair[0])
+    wrapped = functools.wraps(older)(lambda row: row)
+    with pytest.raises(errors.InvalidUsage, match="give transform_id"):
+        ddbload.load("books.csv", "python", transform=wrapped)
 
 
 @pytest.mark.parametrize("mode", ["insert", "update", "last-wins", "delete"])

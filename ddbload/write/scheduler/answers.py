@@ -417,8 +417,9 @@ class Answers:
             else:
                 self._settle_written(row, answer.outcome)
         if unprocessed:
-            returned, whole = [rows[index] for index in answer.unprocessed], not written
-            self._rows.retry(returned, now, RETURNED_LEVEL, whole=whole)
+            # An answer may name a row twice.
+            returned = [row for index, row in enumerate(rows) if index in unprocessed]
+            self._rows.retry(returned, now, RETURNED_LEVEL, whole=not written)
             self.last_error = throttled
             self.throttled_requests += 1
 

@@ -117,7 +117,8 @@ def test_rows_that_options_show_are_not_kept(tmp_path: Path) -> None:
     assert "secret" in json.dumps(failure.shown())
     assert "secret" not in json.dumps(failure.to_json())
     assert "secret" not in failure.message
-    assert Failure.from_json(failure.to_json()).options[0]["best"]
+    # Names may stand above the wrong columns, so that neither is the best.
+    assert Failure.from_json(failure.to_json()).options[0]["best"] is False
     assert "options" not in Failure("X", "y").to_json()
 
 
